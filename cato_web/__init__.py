@@ -1,0 +1,1 @@
+"""The place where configuration, people, memory and chat are joined into one product."""

@@ -1,0 +1,252 @@
+"""The shape of the configuration: sections, keys, what each may hold. Defaults stand in defaults.yaml."""
+
+from __future__ import annotations
+
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+Origin = Literal["command line", "environment", "file", "default"]
+
+
+def _url_of(*schemes: str) -> AfterValidator:
+    begins = " or ".join(f"{scheme}://" for scheme in schemes)
+
+    def check(url: str) -> str:
+        if urlsplit(url).scheme not in schemes:
+            raise ValueError(f"it should be an address that begins with {begins}")
+        return url
+
+    return AfterValidator(check)
+
+
+def _split_list(value: object) -> object:
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _split_locations(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    if any("=" not in part for part in value.split(",")):
+        raise ValueError("it should be alias=folder, several separated by commas")
+    pairs = (part.split("=", 1) for part in value.split(","))
+    return {alias.strip(): folder.strip() for alias, folder in pairs}
+
+
+def _collection_prefix(name: str) -> str:
+    """Chroma takes names of 3 to 512 such characters; the space and the generation follow this prefix."""
+    if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{2,99}", name):
+        raise ValueError(
+            "it should be 3 to 100 letters, digits, dots, dashes or underscores, a letter or digit first"
+        )
+    return name
+
+
+def _mode_word(value: object) -> object:
+    """YAML reads the words on and off as true and false."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
+# For addresses that may carry a password: they stay out of repr as secrets do.
+HIDDEN = Field(repr=False)
+WebUrl = Annotated[str, _url_of("http", "https")]
+FilePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
+Share = Annotated[float, Field(ge=0, le=1)]
+Similarity = Annotated[float, Field(ge=-1, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """A frozen part of the configuration. Unknown keys are left to `load`, which warns about them."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _truth_is_no_number(cls, value: object, info: ValidationInfo) -> object:
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and {int, float} & set(plain_types(annotation)):
+            raise ValueError("it should be a number")
+        return value
+
+
+class Server(Section):
+    """Where the web process listens and where everything is kept."""
+
+    data_dir: FilePath
+    host: Annotated[str, Field(min_length=1)]
+    port: Annotated[int, Field(ge=1, le=65535)]
+    public_url: WebUrl | None
+
+
+class Llm(Section):
+    """The chat model and its prompt."""
+
+    model: str | None
+    base_url: Annotated[WebUrl | None, HIDDEN]
+    api_key: SecretStr | None
+    temperature: Annotated[float, Field(ge=0, le=2)]
+    max_tokens: Count
+    context_tokens: Count
+    timeout_seconds: Annotated[float, Field(gt=0)]
+    system_prompt_files: Annotated[list[FilePath], BeforeValidator(_split_list)]
+    base_prompt_file: FilePath | None
+    override_base_prompt: bool
+
+
+class Hnsw(Section):
+    """Parameters of the index's graph; the names are those of the HNSW paper."""
+
+    M: Annotated[int, Field(ge=2)]
+    ef_construction: Count
+    ef_search: Count
+
+
+class VectorStore(Section):
+    """Memory: what is recalled, how documents are cut, which model embeds."""
+
+    enabled: bool
+    path: FilePath
+    collection_name: Annotated[str, AfterValidator(_collection_prefix)]
+    context_results: Annotated[int, Field(ge=1, le=100)]
+    context_max_tokens: Count
+    context_mode: Annotated[Literal["off", "summary", "on"], BeforeValidator(_mode_word)]
+    inject_context: bool
+    search_context_window: Annotated[int, Field(ge=1, le=50)]
+    retrieval_strategy: Annotated[str, Field(min_length=1)]
+    retrieval_timeout: Annotated[float, Field(gt=0)]
+    similarity_threshold: Similarity | None
+    dynamic_threshold: bool
+    dynamic_threshold_min: Similarity
+    dynamic_threshold_max: Similarity
+    dynamic_threshold_full_at: Count
+    temporal_decay: Annotated[float, Field(gt=0, le=1)]
+    mmr_lambda: Share
+    lexical_weight: Share
+    reranker: FilePath | None
+    chat_window: Annotated[int, Field(ge=-1)]
+    erase_within_hours: Annotated[float, Field(gt=0)]
+    chunking_strategy: Literal["truncate", "fixed_size", "semantic", "hybrid"]
+    chunk_size: Annotated[int, Field(ge=50)]
+    chunk_overlap: Annotated[int, Field(ge=0)]
+    max_chunk_size: Annotated[int, Field(ge=50)]
+    preserve_sentence_boundaries: bool
+    embedding_provider: Literal["local", "openai", "ollama"]
+    embedding_model: str | None
+    embedding_base_url: Annotated[WebUrl | None, HIDDEN]
+    embedding_api_key: SecretStr | None
+    embedding_dimensions: Count | None
+    embedding_batch_size: Annotated[int, Field(ge=1, le=2048)]
+    embedding_threads: Count | None
+    hnsw: Hnsw
+
+    @model_validator(mode="after")
+    def _bounds_agree(self) -> VectorStore:
+        if self.chunk_size > self.max_chunk_size:
+            raise ValueError(
+                f"chunk_size ({self.chunk_size}) should not be above max_chunk_size ({self.max_chunk_size})"
+            )
+        if self.chunk_overlap >= self.chunk_size:
+            raise ValueError(
+                f"chunk_overlap ({self.chunk_overlap}) should be below chunk_size ({self.chunk_size})"
+            )
+        if self.dynamic_threshold_min > self.dynamic_threshold_max:
+            low, high = self.dynamic_threshold_min, self.dynamic_threshold_max
+            raise ValueError(
+                f"dynamic_threshold_min ({low}) should not be above dynamic_threshold_max ({high})"
+            )
+        return self
+
+
+class Chat(Section):
+    """Limits of conversations."""
+
+    session_idle_hours: Annotated[float, Field(gt=0)]
+    max_message_chars: Count
+    messages_per_minute: Count
+
+
+class Logging(Section):
+    """How much is logged."""
+
+    level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"],
+        BeforeValidator(lambda level: level.upper() if isinstance(level, str) else level),
+    ]
+
+
+class Config(Section):
+    """The whole configuration, with where each value came from."""
+
+    server: Server
+    llm: Llm
+    vector_store: VectorStore
+    chat: Chat
+    logging: Logging
+    locations: Annotated[dict[str, FilePath], BeforeValidator(_split_locations)]
+    database_url: Annotated[Annotated[str, _url_of("postgresql", "postgres")] | None, HIDDEN]
+    redis_url: Annotated[Annotated[str, _url_of("redis", "rediss", "unix")] | None, HIDDEN]
+    chroma_url: Annotated[WebUrl | None, HIDDEN]
+    chroma_tenant: str
+    chroma_database: str
+    chroma_token: SecretStr | None
+    secret_key: SecretStr | None
+    dummy_mode: bool
+
+    _origins: dict[str, Origin] = PrivateAttr(default_factory=dict)
+    _warnings: tuple[str, ...] = PrivateAttr(default=())
+    _file: Path | None = PrivateAttr(default=None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for each unknown key; the caller prints them."""
+        return self._warnings
+
+    @property
+    def file(self) -> Path | None:
+        """The user's file that was read, if any."""
+        return self._file
+
+    def origin(self, key: str) -> Origin:
+        """Where the value of a dotted `key` ("llm.model") came from."""
+        return self._origins.get(key, "default")
+
+
+def plain_types(annotation: Any) -> Iterator[Any]:
+    """The types a field may take, without Annotated and without the members of lists and dicts."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from plain_types(get_args(annotation)[0])
+    elif origin in (Union, types.UnionType):
+        for part in get_args(annotation):
+            yield from plain_types(part)
+    else:
+        yield annotation
+
+
+def _keys(section: type[Section], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+            yield from _keys(field.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field.annotation
+
+
+KEYS: dict[str, Any] = dict(_keys(Config))
+SECTIONS = {key.rpartition(".")[0] for key in KEYS} - {""}

@@ -1,0 +1,45 @@
+"""From errors to pages: what the layers below raise becomes a status and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from chat.errors import NotFound as NothingInChat
+from chat.errors import Refused
+from memory.errors import CatoMemoryError
+from memory.errors import NotFound as NothingInMemory
+
+NOTHING_HERE = "There is nothing here, or it is not yours to see."
+
+
+class SayWhatWentWrong:
+    """Middleware that turns errors with a sentence into pages; "not yours" and "not there" are the same page."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        if isinstance(error, NothingInChat | NothingInMemory | Http404):
+            return not_found(request)
+        if isinstance(error, Refused | CatoMemoryError):
+            return render(request, "400.html", {"error": str(error)}, status=400)
+        return None
+
+
+def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return render(request, "404.html", {"error": NOTHING_HERE}, status=404)
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return render(request, "403.html", {"error": "This page is for administrators."}, status=403)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    sentence = "This page is out of date. Go back, reload it, and try again; nothing was changed."
+    return render(request, "403.html", {"error": sentence}, status=403)

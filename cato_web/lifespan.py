@@ -1,0 +1,61 @@
+"""What begins and ends with a web process: its line to the others, the answers it writes, a warm embedding model."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from django.conf import settings
+
+from django.db import DatabaseError
+
+from chat import frames, replies, services
+from chat.broadcast import broadcast
+from chat.hops import to_database, to_memory
+
+log = logging.getLogger(__name__)
+
+_TEND_EVERY = 5.0
+
+
+async def run(receive: Any, send: Any) -> None:
+    """Speak ASGI's lifespan protocol."""
+    await receive()
+    await broadcast.open(on_stop=replies.stop_here)
+    work = [asyncio.create_task(to_memory(_warm_up)), asyncio.create_task(_tend_queues())]
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    for task in work:
+        task.cancel()
+    await replies.finish_all()
+    await broadcast.close()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _tend_queues() -> None:
+    """Begin queued turns whose predecessor died with its process; those that end well begin the next themselves."""
+    while True:
+        await asyncio.sleep(_TEND_EVERY)
+        try:
+            for turn_id in await to_database(services.start_waiting):
+                broadcast.publish(await to_database(frames.turn, turn_id))
+                replies.start(turn_id)
+        except DatabaseError as error:
+            log.warning("waiting messages could not be looked for: %s", type(error).__name__)
+
+
+def _warm_up() -> None:
+    """Load the local model and connect to the store, so that the first recall need not wait for either."""
+    from memory import embeddings, store
+    from memory.errors import EmbeddingFailed, StoreDown
+
+    conf = settings.CATO.vector_store
+    if not conf.enabled:
+        return
+    try:
+        if conf.embedding_provider == "local":
+            embeddings.configured(conf).embed_query("ready")
+        store.ping()
+    except (EmbeddingFailed, StoreDown) as error:
+        log.warning("recall is not ready yet: %s", error)

@@ -1,0 +1,24 @@
+"""Brings the database up to date and, where there is no account yet, prints the link that makes the first one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from cato_web.people import services
+
+
+class Command(BaseCommand):
+    help = "Migrate, and print the set-up link where there is no account yet."
+    requires_system_checks: list[str] = []  # noqa: RUF012
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        call_command("migrate", interactive=False, verbosity=0)
+        token = services.setup_token()
+        if token:
+            server = settings.CATO.server
+            address = server.public_url or f"http://{server.host}:{server.port}"
+            self.stdout.write(f"Make the first account at {address.rstrip('/')}/setup/{token}")

@@ -1,0 +1,12 @@
+"""Registers people with Django and lets the audit log hear what memory announces."""
+
+from django.apps import AppConfig
+
+
+class PeopleConfig(AppConfig):
+    name = "cato_web.people"
+    label = "people"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from cato_web.people import audit  # noqa: F401  (connects the signal receivers)

@@ -1,0 +1,93 @@
+"""People, the links that let them in, and the audit log."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.db import models
+
+
+class People(BaseUserManager["User"]):
+    """Looks people up by e-mail, whatever its case."""
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(email__iexact=(username or "").strip())
+
+
+class User(AbstractBaseUser):
+    """A person with an account; `epoch` rises whenever their open pages must be let go."""
+
+    class Role(models.TextChoices):
+        MEMBER = "member", "Member"
+        ADMINISTRATOR = "administrator", "Administrator"
+
+    class Theme(models.TextChoices):
+        SYSTEM = "", "As the system"
+        LIGHT = "light", "Light"
+        DARK = "dark", "Dark"
+
+    class ContextMode(models.TextChoices):
+        SUMMARY = "summary", "A count that opens the list"
+        ON = "on", "The list, open"
+        OFF = "off", "Nothing"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=80)
+    role = models.CharField(max_length=16, choices=Role.choices, default=Role.MEMBER)
+    is_active = models.BooleanField(default=True)
+    epoch = models.PositiveIntegerField(default=0)
+    theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM, blank=True)
+    context_mode = models.CharField(max_length=8, choices=ContextMode.choices, blank=True, default="")
+    joined_at = models.DateTimeField(auto_now_add=True)
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = ["name"]
+    objects: ClassVar[People] = People()
+
+    @property
+    def is_administrator(self) -> bool:
+        return self.role == self.Role.ADMINISTRATOR
+
+    @property
+    def initials(self) -> str:
+        return initials_of(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def initials_of(name: str) -> str:
+    """Two letters of `name`, or its first character where it is written without letters' case."""
+    words = [word for word in name.split() if word[0].isalpha()] or [name or "?"]
+    if words[0][0].lower() == words[0][0].upper():
+        return words[0][0]
+    return (words[0][0] + (words[-1][0] if len(words) > 1 else words[0][1:2])).upper()
+
+
+class Pass(models.Model):
+    """A one-time link: for the first account, or for an invited person. Only the token's hash is kept."""
+
+    class Kind(models.TextChoices):
+        SETUP = "setup"
+        INVITATION = "invitation"
+
+    token_hash = models.CharField(max_length=64, unique=True)
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    role = models.CharField(max_length=16, choices=User.Role.choices, default=User.Role.MEMBER)
+    made_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    made_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+    used_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+
+
+class AuditEntry(models.Model):
+    """Who did what to what, and when; never the text of anything."""
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    who = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    action = models.CharField(max_length=40)
+    about = models.CharField(max_length=200)

@@ -1,0 +1,120 @@
+"""Letting people in and out: the first account, invitations, passwords, deactivation."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import uuid
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from cato_web.people.models import AuditEntry, Pass, User
+from memory import spaces
+from memory.text import clean_text
+
+INVITATION_DAYS = 7
+_SETUP_DAYS = 365
+
+
+class PassRefused(Exception):
+    """The link is used, expired, or was never made."""
+
+    def __init__(self) -> None:
+        super().__init__("This link is used up, expired or wrong. Ask an administrator for a new one.")
+
+
+def is_set_up() -> bool:
+    """Whether there is an account yet."""
+    return User.objects.exists()
+
+
+@transaction.atomic
+def setup_token() -> str | None:
+    """A new token for the set-up page, in place of any earlier one; None where there is an account."""
+    if is_set_up():
+        return None
+    Pass.objects.filter(kind=Pass.Kind.SETUP).delete()
+    return _make_pass(Pass.Kind.SETUP, role=User.Role.ADMINISTRATOR, days=_SETUP_DAYS, by=None)
+
+
+@transaction.atomic
+def invite(*, by: User, role: str = User.Role.MEMBER) -> str:
+    """A token with which one person may make an account; it is shown once and kept only as a hash."""
+    token = _make_pass(Pass.Kind.INVITATION, role=role, days=INVITATION_DAYS, by=by)
+    note(by, "invited", role)
+    return token
+
+
+@transaction.atomic
+def withdraw_invitation(invitation_id: int, *, by: User) -> None:
+    """Make an open invitation worthless."""
+    if Pass.objects.filter(pk=invitation_id, kind=Pass.Kind.INVITATION, used_at=None).delete()[0]:
+        note(by, "withdrew an invitation", str(invitation_id))
+
+
+def check_pass(token: str, kind: str) -> Pass:
+    """The pass behind a token. Raises PassRefused."""
+    found = Pass.objects.filter(
+        token_hash=_hash(token), kind=kind, used_at=None, expires_at__gt=timezone.now()
+    ).first()
+    if found is None or (kind == Pass.Kind.SETUP and is_set_up()):
+        raise PassRefused
+    return found
+
+
+@transaction.atomic
+def join(token: str, kind: str, *, name: str, email: str, password: str) -> User:
+    """Make the account the pass allows, once. Raises PassRefused."""
+    found = check_pass(token, kind)
+    if not Pass.objects.filter(pk=found.pk, used_at=None).update(used_at=timezone.now()):
+        raise PassRefused
+    person = create_person(name=name, email=email, password=password, role=found.role)
+    Pass.objects.filter(pk=found.pk).update(used_by=person)
+    note(person, "joined", found.role)
+    return person
+
+
+@transaction.atomic
+def create_person(*, name: str, email: str, password: str, role: str = User.Role.MEMBER) -> User:
+    """A new account with its own space."""
+    person = User(name=clean_text(name).strip(), email=clean_text(email).strip().lower(), role=role)
+    person.set_password(password)
+    person.save()
+    spaces.own(person.id)
+    spaces.team()
+    return person
+
+
+@transaction.atomic
+def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
+    """Let a person in again, or out: their open pages end within seconds."""
+    User.objects.filter(id=person_id).update(is_active=is_active, epoch=F("epoch") + 1)
+    note(by, "activated" if is_active else "deactivated", str(person_id))
+
+
+@transaction.atomic
+def change_password(person: User, password: str) -> None:
+    """Set a new password and end every other sign-in."""
+    person.set_password(password)
+    person.epoch += 1
+    person.save(update_fields=["password", "epoch"])
+    note(person, "changed password", str(person.id))
+
+
+def note(who: User | None, action: str, about: str) -> None:
+    """Write a line into the audit log."""
+    AuditEntry.objects.create(who=who, action=action, about=about[:200])
+
+
+def _make_pass(kind: str, *, role: str, days: int, by: User | None) -> str:
+    token = secrets.token_urlsafe(32)
+    expires = timezone.now() + timedelta(days=days)
+    Pass.objects.create(token_hash=_hash(token), kind=kind, role=role, made_by=by, expires_at=expires)
+    return token
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,92 @@
+"""The administrator's page of people and invitations."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from cato_web.people import services
+from memory.guards import administrators_only
+from cato_web.people.forms import InvitationForm
+from cato_web.people.models import Pass, User
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    name: str
+    email: str
+    role: str
+    joined_at: datetime
+    is_active: bool
+    deactivate_url: str
+
+
+@administrators_only
+@require_http_methods(["GET", "POST"])
+def people(request: HttpRequest) -> HttpResponse:
+    """Who is here, and a link for whoever is to come."""
+    link = ""
+    form = InvitationForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        token = services.invite(by=request.user, role=form.cleaned_data["role"])
+        link = request.build_absolute_uri(reverse("join", args=[token]))
+    rows = [
+        PersonRow(
+            name=p.name,
+            email=p.email,
+            role=p.get_role_display(),
+            joined_at=p.joined_at,
+            is_active=p.is_active,
+            deactivate_url="" if p.pk == request.user.pk else _switch_url(p),
+        )
+        for p in User.objects.order_by("name", "id")
+    ]
+    open_invitations = Pass.objects.filter(
+        kind=Pass.Kind.INVITATION, used_at=None, expires_at__gt=timezone.now()
+    ).select_related("made_by")
+    context = {
+        "section": "admin",
+        "tab": "people",
+        "people": rows,
+        "link": link,
+        "form": form,
+        "invitations": [
+            {
+                "role": p.get_role_display(),
+                "expires_at": p.expires_at,
+                "made_by": p.made_by,
+                "withdraw_url": reverse("withdraw", args=[p.pk]),
+            }
+            for p in open_invitations.order_by("expires_at")
+        ],
+    }
+    return render(request, "people/admin_people.html", context)
+
+
+@administrators_only
+@require_POST
+def set_active(request: HttpRequest, person_id: uuid.UUID) -> HttpResponse:
+    if person_id == request.user.pk:
+        messages.error(request, "You cannot close your own account.")
+    else:
+        services.set_active(person_id, request.GET.get("to") == "in", by=request.user)
+    return redirect("admin_people")
+
+
+@administrators_only
+@require_POST
+def withdraw(request: HttpRequest, invitation_id: int) -> HttpResponse:
+    services.withdraw_invitation(invitation_id, by=request.user)
+    return redirect("admin_people")
+
+
+def _switch_url(person: User) -> str:
+    return f"{reverse('set_active', args=[person.id])}?to={'out' if person.is_active else 'in'}"

@@ -1,0 +1,189 @@
+"""Django's settings, made from Cato's one typed configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from cato_web import config
+
+CATO = config.load()
+config.ensure_data_dir(CATO)
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+SECRET_KEY = config.secret_key(CATO)
+DEBUG = False
+ROOT_URLCONF = "cato_web.urls"
+ASGI_APPLICATION = "cato_web.asgi.application"
+AUTH_USER_MODEL = "people.User"
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+INSTALLED_APPS = [
+    "cato_web",
+    "cato_web.people",
+    "chat",
+    "memory",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.humanize",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "django_htmx",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "servestatic.middleware.ServeStaticMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "cato_web.errors.SayWhatWentWrong",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.messages.context_processors.messages",
+                "cato_web.shell.shell",
+            ],
+            "loaders": [
+                (
+                    "django.template.loaders.cached.Loader",
+                    [
+                        "django.template.loaders.filesystem.Loader",
+                        "django.template.loaders.app_directories.Loader",
+                    ],
+                )
+            ],
+        },
+    }
+]
+
+
+def _database(url: str | None) -> dict[str, object]:
+    if url is None:
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": CATO.server.data_dir / "cato.sqlite3",
+            # Deferred transactions that read before they write fail under several writers; WAL lets readers go on.
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 20,
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA secure_delete=ON;",
+            },
+            "TEST": {"NAME": CATO.server.data_dir / "test.sqlite3"},
+        }
+    parts = urlsplit(url)
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": parts.hostname or "",
+        "PORT": str(parts.port or ""),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {"pool": {"min_size": 1, "max_size": 16, "timeout": 10}},
+    }
+
+
+DATABASES = {"default": _database(CATO.database_url)}
+
+REDIS_URL = CATO.redis_url
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
+}
+
+# kombu spells a Redis behind a unix socket its own way.
+CELERY_BROKER_URL = (REDIS_URL or "memory://").replace("unix://", "redis+socket://")
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 1, "retry_on_timeout": True, "visibility_timeout": 3600}
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+
+ALLOWED_HOSTS = ["*"] if CATO.server.public_url is None else ["127.0.0.1", "localhost", "[::1]"]
+CSRF_TRUSTED_ORIGINS: list[str] = []
+_secure = False
+if CATO.server.public_url:
+    _public = urlsplit(CATO.server.public_url)
+    ALLOWED_HOSTS.append(_public.hostname or "")
+    CSRF_TRUSTED_ORIGINS.append(f"{_public.scheme}://{_public.netloc}")
+    _secure = _public.scheme == "https"
+    if _secure:
+        SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+elif CATO.server.host in ("127.0.0.1", "localhost", "::1"):
+    ALLOWED_HOSTS = ["127.0.0.1", "localhost", "[::1]"]
+
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _secure
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_NAME = "cato_session"
+CSRF_COOKIE_NAME = "cato_csrf"
+CSRF_FAILURE_VIEW = "cato_web.errors.csrf_failure"
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+LOGIN_URL = "sign_in"
+LOGIN_REDIRECT_URL = "new_thread"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+
+DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * CATO.chat.max_message_chars + 100_000
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'none'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "connect-src": ["'self'"],
+        "font-src": ["'self'"],
+        "form-action": ["'self'"],
+        "base-uri": ["'none'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+SERVESTATIC_USE_FINDERS = True
+SERVESTATIC_AUTOREFRESH = False
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": CATO.logging.level},
+    "loggers": {
+        # Their INFO lines name every request or carry addresses with query strings.
+        "httpx": {"level": "WARNING"},
+        "openai": {"level": "WARNING"},
+        "chromadb": {"level": "WARNING"},
+        "django.request": {"level": "ERROR"},
+    },
+}

@@ -1,0 +1,15 @@
+"""All addresses of the product."""
+
+from django.urls import include, path
+
+from cato_web import health
+
+urlpatterns = [
+    path("healthz", health.alive, name="alive"),
+    path("", include("chat.urls")),
+    path("", include("memory.urls")),
+    path("", include("cato_web.people.urls")),
+]
+
+handler403 = "cato_web.errors.forbidden"
+handler404 = "cato_web.errors.not_found"

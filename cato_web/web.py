@@ -1,0 +1,42 @@
+"""Starts one web process: `python -m cato_web.web`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
+
+
+def main() -> None:
+    """Serve until told to stop; running answers may finish first."""
+    import uvicorn
+
+    from cato_web import config
+
+    try:
+        conf = config.load()
+    except config.ConfigError as error:
+        sys.exit(str(error))
+    uvicorn.run(
+        "cato_web.asgi:application",
+        host=conf.server.host,
+        port=conf.server.port,
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=64 * 1024,
+        ws_ping_interval=20,
+        ws_ping_timeout=20,
+        ws_per_message_deflate=False,
+        lifespan="on",
+        timeout_graceful_shutdown=15,
+        proxy_headers=conf.server.public_url is not None,
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+    )
+
+
+if __name__ == "__main__":
+    main()

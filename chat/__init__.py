@@ -1,0 +1,1 @@
+"""Conversations with the model: threads, turns, and the answers as they are written."""

@@ -1,0 +1,263 @@
+"""Frames from whoever writes an answer to every page that shows its thread, in this process and in the others.
+
+Nothing is dropped inside a seat: one that cannot keep up is ended, and its page comes back for a snapshot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+import uuid
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+log = logging.getLogger(__name__)
+
+_CHANNEL = "cato:frames"
+_REGISTER = "cato:webs"
+_ALIVE_FOR = 30.0
+_QUEUE = 64
+_UNSENT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """HTML for the pages of a thread; `revision` orders it against a turn's row (None: it holds in any order)."""
+
+    thread_id: uuid.UUID
+    html: str
+    turn_id: uuid.UUID | None = None
+    revision: int | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Seat:
+    """A page that listens to a thread: its queue ends with None when the page must come back."""
+
+    thread_id: uuid.UUID
+    queue: asyncio.Queue[Frame | None] = field(default_factory=lambda: asyncio.Queue(_QUEUE + 1))
+    is_ended: bool = False
+
+    def give(self, frame: Frame) -> None:
+        if self.is_ended:
+            return
+        if self.queue.qsize() >= _QUEUE:
+            self.end()
+        else:
+            self.queue.put_nowait(frame)
+
+    def end(self) -> None:
+        if not self.is_ended:
+            self.is_ended = True
+            self.queue.put_nowait(None)
+
+
+class Broadcast:
+    """The seats of this process and its line to the other web processes."""
+
+    def __init__(self) -> None:
+        self.process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._seats: dict[uuid.UUID, set[Seat]] = defaultdict(set)
+        self._unsent: deque[str] = deque()
+        self._wake = asyncio.Event()
+        self._others = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self._on_stop: Callable[[uuid.UUID], None] = lambda turn_id: None
+
+    async def open(self, on_stop: Callable[[uuid.UUID], None]) -> None:
+        """Begin to hear the other processes; `on_stop` is called with the turn somebody stops elsewhere."""
+        self.loop, self._on_stop = asyncio.get_running_loop(), on_stop
+        if settings.REDIS_URL:
+            ready = asyncio.Event()
+            self._tasks = [asyncio.create_task(self._read(ready)), asyncio.create_task(self._write())]
+            await asyncio.wait_for(ready.wait(), 10)
+
+    async def close(self) -> None:
+        """End every seat and leave the other processes."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._end_all()
+        self.loop = None
+
+    def take_seat(self, thread_id: uuid.UUID) -> Seat:
+        seat = Seat(thread_id)
+        self._seats[thread_id].add(seat)
+        return seat
+
+    def leave_seat(self, seat: Seat) -> None:
+        self._seats[seat.thread_id].discard(seat)
+        if not self._seats[seat.thread_id]:
+            del self._seats[seat.thread_id]
+
+    def publish(self, frame: Frame) -> None:
+        """Give a frame to every page of its thread; call it in the loop's thread."""
+        self._deliver(frame)
+        if self._others:
+            self._send(_packed(self.process, frame))
+
+    def ask_to_stop(self, turn_id: uuid.UUID) -> None:
+        """Tell every process that this turn is to be stopped; call it in the loop's thread."""
+        self._on_stop(turn_id)
+        if self._others:
+            self._send(json.dumps({"from": self.process, "stop": str(turn_id)}))
+
+    def _send(self, message: str) -> None:
+        if len(self._unsent) < _UNSENT:
+            self._unsent.append(message)
+            self._wake.set()
+        else:
+            self._say_lost()
+
+    def _say_lost(self) -> None:
+        """Frames could not be handed on: the other processes' pages must come back for snapshots."""
+        self._unsent.clear()
+        self._unsent.append(json.dumps({"from": self.process, "lost": True}))
+        self._wake.set()
+
+    def _deliver(self, frame: Frame) -> None:
+        for seat in list(self._seats.get(frame.thread_id, ())):
+            seat.give(frame)
+
+    def _end_all(self) -> None:
+        for seats in list(self._seats.values()):
+            for seat in list(seats):
+                seat.end()
+
+    async def _read(self, ready: asyncio.Event) -> None:
+        """Hear the others for as long as the process lives; a lost line ends the seats, for frames were missed."""
+        from redis.exceptions import RedisError
+
+        while True:
+            try:
+                await self._listen(ready)
+            except (RedisError, OSError) as error:
+                log.warning("the line to the other web processes broke (%s); pages come back", type(error).__name__)
+                self._others = True
+                self._end_all()
+                ready.set()
+                await asyncio.sleep(0.5)
+
+    async def _listen(self, ready: asyncio.Event) -> None:
+        client = _redis()
+        try:
+            async with client.pubsub() as line:
+                await line.subscribe(_CHANNEL)
+                await self._register(client)
+                await client.publish(_CHANNEL, json.dumps({"from": self.process, "hello": True}))
+                ready.set()
+                renewed = time.monotonic()
+                while True:
+                    message = await line.get_message(ignore_subscribe_messages=True, timeout=5.0)
+                    if message is not None:
+                        self._hear(json.loads(message["data"]))
+                    if time.monotonic() - renewed > 5:
+                        await self._register(client)
+                        renewed = time.monotonic()
+        finally:
+            await client.aclose()
+
+    async def _register(self, client: Any) -> None:
+        now = time.time()
+        async with client.pipeline() as pipe:
+            pipe.zremrangebyscore(_REGISTER, 0, now - _ALIVE_FOR)
+            pipe.zadd(_REGISTER, {self.process: now})
+            pipe.zcard(_REGISTER)
+            *_, processes = await pipe.execute()
+        self._others = processes > 1
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        if message["from"] == self.process:
+            return
+        if "hello" in message:
+            self._others = True
+        elif "lost" in message:
+            self._end_all()
+        elif "stop" in message:
+            self._on_stop(uuid.UUID(message["stop"]))
+        else:
+            self._deliver(_unpacked(message))
+
+    async def _write(self) -> None:
+        from redis.exceptions import RedisError
+
+        client = _redis()
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._unsent:
+                batch = [self._unsent.popleft() for _ in range(min(100, len(self._unsent)))]
+                try:
+                    async with client.pipeline(transaction=False) as pipe:
+                        for message in batch:
+                            pipe.publish(_CHANNEL, message)
+                        await pipe.execute()
+                except (RedisError, OSError) as error:
+                    log.warning("frames for other web processes were lost (%s)", type(error).__name__)
+                    await asyncio.sleep(0.5)
+                    self._say_lost()
+
+
+def publish_from_outside(frame: Frame) -> None:
+    """Give a frame to every web process, from one that serves no pages (a worker, a command)."""
+    if not settings.REDIS_URL:
+        return
+    import redis
+
+    try:
+        _sync_redis().publish(_CHANNEL, _packed("outside", frame))
+    except redis.RedisError as error:
+        log.warning("pages were not told of a change (%s); they show it when they are loaded", type(error).__name__)
+
+
+def announce(frame: Frame) -> None:
+    """Give a frame to every page of its thread, from any thread of any process."""
+    if broadcast.loop is None:
+        publish_from_outside(frame)
+    else:
+        broadcast.loop.call_soon_threadsafe(broadcast.publish, frame)
+
+
+def _packed(process: str, frame: Frame) -> str:
+    return json.dumps(
+        {
+            "from": process,
+            "thread": str(frame.thread_id),
+            "turn": str(frame.turn_id) if frame.turn_id else None,
+            "revision": frame.revision,
+            "html": frame.html,
+        }
+    )
+
+
+def _unpacked(message: dict[str, Any]) -> Frame:
+    turn = message["turn"]
+    return Frame(uuid.UUID(message["thread"]), message["html"], uuid.UUID(turn) if turn else None, message["revision"])
+
+
+def _redis() -> Any:
+    import redis.asyncio
+
+    # A blocking read may take as long as nobody says anything: redis-py would close the line after 5 s.
+    return redis.asyncio.from_url(settings.REDIS_URL, socket_timeout=None, socket_connect_timeout=2, max_connections=8)
+
+
+def _sync_redis() -> Any:
+    import redis
+
+    global _sync
+    if _sync is None:
+        _sync = redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=1)
+    return _sync
+
+
+_sync: Any = None
+broadcast = Broadcast()

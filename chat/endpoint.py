@@ -1,0 +1,87 @@
+"""Which model endpoint answers: what the environment or the file sets wins over what an administrator set."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from cryptography.fernet import Fernet, InvalidToken
+from django.conf import settings
+
+from chat.models import Endpoint
+
+OPENAI = "https://api.openai.com/v1"
+FIELDS = ("base_url", "api_key", "model")
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """The endpoint in force. `model` is empty where the endpoint is to be asked for one."""
+
+    base_url: str
+    api_key: str
+    model: str
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.base_url).netloc
+
+    def __repr__(self) -> str:
+        return f"Answering({self.base_url}, {self.model})"
+
+
+def current() -> Answering | None:
+    """The endpoint in force; None is dummy mode: nothing is configured, or it was asked for."""
+    if settings.CATO.dummy_mode:
+        return None
+    saved = Endpoint.objects.first()
+    llm = settings.CATO.llm
+    fixed = locked()
+    base_url = (llm.base_url if "base_url" in fixed else saved and saved.base_url) or ""
+    api_key = (_configured_key() if "api_key" in fixed else saved and _decrypt(bytes(saved.encrypted_key))) or ""
+    model = (llm.model if "model" in fixed else saved and saved.model) or llm.model or ""
+    if not base_url and not api_key:
+        return None
+    return Answering(base_url=(base_url or OPENAI).rstrip("/"), api_key=api_key, model=model)
+
+
+def locked() -> dict[str, str]:
+    """The fields an administrator cannot change here, each with where it was set."""
+    origins = {name: settings.CATO.origin(f"llm.{name}") for name in FIELDS}
+    return {name: origin for name, origin in origins.items() if origin != "default"}
+
+
+def save(*, base_url: str, api_key: str | None, model: str) -> None:
+    """Keep the administrator's endpoint; `api_key` None leaves the stored key as it is."""
+    saved = Endpoint.objects.first() or Endpoint()
+    saved.base_url, saved.model = base_url, model
+    if api_key is not None:
+        saved.encrypted_key = _cipher().encrypt(api_key.encode()) if api_key else b""
+    saved.save()
+
+
+def saved() -> tuple[str, str, bool]:
+    """What the settings page shows: base URL, model, and whether there is a key."""
+    row = Endpoint.objects.first()
+    return (row.base_url, row.model, bool(row.encrypted_key)) if row else ("", "", False)
+
+
+def _configured_key() -> str:
+    key = settings.CATO.llm.api_key
+    return key.get_secret_value() if key else ""
+
+
+def _cipher() -> Fernet:
+    derived = hashlib.scrypt(settings.SECRET_KEY.encode(), salt=b"cato.endpoint", n=2**12, r=8, p=1, dklen=32)
+    return Fernet(base64.urlsafe_b64encode(derived))
+
+
+def _decrypt(data: bytes) -> str:
+    if not data:
+        return ""
+    try:
+        return _cipher().decrypt(data).decode()
+    except InvalidToken:  # the secret key changed: the stored key is lost, and the settings page asks for it again
+        return ""

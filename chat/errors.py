@@ -1,0 +1,36 @@
+"""What can go wrong in a conversation, each with a sentence for the person and the fact its catcher needs.
+
+ChatError
+├── NotFound        there is nothing here, or it is not theirs (sounds the same)
+├── Refused         the message or command cannot be taken as it is; the text stays with the person
+└── ModelFailed     the endpoint did not answer as it should; `code` says how
+"""
+
+from __future__ import annotations
+
+NOTHING_HERE = "There is nothing here, or it is not yours to see."
+
+
+class ChatError(Exception):
+    """The root: str() of it is a sentence for a person."""
+
+
+class NotFound(ChatError):
+    def __init__(self) -> None:
+        super().__init__(NOTHING_HERE)
+
+
+class Refused(ChatError):
+    """`suggestion` is what they may have meant, or empty."""
+
+    def __init__(self, message: str, suggestion: str = "") -> None:
+        super().__init__(message)
+        self.suggestion = suggestion
+
+
+class ModelFailed(ChatError):
+    """`code` is one of unreachable, timeout, rate_limited, refused, broken, cut, empty."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,0 +1,62 @@
+"""Fragments for the pages of a thread, drawn once for everyone who reads it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
+
+from chat.broadcast import Frame
+from chat.models import Turn
+from chat.rows import TurnRow, turn_rows
+
+
+def growing(thread_id: uuid.UUID, turn_id: uuid.UUID, revision: int, finished: Sequence[str], open_html: str) -> Frame:
+    """The blocks an answer just finished, and its whole open block."""
+    html = render_to_string(
+        "chat/frames/growing.html",
+        {
+            "finished": mark_safe("".join(finished)),
+            "turn": {"id": turn_id, "revision": revision, "open_html": mark_safe(open_html), "is_active": True},
+        },
+    )
+    return Frame(thread_id, html, turn_id, revision)
+
+
+def turn(turn_id: uuid.UUID) -> Frame:
+    """The whole turn, in place where the page has it, and the button that sends or stops."""
+    return _whole("chat/frames/turn.html", turn_id)
+
+
+def new_turn(turn_id: uuid.UUID) -> Frame:
+    """A turn that pages do not have yet, at the end of the thread."""
+    return _whole("chat/frames/new_turn.html", turn_id)
+
+
+def ended(turn_id: uuid.UUID, last_blocks: Sequence[str] = ()) -> Frame:
+    """An answer that is over: its last blocks, its foot, and the button that sends again."""
+    return _whole("chat/frames/ended.html", turn_id, finished=mark_safe("".join(last_blocks)))
+
+
+def foot(turn_id: uuid.UUID) -> Frame:
+    """What memory did with a turn that is over."""
+    return _whole("chat/frames/ended.html", turn_id)
+
+
+def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow]) -> str:
+    """What a page lacks when it comes (back): turns that changed, in place, and turns it has never seen."""
+    active = next((row for row in [*rows, *missing] if row.is_active), None)
+    return render_to_string("chat/frames/snapshot.html", {"changed": rows, "missing": missing, "active": active})
+
+
+def _whole(template: str, turn_id: uuid.UUID, **more: object) -> Frame:
+    found = Turn.objects.select_related("author", "thread").get(id=turn_id)
+    (row,) = turn_rows(found.thread, [found])
+    active = Turn.objects.filter(thread_id=found.thread_id, state__in=Turn.ACTIVE).select_related("author", "thread").first()
+    active_row = None
+    if active is not None:
+        active_row = row if active.id == found.id else turn_rows(active.thread, [active])[0]
+    html = render_to_string(template, {"turn": row, "active": active_row, **more})
+    return Frame(found.thread_id, html, found.id, found.revision)

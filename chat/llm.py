@@ -1,0 +1,136 @@
+"""The model that answers, through any OpenAI-compatible endpoint: chat's only home of openai."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+
+from chat.endpoint import Answering
+from chat.errors import ModelFailed
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+Message = dict[str, str]
+_CONNECT_TIMEOUT = 10.0
+_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Answering, AsyncOpenAI]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of the answer's text; the last one may carry what it cost."""
+
+    text: str = ""
+    usage: dict[str, int] | None = None
+
+
+async def stream(answering: Answering, messages: Sequence[Message], *, model: str = "") -> AsyncIterator[Piece]:
+    """Yield the answer as it comes. Raises ModelFailed, also in the middle."""
+    import openai
+
+    conf = settings.CATO.llm
+    finished = False
+    try:
+        client = _client(answering)
+        chunks = await client.chat.completions.create(
+            model=model or answering.model or await _first_model(answering),
+            messages=list(messages),  # type: ignore[arg-type]
+            temperature=conf.temperature,
+            max_tokens=conf.max_tokens,
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        async for chunk in chunks:
+            usage = _usage(chunk.usage) if chunk.usage else None
+            text = ""
+            for choice in chunk.choices[:1]:
+                text = choice.delta.content or ""
+                finished = finished or choice.finish_reason is not None
+            if text or usage:
+                yield Piece(text, usage)
+    except openai.OpenAIError as error:
+        raise _failure(error, answering) from error
+    except OSError as error:
+        raise ModelFailed("The connection to the model broke off. What it said so far is kept.", "cut") from error
+    if not finished:
+        raise ModelFailed("The model broke off in the middle. What it said so far is kept.", "cut")
+
+
+async def models(answering: Answering) -> list[str]:
+    """The names of the models the endpoint lists. Raises ModelFailed."""
+    import openai
+
+    try:
+        page = await _client(answering).models.list()
+    except openai.OpenAIError as error:
+        raise _failure(error, answering) from error
+    return sorted(model.id for model in page.data)
+
+
+async def try_it(answering: Answering) -> str:
+    """Ask for one short answer and return it with the model's name. Raises ModelFailed."""
+    model = answering.model or await _first_model(answering)
+    said = ""
+    async for piece in stream(answering, [{"role": "user", "content": "Say hello in three words."}], model=model):
+        said += piece.text
+        if len(said) > 200:
+            break
+    if not said.strip():
+        raise ModelFailed(f"{model} answered with nothing.", "empty")
+    return f"{model} answers: {said.strip()[:200]}"
+
+
+async def _first_model(answering: Answering) -> str:
+    names = [name for name in await models(answering) if "embed" not in name.lower()]
+    if not names:
+        raise ModelFailed(f"{answering.host} lists no model. Name one in the settings.", "refused")
+    return names[0]
+
+
+def _client(answering: Answering) -> AsyncOpenAI:
+    """The endpoint's client: one for each event loop, for its connections live in one."""
+    clients = _clients.setdefault(asyncio.get_running_loop(), {})
+    if answering not in clients:
+        clients[answering] = _new_client(answering)
+    return clients[answering]
+
+
+def _new_client(answering: Answering) -> AsyncOpenAI:
+    import httpx
+    from openai import AsyncOpenAI
+
+    return AsyncOpenAI(
+        base_url=answering.base_url,
+        # Local endpoints want no key, but the client wants one.
+        api_key=answering.api_key or "none",
+        timeout=httpx.Timeout(settings.CATO.llm.timeout_seconds, connect=_CONNECT_TIMEOUT),
+        max_retries=0,
+    )
+
+
+def _usage(usage: Any) -> dict[str, int]:
+    return {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
+
+
+def _failure(error: Exception, answering: Answering) -> ModelFailed:
+    import openai
+
+    seconds = settings.CATO.llm.timeout_seconds
+    if isinstance(error, openai.APITimeoutError):
+        return ModelFailed(f"The model stopped answering after {seconds:g} seconds. What it said so far is kept.", "timeout")
+    if isinstance(error, openai.APIConnectionError):
+        return ModelFailed(f"{answering.host} cannot be reached. Your message is kept; try again.", "unreachable")
+    if isinstance(error, openai.RateLimitError):
+        return ModelFailed("The model has too much to do (rate limit). Wait a little and try again.", "rate_limited")
+    if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
+        return ModelFailed(f"{answering.host} refuses the API key. An administrator can change it.", "refused")
+    if isinstance(error, openai.NotFoundError):
+        return ModelFailed(f"{answering.host} does not know the model {answering.model}.", "refused")
+    if isinstance(error, openai.APIStatusError):
+        return ModelFailed(f"The model's server failed (HTTP {error.status_code}). Try again.", "broken")
+    return ModelFailed("The model's answer could not be read. Try again.", "broken")

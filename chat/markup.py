@@ -1,0 +1,164 @@
+"""Answers' Markdown as safe HTML, block by block, so that what is finished never changes while the rest grows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from pygments import highlight
+from pygments.formatters.html import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+# Above this a block is shown as plain text: a parser's worst cases grow faster than its input.
+_LARGEST_BLOCK = 60_000
+_FORMATTER = HtmlFormatter(nowrap=True)
+_TAGS = {
+    "a", "blockquote", "br", "button", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li",
+    "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+_ATTRIBUTES = {
+    "a": {"href", "title", "target"},
+    "button": {"type", "class", "data-copy"},
+    "code": {"class"},
+    "div": {"class"},
+    "ol": {"start"},
+    "pre": {"class"},
+    "span": {"class"},
+    "td": {"class"},
+    "th": {"class"},
+}
+
+
+def blocks_of(text: str) -> list[str]:
+    """The whole of an answer as one HTML string per top-level block."""
+    return [render_block(block) for block in _split(text)]
+
+
+class GrowingAnswer:
+    """An answer while it is written: feed it text, take finished blocks once, and look at the open one."""
+
+    def __init__(self, text: str = "") -> None:
+        self._open = ""
+        self.feed(text)
+
+    def feed(self, text: str) -> list[str]:
+        """Add `text`; returns the HTML of the blocks that it finished."""
+        self._open += text
+        if "\n" not in text:
+            return []
+        # Only whole lines may close a block: half a line can still become something else.
+        whole = self._open[: self._open.rfind("\n") + 1]
+        starts = _starts(whole)
+        if len(starts) < 2:
+            return []
+        closed, self._open = self._open[: starts[-1]], self._open[starts[-1] :]
+        return blocks_of(closed)
+
+    def close(self) -> list[str]:
+        """The HTML of what is still open, now that nothing more comes."""
+        rest, self._open = self._open, ""
+        return blocks_of(rest)
+
+    def open_html(self) -> str:
+        """The unfinished rest; code is not highlighted before its fence closes."""
+        if not self._open.strip():
+            return ""
+        first, _, code = self._open.lstrip("\n").partition("\n")
+        if first.startswith("```") and not code.rstrip().endswith("```"):
+            return _block(_code_frame(first.strip("` \n"), escape(code)))
+        return "".join(blocks_of(self._open))
+
+
+def render_block(text: str) -> str:
+    """One block's Markdown as sanitised HTML in its `<div class="block">`."""
+    if len(text) > _LARGEST_BLOCK:
+        return _block(f'<pre class="plain">{escape(text)}</pre>')
+    return _block(nh3.clean(_md.render(text), tags=_TAGS, attributes=_ATTRIBUTES, link_rel="noopener noreferrer nofollow"))
+
+
+def _split(text: str) -> list[str]:
+    starts = _starts(text)
+    if not starts:
+        return [text] if text.strip() else []
+    borders = [0, *starts[1:], len(text)]
+    return [text[a:b] for a, b in zip(borders, borders[1:], strict=False)]
+
+
+def _starts(text: str) -> list[int]:
+    """Where the top-level blocks of `text` begin, as character offsets."""
+    if len(text) > 10 * _LARGEST_BLOCK:
+        return [0]
+    offsets = [0]
+    for line in text.split("\n"):
+        offsets.append(offsets[-1] + len(line) + 1)
+    tokens = _structure.parse(text)
+    return [offsets[token.map[0]] for token in tokens if token.level == 0 and token.map and token.nesting >= 0]
+
+
+def _block(html: str) -> str:
+    return f'<div class="block">{html.strip()}</div>'
+
+
+def _code_frame(language: str, code_html: str) -> str:
+    label = escape(language.split()[0].capitalize()) if language.split() else "Text"
+    return (
+        f'<div class="code"><div class="code-head"><span>{label}</span>'
+        f'<button type="button" class="copy" data-copy="code">Copy</button></div>'
+        f'<pre><code class="highlight">{code_html}</code></pre></div>'
+    )
+
+
+def _fence(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    token = tokens[index]
+    language = token.info.strip()
+    try:
+        lexer = get_lexer_by_name(language.split()[0], stripnl=False) if language else None
+    except ClassNotFound:
+        lexer = None
+    code = highlight(token.content, lexer, _FORMATTER) if lexer else escape(token.content)
+    return _code_frame(language, code)
+
+
+def _image(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    """An image becomes a link to it: loading it would tell its host who reads this, and when."""
+    token = tokens[index]
+    source, alt = escape(str(token.attrs.get("src", ""))), escape(token.content or "image")
+    return f'<a href="{source}" target="_blank">{alt}</a>'
+
+
+def _link_open(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    href = escape(str(tokens[index].attrs.get("href", "")))
+    return f'<a href="{href}" target="_blank">'
+
+
+def _cell(name: str) -> Any:
+    def cell(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+        """Alignment as a class, since no style may stand in the page."""
+        align = str(tokens[index].attrs.get("style", "")).removeprefix("text-align:")
+        return f'<{name} class="{align}">' if align in ("right", "center") else f"<{name}>"
+
+    return cell
+
+
+def _make() -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    made.renderer.rules |= {  # type: ignore[attr-defined]
+        "fence": _fence,
+        "code_block": _fence,
+        "image": _image,
+        "link_open": _link_open,
+        "td_open": _cell("td"),
+        "th_open": _cell("th"),
+    }
+    return made
+
+
+_md = _make()
+# The same block rules without reading what stands inside the blocks: enough to see where they begin.
+_structure = MarkdownIt("commonmark", {"html": False}).enable(["table"]).disable(["inline", "text_join"])

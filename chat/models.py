@@ -1,0 +1,105 @@
+"""What a conversation is in SQL: threads, their sessions, and their turns."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+
+class Thread(models.Model):
+    """One conversation, in exactly one space. `head` is the last turn of the branch that stands."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    space = models.ForeignKey("memory.Space", on_delete=models.PROTECT, related_name="+")
+    title = models.CharField(max_length=200)
+    is_remembered = models.BooleanField(default=True)
+    model = models.CharField(max_length=120, blank=True, help_text="empty: the configured one")
+    head = models.ForeignKey("Turn", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    spoken_at = models.DateTimeField(help_text="when somebody last said something")
+
+    class Meta:
+        indexes = [models.Index(fields=["space", "-spoken_at"])]
+
+
+class Session(models.Model):
+    """One sitting in a thread; `seq` counts them from 0."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="sessions")
+    seq = models.PositiveIntegerField(default=0)
+    started_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    started_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["thread", "seq"], name="sessions_are_numbered_once")]
+
+
+class Turn(models.Model):
+    """A message and its answer as the page shows them, while the answer is written and after."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RECALLING = "recalling"
+        ANSWERING = "answering"
+        COMPLETE = "complete"
+        STOPPED = "stopped"
+        INTERRUPTED = "interrupted"
+        FAILED = "failed"
+
+    ACTIVE: ClassVar[tuple[str, ...]] = ("recalling", "answering")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="turns")
+    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="turns")
+    parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
+    position = models.PositiveIntegerField(help_text="place in the thread, from 0")
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    client_key = models.UUIDField(help_text="made by the page; a message sent twice makes one turn")
+    message = models.TextField()
+    answer = models.TextField(blank=True)
+    state = models.CharField(max_length=11, choices=State.choices, default=State.QUEUED)
+    revision = models.PositiveIntegerField(default=0, help_text="rises with everything that pages are told")
+    attempt = models.PositiveIntegerField(default=0, help_text="rises with every try; fences an older writer")
+    heartbeat_at = models.DateTimeField(null=True)
+    stop_asked = models.BooleanField(default=False)
+    model = models.CharField(max_length=120, blank=True)
+    is_dummy = models.BooleanField(default=False)
+    usage = models.JSONField(default=dict)
+    error_code = models.CharField(max_length=40, blank=True)
+    error = models.CharField(max_length=300, blank=True)
+    recall_note = models.CharField(max_length=20, blank=True, help_text="why nothing could be recalled: slow, down")
+    exchange_id = models.UUIDField(null=True, help_text="what memory keeps of this turn")
+    created_at = models.DateTimeField(auto_now_add=True)
+    completed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["thread", "client_key"], name="a_message_sent_twice_is_one_turn"),
+            models.UniqueConstraint(
+                fields=["thread"], condition=Q(state__in=["recalling", "answering"]), name="one_answer_at_a_time"
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["thread", "position"]),
+            models.Index(fields=["heartbeat_at"], condition=Q(state__in=["recalling", "answering"]), name="turn_active"),
+        ]
+
+    @property
+    def is_active(self) -> bool:
+        return self.state in self.ACTIVE
+
+
+class Endpoint(models.Model):
+    """The model endpoint an administrator set on the settings page; the key is encrypted."""
+
+    base_url = models.URLField(max_length=300, blank=True)
+    encrypted_key = models.BinaryField(default=b"")
+    model = models.CharField(max_length=120, blank=True)
+    changed_at = models.DateTimeField(auto_now=True)

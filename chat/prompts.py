@@ -1,0 +1,83 @@
+"""The prompt: the stable part first (system, then history), then what was recalled, then the new message."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from django.conf import settings
+
+from chat.llm import Message
+from chat.models import Turn
+from memory.retrieval.context import estimate_tokens
+
+BASE_PROMPT = Path(__file__).with_name("base_prompt.md")
+_RESERVE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The turns that fit into the prompt, oldest first, as messages, with the exchanges they already carry."""
+
+    messages: tuple[Message, ...]
+    exchange_ids: frozenset[uuid.UUID]
+    length: int
+
+
+def system_prompt() -> str:
+    """The base prompt (unless overridden) followed by the configured files."""
+    llm = settings.CATO.llm
+    base = llm.base_prompt_file or BASE_PROMPT
+    files = list(llm.system_prompt_files) if llm.override_base_prompt else [base, *llm.system_prompt_files]
+    return "\n\n".join(_read(str(path), path.stat().st_mtime) for path in files)
+
+
+def history_of(turns: list[Turn], *, max_tokens: int) -> History:
+    """The last of `turns` (oldest first) that fit into `max_tokens` and `chat_window`."""
+    window = settings.CATO.vector_store.chat_window
+    kept: list[Turn] = []
+    for turn in reversed(turns):
+        cost = estimate_tokens(turn.message) + estimate_tokens(turn.answer)
+        if cost > max_tokens or (window >= 0 and len(kept) >= window):
+            break
+        max_tokens -= cost
+        kept.insert(0, turn)
+    messages: list[Message] = []
+    for turn in kept:
+        messages += [{"role": "user", "content": turn.message}, {"role": "assistant", "content": turn.answer}]
+    return History(
+        messages=tuple(messages),
+        exchange_ids=frozenset(turn.exchange_id for turn in kept if turn.exchange_id),
+        length=2 * len(turns) + 1,
+    )
+
+
+def room_for_history(message: str) -> int:
+    """How many tokens history may take beside the system prompt, what is recalled, the message and the answer."""
+    conf = settings.CATO
+    taken = estimate_tokens(system_prompt()) + estimate_tokens(message) + _RESERVE
+    recalled = conf.vector_store.context_max_tokens if conf.vector_store.inject_context else 0
+    return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - taken)
+
+
+def prompt_for(*, history: History, material: str, message: str, said_so_far: str = "") -> list[Message]:
+    """The messages for the endpoint; `said_so_far` is an interrupted answer to go on from."""
+    new = f"{material}\n\n---\n\n{message}" if material else message
+    messages: list[Message] = [
+        {"role": "system", "content": system_prompt()},
+        *history.messages,
+        {"role": "user", "content": new},
+    ]
+    if said_so_far:
+        messages += [
+            {"role": "assistant", "content": said_so_far},
+            {"role": "user", "content": "Go on exactly where you stopped, without repeating anything."},
+        ]
+    return messages
+
+
+@lru_cache(maxsize=32)
+def _read(path: str, changed_at: float) -> str:
+    return Path(path).read_text(encoding="utf-8").strip()

@@ -1,0 +1,38 @@
+"""What chat does when memory announces something: the pages that show it are told."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import F, QuerySet
+from django.dispatch import receiver
+
+from chat import frames
+from chat.broadcast import announce
+from chat.models import Turn
+from memory import signals
+from memory.models import Recall
+
+
+@receiver(signals.indexed)
+@receiver(signals.indexing_failed)
+def show_what_memory_did(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
+    for turn_id in _told_again(Turn.objects.filter(exchange_id__in=exchange_ids)):
+        announce(frames.foot(turn_id))
+
+
+@receiver(signals.forgotten)
+def show_what_was_forgotten(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
+    """The forgotten turns themselves, and every answer that had recalled them."""
+    used_in = Recall.objects.filter(exchange_id__in=exchange_ids).values("turn_id")
+    turns = Turn.objects.filter(exchange_id__in=exchange_ids) | Turn.objects.filter(id__in=used_in)
+    for turn_id in _told_again(turns):
+        announce(frames.turn(turn_id))
+
+
+def _told_again(turns: QuerySet[Turn]) -> list[uuid.UUID]:
+    """Raise the revision of those turns that are over; one that is being answered has a writer that raises it."""
+    ids = list(turns.exclude(state__in=Turn.ACTIVE).values_list("id", flat=True))
+    Turn.objects.filter(id__in=ids).exclude(state__in=Turn.ACTIVE).update(revision=F("revision") + 1)
+    return ids

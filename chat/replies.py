@@ -1,0 +1,243 @@
+"""Answers as they are written: tasks of this process that outlive the request and the socket that began them.
+
+One pulse for all of them saves what they have said and then tells the pages, in this order: the row holds every
+finished block before the frame that opens the next one leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import time
+import uuid
+from collections.abc import Coroutine
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from chat import frames, llm
+from chat.broadcast import broadcast
+from chat.errors import ModelFailed
+from chat.hops import to_database, to_memory
+from chat.llm import Message
+from chat.markup import GrowingAnswer
+from chat.models import Turn
+from chat.services import answering, asking
+from chat.services.answering import Brief, Ending, Saved
+from memory.services.search import Recollection
+
+log = logging.getLogger(__name__)
+
+_PULSE = 0.06
+_SAVE_EVERY = 0.5
+_GRACE = 10.0
+PLACEHOLDER = (
+    "No model is connected, so this is a placeholder. It is not remembered. "
+    "An administrator can connect a model in the settings."
+)
+
+
+class Reply:
+    """One answer under way."""
+
+    def __init__(self, brief: Brief) -> None:
+        self.brief = brief
+        self.text = brief.said_so_far
+        self.revision = brief.revision
+        self.usage: dict[str, int] | None = None
+        self.model = brief.model or (brief.answering.model if brief.answering else "")
+        self.stopped = asyncio.Event()
+        self.is_taken = False
+        self.is_over = False
+        self.saved_at = 0.0
+        self._shown = len(self.text)
+        self._growing = GrowingAnswer(self.text)
+        self._finished: list[str] = []
+
+    def hear(self, piece: llm.Piece) -> None:
+        self.text += piece.text
+        self.usage = piece.usage or self.usage
+
+    def advance(self) -> bool:
+        """Take in what came since the last pulse; whether there is something to show."""
+        if len(self.text) == self._shown:
+            return False
+        self._finished += self._growing.feed(self.text[self._shown :])
+        self._shown = len(self.text)
+        self.revision += 1
+        return True
+
+    def must_be_saved(self, now: float) -> bool:
+        return bool(self._finished) or now - self.saved_at >= _SAVE_EVERY
+
+    def saved(self) -> Saved:
+        """What the row is to hold: exactly what has been taken in, not what came since."""
+        return Saved(self.brief.turn_id, self.brief.attempt, self.text[: self._shown], self.revision)
+
+    def frame(self) -> frames.Frame:
+        """The finished blocks, given away once, and the whole open one."""
+        finished, self._finished = self._finished, []
+        return frames.growing(self.brief.thread_id, self.brief.turn_id, self.revision, finished, self._growing.open_html())
+
+
+    def last_blocks(self) -> list[str]:
+        """What pages do not have yet of an answer that is over."""
+        self.advance()
+        finished, self._finished = [*self._finished, *self._growing.close()], []
+        return finished
+
+
+_replies: dict[uuid.UUID, Reply] = {}
+_tasks: set[asyncio.Task[Any]] = set()
+_pulse_task: asyncio.Task[None] | None = None
+
+
+def start(turn_id: uuid.UUID) -> None:
+    """Begin to answer a turn that waits for it, from any thread; without pages' loop the sweep will mark it."""
+    if broadcast.loop is not None:
+        broadcast.loop.call_soon_threadsafe(_spawn, answer(turn_id))
+
+
+def ask_to_stop(turn_id: uuid.UUID) -> None:
+    """Stop an answer wherever it is written, from any thread."""
+    if broadcast.loop is not None:
+        broadcast.loop.call_soon_threadsafe(broadcast.ask_to_stop, turn_id)
+
+
+def stop_here(turn_id: uuid.UUID) -> None:
+    """Stop the answer if this process writes it."""
+    if turn_id in _replies:
+        _replies[turn_id].stopped.set()
+
+
+async def finish_all() -> None:
+    """On the way down: let running answers end by themselves for a while, then hand them over as interrupted."""
+    if _tasks:
+        await asyncio.wait(_tasks, timeout=_GRACE)
+    for task in list(_tasks):
+        task.cancel()
+    await asyncio.gather(*_tasks, return_exceptions=True)
+
+
+def _spawn(work: Coroutine[Any, Any, None]) -> None:
+    # A context of its own: one inherited from a request would keep that request's thread and connection.
+    task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+
+
+async def answer(turn_id: uuid.UUID) -> None:
+    """Answer one turn from recalling to remembering, then let the next queued one begin."""
+    brief = await to_database(answering.brief, turn_id)
+    if brief is None or turn_id in _replies:
+        return
+    reply = _replies[turn_id] = Reply(brief)
+    _beat()
+    try:
+        ending = await _write(reply)
+        await _close(reply, ending)
+    except asyncio.CancelledError:
+        await asyncio.shield(_close(reply, Ending(Turn.State.INTERRUPTED, reply.text, reply.model, reply.usage)))
+        raise
+    except DatabaseError:
+        # The row keeps what was saved; the sweep marks it as interrupted and it can be resumed.
+        log.exception("an answer could not be completed")
+    finally:
+        _replies.pop(turn_id, None)
+    if (following := await to_database(asking.start_next, brief.thread_id)) is not None:
+        broadcast.publish(await to_database(frames.turn, following.id))
+        _spawn(answer(following.id))
+
+
+async def _write(reply: Reply) -> Ending:
+    """Recall, ask the model, and take in what it says until it ends, is stopped, or fails."""
+    begun = await _begin(reply)
+    if begun is None:
+        reply.is_taken = True
+        return Ending(Turn.State.INTERRUPTED, reply.text)
+    stopping = asyncio.ensure_future(reply.stopped.wait())
+    listening = asyncio.ensure_future(_listen(reply, begun))
+    try:
+        await asyncio.wait({stopping, listening}, return_when=asyncio.FIRST_COMPLETED)
+        if not listening.done():
+            return Ending(Turn.State.STOPPED, reply.text, reply.model, reply.usage)
+        listening.result()
+    except ModelFailed as error:
+        return Ending(Turn.State.FAILED, reply.text, reply.model, reply.usage, error.code, str(error))
+    finally:
+        stopping.cancel()
+        listening.cancel()
+        await asyncio.gather(stopping, listening, return_exceptions=True)
+    if not reply.text.strip():
+        return Ending(Turn.State.FAILED, "", reply.model, reply.usage, "empty", "The model answered with nothing. Try again.")
+    return Ending(Turn.State.COMPLETE, reply.text, reply.model, reply.usage)
+
+
+async def _begin(reply: Reply) -> list[Message] | None:
+    turn_id = reply.brief.turn_id
+    try:
+        recollection = await asyncio.wait_for(
+            to_memory(answering.recall_for, turn_id), settings.CATO.vector_store.retrieval_timeout
+        )
+    except TimeoutError:
+        recollection = Recollection(note="slow")
+    begun = await to_database(answering.begin_answer, turn_id, reply.brief.attempt, recollection)
+    if begun is None:
+        return None
+    messages, reply.revision = begun
+    broadcast.publish(await to_database(frames.turn, turn_id))
+    return messages
+
+
+async def _listen(reply: Reply, messages: list[Message]) -> None:
+    if reply.brief.answering is None:
+        reply.hear(llm.Piece(PLACEHOLDER))
+        return
+    async for piece in llm.stream(reply.brief.answering, messages, model=reply.brief.model):
+        reply.hear(piece)
+
+
+async def _close(reply: Reply, ending: Ending) -> None:
+    if reply.is_taken:
+        return
+    # From here on the pulse leaves it alone: what is left goes with the ending.
+    reply.is_over = True
+    reply.revision += 1
+    if await to_database(answering.close, reply.brief, ending, reply.revision):
+        broadcast.publish(await to_database(frames.ended, reply.brief.turn_id, reply.last_blocks()))
+
+
+def _beat() -> None:
+    global _pulse_task
+    if _pulse_task is None or _pulse_task.done():
+        _pulse_task = asyncio.get_running_loop().create_task(_pulse(), context=contextvars.Context())
+
+
+async def _pulse() -> None:
+    """Save and show all running answers, again and again, until there are none."""
+    while _replies:
+        await asyncio.sleep(_PULSE)
+        now = time.monotonic()
+        running = [reply for reply in _replies.values() if not reply.is_over]
+        grown = [reply for reply in running if reply.advance()]
+        due = [reply for reply in running if reply.must_be_saved(now)]
+        try:
+            stops, gone = await to_database(answering.save_answers, [reply.saved() for reply in due]) if due else ((), ())
+        except DatabaseError as error:
+            # Nothing is shown that is not kept; the next pulse tries again with more.
+            log.warning("running answers could not be saved: %s", type(error).__name__)
+            continue
+        for reply in due:
+            reply.saved_at = now
+        for turn_id in stops:
+            stop_here(turn_id)
+        for reply in grown:
+            if reply.is_over:
+                continue
+            if reply.brief.turn_id in gone:
+                reply.is_taken = True
+                reply.stopped.set()
+            else:
+                broadcast.publish(reply.frame())

@@ -1,0 +1,310 @@
+"""Conversations as the pages show them: plain rows, with words chosen and permissions already asked."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth import get_user_model
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString, mark_safe
+
+from chat.markup import GrowingAnswer, blocks_of
+from chat.models import Thread, Turn
+from memory import services as memory
+from memory import spaces
+from memory.models import Exchange, Space
+from memory.retrieval.results import Remembered
+from memory.services.recalls import Recalled
+from memory.text import excerpt
+
+_RECALL_NOTES = {
+    "slow": "Recall took too long, answered without it",
+    "down": "The index is down, answered without recall",
+    "failed": "The embedding model failed, answered without recall",
+}
+_MEMORY_WORDS = {
+    "remembering": "Remembering…",
+    "remembered": "Remembered",
+    "waiting": "Will be remembered when the index is back",
+    "failed": "Could not be remembered.",
+    "forgotten": "Forgotten",
+    "off": "Not remembered",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    number: int
+    exchange_id: uuid.UUID
+    is_forgotten: bool
+    is_below_gate: bool
+    excerpt: str
+    text: str
+    who: str
+    said_at: datetime | None
+    place: str
+    similarity_text: str
+    bar: int
+    reason: str
+    url: str
+    forget_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledRow:
+    count: int
+    span_text: str
+    note: str
+    items: Sequence[ItemRow]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    id: uuid.UUID
+    author_name: str
+    author_initials: str
+    said_at: datetime
+    message: str
+    blocks_html: SafeString
+    open_html: SafeString
+    revision: int
+    state: str
+    is_active: bool
+    phase_text: str
+    note: str
+    can_retry: bool
+    can_resume: bool
+    retry_url: str
+    resume_url: str
+    stop_url: str
+    memory_state: str
+    memory_text: str
+    memory_retry_url: str
+    forget_url: str
+    forgotten_note: str
+    forgotten_at: datetime | None
+    recalled: RecalledRow | None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    id: uuid.UUID | None
+    title: str
+    space_name: str
+    space_kind: str
+    url: str
+    say_url: str
+    is_new: bool
+    is_remembered: bool
+    remember_url: str
+    remember_label: str
+    audience_text: str
+    model_name: str
+    is_dummy: bool
+    socket_url: str
+    max_chars: int
+
+
+def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
+    """The rows of these turns (loaded with their authors), the same for everyone who reads the thread."""
+    turns = list(turns)
+    recalled = memory.recalled_for((t.id for t in turns), spaces=spaces.read_by_all_of(thread.space_id))
+    places = _places(recalled)
+    states = memory.memory_states(t.exchange_id for t in turns if t.exchange_id)
+    forgotten = {
+        e.id: e
+        for e in Exchange.objects.filter(
+            id__in=[i for i, state in states.items() if state == "forgotten"]
+        ).select_related("forgotten_by")
+    }
+    return [_turn_row(t, recalled.get(t.id, []), places, states, forgotten) for t in turns]
+
+
+def thread_row(thread: Thread | None, *, model_name: str, is_dummy: bool, max_chars: int) -> ThreadRow:
+    """The row of a thread, or of one that is about to begin."""
+    space = thread.space if thread else None
+    kind = space.kind if space else Space.Kind.OWN
+    people = get_user_model().objects.filter(is_active=True)
+    count = spaces.readers(space, people) if space else 1
+    audience = "Only you can recall it" if kind == Space.Kind.OWN else f"{count} people can recall it"
+    where = {"own": "in your own space", "team": "for everyone"}.get(kind, f"in {space.name}" if space else "")
+    remembered = thread is None or thread.is_remembered
+    thread_id = thread.id if thread else None
+    return ThreadRow(
+        id=thread_id,
+        title=thread.title if thread else "New thread",
+        space_name={"own": "Only you", "team": "Everyone"}.get(kind, space.name if space else ""),
+        space_kind=kind,
+        url=reverse("thread", args=[thread_id]) if thread_id else reverse("new_thread"),
+        say_url=reverse("say", args=[thread_id]) if thread_id else reverse("new_thread"),
+        is_new=thread is None,
+        is_remembered=remembered,
+        remember_url=f"{reverse('remember', args=[thread_id])}?to={'no' if remembered else 'yes'}" if thread_id else "",
+        remember_label=f"Remembered {where}" if remembered else "Not remembered",
+        audience_text=audience if remembered else "Stays in this thread only",
+        model_name=model_name,
+        is_dummy=is_dummy,
+        socket_url=f"/ws/t/{thread_id}" if thread_id else "",
+        max_chars=max_chars,
+    )
+
+
+def result_rows(results: Iterable[object], *, below: bool = True) -> list[ItemRow]:
+    """Search results as the same items a recall panel shows."""
+    found = list(results)
+    titles = _titles(r.exchange for r in found)  # type: ignore[attr-defined]
+    return [
+        _item(
+            number=number,
+            exchange=r.exchange,  # type: ignore[attr-defined]
+            similarity=r.similarity,  # type: ignore[attr-defined]
+            reason=r.reason,  # type: ignore[attr-defined]
+            titles=titles,
+            below_gate=r.is_below_gate,  # type: ignore[attr-defined]
+        )
+        for number, r in enumerate(found, start=1)
+    ]
+
+
+def _turn_row(
+    turn: Turn,
+    recalled: list[Recalled],
+    titles: dict[uuid.UUID, str],
+    states: dict[uuid.UUID, str],
+    forgotten: dict[uuid.UUID, Exchange],
+) -> TurnRow:
+    blocks, open_html = _answer_html(turn)
+    done = not turn.is_active and turn.state != Turn.State.QUEUED
+    state = states.get(turn.exchange_id, "") if turn.exchange_id and not turn.is_active else ""
+    tomb = forgotten.get(turn.exchange_id) if turn.exchange_id else None
+    here = [turn.thread_id, turn.id]
+    restartable = turn.state in (Turn.State.STOPPED, Turn.State.INTERRUPTED, Turn.State.FAILED)
+    return TurnRow(
+        id=turn.id,
+        author_name=turn.author.name,
+        author_initials=turn.author.initials,
+        said_at=turn.created_at,
+        message=turn.message,
+        blocks_html=mark_safe("".join(blocks)),
+        open_html=mark_safe(open_html),
+        revision=turn.revision,
+        state=turn.state,
+        is_active=turn.is_active,
+        phase_text=_phase(turn),
+        note=_note(turn),
+        can_retry=restartable,
+        can_resume=restartable and bool(turn.answer.strip()),
+        retry_url=reverse("retry", args=here),
+        resume_url=reverse("resume", args=here),
+        stop_url=reverse("stop", args=here),
+        memory_state=state,
+        memory_text=_MEMORY_WORDS.get(state, ""),
+        memory_retry_url=reverse("remember_again", args=here) if state == "failed" else "",
+        forget_url=reverse("forget", args=[turn.exchange_id]) if state and state != "forgotten" and done else "",
+        forgotten_note=f"by {tomb.forgotten_by}" if tomb and tomb.forgotten_by else "",
+        forgotten_at=tomb.forgotten_at if tomb else None,
+        recalled=_recalled_row(turn, recalled, titles),
+    )
+
+
+def _answer_html(turn: Turn) -> tuple[list[str], str]:
+    if not turn.is_active:
+        return blocks_of(turn.answer), ""
+    growing = GrowingAnswer()
+    return growing.feed(turn.answer), growing.open_html()
+
+
+def _phase(turn: Turn) -> str:
+    if turn.state == Turn.State.QUEUED:
+        return "Waits its turn"
+    if turn.state == Turn.State.RECALLING:
+        return "Recalling…"
+    return "Thinking…" if turn.state == Turn.State.ANSWERING and not turn.answer else ""
+
+
+def _note(turn: Turn) -> str:
+    if turn.state == Turn.State.STOPPED:
+        return "Stopped"
+    if turn.state == Turn.State.INTERRUPTED:
+        return "Interrupted. What was said so far is kept." if turn.answer else "Interrupted before it began."
+    return turn.error if turn.state == Turn.State.FAILED else ""
+
+
+def _recalled_row(turn: Turn, recalled: list[Recalled], titles: dict[uuid.UUID, str]) -> RecalledRow | None:
+    note = _RECALL_NOTES.get(turn.recall_note, "")
+    if not recalled and not note:
+        return None
+    times = [item.exchange.timestamp for item in recalled if item.exchange]
+    items = [
+        _item(
+            number=item.rank,
+            exchange=item.exchange,
+            similarity=item.similarity,
+            reason=item.reason,
+            titles=titles,
+            exchange_id=item.exchange_id,
+        )
+        for item in recalled
+    ]
+    return RecalledRow(len(recalled), _span(times), note, items)
+
+
+def _span(times: list[datetime]) -> str:
+    """"from 9 Oct to 2 Nov", with years where they are not this one's."""
+    if not times:
+        return ""
+    now = timezone.now()
+    first, last = (f"{t.day} {t:%b}" if t.year == now.year else f"{t.day} {t:%b %Y}" for t in (min(times), max(times)))
+    return f"from {first}" if first == last else f"from {first} to {last}"
+
+
+def _item(
+    *,
+    number: int,
+    exchange: Remembered | None,
+    similarity: float | None,
+    reason: str,
+    titles: dict[uuid.UUID, str],
+    exchange_id: uuid.UUID | None = None,
+    below_gate: bool = False,
+) -> ItemRow:
+    said = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
+    shown = exchange is not None
+    key = exchange.id if exchange else exchange_id or uuid.UUID(int=0)
+    return ItemRow(
+        number=number,
+        exchange_id=key,
+        is_forgotten=not shown,
+        is_below_gate=below_gate,
+        excerpt=excerpt(said),
+        text=said[:2000],
+        who=exchange.owner_name if exchange else "",
+        said_at=exchange.timestamp if exchange else None,
+        place=_place(exchange, titles),
+        similarity_text=f"{similarity:.2f}".replace("0.", ".", 1) if shown and similarity is not None else "",
+        bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
+        reason=reason if shown else "",
+        url=reverse("exchange", args=[key]),
+        forget_url=reverse("forget", args=[key]) if shown else "",
+    )
+
+
+def _place(exchange: Remembered | None, titles: dict[uuid.UUID, str]) -> str:
+    if exchange is None:
+        return ""
+    if exchange.thread_id:
+        return titles.get(exchange.thread_id, "")
+    return exchange.source_file or "a note"
+
+
+def _places(recalled: dict[uuid.UUID, list[Recalled]]) -> dict[uuid.UUID, str]:
+    return _titles(item.exchange for items in recalled.values() for item in items if item.exchange)
+
+
+def _titles(exchanges: Iterable[Remembered]) -> dict[uuid.UUID, str]:
+    ids = {e.thread_id for e in exchanges if e.thread_id}
+    return dict(Thread.objects.filter(id__in=ids).values_list("id", "title"))

@@ -1,0 +1,7 @@
+"""Chat's public verbs."""
+
+from chat.services.asking import Asked, ask, open_thread, resume, retry, start_waiting
+from chat.services.remembering import set_remembered
+from chat.services.stopping import stop, sweep
+
+__all__ = ["Asked", "ask", "open_thread", "resume", "retry", "set_remembered", "start_waiting", "stop", "sweep"]

@@ -1,0 +1,192 @@
+"""The database side of an answer: what it needs to begin, what it has said, and how it ended."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from chat import endpoint
+from chat.endpoint import Answering
+from chat.llm import Message
+from chat.models import Thread, Turn
+from chat.prompts import history_of, prompt_for, room_for_history
+from memory import services as memory
+from memory import spaces
+from memory.errors import StoreDisabled
+from memory.retrieval.context import material
+from memory.services.search import Recollection
+
+log = logging.getLogger(__name__)
+
+_MOST_TURNS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What is known when an answer begins."""
+
+    turn_id: uuid.UUID
+    thread_id: uuid.UUID
+    attempt: int
+    said_so_far: str
+    revision: int
+    answering: Answering | None
+    model: str
+    is_remembered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a running answer has said, to be written to its row."""
+
+    turn_id: uuid.UUID
+    attempt: int
+    answer: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an answer ended: `state` complete, stopped, failed or interrupted, with the reason of a failure."""
+
+    state: str
+    answer: str
+    model: str = ""
+    usage: dict[str, int] | None = None
+    error_code: str = ""
+    error: str = ""
+
+
+def brief(turn_id: uuid.UUID) -> Brief | None:
+    """What the answer to this turn begins with; None where the turn is not waiting for one."""
+    turn = Turn.objects.select_related("thread").filter(id=turn_id, state=Turn.State.RECALLING).first()
+    if turn is None:
+        return None
+    return Brief(
+        turn_id=turn.id,
+        thread_id=turn.thread_id,
+        attempt=turn.attempt,
+        said_so_far=turn.answer,
+        revision=turn.revision,
+        answering=endpoint.current(),
+        model=turn.thread.model,
+        is_remembered=turn.thread.is_remembered,
+    )
+
+
+def recall_for(turn_id: uuid.UUID) -> Recollection:
+    """Ask memory for what this turn needs, in the spaces that everyone who reads its thread may read."""
+    turn = Turn.objects.select_related("thread").get(id=turn_id)
+    before = _turns_before(turn)
+    history = history_of(before, max_tokens=room_for_history(turn.message))
+    window = settings.CATO.vector_store.search_context_window
+    return memory.recall(
+        [*(t.message for t in before[-window + 1 :] if window > 1), turn.message],
+        spaces=spaces.read_by_all_of(turn.thread.space_id),
+        exclude=history.exchange_ids | ({turn.exchange_id} if turn.exchange_id else set()),
+        conversation_length=history.length,
+        keep_query=turn.thread.is_remembered,
+    )
+
+
+@transaction.atomic
+def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection) -> tuple[list[Message], int] | None:
+    """Note what was recalled and give the prompt with the row's new revision; None where the turn was taken away."""
+    turn = Turn.objects.select_related("thread").get(id=turn_id)
+    begun = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
+        state=Turn.State.ANSWERING,
+        revision=F("revision") + 1,
+        recall_note=recollection.note,
+        heartbeat_at=timezone.now(),
+    )
+    if not begun:
+        return None
+    memory.note_recall(turn_id, recollection.results)
+    conf = settings.CATO.vector_store
+    quoted = material(recollection.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
+    history = history_of(_turns_before(turn), max_tokens=room_for_history(turn.message))
+    prompt = prompt_for(history=history, material=quoted, message=turn.message, said_so_far=turn.answer)
+    return prompt, turn.revision + 1
+
+
+@transaction.atomic
+def save_answers(answers: Iterable[Saved]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
+    """Write what running answers have said; returns the turns to stop, and those that were taken away."""
+    answers = list(answers)
+    now = timezone.now()
+    gone = set()
+    for saved in answers:
+        held = Turn.objects.filter(id=saved.turn_id, attempt=saved.attempt, state__in=Turn.ACTIVE)
+        if not held.update(answer=saved.answer, revision=saved.revision, heartbeat_at=now):
+            gone.add(saved.turn_id)
+    ids = [saved.turn_id for saved in answers]
+    stops = set(Turn.objects.filter(id__in=ids, stop_asked=True).values_list("id", flat=True))
+    return stops, gone
+
+
+@transaction.atomic
+def close(brief: Brief, ending: Ending, revision: int) -> bool:
+    """Complete the turn and, in the same transaction, remember its exchange; False where it was taken away."""
+    closed = Turn.objects.filter(id=brief.turn_id, attempt=brief.attempt, state__in=Turn.ACTIVE).update(
+        state=ending.state,
+        answer=ending.answer,
+        model=ending.model,
+        is_dummy=brief.answering is None,
+        usage=ending.usage or {},
+        error_code=ending.error_code,
+        error=ending.error[:300],
+        revision=revision,
+        completed_at=timezone.now(),
+    )
+    if closed and brief.answering is not None and ending.answer.strip():
+        remember_turn(Turn.objects.select_related("thread__space", "session").get(id=brief.turn_id))
+    return bool(closed)
+
+
+def remember_turn(turn: Turn) -> None:
+    """Hand a turn with an answer to memory, unless its thread or the settings say not to."""
+    if not turn.thread.is_remembered or turn.is_dummy:
+        return
+    recalled = memory.recalled_for([turn.id], spaces=frozenset()).get(turn.id, [])
+    try:
+        with transaction.atomic():
+            exchange = memory.remember(
+                space=turn.thread.space,
+                owner_id=turn.author_id,
+                user_message=turn.message,
+                assistant_message=turn.answer,
+                source="chat",
+                timestamp=turn.created_at,
+                thread_id=turn.thread_id,
+                session_id=turn.session_id,
+                turn_id=turn.id,
+                thread_continuation_seq=turn.session.seq,
+                prior_exchange_ids=[item.exchange_id for item in recalled],
+            )
+    except StoreDisabled:
+        return
+    Turn.objects.filter(id=turn.id).update(exchange_id=exchange.id)
+
+
+def _turns_before(turn: Turn) -> list[Turn]:
+    """The turns of the thread that stand before this one and carry an answer, oldest first, forgotten ones left out."""
+    rows = (
+        Turn.objects.filter(thread_id=turn.thread_id, position__lt=turn.position)
+        .exclude(answer="")
+        .exclude(is_dummy=True)
+        .order_by("-position")[:_MOST_TURNS]
+    )
+    turns = list(rows)[::-1]
+    states = memory.memory_states(t.exchange_id for t in turns if t.exchange_id)
+    return [t for t in turns if states.get(t.exchange_id or uuid.UUID(int=0)) != "forgotten"]
+
+
+def thread_of(turn_id: uuid.UUID) -> Thread:
+    return Thread.objects.get(turns__id=turn_id)

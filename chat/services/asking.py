@@ -1,0 +1,140 @@
+"""Asking: a message becomes a turn, once, and is committed before any model is called."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, F, Max, OuterRef
+from django.utils import timezone
+
+from chat.errors import Refused
+from chat.models import Session, Thread, Turn
+from memory import spaces
+from memory.text import clean_text, excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The turn a message became; `is_new` is false where the same message came again."""
+
+    turn: Turn
+    is_new: bool
+
+
+def checked_message(text: str) -> str:
+    """The message as it is kept. Raises Refused for an empty or too long one."""
+    text = clean_text(text).strip()
+    if not text:
+        raise Refused("Write something first; the message is empty.")
+    most = settings.CATO.chat.max_message_chars
+    if len(text) > most:
+        raise Refused(f"This message has {len(text):,} characters; at most {most:,} fit. Shorten it or split it.")
+    return text
+
+
+@transaction.atomic
+def open_thread(person_id: uuid.UUID, *, message: str, client_key: uuid.UUID) -> Asked:
+    """Begin a thread in the person's own space with its first message; the same key again gives the same thread."""
+    message = checked_message(message)
+    again = Turn.objects.filter(author_id=person_id, client_key=client_key, position=0).first()
+    if again is not None:
+        return Asked(again, is_new=False)
+    thread = Thread.objects.create(
+        owner_id=person_id, space=spaces.own(person_id), title=excerpt(message, 80), spoken_at=timezone.now()
+    )
+    return ask(thread, author_id=person_id, message=message, client_key=client_key)
+
+
+@transaction.atomic
+def ask(thread: Thread, *, author_id: uuid.UUID, message: str, client_key: uuid.UUID) -> Asked:
+    """Put a message into the thread; while another answer is written it waits its turn. Raises Refused."""
+    message = checked_message(message)
+    thread = Thread.objects.select_for_update().get(id=thread.id)
+    again = thread.turns.filter(client_key=client_key).first()
+    if again is not None:
+        return Asked(again, is_new=False)
+    now = timezone.now()
+    busy = thread.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists()
+    last = thread.turns.aggregate(last=Max("position"))["last"]
+    turn = Turn.objects.create(
+        thread=thread,
+        session=_session_for(thread, author_id),
+        parent_id=thread.head_id,
+        position=0 if last is None else last + 1,
+        author_id=author_id,
+        client_key=client_key,
+        message=message,
+        state=Turn.State.QUEUED if busy else Turn.State.RECALLING,
+        attempt=1,
+        heartbeat_at=now,
+    )
+    Thread.objects.filter(id=thread.id).update(head=turn, spoken_at=now)
+    return Asked(turn, is_new=True)
+
+
+def retry(turn: Turn) -> Turn:
+    """Have a failed or unanswered turn answered again from the start. Raises Refused where it cannot be."""
+    return _begin_again(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED], answer="")
+
+
+def resume(turn: Turn) -> Turn:
+    """Go on with a stopped, interrupted or failed answer from what it said so far. Raises Refused."""
+    return _begin_again(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED], answer=None)
+
+
+@transaction.atomic
+def start_next(thread_id: uuid.UUID) -> Turn | None:
+    """Let the next queued turn of the thread begin, if nothing is being answered; returns it."""
+    thread = Thread.objects.select_for_update().get(id=thread_id)
+    if thread.turns.filter(state__in=Turn.ACTIVE).exists():
+        return None
+    turn = thread.turns.filter(state=Turn.State.QUEUED).order_by("position").first()
+    if turn is not None:
+        turn.state, turn.revision, turn.heartbeat_at = Turn.State.RECALLING, turn.revision + 1, timezone.now()
+        turn.save(update_fields=["state", "revision", "heartbeat_at"])
+    return turn
+
+
+def start_waiting() -> list[uuid.UUID]:
+    """Let queued turns begin wherever nothing is being answered; returns their ids."""
+    active = Turn.objects.filter(thread=OuterRef("thread"), state__in=Turn.ACTIVE)
+    idle = Turn.objects.filter(~Exists(active), state=Turn.State.QUEUED).values_list("thread_id", flat=True).distinct()
+    return [turn.id for thread_id in idle if (turn := start_next(thread_id)) is not None]
+
+
+@transaction.atomic
+def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
+    thread = Thread.objects.select_for_update().get(id=turn.thread_id)
+    if thread.turns.filter(state__in=Turn.ACTIVE).exists():
+        raise Refused("Another answer is being written in this thread. Try again when it is done.")
+    changes = {"answer": answer} if answer is not None else {}
+    begun = thread.turns.filter(id=turn.id, state__in=states).update(
+        state=Turn.State.RECALLING,
+        attempt=F("attempt") + 1,
+        revision=F("revision") + 1,
+        stop_asked=False,
+        heartbeat_at=timezone.now(),
+        error="",
+        error_code="",
+        completed_at=None,
+        **changes,
+    )
+    if not begun:
+        raise Refused("This answer is complete, or is being written right now.")
+    turn.refresh_from_db()
+    return turn
+
+
+def _session_for(thread: Thread, person_id: uuid.UUID) -> Session:
+    """The running session, or the next one where the thread rested for `session_idle_hours`."""
+    now = timezone.now()
+    last = thread.sessions.order_by("-seq").first()
+    rest = timedelta(hours=settings.CATO.chat.session_idle_hours)
+    if last is not None and now - thread.spoken_at < rest:
+        return last
+    seq = 0 if last is None else last.seq + 1
+    return Session.objects.create(thread=thread, seq=seq, started_by_id=person_id, started_at=now)

@@ -1,0 +1,36 @@
+"""Forgetting from a conversation: who may, and the verb."""
+
+from __future__ import annotations
+
+import uuid
+
+from chat.errors import NotFound
+from chat.models import Thread
+from memory import services as memory
+from memory import spaces
+from memory.models import Exchange
+
+
+def readable_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
+    """The exchange, if this person may read it; a forgotten one is as if it were not there. Raises NotFound."""
+    rows = spaces.among(Exchange.objects.filter(id=exchange_id, forgotten_at=None), spaces.readable_by(person_id))
+    exchange = rows.select_related("owner", "space").first()
+    if exchange is None:
+        raise NotFound
+    return exchange
+
+
+def may_forget(person_id: uuid.UUID, exchange: Exchange, *, is_administrator: bool) -> bool:
+    """Its owner may, the owner of its thread, and an administrator."""
+    if is_administrator or exchange.owner_id == person_id:
+        return True
+    return Thread.objects.filter(id=exchange.thread_id, owner_id=person_id).exists()
+
+
+def forget_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> Exchange:
+    """Forget one exchange that this person reads. Raises NotFound, the same where they may not."""
+    exchange = readable_exchange(person_id, exchange_id)
+    if not may_forget(person_id, exchange, is_administrator=is_administrator):
+        raise NotFound
+    memory.forget([exchange.id], by=person_id)
+    return exchange

@@ -1,0 +1,52 @@
+"""Stopping an answer, and marking those whose process died."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from chat.models import Turn
+from chat.services.answering import remember_turn
+
+log = logging.getLogger(__name__)
+
+# Answers write a heartbeat at least every second; recalling may take its time-out.
+_SILENCE = timedelta(seconds=15)
+
+
+def stop(turn: Turn) -> bool:
+    """Ask whoever writes this answer to stop; a queued turn is simply stopped. False where it is over already."""
+    if Turn.objects.filter(id=turn.id, state=Turn.State.QUEUED).update(
+        state=Turn.State.STOPPED, revision=F("revision") + 1, completed_at=timezone.now()
+    ):
+        return True
+    return bool(Turn.objects.filter(id=turn.id, state__in=Turn.ACTIVE).update(stop_asked=True))
+
+
+def sweep() -> list[uuid.UUID]:
+    """Mark answers that nobody writes any more as interrupted, keeping what they said; returns their turns."""
+    silent = Turn.objects.filter(state__in=Turn.ACTIVE, heartbeat_at__lt=timezone.now() - _SILENCE)
+    return [turn_id for turn_id in silent.values_list("id", flat=True) if _interrupt(turn_id)]
+
+
+@transaction.atomic
+def _interrupt(turn_id: uuid.UUID) -> bool:
+    taken = Turn.objects.filter(
+        id=turn_id, state__in=Turn.ACTIVE, heartbeat_at__lt=timezone.now() - _SILENCE
+    ).update(
+        state=Turn.State.INTERRUPTED,
+        attempt=F("attempt") + 1,
+        revision=F("revision") + 1,
+        completed_at=timezone.now(),
+    )
+    if taken:
+        turn = Turn.objects.select_related("thread__space", "session").get(id=turn_id)
+        log.warning("an answer was interrupted after %d characters", len(turn.answer))
+        if turn.answer.strip():
+            remember_turn(turn)
+    return bool(taken)

@@ -1,0 +1,20 @@
+"""The addresses of conversations."""
+
+from django.urls import path
+
+from chat.views import model_settings, places, threads, turns
+
+urlpatterns = [
+    path("", threads.new_thread, name="new_thread"),
+    path("t/<uuid:thread_id>", threads.thread, name="thread"),
+    path("t/<uuid:thread_id>/say", threads.say, name="say"),
+    path("t/<uuid:thread_id>/remember", threads.remember, name="remember"),
+    path("t/<uuid:thread_id>/turns/<uuid:turn_id>/stop", turns.stop, name="stop"),
+    path("t/<uuid:thread_id>/turns/<uuid:turn_id>/retry", turns.retry, name="retry"),
+    path("t/<uuid:thread_id>/turns/<uuid:turn_id>/resume", turns.resume, name="resume"),
+    path("t/<uuid:thread_id>/turns/<uuid:turn_id>/remember", turns.remember_again, name="remember_again"),
+    path("m/<uuid:exchange_id>", places.exchange, name="exchange"),
+    path("m/<uuid:exchange_id>/forget", places.forget, name="forget"),
+    path("settings/model", model_settings.model_settings, name="model_settings"),
+    path("settings/model/try", model_settings.try_model, name="try_model"),
+]

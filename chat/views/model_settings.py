@@ -1,0 +1,134 @@
+"""The administrator's page for the model that answers."""
+
+from __future__ import annotations
+
+import asyncio
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from chat import endpoint, llm
+from chat.endpoint import Answering
+from chat.errors import ModelFailed
+from memory.guards import administrators_only
+from memory.text import clean_text
+
+OLLAMA = "http://127.0.0.1:11434"
+_MASK = "••••••••"
+
+
+class EndpointForm(forms.Form):
+    """Base URL, key and model; a key left masked is left as it is."""
+
+    base_url = forms.URLField(
+        label="Address",
+        required=False,
+        assume_scheme="http",
+        help_text="Any OpenAI-compatible address, such as http://127.0.0.1:11434/v1. Empty means OpenAI itself.",
+    )
+    api_key = forms.CharField(
+        label="API key",
+        required=False,
+        strip=True,
+        max_length=400,
+        help_text="Kept encrypted. Local endpoints need none.",
+        widget=forms.PasswordInput(render_value=True, attrs={"autocomplete": "off"}),
+    )
+    model = forms.CharField(
+        label="Model",
+        required=False,
+        max_length=120,
+        help_text="Empty means the first one the endpoint lists.",
+        widget=forms.TextInput(attrs={"list": "models", "autocomplete": "off"}),
+    )
+
+    def clean(self) -> dict[str, str]:
+        return {name: clean_text(value or "") for name, value in (super().clean() or {}).items()}
+
+    def new_key(self) -> str | None:
+        key = self.cleaned_data["api_key"]
+        return None if key == _MASK else str(key)
+
+
+@administrators_only
+@require_http_methods(["GET", "POST"])
+def model_settings(request: HttpRequest) -> HttpResponse:
+    """Show the endpoint in force, and keep another."""
+    base_url, model, has_key = endpoint.saved()
+    initial = {"base_url": base_url, "model": model, "api_key": _MASK if has_key else ""}
+    form = EndpointForm(request.POST or None, initial=initial)
+    locked = endpoint.locked()
+    in_force = endpoint.current()
+    for name, origin in locked.items():
+        field = form.fields[name]
+        field.disabled = True
+        field.help_text = f"Set by the {origin}; change it there."
+        form.initial[name] = _MASK if name == "api_key" else getattr(in_force, name, "")
+    if request.method == "POST" and form.is_valid():
+        endpoint.save(
+            base_url=form.cleaned_data["base_url"] if "base_url" not in locked else base_url,
+            api_key=form.new_key() if "api_key" not in locked else None,
+            model=form.cleaned_data["model"] if "model" not in locked else model,
+        )
+        messages.success(request, "Saved. It answers from the next message on.")
+        return redirect("model_settings")
+    names, trouble = _listed(in_force)
+    context = {
+        "section": "settings",
+        "form": form,
+        "locked": locked,
+        "models": names,
+        "trouble": trouble,
+        "offers": [] if in_force else _offers(),
+        "try_url": reverse("try_model"),
+    }
+    return render(request, "chat/model_settings.html", context, status=422 if form.errors else 200)
+
+
+@administrators_only
+@require_POST
+def try_model(request: HttpRequest) -> HttpResponse:
+    """Ask the endpoint as it stands in the form for one short answer."""
+    form = EndpointForm(request.POST)
+    if not form.is_valid():
+        return render(request, "chat/_try_result.html", {"ok": False, "text": "Check the address first."}, status=422)
+    in_force = endpoint.current()
+    key = form.new_key()
+    base_url = (form.cleaned_data["base_url"] or endpoint.OPENAI).rstrip("/")
+    # A stored key goes to the address it was stored for, and to no other that somebody types in.
+    stored = in_force.api_key if in_force and in_force.base_url == base_url else ""
+    tried = Answering(
+        base_url=base_url,
+        api_key=stored if key is None else key,
+        model=form.cleaned_data["model"],
+    )
+    try:
+        result = {"ok": True, "text": asyncio.run(llm.try_it(tried))}
+    except ModelFailed as error:
+        result = {"ok": False, "text": str(error)}
+    return render(request, "chat/_try_result.html", result)
+
+
+def _listed(answering: Answering | None) -> tuple[list[str], str]:
+    if answering is None:
+        return [], ""
+    try:
+        return asyncio.run(llm.models(answering)), ""
+    except ModelFailed as error:
+        return [], str(error)
+
+
+def _offers() -> list[dict[str, str]]:
+    """An Ollama that answers on this machine."""
+    import httpx
+
+    try:
+        answer = httpx.get(f"{OLLAMA}/api/tags", timeout=0.4)
+        names = [model["name"] for model in answer.json()["models"]]
+    except (httpx.HTTPError, ValueError, KeyError):
+        return []
+    return [{"label": f"Ollama on this machine: {name}", "base_url": f"{OLLAMA}/v1", "model": name} for name in names]

@@ -1,0 +1,60 @@
+"""The permanent address of an exchange: it leads to where it was said; and forgetting it."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods
+
+from chat.models import Turn
+from chat.services import forgetting
+
+
+@require_GET
+def exchange(request: HttpRequest, exchange_id: uuid.UUID) -> HttpResponse:
+    """The turn in its thread; a note has a page of its own."""
+    found = forgetting.readable_exchange(request.user.pk, exchange_id)
+    turn = Turn.objects.filter(id=found.turn_id).first() if found.turn_id else None
+    if turn is not None:
+        return redirect(f"{reverse('thread', args=[turn.thread_id])}#turn-{turn.id}")
+    may = forgetting.may_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
+    return render(
+        request,
+        "memory/exchange.html",
+        {
+            "section": "search",
+            "exchange": found,
+            "space_name": found.space.name or found.space.get_kind_display(),
+            "forget_url": reverse("forget", args=[found.id]) if may else "",
+        },
+    )
+
+
+@require_http_methods(["GET", "POST"])
+def forget(request: HttpRequest, exchange_id: uuid.UUID) -> HttpResponse:
+    """Ask once, then forget."""
+    found = forgetting.readable_exchange(request.user.pk, exchange_id)
+    if request.method == "GET":
+        return render(
+            request,
+            "memory/confirm_forget.html",
+            {
+                "section": "thread",
+                "count": 1,
+                "ids": [],
+                "question": "Forget this exchange?",
+                "consequence": "Nobody can recall or find it from now on, not even after a new import. "
+                "The words stay in the thread.",
+                "action": reverse("forget", args=[exchange_id]),
+                "back_url": reverse("exchange", args=[exchange_id]),
+            },
+        )
+    forgetting.forget_exchange(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
+    messages.success(request, "Forgotten. Nobody can recall or find it any more.")
+    if found.thread_id is None:
+        return redirect("search")
+    return redirect(f"{reverse('thread', args=[found.thread_id])}#turn-{found.turn_id}")

@@ -1,0 +1,160 @@
+"""A thread's page, and what is said in it."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from chat import access, commands, endpoint, frames, replies, services
+from chat.broadcast import announce
+from chat.errors import Refused
+from chat.models import Thread, Turn
+from chat.rows import ThreadRow, thread_row, turn_rows
+from chat.services import Asked
+from chat.snapshots import WINDOW
+from chat.throttle import may_say
+from memory.text import clean_text
+
+
+@require_http_methods(["GET", "POST"])
+def new_thread(request: HttpRequest) -> HttpResponse:
+    """The empty page on which a thread begins, and its first message."""
+    if request.method == "GET":
+        return _page(request, None)
+    try:
+        message, key = _sent(request)
+        if commands.is_command(message):
+            return _command(request, None, message)
+        asked = services.open_thread(request.user.pk, message=message, client_key=key)
+    except Refused as refusal:
+        return _refused(request, None, refusal)
+    _begin(asked)
+    target = redirect("thread", thread_id=asked.turn.thread_id)
+    if request.htmx:  # type: ignore[attr-defined]
+        return HttpResponse(headers={"HX-Redirect": target.url})
+    return target
+
+
+@require_GET
+def thread(request: HttpRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """The conversation."""
+    return _page(request, access.thread_for(request.user.pk, thread_id))
+
+
+@require_POST
+def say(request: HttpRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """A message into a thread: 2xx means it is kept."""
+    found = access.thread_for(request.user.pk, thread_id)
+    try:
+        message, key = _sent(request)
+        if commands.is_command(message):
+            return _command(request, found, message)
+        asked = services.ask(found, author_id=request.user.pk, message=message, client_key=key)
+    except Refused as refusal:
+        return _refused(request, found, refusal)
+    _begin(asked)
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(f"{found_url(found)}#turn-{asked.turn.id}")
+    frame = frames.new_turn(asked.turn.id)
+    done = render(request, "chat/_composer_done.html", {"composer": _composer()})
+    return HttpResponse(frame.html.encode() + done.content)
+
+
+@require_POST
+def remember(request: HttpRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Switch whether this thread is remembered."""
+    found = access.own_thread_for(request.user.pk, thread_id)
+    services.set_remembered(found, request.GET.get("to") == "yes")
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect("thread", thread_id=thread_id)
+    return render(request, "chat/_switch.html", {"thread": _row(access.thread_for(request.user.pk, thread_id)), "oob": True})
+
+
+def found_url(thread: Thread) -> str:
+    return redirect("thread", thread_id=thread.id).url
+
+
+def _begin(asked: Asked) -> None:
+    if asked.is_new:
+        announce(frames.new_turn(asked.turn.id))
+        if asked.turn.state == Turn.State.RECALLING:
+            replies.start(asked.turn.id)
+
+
+def _sent(request: HttpRequest) -> tuple[str, uuid.UUID]:
+    may_say(request.user.pk)
+    try:
+        key = uuid.UUID(request.POST.get("client_key", ""))
+    except ValueError as error:
+        raise Refused("This page is out of date. Copy your text, reload, and send it again.") from error
+    return clean_text(request.POST.get("message", "")), key
+
+
+def _command(request: HttpRequest, thread: Thread | None, message: str) -> HttpResponse:
+    user = request.user
+
+    def set_context_mode(mode: str) -> None:
+        user.context_mode = mode
+        user.save(update_fields=["context_mode"])
+
+    caller = commands.Caller(
+        person_id=user.pk,
+        is_administrator=user.is_administrator,
+        context_mode=user.context_mode or settings.CATO.vector_store.context_mode,
+        set_context_mode=set_context_mode,
+    )
+    card = commands.run(message, caller)
+    if card.goes_to:
+        target = redirect(card.goes_to)
+        return HttpResponse(headers={"HX-Redirect": target.url}) if request.htmx else target  # type: ignore[attr-defined]
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "chat/_card_shown.html", {"card": card, "composer": _composer()})
+    return _page(request, thread, card=card)
+
+
+def _refused(request: HttpRequest, thread: Thread | None, refusal: Refused) -> HttpResponse:
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "chat/_composer_error.html", {"error": str(refusal)}, status=422)
+    text = clean_text(request.POST.get("message", ""))[: settings.CATO.chat.max_message_chars]
+    return _page(request, thread, error=str(refusal), text=text, status=422)
+
+
+def _composer(text: str = "", error: str = "") -> dict[str, object]:
+    return {"text": text, "error": error, "client_key": uuid.uuid4(), "placeholder": "Ask, or type / for commands"}
+
+
+def _row(thread: Thread | None) -> ThreadRow:
+    answering = endpoint.current()
+    model = (thread.model if thread else "") or (answering.model if answering else "")
+    return thread_row(
+        thread,
+        model_name=model or ("No model" if answering is None else answering.host),
+        is_dummy=answering is None,
+        max_chars=settings.CATO.chat.max_message_chars,
+    )
+
+
+def _page(
+    request: HttpRequest,
+    thread: Thread | None,
+    *,
+    error: str = "",
+    text: str = "",
+    card: commands.Card | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    turns = list(thread.turns.select_related("author").order_by("-position")[:WINDOW])[::-1] if thread else []
+    rows = turn_rows(thread, turns) if thread else []
+    context = {
+        "section": "thread" if thread else "new",
+        "thread": _row(thread),
+        "turns": rows,
+        "active": next((r for r in rows if r.is_active), None),
+        "composer": _composer(text, error),
+        "cards": [card] if card else [],
+    }
+    return render(request, "chat/thread.html", context, status=status)

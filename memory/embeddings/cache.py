@@ -1,0 +1,71 @@
+"""Vectors that need not be made twice: documents' in SQL by content hash, queries' in memory, bounded."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from django.db.models import Exists, OuterRef
+from numpy.typing import NDArray
+
+from memory.embeddings.protocol import Embedder
+from memory.models import CachedEmbedding, Exchange
+
+_QUERIES = 512
+_queries: OrderedDict[tuple[str, str, str], NDArray[np.float32]] = OrderedDict()
+_lock = threading.Lock()
+
+
+def get_documents(provider: str, model: str, hashes: Iterable[str]) -> dict[str, NDArray[np.float32]]:
+    """The cached vectors (parts, dimension) of those texts that have them, by content hash."""
+    rows = CachedEmbedding.objects.filter(provider=provider, model=model, content_hash__in=list(hashes))
+    return {row.content_hash: _unpack(bytes(row.vectors)) for row in rows}
+
+
+def keep_documents(provider: str, model: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
+    """Keep the vectors (parts, dimension) of texts by their content hash."""
+    CachedEmbedding.objects.bulk_create(
+        [
+            CachedEmbedding(content_hash=digest, provider=provider, model=model, vectors=_pack(rows))
+            for digest, rows in vectors.items()
+        ],
+        ignore_conflicts=True,
+    )
+
+
+def drop_unused(hashes: Iterable[str]) -> int:
+    """Forget the cached vectors of those texts that no exchange says any more; returns how many rows went."""
+    said = Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)
+    return CachedEmbedding.objects.filter(~Exists(said), content_hash__in=list(hashes)).delete()[0]
+
+
+def embed_query(embedder: Embedder, text: str, *, keep: bool = True) -> NDArray[np.float32]:
+    """The query's vector (dimension,); kept in memory only, and not even there unless `keep`."""
+    key = (embedder.provider, embedder.model, text)
+    with _lock:
+        if key in _queries:
+            _queries.move_to_end(key)
+            return _queries[key]
+    vector = embedder.embed_query(text)
+    if keep:
+        with _lock:
+            _queries[key] = vector
+            while len(_queries) > _QUERIES:
+                _queries.popitem(last=False)
+    return vector
+
+
+def forget_queries() -> None:
+    """Drop every cached query."""
+    with _lock:
+        _queries.clear()
+
+
+def _pack(rows: NDArray[np.float32]) -> bytes:
+    return len(rows).to_bytes(2, "big") + np.ascontiguousarray(rows, dtype="<f4").tobytes()
+
+
+def _unpack(data: bytes) -> NDArray[np.float32]:
+    return np.frombuffer(data[2:], dtype="<f4").reshape(int.from_bytes(data[:2], "big"), -1)

@@ -1,0 +1,113 @@
+"""What embedding endpoints have in common: batches that one request may carry, and errors in one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from memory.embeddings.protocol import Vectors, normalised
+from memory.errors import EmbeddingFailed, WrongDimension
+
+TIMEOUT_SECONDS = 60.0
+# OpenAI's bounds on one request: 2,048 inputs, 300,000 tokens, 8,192 of them in one input.
+MAX_INPUTS = 2048
+MAX_REQUEST_TOKENS = 300_000
+# Ordinary text of any script has three bytes a token or more; dense code and numbers may have two.
+BYTES_PER_TOKEN = 3
+MAX_INPUT_BYTES = 8192 * 2
+
+
+class RemoteEmbedder:
+    """Asks an endpoint for vectors, a batch a request, without retry: the caller knows when to try again."""
+
+    provider: str
+    document_prefix = ""
+    query_prefix = ""
+
+    def __init__(self, model: str, *, dimensions: int | None = None, batch_size: int = MAX_INPUTS) -> None:
+        """`dimensions` are asked of the model where given; `batch_size` is the most texts in a request."""
+        self.model = model
+        self._dimensions = dimensions
+        self._batch_size = batch_size
+
+    @cached_property
+    def dimension(self) -> int:
+        """The length of a vector: the one asked for, else the one a first vector has."""
+        return self._dimensions or len(self.embed_query("a"))
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """An array (texts, dimension), rows in order. Raises EmbeddingFailed, WrongDimension."""
+        if not texts:
+            return np.zeros((0, self.dimension), dtype=np.float32)
+        return self._vectors([self.document_prefix + text for text in texts])
+
+    def embed_query(self, text: str) -> Vectors:
+        """One vector (dimension,) to search with. Raises EmbeddingFailed, WrongDimension."""
+        vector: Vectors = self._vectors([self.query_prefix + text])[0]
+        return vector
+
+    def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """One request: a vector for each text, in order. Raises EmbeddingFailed."""
+        raise NotImplementedError
+
+    def _vectors(self, texts: Sequence[str]) -> Vectors:
+        rows: list[Sequence[float]] = []
+        for batch in batches(texts, self._batch_size):
+            found = self.ask(batch)
+            if len(found) != len(batch):
+                message = f"{self.provider} answered {len(batch)} texts with {len(found)} vectors."
+                raise EmbeddingFailed(message, permanent=False)
+            rows += found
+        self._check_lengths({len(row) for row in rows})
+        return normalised(np.asarray(rows, dtype=np.float32))
+
+    def _check_lengths(self, lengths: set[int]) -> None:
+        if len(lengths) == 1 and self._dimensions in (None, *lengths):
+            return
+        found = " and ".join(str(length) for length in sorted(lengths))
+        expected = self._dimensions or "one length"
+        raise WrongDimension(
+            f"{self.model} answered with {found} numbers a vector where {expected} was expected; "
+            "look at vector_store.embedding_dimensions."
+        )
+
+    def unreachable(self, reason: str) -> EmbeddingFailed:
+        """The error for an endpoint that did not answer."""
+        return EmbeddingFailed(
+            f"The embedding provider {self.provider} cannot be reached: {reason}.", permanent=False
+        )
+
+    def refused(self, status: int, said: str, headers: Mapping[str, str]) -> EmbeddingFailed:
+        """The error for an HTTP status: time-outs, limits and server faults pass, other refusals stay."""
+        return EmbeddingFailed(
+            f"The embedding provider {self.provider} answered with status {status}: {said}",
+            permanent=status < 500 and status not in (408, 409, 425, 429),
+            retry_after=_seconds(headers.get("retry-after")),
+        )
+
+
+def batches(texts: Sequence[str], size: int) -> Iterator[list[str]]:
+    """The texts in order, as lists for one request each; a long text is cut, an empty one made a blank."""
+    batch: list[str] = []
+    tokens = 0
+    for text in texts:
+        # The cut may fall inside a character, which is then dropped.
+        data = text.encode("utf-8", "ignore")[:MAX_INPUT_BYTES]
+        cost = len(data) // BYTES_PER_TOKEN + 1
+        if batch and (len(batch) >= min(size, MAX_INPUTS) or tokens + cost > MAX_REQUEST_TOKENS):
+            yield batch
+            batch, tokens = [], 0
+        batch.append(data.decode("utf-8", "ignore") or " ")
+        tokens += cost
+    if batch:
+        yield batch
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """The header's seconds; its other form, a date, is rare here and counts as not said."""
+    try:
+        return max(float(retry_after), 0.0) if retry_after else None
+    except ValueError:
+        return None

@@ -1,0 +1,67 @@
+"""Taking due work from job rows: a lease says who works, an attempt number voids what comes too late."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TypeVar
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+
+from memory.models import Job, Lease
+
+J = TypeVar("J", bound=Job)
+
+LEASE = timedelta(seconds=90)
+MAX_FAILURES = 5
+_LONGEST_WAIT = 300.0
+
+
+def claim(rows: QuerySet[J], limit: int) -> list[J]:
+    """Take up to `limit` due rows: nobody else gets them until the lease ends. `rows` says which and in what order."""
+    now = timezone.now()
+    free = Q(locked_until=None) | Q(locked_until__lt=now)
+    due = rows.filter(free, state=Job.State.PENDING, due_at__lte=now)
+    if not due.exists():
+        return []
+    with transaction.atomic():
+        ids = list(due.select_for_update(skip_locked=True, of=("self",)).values_list("id", flat=True)[:limit])
+        rows.model._default_manager.filter(id__in=ids).update(
+            locked_until=now + LEASE, attempt=F("attempt") + 1, error=""
+        )
+    return list(rows.filter(id__in=ids))
+
+
+def put_off(job: Job, error: str, *, counts: bool, final: bool = False, after: float | None = None) -> bool:
+    """Give the job back, to be tried later with growing pauses; return whether it is now failed for good.
+
+    `counts`: the work itself failed (its fifth failure is the last); otherwise something it needs is away and it waits
+    as long as that takes. `after`: seconds the other side asked us to wait.
+    """
+    failures = job.failures + (1 if counts else 0)
+    failed = final or failures >= MAX_FAILURES
+    pause = after if after is not None else min(2.0 ** min(job.attempt, 8), _LONGEST_WAIT if counts else 15.0)
+    type(job)._default_manager.filter(pk=job.pk, attempt=job.attempt).update(
+        state=Job.State.FAILED if failed else Job.State.PENDING,
+        failures=failures,
+        due_at=timezone.now() + timedelta(seconds=pause),
+        locked_until=None,
+        error=error[:300],
+    )
+    return failed
+
+
+def retry(rows: QuerySet[J]) -> int:
+    """Make failed `rows` due again, as if they had never failed; returns how many."""
+    return rows.filter(state=Job.State.FAILED).update(
+        state=Job.State.PENDING, failures=0, attempt=0, due_at=timezone.now(), locked_until=None, error=""
+    )
+
+
+def lease(name: str, seconds: float) -> bool:
+    """Whether this process may do `name` for the next `seconds`; false while another one holds it."""
+    now = timezone.now()
+    until = now + timedelta(seconds=seconds)
+    Lease.objects.get_or_create(name=name, defaults={"held_until": now})
+    return Lease.objects.filter(name=name, held_until__lte=now).update(held_until=until) == 1

@@ -1,0 +1,79 @@
+"""What a search asks and what it gives: plain frozen rows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory.models import Exchange
+from memory.spaces import SpaceIds
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """An exchange as readers get it."""
+
+    id: uuid.UUID
+    space_id: uuid.UUID
+    owner_name: str
+    thread_id: uuid.UUID | None
+    session_id: uuid.UUID | None
+    turn_id: uuid.UUID | None
+    user_message: str
+    assistant_message: str
+    timestamp: datetime
+    source: str
+    source_file: str
+
+    @classmethod
+    def from_row(cls, row: Exchange) -> Remembered:
+        """From an exchange loaded with its owner."""
+        return cls(
+            id=row.id,
+            space_id=row.space_id,
+            owner_name=str(row.owner),
+            thread_id=row.thread_id,
+            session_id=row.session_id,
+            turn_id=row.turn_id,
+            user_message=row.user_message,
+            assistant_message=row.assistant_message,
+            timestamp=row.timestamp,
+            source=row.source,
+            source_file=row.source_file,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One exchange found: `similarity` in [-1, 1] (None where only words matched), the strategy's `score`, and why."""
+
+    exchange: Remembered
+    similarity: float | None
+    score: float
+    strategy: str
+    reason: str
+    is_below_gate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a strategy is asked: a vector, the spaces that may be read, and how many results are wanted.
+
+    `conversation_length` is the number of messages of the conversation it is asked in, 0 outside of one.
+    """
+
+    text: str
+    vector: NDArray[np.float32]
+    spaces: SpaceIds
+    wanted: int
+    exclude: frozenset[uuid.UUID] = field(default=frozenset())
+    exclude_threads: frozenset[uuid.UUID] = field(default=frozenset())
+    conversation_length: int = 0
+
+
+Strategy = Callable[[Query], list[Result]]

@@ -1,0 +1,177 @@
+"""Embedding what was remembered: due rows become vectors in the index of their space, in batches."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from numpy.typing import NDArray
+
+from memory import jobs, signals, store
+from memory.embeddings import cache
+from memory.errors import EmbeddingFailed, StoreDisabled, StoreDown
+from memory.models import Embedding, Exchange, Generation, Job
+from memory.services import generations
+from memory.services.exchanges import make_due
+
+log = logging.getLogger(__name__)
+
+PARTS = ("whole",)
+_BATCH = 64
+
+
+def text_of(user_message: str, assistant_message: str) -> str:
+    """What is embedded of an exchange; a note or a piece of a document embeds its own text."""
+    if not assistant_message:
+        return user_message
+    return f"User: {user_message}\nAssistant: {assistant_message}"
+
+
+def vector_ids(exchange_id: uuid.UUID, version: int) -> list[str]:
+    """The ids under which a version's vectors stand in a collection: `{exchange}:{part}:{version}`."""
+    return [f"{exchange_id}:{part}:{version}" for part in PARTS]
+
+
+def ids_up_to(exchange_id: uuid.UUID, version: int) -> list[str]:
+    """The ids of every vector that any version up to this one may have left."""
+    return [i for v in range(1, version + 1) for i in vector_ids(exchange_id, v)]
+
+
+def index_pending(limit: int | None = None) -> int:
+    """Embed what is due, oldest first, until nothing is or `limit` exchanges are done; returns how many were.
+
+    Failures are noted on the rows and tried again later; nothing is raised for them.
+    """
+    done = 0
+    if not settings.CATO.vector_store.enabled:
+        return 0
+    while limit is None or done < limit:
+        due = Embedding.objects.filter(exchange__forgotten_at=None).select_related("exchange__space", "generation")
+        claimed = jobs.claim(due.order_by("due_at", "id"), _BATCH)
+        if not claimed:
+            break
+        by_index: dict[tuple[uuid.UUID, int], list[Embedding]] = defaultdict(list)
+        for row in claimed:
+            by_index[row.exchange.space_id, row.generation_id].append(row)
+        for rows in by_index.values():
+            done += _index_together(rows)
+    return done
+
+
+def retry_failed(rows: QuerySet[Embedding]) -> int:
+    """Try failed embeddings again; returns how many."""
+    make_due(failed := Embedding.objects.filter(pk__in=list(rows.filter(state=Job.State.FAILED).values_list("pk", flat=True))))
+    return failed.count()
+
+
+def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """For each exchange: remembering, waiting (for the store), remembered, failed or forgotten."""
+    ids = [i for i in exchange_ids if i]
+    states = {
+        i: "forgotten" for i in Exchange.objects.filter(id__in=ids).exclude(forgotten_at=None).values_list("id", flat=True)
+    }
+    rows = Embedding.objects.filter(exchange_id__in=ids, generation=generations.serving())
+    for row in rows.only("exchange_id", "state", "error", "failures"):
+        waiting = row.state == Job.State.PENDING and row.error and not row.failures
+        name = {Job.State.DONE: "remembered", Job.State.FAILED: "failed"}.get(Job.State(row.state), "remembering")
+        states.setdefault(row.exchange_id, "waiting" if waiting else name)
+    return states
+
+
+def _index_together(rows: list[Embedding]) -> int:
+    generation, space = rows[0].generation, rows[0].exchange.space
+    try:
+        vectors = _vectors_for(generation, [row.exchange for row in rows])
+        index = generations.index_of(space, generation)
+        _leave_other_indexes(rows, index.pk)
+        Embedding.objects.filter(pk__in=[row.pk for row in rows]).update(index=index)
+        ids, flat, fields = [], [], []
+        for row, parts in zip(rows, vectors, strict=True):
+            ids += vector_ids(row.exchange_id, row.exchange.version)
+            flat += list(parts)
+            fields += [_filter_fields(row.exchange)] * len(parts)
+        store.upsert(index.collection, ids, np.stack(flat), fields)
+    except (StoreDown, StoreDisabled) as error:
+        _put_off(rows, str(error), counts=False)
+        return 0
+    except EmbeddingFailed as error:
+        _put_off(rows, str(error), counts=True, final=error.permanent, after=error.retry_after)
+        return 0
+    return _note_indexed(rows, index.collection)
+
+
+def _vectors_for(generation: Generation, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
+    """Per exchange its vectors (parts, dimension), from the cache where the same text was embedded before."""
+    known = cache.get_documents(generation.provider, generation.model, [e.content_hash for e in exchanges])
+    fresh = {e.content_hash: e for e in exchanges if e.content_hash not in known}
+    if fresh:
+        embedder = generations.embedder_of(generation)
+        made = embedder.embed_documents([text_of(e.user_message, e.assistant_message) for e in fresh.values()])
+        generations.check_dimension(generation, int(made.shape[1]))
+        new = {digest: made[i : i + 1] for i, digest in enumerate(fresh)}
+        cache.keep_documents(generation.provider, generation.model, new)
+        known |= new
+    return [known[e.content_hash] for e in exchanges]
+
+
+def _leave_other_indexes(rows: list[Embedding], index_id: int) -> None:
+    """Remove vectors that an exchange left where it no longer belongs: another space's index, an older version."""
+    stale: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row.index is not None and row.index_id != index_id:
+            stale[row.index.collection] += ids_up_to(row.exchange_id, row.exchange.version)
+        elif row.index is not None and row.exchange.version > 1:
+            stale[row.index.collection] += ids_up_to(row.exchange_id, row.exchange.version - 1)
+    for collection, ids in stale.items():
+        store.delete(collection, ids)
+
+
+def _filter_fields(exchange: Exchange) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "said": exchange.timestamp.timestamp(),
+        "source": exchange.source,
+        "owner": str(exchange.owner_id),
+    }
+    if exchange.thread_id:
+        fields |= {"thread": str(exchange.thread_id), "session": str(exchange.session_id)}
+    return fields
+
+
+def _note_indexed(rows: list[Embedding], collection: str) -> int:
+    """Mark what still is as it was when claimed; take back the vectors of what was forgotten or changed meanwhile."""
+    kept, late = [], []
+    with transaction.atomic():
+        now = {
+            e.id: e
+            for e in Exchange.objects.select_for_update().filter(id__in=[row.exchange_id for row in rows]).only(
+                "id", "version", "space_id", "forgotten_at"
+            )
+        }
+        for row in rows:
+            current, before = now.get(row.exchange_id), row.exchange
+            if current is None or current.forgotten_at:
+                late.append(row)
+                continue
+            same = (current.version, current.space_id) == (before.version, before.space_id)
+            if same and Embedding.objects.filter(pk=row.pk, attempt=row.attempt).update(
+                state=Job.State.DONE, version=before.version, parts=len(PARTS), locked_until=None, failures=0, error=""
+            ):
+                kept.append(row.exchange_id)
+    if late:
+        store.delete(collection, [i for row in late for i in ids_up_to(row.exchange_id, row.exchange.version)])
+    if kept:
+        signals.indexed.send(sender=None, exchange_ids=kept)
+    return len(kept)
+
+
+def _put_off(rows: list[Embedding], error: str, *, counts: bool, final: bool = False, after: float | None = None) -> None:
+    log.warning("%d exchanges could not be embedded: %s", len(rows), error)
+    failed = [r.exchange_id for r in rows if jobs.put_off(r, error, counts=counts, final=final, after=after)]
+    signals.indexing_failed.send(sender=None, exchange_ids=[r.exchange_id for r in rows], final=bool(failed))

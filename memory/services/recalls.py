@@ -1,0 +1,70 @@
+"""What was recalled for a turn: noted by id with its reasons, read back through the question who may read it."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from memory.models import Recall
+from memory.retrieval.results import Remembered, Result
+from memory.spaces import SpaceIds
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """One item of a recall panel; `exchange` is None where it was forgotten or may no longer be read."""
+
+    exchange_id: uuid.UUID
+    rank: int
+    similarity: float | None
+    score: float
+    strategy: str
+    reason: str
+    exchange: Remembered | None
+    is_forgotten: bool
+
+
+@transaction.atomic
+def note_recall(turn_id: uuid.UUID, results: Sequence[Result]) -> None:
+    """Replace what is noted for this turn by `results`, best first."""
+    Recall.objects.filter(turn_id=turn_id).delete()
+    Recall.objects.bulk_create(
+        [
+            Recall(
+                turn_id=turn_id,
+                exchange_id=result.exchange.id,
+                rank=rank,
+                similarity=result.similarity,
+                score=result.score,
+                strategy=result.strategy,
+                reason=result.reason[:300],
+            )
+            for rank, result in enumerate(results, start=1)
+        ]
+    )
+
+
+def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, list[Recalled]]:
+    """Per turn what was recalled, in its order, with the text of what lies in `spaces` and was not forgotten."""
+    found: dict[uuid.UUID, list[Recalled]] = defaultdict(list)
+    rows = Recall.objects.filter(turn_id__in=list(turn_ids)).select_related("exchange__owner").order_by("rank")
+    for row in rows:
+        forgotten = row.exchange.forgotten_at is not None
+        readable = row.exchange.space_id in spaces and not forgotten
+        found[row.turn_id].append(
+            Recalled(
+                exchange_id=row.exchange_id,
+                rank=row.rank,
+                similarity=row.similarity,
+                score=row.score,
+                strategy=row.strategy,
+                reason=row.reason,
+                exchange=Remembered.from_row(row.exchange) if readable else None,
+                is_forgotten=forgotten,
+            )
+        )
+    return found

@@ -1,0 +1,11 @@
+"""What memory announces to whoever listens."""
+
+from django.dispatch import Signal
+
+# exchange_ids: list of UUID. The exchanges are searchable now (or, failed, will not be without help).
+indexed = Signal()
+indexing_failed = Signal()
+# exchange_ids: list of UUID; by: the person. They are out of every read, and their erasure is under way.
+forgotten = Signal()
+# space and generation changed what serves; no arguments.
+switched = Signal()

@@ -1,0 +1,82 @@
+"""Who may read what: the only place that answers it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+
+from memory.errors import NotFound
+from memory.models import Membership, Space
+
+SpaceIds = frozenset[uuid.UUID]
+
+
+def readable_by(person_id: uuid.UUID) -> SpaceIds:
+    """The spaces this person may read: their own, their groups', the team's."""
+    return frozenset(_readable(person_id).values_list("id", flat=True))
+
+
+def read_by_all_of(space_id: uuid.UUID) -> SpaceIds:
+    """The spaces that everyone who reads `space_id` may read; none for a space that is not there."""
+    space = Space.objects.filter(id=space_id).first()
+    if space is None:
+        return frozenset()
+    if space.owner_id is not None:
+        return readable_by(space.owner_id)
+    team = Space.objects.filter(kind=Space.Kind.TEAM).values_list("id", flat=True)
+    return frozenset({space.id, *team})
+
+
+def own(person_id: uuid.UUID) -> Space:
+    """The person's own space; made the first time it is asked for."""
+    found = Space.objects.filter(kind=Space.Kind.OWN, owner_id=person_id).first()
+    return found or _make(kind=Space.Kind.OWN, owner_id=person_id)
+
+
+def team() -> Space:
+    """The space everyone reads; made the first time it is asked for."""
+    found = Space.objects.filter(kind=Space.Kind.TEAM).first()
+    return found or _make(kind=Space.Kind.TEAM, name="Everyone")
+
+
+def space_for(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
+    """The space, if this person may read it. Raises NotFound, the same for "not yours" and "not there"."""
+    found = _readable(person_id).filter(id=space_id).first()
+    if found is None:
+        raise NotFound("There is nothing here, or it is not yours to see.")
+    return found
+
+
+def readers(space: Space, active_people: QuerySet) -> int:
+    """How many of `active_people` may read `space`."""
+    if space.kind == Space.Kind.OWN:
+        return active_people.filter(id=space.owner_id).count()
+    if space.kind == Space.Kind.TEAM:
+        return active_people.count()
+    return active_people.filter(id__in=Membership.objects.filter(space=space).values("person_id")).count()
+
+
+def among(rows: QuerySet, spaces: Iterable[uuid.UUID]) -> QuerySet:
+    """The `rows` that lie in `spaces`; no spaces, no rows."""
+    return rows.filter(space_id__in=list(spaces))
+
+
+def _readable(person_id: uuid.UUID) -> QuerySet[Space]:
+    groups = Membership.objects.filter(person_id=person_id).values("space_id")
+    return Space.objects.filter(
+        Q(kind=Space.Kind.OWN, owner_id=person_id)
+        | Q(kind=Space.Kind.GROUP, id__in=groups)
+        | Q(kind=Space.Kind.TEAM)
+    )
+
+
+def _make(**fields: object) -> Space:
+    try:
+        with transaction.atomic():
+            return Space.objects.create(**fields)
+    except IntegrityError:  # somebody else made it in between
+        fields.pop("name", None)
+        return Space.objects.get(**fields)

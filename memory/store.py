@@ -1,0 +1,216 @@
+"""The vector store: the only home of chromadb. Vectors and filter fields go in, nothing that can be read as text."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+
+import numpy as np
+from django.conf import settings
+from numpy.typing import NDArray
+
+from memory.errors import StoreDisabled, StoreDown
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_lock = threading.Lock()
+_client: ClientAPI | None = None
+_collections: dict[str, Collection] = {}
+
+# Seconds. Long enough for a batch of 1,000 large vectors, short enough that a server which hangs is noticed.
+REQUEST_TIMEOUT = 20.0
+CONNECT_TIMEOUT = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An exchange whose best vector lies `similarity` (1 - cosine distance) from the query."""
+
+    exchange_id: uuid.UUID
+    similarity: float
+
+
+class CollectionMissing(StoreDown):
+    """The server is there, but not this collection: its files were removed."""
+
+    def __init__(self, collection: str) -> None:
+        super().__init__(f"The index {collection} is missing and is being built again.")
+        self.collection = collection
+
+
+def speaking_to_chroma(call: Callable[P, R]) -> Callable[P, R]:
+    """Make whatever goes wrong between us and the server a StoreDown that says so."""
+
+    @functools.wraps(call)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        if not settings.CATO.vector_store.enabled:
+            raise StoreDisabled("The vector store is disabled (vector_store.enabled).")
+        import httpx
+        from chromadb.errors import ChromaError
+
+        try:
+            return call(*args, **kwargs)
+        except (httpx.HTTPError, ChromaError, ValueError, OSError) as error:
+            # chromadb raises ValueError where it cannot connect at first, and keeps that in no type of its own.
+            raise StoreDown(f"The vector store does not answer ({type(error).__name__}).") from error
+
+    return wrapped
+
+
+@speaking_to_chroma
+def ping() -> None:
+    """Return if the server answers. Raises StoreDown, StoreDisabled."""
+    _connected().heartbeat()
+
+
+@speaking_to_chroma
+def upsert(
+    collection: str,
+    ids: Sequence[str],
+    vectors: NDArray[np.float32],
+    fields: Sequence[dict[str, Any]],
+) -> None:
+    """Put `vectors` (n, dimension) under `ids` with their filter fields; makes the collection where it is missing."""
+    from chromadb.errors import NotFoundError
+
+    for fresh in (False, True):
+        try:
+            _collection(collection, create=True, fresh=fresh).upsert(
+                ids=list(ids), embeddings=vectors, metadatas=list(fields)
+            )
+            return
+        except NotFoundError:  # the cached handle is of a collection whose files were removed
+            if fresh:
+                raise
+
+
+@speaking_to_chroma
+def query(collection: str, vector: NDArray[np.float32], count: int) -> list[Match]:
+    """The `count` nearest vectors' exchanges, nearest first, each once. Raises CollectionMissing."""
+    from chromadb.errors import NotFoundError
+
+    try:
+        found = _collection(collection).query(query_embeddings=[vector], n_results=count, include=["distances"])
+    except NotFoundError as error:
+        _collections.pop(collection, None)
+        raise CollectionMissing(collection) from error
+    best: dict[uuid.UUID, float] = {}
+    for vector_id, distance in zip(found["ids"][0], (found["distances"] or [[]])[0], strict=True):
+        exchange_id = uuid.UUID(vector_id.split(":", 1)[0])
+        best.setdefault(exchange_id, 1.0 - float(distance))
+    return [Match(exchange_id, similarity) for exchange_id, similarity in best.items()]
+
+
+@speaking_to_chroma
+def delete(collection: str, ids: Iterable[str]) -> None:
+    """Remove the vectors with these ids; those that are not there are no error."""
+    from chromadb.errors import NotFoundError
+
+    wanted = list(ids)
+    try:
+        if wanted:
+            _collection(collection).delete(ids=wanted)
+    except NotFoundError:
+        _collections.pop(collection, None)
+
+
+@speaking_to_chroma
+def present(collection: str, ids: Iterable[str]) -> set[str]:
+    """Which of `ids` the collection holds."""
+    from chromadb.errors import NotFoundError
+
+    wanted = list(ids)
+    try:
+        return set(_collection(collection).get(ids=wanted, include=[])["ids"]) if wanted else set()
+    except NotFoundError:
+        _collections.pop(collection, None)
+        return set()
+
+
+@speaking_to_chroma
+def count(collection: str) -> int:
+    """How many vectors the collection holds; 0 where it is missing."""
+    from chromadb.errors import NotFoundError
+
+    try:
+        return _collection(collection).count()
+    except NotFoundError:
+        _collections.pop(collection, None)
+        return 0
+
+
+@speaking_to_chroma
+def drop(collection: str) -> None:
+    """Remove the whole collection; one that is missing is no error."""
+    from chromadb.errors import NotFoundError
+
+    _collections.pop(collection, None)
+    try:
+        _connected().delete_collection(collection)
+    except NotFoundError:
+        return
+
+
+def _collection(name: str, *, create: bool = False, fresh: bool = False) -> Collection:
+    if fresh:
+        _collections.pop(name, None)
+    if name not in _collections:
+        if create:
+            hnsw = settings.CATO.vector_store.hnsw
+            _collections[name] = _connected().get_or_create_collection(
+                name,
+                embedding_function=None,
+                configuration={
+                    "hnsw": {
+                        "space": "cosine",  # the default is l2
+                        "max_neighbors": hnsw.M,
+                        "ef_construction": hnsw.ef_construction,
+                        "ef_search": hnsw.ef_search,
+                    }
+                },
+            )
+        else:
+            _collections[name] = _connected().get_collection(name, embedding_function=None)
+    return _collections[name]
+
+
+def _connected() -> ClientAPI:
+    global _client
+    with _lock:
+        if _client is None:
+            _client = _connect()
+        return _client
+
+
+def _connect() -> ClientAPI:
+    import chromadb
+    import httpx
+    from chromadb.config import Settings
+
+    url = settings.CATO.chroma_url
+    if url is None:
+        raise StoreDown("No vector store is running: start Cato with serve, or set CHROMA_URL.")
+    parts = urlsplit(url)
+    token = settings.CATO.chroma_token
+    client = chromadb.HttpClient(
+        host=parts.hostname or "127.0.0.1",
+        port=parts.port or (443 if parts.scheme == "https" else 8000),
+        ssl=parts.scheme == "https",
+        headers={"x-chroma-token": token.get_secret_value()} if token else None,
+        settings=Settings(anonymized_telemetry=False),
+        tenant=settings.CATO.chroma_tenant,
+        database=settings.CATO.chroma_database,
+    )
+    # The client waits for ever by default and offers no setting; a server that hangs would hold our threads.
+    client._server._session.timeout = httpx.Timeout(REQUEST_TIMEOUT, connect=CONNECT_TIMEOUT)  # type: ignore[attr-defined]
+    return client

@@ -1,0 +1,15 @@
+"""The doors by which workers come in: they take nothing, decide nothing, may run twice or late."""
+
+from celery import shared_task
+
+from memory import services
+
+
+@shared_task(name="memory.tasks.index_pending")
+def index_pending() -> None:
+    services.index_pending()
+
+
+@shared_task(name="memory.tasks.erase_forgotten")
+def erase_forgotten() -> None:
+    services.erase_forgotten()

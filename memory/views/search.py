@@ -1,0 +1,78 @@
+"""Finding by meaning over everything one may read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from memory import services, spaces
+from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled, StoreDown
+from memory.models import Exchange, Space
+from memory.retrieval.results import Result
+from memory.text import clean_text, excerpt
+
+_COUNT = 20
+_EXCERPT = 320
+
+
+@dataclass(frozen=True, slots=True)
+class HitRow:
+    said_at: datetime
+    title: str
+    excerpt: str
+    similarity_text: str
+    bar: int
+    reason: str
+    is_below_gate: bool
+    who: str
+    space_name: str
+    space_kind: str
+    source: str
+    url: str
+
+
+@require_GET
+def search(request: HttpRequest) -> HttpResponse:
+    """The page, and for htmx its list of hits alone."""
+    query = clean_text(request.GET.get("q", "")).strip()
+    readable = spaces.readable_by(request.user.pk)
+    context: dict[str, object] = {"section": "search", "query": query, "searched": bool(query), "hits": []}
+    if query:
+        try:
+            hits = hit_rows(services.find(query, spaces=readable, count=_COUNT))
+            total = spaces.among(Exchange.objects.filter(forgotten_at=None), readable).count()
+            context |= {"hits": hits, "total_text": f"{len(hits)} nearest of {total:,} memories you may read"}
+        except (StoreDown, StoreDisabled, EmbeddingFailed, BadQuery) as error:
+            context["error"] = str(error)
+    template = "memory/_hits.html" if request.htmx else "memory/search.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+def hit_rows(results: list[Result]) -> list[HitRow]:
+    """Results as the page shows them: titled by what was asked, with the answer (or the note) as the excerpt."""
+    found = Space.objects.in_bulk({result.exchange.space_id for result in results})
+    return [_hit(result, found[result.exchange.space_id]) for result in results]
+
+
+def _hit(result: Result, space: Space) -> HitRow:
+    said = result.exchange
+    body = said.assistant_message or said.user_message
+    return HitRow(
+        said_at=said.timestamp,
+        title=excerpt(said.user_message, 90) if said.assistant_message else said.source_file or "Note",
+        excerpt=excerpt(body, _EXCERPT),
+        similarity_text=f"{result.similarity:.2f}".replace("0.", ".", 1) if result.similarity is not None else "",
+        bar=round(20 * min(1.0, max(0.0, result.similarity or 0.0))),
+        reason=result.reason,
+        is_below_gate=result.is_below_gate,
+        who=said.owner_name,
+        space_name=space.name or space.get_kind_display(),
+        space_kind=space.kind,
+        source=said.source,
+        url=reverse("exchange", args=[said.id]),
+    )

@@ -1,0 +1,28 @@
+// Copies an answer, a block of code or a field, and says so for a moment where it was pressed.
+(() => {
+  const text = (button) => {
+    if (button.dataset.copy === "answer") {
+      const parts = button.closest(".turn").querySelectorAll(".blocks > .block > *");
+      return [...parts].map((part) => (part.querySelector("pre") ?? part).innerText.trim()).join("\n\n");
+    }
+    if (button.dataset.copy) return document.getElementById(button.dataset.copy).value;
+    return button.closest(".code").querySelector("pre").innerText;
+  };
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest("button.copy, button[data-copy]");
+    if (!button) return;
+    let said = "Copied";
+    try {
+      await navigator.clipboard.writeText(text(button));
+    } catch (error) {
+      // The clipboard is there only on https or this machine, and may be refused.
+      console.warn("Copying was refused.", error);
+      said = "The browser does not allow copying here";
+    }
+    const toast = document.createElement("p");
+    toast.className = "toast";
+    toast.textContent = said;
+    document.getElementById("toasts").replaceChildren(toast);
+  });
+})();

@@ -1,0 +1,27 @@
+// Turns each moment on the page into the reader's own words and zone; the exact one stays as a tooltip.
+(() => {
+  const hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+  const year = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+  const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
+
+  function words(then, style) {
+    const now = new Date();
+    const date = then.getFullYear() === now.getFullYear() ? day.format(then) : year.format(then);
+    if (style === "day") return date;
+    return then.toDateString() === now.toDateString() ? hour.format(then) : `${date} ${hour.format(then)}`;
+  }
+
+  function localise(root) {
+    const found = root.matches?.("time[datetime]") ? [root] : root.querySelectorAll("time[datetime]");
+    for (const time of found) {
+      const then = new Date(time.dateTime);
+      if (Number.isNaN(then.getTime())) continue;
+      time.textContent = words(then, time.dataset.style);
+      time.title = exact.format(then);
+    }
+  }
+
+  localise(document);
+  document.addEventListener("htmx:load", (event) => localise(event.target));
+})();
