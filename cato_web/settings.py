@@ -182,6 +182,7 @@ LOGGING = {
     "loggers": {
         # Their INFO lines name every request or carry addresses with query strings.
         "httpx": {"level": "WARNING"},
+        "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "chromadb": {"level": "WARNING"},
         "django.request": {"level": "ERROR"},

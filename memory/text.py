@@ -6,6 +6,8 @@ import hashlib
 import re
 
 _SPACES = re.compile(r"\s+")
+# Markdown's marks, which say nothing in an excerpt: emphasis, code, headings, quotes, table rules.
+_MARKS = re.compile(r"[*`|]+|^\s*(?:#+|>+|[-+]|\|?[\s|:-]{3,}\|?)(?=\s|$)", re.MULTILINE)
 
 
 def clean_text(text: str) -> str:
@@ -28,8 +30,8 @@ def content_hash(*parts: str) -> str:
 
 
 def excerpt(text: str, length: int = 160) -> str:
-    """The beginning of `text` on one line, at most `length` characters, cut at a word where there is one."""
-    line = _SPACES.sub(" ", text[: 4 * length]).strip()
+    """The beginning of `text` on one line without Markdown's marks, at most `length` characters, cut at a word where there is one."""
+    line = _SPACES.sub(" ", _MARKS.sub(" ", text[: 4 * length])).strip()
     if len(line) <= length:
         return line
     cut = line[: length - 1]

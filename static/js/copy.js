@@ -5,7 +5,7 @@
       const parts = button.closest(".turn").querySelectorAll(".blocks > .block > *");
       return [...parts].map((part) => (part.querySelector("pre") ?? part).innerText.trim()).join("\n\n");
     }
-    if (button.dataset.copy) return document.getElementById(button.dataset.copy).value;
+    if (button.dataset.copy && button.dataset.copy !== "code") return document.getElementById(button.dataset.copy).value;
     return button.closest(".code").querySelector("pre").innerText;
   };
 

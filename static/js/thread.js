@@ -13,6 +13,12 @@
   });
 
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    if (event.detail.target.id === "send") {
+      // A reply to the message can come later than the end of its answer; then there is nothing left to stop.
+      const stops = event.detail.fragment.querySelector("[data-stops]")?.dataset.stops;
+      if (stops && document.querySelector(`#${stops}-foot .tools`)) event.detail.shouldSwap = false;
+      return;
+    }
     if (event.detail.target !== turns) return;
     const arriving = event.detail.fragment.querySelector("[data-turn]");
     if (arriving && document.getElementById(arriving.id)) {
