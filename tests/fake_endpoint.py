@@ -1,4 +1,4 @@
-"""A model endpoint that does as it is told: OpenAI's and Ollama's HTTP, scripted per API key, remembering questions.
+"""A model endpoint that does as it is told: OpenAI's and Ollama's HTTP, scripted per API key, remembering all.
 
 Run it with `python -m tests.fake_endpoint --port N`, or from a test:
 
@@ -69,7 +69,7 @@ class FakeEndpoint:
         self.openai_url = f"{self.url}/v1"
 
     def script(self, key: str, **script: Any) -> None:
-        """Set what happens to requests with this key (the fields of Script) and begin anew with its counts."""
+        """Set what happens to requests with this key (the fields of Script) and begin its counts anew."""
         self._call("POST", f"/script/{quote(key, safe='')}", script)
 
     def asked(self, key: str, path: str = "/v1/chat/completions") -> list[Any]:
@@ -89,7 +89,7 @@ class FakeEndpoint:
 
 @contextmanager
 def start() -> Iterator[FakeEndpoint]:
-    """Run the endpoint in a process of its own, on a free port; it ends with the block, or with this process."""
+    """Run the endpoint in a process of its own, on a free port; it ends with the block or this process."""
     command = [sys.executable, "-m", "tests.fake_endpoint", "--port", "0", "--until-stdin-closes"]
     root = Path(__file__).resolve().parent.parent
     with subprocess.Popen(
@@ -235,12 +235,10 @@ async def _openai_embeddings(person: Person, mode: str, body: Any, receive: Rece
     texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
     size = 100 if mode == "wrong-dimension" else body.get("dimensions") or 1536
     await asyncio.sleep(person.script.first_delay)
-    rows = [
-        {"object": "embedding", "index": i, "embedding": embed(text, size)} for i, text in enumerate(texts)
-    ]
+    vectors: list[Any] = [embed(text, size) for text in texts]
     if body.get("encoding_format") == "base64":
-        for row in rows:
-            row["embedding"] = base64.b64encode(struct.pack(f"<{size}f", *row["embedding"])).decode()
+        vectors = [base64.b64encode(struct.pack(f"<{size}f", *vector)).decode() for vector in vectors]
+    rows = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]
     usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
     await _json(send, {"object": "list", "model": body.get("model"), "data": rows, "usage": usage})
 

@@ -44,7 +44,8 @@ class OpenAIEmbedder(RemoteEmbedder):
                 dimensions=openai.omit if self._dimensions is None else self._dimensions,
             )
         except openai.APIStatusError as error:
-            raise self.refused(error.status_code, error.message, error.response.headers) from error
+            said = error.message.removeprefix(f"Error code: {error.status_code} - ")
+            raise self.refused(error.status_code, said, error.response.headers) from error
         except openai.APITimeoutError as error:
             raise self.unreachable("it did not answer in time") from error
         except openai.APIConnectionError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 
 import numpy as np
 
@@ -30,12 +29,13 @@ class RemoteEmbedder:
         """`dimensions` are asked of the model where given; `batch_size` is the most texts in a request."""
         self.model = model
         self._dimensions = dimensions
+        self._learned: int | None = None
         self._batch_size = batch_size
 
-    @cached_property
+    @property
     def dimension(self) -> int:
         """The length of a vector: the one asked for, else the one a first vector has."""
-        return self._dimensions or len(self.embed_query("a"))
+        return self._dimensions or self._learned or len(self.embed_query("a"))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """An array (texts, dimension), rows in order. Raises EmbeddingFailed, WrongDimension."""
@@ -64,12 +64,13 @@ class RemoteEmbedder:
         return normalised(np.asarray(rows, dtype=np.float32))
 
     def _check_lengths(self, lengths: set[int]) -> None:
-        if len(lengths) == 1 and self._dimensions in (None, *lengths):
+        expected = self._dimensions or self._learned
+        if len(lengths) == 1 and expected in (None, *lengths):
+            (self._learned,) = lengths
             return
         found = " and ".join(str(length) for length in sorted(lengths))
-        expected = self._dimensions or "one length"
         raise WrongDimension(
-            f"{self.model} answered with {found} numbers a vector where {expected} was expected; "
+            f"{self.model} answered with {found} numbers a vector where {expected or 'one length'} was expected; "
             "look at vector_store.embedding_dimensions."
         )
 

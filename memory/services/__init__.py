@@ -1,11 +1,12 @@
 """Memory's public verbs."""
 
-from memory.services.exchanges import revise, remember
+from memory.services.exchanges import remember, revise
 from memory.services.figures import Figures, figures
 from memory.services.forgetting import erase_forgotten, forget
 from memory.services.generations import Models, build_generation, models_in_use, switch_generation
 from memory.services.indexing import index_pending, memory_states, retry_failed
 from memory.services.moving import move_thread
+from memory.services.notes import keep_text
 from memory.services.recalls import note_recall, recalled_for
 from memory.services.search import find, recall
 from memory.services.upkeep import sweep
@@ -19,6 +20,7 @@ __all__ = [
     "find",
     "forget",
     "index_pending",
+    "keep_text",
     "memory_states",
     "models_in_use",
     "move_thread",

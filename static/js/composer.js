@@ -8,6 +8,9 @@
   };
   let sent = "";
 
+  // One can write at once; where writing brings up a keyboard over the page, only when asked.
+  if (matchMedia("(hover: hover)").matches && !location.hash) box().focus({ preventScroll: true });
+
   form.addEventListener("keydown", (event) => {
     // 229 is what an input method says while it composes, in browsers that end composing a moment too early.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;

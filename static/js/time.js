@@ -7,6 +7,7 @@
 
   function words(then, style) {
     const now = new Date();
+    if (style === "date") return year.format(then);
     const date = then.getFullYear() === now.getFullYear() ? day.format(then) : year.format(then);
     if (style === "day") return date;
     return then.toDateString() === now.toDateString() ? hour.format(then) : `${date} ${hour.format(then)}`;

@@ -1,0 +1,99 @@
+"""The people and servers that the tests share. Alice owns, Bob is on her team, Charlie has nothing to do with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import server, topology
+from tests.fake_endpoint import FakeEndpoint
+from tests.fake_endpoint import start as start_endpoint
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home() -> Iterator[Path]:
+    """A folder of this test process, gone afterwards."""
+    yield topology.HOME
+    shutil.rmtree(topology.HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def chroma(home: Path) -> Iterator[None]:
+    """A real Chroma server for tests that call memory in this process."""
+    process = server.start(
+        home, "chroma", server.chroma_command(home / "chroma", topology.CHROMA_PORT), topology.clean_environment()
+    )
+    from memory import store
+    from memory.errors import StoreDown
+
+    def answers() -> bool:
+        try:
+            store.ping()
+        except StoreDown:
+            return False
+        return True
+
+    server.wait_for(answers, f"Chroma\n{process.log.read_text()}")
+    yield
+    process.end()
+
+
+@pytest.fixture
+def memory(chroma: None, db: None) -> Iterator[Any]:
+    """Memory's verbs on a real database and a real Chroma server."""
+    from memory import services
+    from memory.embeddings import cache
+
+    cache.forget_queries()
+    return services
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[FakeEndpoint]:
+    """The model endpoint, which lies outside this machine and so is a fake: a real HTTP server."""
+    with start_endpoint() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def cato(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
+    """A whole Cato with a model endpoint, whose key is `cato`."""
+    with server.running(
+        home / "cato",
+        OPENAI_BASE_URL=endpoint.openai_url,
+        OPENAI_API_KEY="cato",
+        CATO_CHAT_MESSAGES_PER_MINUTE="100000",
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def administrator(cato: server.Cato) -> server.Client:
+    return cato.set_up("Ada Admin")
+
+
+@pytest.fixture
+def alice(cato: server.Cato, administrator: server.Client) -> server.Client:
+    return cato.join(administrator, "Alice Owner")
+
+
+@pytest.fixture
+def bob(cato: server.Cato, administrator: server.Client) -> server.Client:
+    return cato.join(administrator, "Bob Team")
+
+
+@pytest.fixture
+def person(db: None) -> Any:
+    from tests.factories import PersonFactory
+
+    return PersonFactory()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Nobody waits for a real minute of messages, and nothing in the suite may call out.
+    os.environ.setdefault("CATO_CHAT_MESSAGES_PER_MINUTE", "100000")

@@ -1,0 +1,82 @@
+"""People, threads, turns and exchanges for tests that work in this process."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Any
+
+import factory
+from django.utils import timezone
+
+from cato_web.people.models import User
+from cato_web.people.services import create_person
+from chat.models import Session, Thread, Turn
+from memory import services, spaces
+from memory.models import Exchange, Membership, Space
+
+
+class PersonFactory(factory.Factory[User]):
+    """An account with its own space."""
+
+    class Meta:
+        model = User
+
+    name = factory.Sequence(lambda n: f"Person {n}")
+    email = factory.Sequence(lambda n: f"person{n}@halden.example")
+    password = "four plain words are fine"
+
+    @classmethod
+    def _create(cls, model_class: type[User], *args: Any, **kwargs: Any) -> User:
+        return create_person(**kwargs)
+
+
+class AdministratorFactory(PersonFactory):
+    role = User.Role.ADMINISTRATOR
+
+
+def group(name: str, *members: User) -> Space:
+    """A group with these people in it."""
+    space = Space.objects.create(kind=Space.Kind.GROUP, name=name)
+    Membership.objects.bulk_create([Membership(space=space, person=person) for person in members])
+    return space
+
+
+def exchange(owner: User, said: str, answer: str = "Noted.", *, space: Space | None = None, **more: Any) -> Exchange:
+    """Something remembered, still to be embedded."""
+    return services.remember(
+        space=space or spaces.own(owner.id),
+        owner_id=owner.id,
+        user_message=said,
+        assistant_message=answer,
+        source=more.pop("source", "chat"),
+        **more,
+    )
+
+
+def thread(owner: User, *, space: Space | None = None, title: str = "A thread", **more: Any) -> Thread:
+    return Thread.objects.create(
+        owner=owner, space=space or spaces.own(owner.id), title=title, spoken_at=timezone.now(), **more
+    )
+
+
+def turn(in_thread: Thread, message: str = "A question", answer: str = "An answer", **more: Any) -> Turn:
+    """A turn at the end of the thread, complete unless told."""
+    session = in_thread.sessions.first() or Session.objects.create(
+        thread=in_thread, started_by=in_thread.owner, started_at=timezone.now()
+    )
+    return Turn.objects.create(
+        thread=in_thread,
+        session=session,
+        position=in_thread.turns.count(),
+        author=more.pop("author", in_thread.owner),
+        client_key=more.pop("client_key", uuid.uuid4()),
+        message=message,
+        answer=answer,
+        state=more.pop("state", Turn.State.COMPLETE),
+        **more,
+    )
+
+
+def ago(**units: float) -> datetime:
+    return timezone.now() - timezone.timedelta(**units)

@@ -1,0 +1,265 @@
+"""A whole Cato as its users run it, in processes of its own: by `serve`, or as the services topology deploys it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.topology import POSTGRES, REDIS, TOPOLOGY, WORKER, clean_environment, free_port
+
+ROOT = Path(__file__).resolve().parent.parent
+PASSWORD = "four plain words are fine"
+
+
+@dataclass
+class Process:
+    """A child of the suite, its output kept in a file."""
+
+    name: str
+    popen: subprocess.Popen[bytes]
+    log: Path
+
+    def end(self) -> None:
+        if self.popen.poll() is None:
+            self.popen.terminate()
+        try:
+            self.popen.wait(25)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+
+
+@dataclass
+class Client:
+    """A person at a browser without a browser: keeps cookies, sends the CSRF token."""
+
+    url: str
+    name: str
+    email: str
+    http: httpx.Client = field(repr=False)
+
+    def get(self, path: str, **kwargs: Any) -> httpx.Response:
+        return self.http.get(path, **kwargs)
+
+    def post(self, path: str, data: dict[str, Any] | None = None, *, htmx: bool = False, **kwargs: Any) -> httpx.Response:
+        headers = {"X-CSRFToken": self.http.cookies.get("cato_csrf") or "", "Referer": self.url}
+        if htmx:
+            headers["HX-Request"] = "true"
+        return self.http.post(path, data=data or {}, headers=headers, **kwargs)
+
+    def say(self, message: str, thread: str | None = None, key: str | None = None) -> str:
+        """Say something in a thread, or in a new one; returns the thread's id."""
+        path = f"/t/{thread}/say" if thread else "/"
+        answer = self.post(path, {"message": message, "client_key": key or str(uuid.uuid4())})
+        assert answer.status_code == 302, (answer.status_code, answer.text[:500])
+        found = re.search(r"/t/([0-9a-f-]{36})", answer.headers["location"])
+        assert found
+        return found[1]
+
+    def thread_page(self, thread: str) -> str:
+        answer = self.get(f"/t/{thread}")
+        assert answer.status_code == 200, answer.status_code
+        return answer.text
+
+
+@dataclass
+class Cato:
+    """A running Cato. `urls` are its web processes (one, or two behind no proxy); `environment` is what it was given."""
+
+    home: Path
+    urls: list[str]
+    environment: dict[str, str]
+    processes: list[Process]
+    database: str
+
+    @property
+    def url(self) -> str:
+        return self.urls[0]
+
+    @property
+    def other_url(self) -> str:
+        """Another web process where there is one."""
+        return self.urls[-1]
+
+    def set_up(self, name: str = "Ada Admin") -> Client:
+        """Make the first account by the link that the start prints, as the administrator."""
+        link = wait_for(lambda: re.search(r"/setup/(\S+)", self.logs()), "the set-up link")
+        return self._enter(f"/setup/{link[1]}", name)
+
+    def join(self, administrator: Client, name: str, role: str = "member") -> Client:
+        """Make an account by an invitation of the administrator."""
+        page = administrator.post("/admin/people", {"role": role})
+        link = re.search(r"(/join/[\w-]+)", page.text)
+        assert link, page.text[:1000]
+        return self._enter(link[1], name)
+
+    def sign_in(self, person: Client, url: str | None = None) -> Client:
+        """The same person at another browser, or at another web process."""
+        client = _client(url or self.url, person.name, person.email)
+        client.get("/sign-in")
+        answer = client.post("/sign-in", {"email": person.email, "password": PASSWORD})
+        assert answer.status_code == 302, answer.text[:500]
+        return client
+
+    def manage(self, *arguments: str, check: bool = True, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run `manage.py …` beside it."""
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=ROOT, env=self.environment, text=True, capture_output=True, check=check, timeout=120, input=stdin,
+        )  # fmt: skip
+
+    def sql(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Read its database; `?` stands for a parameter, uuids are 32 hex digits on both sides."""
+        if self.database.startswith("postgres"):
+            import psycopg
+
+            with psycopg.connect(self.database) as pg:
+                rows = pg.execute(query.replace("?", "%s"), [_for_postgres(p) for p in parameters]).fetchall()
+            return [tuple(v.hex if isinstance(v, uuid.UUID) else v for v in row) for row in rows]
+        with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=20) as lite:
+            return lite.execute(query, parameters).fetchall()
+
+    def logs(self) -> str:
+        return "\n".join(process.log.read_text(errors="replace") for process in self.processes)
+
+    def _enter(self, path: str, name: str) -> Client:
+        client = _client(self.url, name, f"{name.split()[0].lower()}-{uuid.uuid4().hex[:6]}@halden.example")
+        client.get(path)
+        answer = client.post(path, {"name": name, "email": client.email, "password": PASSWORD, "model_from": "later"})
+        assert answer.status_code == 302, (answer.status_code, answer.text[:2000])
+        return client
+
+
+@contextmanager
+def running(home: Path, **environment: str) -> Iterator[Cato]:
+    """Start a Cato below `home` with `environment` added, wait until it is ready, and end it."""
+    home.mkdir(parents=True, exist_ok=True)
+    cato = (_services if TOPOLOGY == "services" else _embedded)(home, environment)
+    try:
+        for url in cato.urls:
+            wait_for(lambda url=url: _answers(url), f"{url} to answer\n{cato.logs()}", seconds=60)
+        yield cato
+    finally:
+        for process in reversed(cato.processes):
+            process.end()
+        if cato.database.startswith("postgres"):
+            _drop_database(cato.database)
+
+
+def start(home: Path, name: str, command: list[str], environment: dict[str, str]) -> Process:
+    """Start one process of ours with its output in `home/name.log`."""
+    log = home / f"{name}.log"
+    with log.open("ab") as out:
+        popen = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+    return Process(name, popen, log)
+
+
+def wait_for(ask: Callable[[], Any], what: str, seconds: float = 20.0, every: float = 0.05) -> Any:
+    """Ask again and again until the answer is truthy, and return it; fails naming `what`."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if answer := ask():
+                return answer
+        except httpx.TransportError:
+            pass  # a server that is just starting or restarting refuses
+        time.sleep(every)
+    raise AssertionError(f"waited {seconds:g} s for {what}")
+
+
+def chroma_command(path: Path, port: int) -> list[str]:
+    """How a Chroma server is started, here and in docker-compose.yml."""
+    chroma = str(Path(sys.executable).with_name("chroma"))
+    return [chroma, "run", "--path", str(path), "--host", "127.0.0.1", "--port", str(port)]
+
+
+def kill(process_id: int) -> None:
+    os.kill(process_id, signal.SIGKILL)
+
+
+def _embedded(home: Path, environment: dict[str, str]) -> Cato:
+    port = free_port()
+    env = clean_environment() | {
+        "CATO_DATA_DIR": str(home / "data"),
+        "CATO_PORT": str(port),
+        "CATO_CONFIG_FILE": "",
+        **environment,
+    }
+    serve = start(home, "serve", [sys.executable, "-m", "cato_web.serve"], env)
+    return Cato(home, [f"http://127.0.0.1:{port}"], env, [serve], str(home / "data" / "cato.sqlite3"))
+
+
+def _services(home: Path, environment: dict[str, str]) -> Cato:
+    ports, chroma_port = [free_port(), free_port()], free_port()
+    database = _create_database()
+    redis_number = 1 + int(re.sub(r"\D", "", WORKER) or 0)
+    env = clean_environment() | {
+        "CATO_DATA_DIR": str(home / "data"),
+        "CATO_CONFIG_FILE": "",
+        "DATABASE_URL": database,
+        "REDIS_URL": f"{REDIS}/{redis_number}",
+        "CHROMA_URL": f"http://127.0.0.1:{chroma_port}",
+        "SECRET_KEY": uuid.uuid4().hex * 2,
+        "CATO_PORT": str(ports[0]),
+        **environment,
+    }
+    chroma = start(home, "chroma", chroma_command(home / "chroma", chroma_port), env)
+    prepare = start(home, "prepare", [sys.executable, "manage.py", "prepare"], env)
+    if prepare.popen.wait(60):
+        raise AssertionError(prepare.log.read_text())
+    worker = [
+        sys.executable, "-m", "celery", "-A", "cato_web", "worker", "--pool", "threads", "--concurrency", "2",
+        "--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "WARNING",
+    ]  # fmt: skip
+    processes = [chroma, prepare]
+    processes += [start(home, f"worker{n}", [*worker, "-n", f"w{n}@%h"], env) for n in (1, 2)]
+    processes += [
+        start(home, f"web{n}", [sys.executable, "-m", "cato_web.web"], env | {"CATO_PORT": str(port)})
+        for n, port in enumerate(ports, start=1)
+    ]
+    return Cato(home, [f"http://127.0.0.1:{port}" for port in ports], env, processes, database)
+
+
+def _create_database() -> str:
+    import psycopg
+
+    name = f"cato_{WORKER}_{uuid.uuid4().hex[:8]}"
+    with psycopg.connect(POSTGRES, autocommit=True) as pg:
+        pg.execute(f'CREATE DATABASE "{name}"')
+    return f"{POSTGRES.rsplit('/', 1)[0]}/{name}"
+
+
+def _drop_database(url: str) -> None:
+    import psycopg
+
+    with psycopg.connect(POSTGRES, autocommit=True) as pg:
+        pg.execute(f'DROP DATABASE IF EXISTS "{url.rsplit("/", 1)[1]}" WITH (FORCE)')
+
+
+def _for_postgres(value: Any) -> Any:
+    if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{32}", value):
+        return uuid.UUID(value)
+    return value
+
+
+def _answers(url: str) -> bool:
+    return httpx.get(f"{url}/healthz", timeout=2).status_code == 200
+
+
+def _client(url: str, name: str, email: str) -> Client:
+    return Client(url, name, email, httpx.Client(base_url=url, timeout=30))

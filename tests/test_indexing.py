@@ -1,0 +1,173 @@
+"""Whatever goes wrong between SQL and the index, what was remembered ends up searchable, or says that it did not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+from django.utils import timezone
+
+from memory import signals, spaces, store
+from memory.embeddings import local
+from memory.errors import EmbeddingFailed, StoreDown, WrongDimension
+from memory.models import CachedEmbedding, Embedding, Generation, Job
+from memory.services import generations
+from tests.factories import exchange
+
+pytestmark = pytest.mark.django_db
+
+
+def due_now() -> None:
+    Embedding.objects.update(due_at=timezone.now() - timedelta(seconds=1), locked_until=None)
+
+
+def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
+    batches: list[int] = []
+    real = local.LocalEmbedder.embed_documents
+
+    def counting(self: local.LocalEmbedder, texts: list[str]) -> np.ndarray:
+        batches.append(len(texts))
+        return real(self, texts)
+
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", counting)
+    for number in range(50):
+        exchange(person, f"Fact number {number}")
+
+    assert memory.index_pending() == 50
+    assert batches == [50]
+
+
+def test_the_same_text_is_embedded_once(memory, person, monkeypatch):
+    exchange(person, "The boiler was replaced.")
+    memory.index_pending()
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: pytest.fail("embedded again"))
+
+    exchange(person, "The boiler was replaced.")
+
+    assert memory.index_pending() == 1
+    assert CachedEmbedding.objects.count() == 1
+
+
+def test_a_store_that_is_down_is_waited_for_however_long(memory, person, monkeypatch):
+    one = exchange(person, "The boiler was replaced.")
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "upsert", lambda *a: (_ for _ in ()).throw(StoreDown("down")))
+        for _ in range(8):
+            assert memory.index_pending() == 0
+            due_now()
+    assert memory.memory_states([one.id]) == {one.id: "waiting"}
+
+    assert memory.index_pending() == 1
+    assert memory.memory_states([one.id]) == {one.id: "remembered"}
+
+
+def test_a_provider_that_keeps_failing_ends_as_failed_and_can_be_tried_again(memory, person, monkeypatch):
+    one = exchange(person, "The boiler was replaced.")
+    told: list[bool] = []
+
+    def hear(final: bool, **kwargs: object) -> None:
+        told.append(final)
+
+    signals.indexing_failed.connect(hear)
+    with monkeypatch.context() as broken:
+        broken.setattr(
+            local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(EmbeddingFailed("HTTP 500", False))
+        )
+        for _ in range(5):
+            memory.index_pending()
+            due_now()
+    signals.indexing_failed.disconnect(hear)
+
+    assert memory.memory_states([one.id]) == {one.id: "failed"}
+    assert told == [False] * 4 + [True]
+    assert memory.figures(None).failed == 1
+    assert memory.retry_failed(Embedding.objects.all()) == 1
+    assert memory.index_pending() == 1
+    assert memory.figures(None).failed == 0
+
+
+def test_a_provider_that_says_when_is_not_asked_before(memory, person, monkeypatch):
+    exchange(person, "The boiler was replaced.")
+    monkeypatch.setattr(
+        local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(EmbeddingFailed("429", False, 120.0))
+    )
+    memory.index_pending()
+
+    wait = Embedding.objects.get().due_at - timezone.now()
+    assert timedelta(seconds=110) < wait <= timedelta(seconds=120)
+
+
+def test_a_model_of_another_dimension_never_mixes_into_the_index(memory, person):
+    exchange(person, "The boiler was replaced.")
+    memory.index_pending()
+
+    with pytest.raises(WrongDimension, match="384"):
+        generations.check_dimension(generations.serving(), 768)
+
+
+def test_a_worker_that_comes_too_late_changes_nothing(memory, person, monkeypatch):
+    one = exchange(person, "The boiler was replaced.")
+    real = store.upsert
+
+    def another_takes_over(*args: object) -> None:
+        Embedding.objects.update(attempt=99)
+        real(*args)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(store, "upsert", another_takes_over)
+        assert memory.index_pending(limit=1) == 0
+    assert Embedding.objects.get(exchange=one).state == Job.State.PENDING
+
+
+def test_a_row_whose_worker_died_is_taken_over_when_its_lease_ends(memory, person):
+    exchange(person, "The boiler was replaced.")
+    Embedding.objects.update(locked_until=timezone.now() + timedelta(seconds=60), attempt=1)
+    assert memory.index_pending() == 0
+
+    Embedding.objects.update(locked_until=timezone.now() - timedelta(seconds=1))
+    assert memory.index_pending() == 1
+
+
+def test_the_sweep_finds_what_no_nudge_told_of(memory, person):
+    one = exchange(person, "The boiler was replaced.")
+    two = exchange(person, "The safe combination is 12-34-56.")
+    memory.forget([two.id], by=person.id)
+
+    memory.sweep()
+
+    assert memory.memory_states([one.id, two.id]) == {one.id: "remembered", two.id: "forgotten"}
+    two.refresh_from_db()
+    assert two.user_message == ""
+
+
+def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_the_switch(memory, person, monkeypatch):
+    said = exchange(person, "The boiler was replaced with a heat pump.")
+    memory.index_pending()
+    readable = spaces.readable_by(person.id)
+    old = generations.serving()
+    assert not memory.models_in_use().differ
+    generations.Generation.objects.filter(pk=old.pk).update(model="all-MiniLM-L6-v2-old")
+    monkeypatch.setattr(generations, "embedder_of", lambda generation: _local(generation))
+
+    assert memory.models_in_use().differ
+    memory.build_generation()
+    assert not memory.switch_generation(), "nothing of it is embedded yet"
+    assert memory.find("boiler", spaces=readable)[0].exchange.id == said.id
+
+    memory.index_pending()
+    collection = Embedding.objects.get(generation=old).index.collection
+    assert memory.switch_generation()
+
+    assert not memory.models_in_use().differ
+    assert memory.find("boiler", spaces=readable)[0].exchange.id == said.id
+    assert store.count(collection) == 0
+    assert Generation.objects.count() == 1
+
+
+def _local(generation: Generation) -> local.LocalEmbedder:
+    from django.conf import settings
+
+    from memory import embeddings
+
+    return embeddings.configured(settings.CATO.vector_store)
