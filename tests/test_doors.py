@@ -1,0 +1,183 @@
+"""Every door of the product, listed; behind each, another person's thing and a thing that is not there look the same.
+
+A route that is not in the table fails the suite. For every door that leads to somebody's thing there is also a test
+that opens the one question in `memory.spaces` for everybody and sees that door give way: so it does ask.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass, field
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver, reverse
+
+from chat.routing import routes
+from memory import services, spaces
+from memory.models import Space
+from tests.factories import AdministratorFactory, PersonFactory, exchange, thread, turn
+
+pytestmark = pytest.mark.django_db
+
+
+@dataclass(frozen=True)
+class Door:
+    """A route: who may come in, by which methods, and whose things its arguments name."""
+
+    entry: str = "member"  # anyone | member | administrator
+    methods: tuple[str, ...] = ("get",)
+    names: tuple[str, ...] = ()  # the arguments that name a thing of somebody's
+    data: dict[str, str] = field(default_factory=dict)
+
+
+POST = ("post",)
+DOORS: dict[str, Door] = {
+    "alive": Door("anyone"),
+    "sign_in": Door("anyone", ("get", "post")),
+    "set_up": Door("anyone", ("get", "post")),
+    "join": Door("anyone", ("get", "post")),
+    "sign_out": Door(methods=POST),
+    "new_thread": Door(methods=("get", "post")),
+    "thread": Door(names=("thread_id",)),
+    "say": Door(methods=POST, names=("thread_id",), data={"message": "hello", "client_key": str(uuid.uuid4())}),
+    "remember": Door(methods=POST, names=("thread_id",)),
+    "stop": Door(methods=POST, names=("thread_id", "turn_id")),
+    "retry": Door(methods=POST, names=("thread_id", "turn_id")),
+    "resume": Door(methods=POST, names=("thread_id", "turn_id")),
+    "remember_again": Door(methods=POST, names=("thread_id", "turn_id")),
+    "exchange": Door(names=("exchange_id",)),
+    "forget": Door(methods=("get", "post"), names=("exchange_id",)),
+    "search": Door(),
+    "stats": Door(),
+    "settings": Door(methods=("get", "post")),
+    "password": Door(methods=("get", "post")),
+    "model_settings": Door("administrator", ("get", "post")),
+    "try_model": Door("administrator", POST),
+    "admin_exchanges": Door("administrator"),
+    "admin_forget": Door("administrator", POST),
+    "admin_jobs": Door("administrator"),
+    "admin_retry": Door("administrator", POST),
+    "admin_people": Door("administrator", ("get", "post")),
+    "set_active": Door("administrator", POST),
+    "withdraw": Door("administrator", POST),
+}
+THINGS = {name: door for name, door in DOORS.items() if door.names}
+# These ask for more than to read the thread: to own it. Opening the question of spaces alone does not open them.
+OWNERS_ONLY = {"remember"}
+SOCKETS = {"ws/t/<uuid:thread_id>"}
+
+
+def routes_of(resolver: URLResolver) -> list[URLPattern]:
+    found: list[URLPattern] = []
+    for entry in resolver.url_patterns:
+        found += routes_of(entry) if isinstance(entry, URLResolver) else [entry]
+    return found
+
+
+@pytest.fixture
+def things(chroma):
+    """Alice's thread with a turn that is remembered, by the names that routes give their ids."""
+    alice = PersonFactory(name="Alice Owner")
+    of_alice = thread(alice, title="The secret of Alice")
+    one = turn(of_alice, "My secret is 4711", "I keep it.", state="failed")
+    said = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
+    services.index_pending()
+    return {"thread_id": of_alice.id, "turn_id": one.id, "exchange_id": said.id}
+
+
+@pytest.fixture
+def bob():
+    return PersonFactory(name="Bob Team")
+
+
+def signed_in(person) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def arguments(name: str, ids: dict[str, uuid.UUID]) -> dict[str, object]:
+    """Arguments for the route, those that name no thing of somebody's filled in."""
+    fill = {"token": "x" * 20, "person_id": uuid.uuid4(), "invitation_id": 0}
+    pattern = next(route for route in routes_of(get_resolver()) if route.name == name)
+    return {key: ids.get(key) or fill[key] for key in pattern.pattern.converters}
+
+
+def open_door(client: Client, name: str, method: str, ids: dict[str, uuid.UUID]) -> tuple[int, str]:
+    answer = getattr(client, method)(reverse(name, kwargs=arguments(name, ids)), DOORS[name].data)
+    body = re.sub(r"[0-9a-f-]{36}", "ID", answer.content.decode())
+    body = re.sub(r'(csrfmiddlewaretoken" value="|X-CSRFToken": ")\w+', "TOKEN", body)
+    return answer.status_code, body
+
+
+def test_every_route_is_in_the_table():
+    assert {route.name for route in routes_of(get_resolver())} == set(DOORS)
+    assert {str(route.pattern) for route in routes} == SOCKETS
+
+
+@pytest.mark.parametrize("name", [name for name, door in DOORS.items() if door.entry != "anyone"])
+def test_a_stranger_is_sent_to_sign_in(name):
+    for method in DOORS[name].methods:
+        status, _ = open_door(Client(), name, method, {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id")})
+        assert status == 302, (name, method)
+
+
+@pytest.mark.parametrize("name", [name for name, door in DOORS.items() if door.entry == "administrator"])
+def test_a_member_gets_no_page_of_the_administrator(name, bob, chroma):
+    for method in DOORS[name].methods:
+        assert open_door(signed_in(bob), name, method, {})[0] == 403, (name, method)
+        assert open_door(signed_in(AdministratorFactory()), name, method, {})[0] != 403, (name, method)
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_anothers_thing_and_no_thing_look_the_same(name, bob, things):
+    for method in THINGS[name].methods:
+        others = open_door(signed_in(bob), name, method, things)
+        nothing = open_door(signed_in(bob), name, method, {key: uuid.uuid4() for key in things})
+        assert others == nothing
+        assert others[0] == 404
+        assert "secret" not in others[1]
+        assert "Alice" not in others[1]
+
+
+@pytest.mark.parametrize("name", sorted(set(THINGS) - OWNERS_ONLY))
+def test_the_door_opens_when_the_one_question_does(name, bob, things, monkeypatch):
+    monkeypatch.setattr(spaces, "_readable", lambda person_id: Space.objects.all())
+    for method in THINGS[name].methods:
+        status, _ = open_door(signed_in(bob), name, method, things)
+        # Forgetting asks further whether the exchange is theirs.
+        assert status != 404 or (name, method) == ("forget", "post"), (name, method)
+
+
+@pytest.mark.parametrize("name", ["search", "stats", "new_thread", "settings"])
+def test_no_page_tells_of_what_another_said(name, bob, things):
+    query = {"q": "secret 4711"} if name == "search" else {}
+    page = signed_in(bob).get(reverse(name), query).content.decode()
+
+    assert "My secret" not in page
+    assert "Alice" not in page
+    assert "of 0 memories" in page or name != "search"
+
+
+def test_search_and_stats_give_way_when_the_one_question_does(bob, things, monkeypatch):
+    monkeypatch.setattr(spaces, "_readable", lambda person_id: Space.objects.all())
+
+    assert "My secret" in signed_in(bob).get(reverse("search"), {"q": "secret 4711"}).content.decode()
+    assert "The secret of Alice" in signed_in(bob).get(reverse("new_thread")).content.decode()
+
+
+def test_a_turn_is_reached_through_its_own_thread_only(things):
+    charlie = PersonFactory()
+    own = thread(charlie)
+    status, _ = open_door(signed_in(charlie), "retry", "post", things | {"thread_id": own.id})
+    assert status == 404
+
+
+def test_an_administrator_sees_that_there_is_something_but_not_what(things):
+    page = signed_in(AdministratorFactory()).get(reverse("admin_exchanges")).content.decode()
+
+    assert "Alice Owner" in page
+    assert "characters, not shown" in page
+    assert "4711" not in page
