@@ -1,4 +1,4 @@
-"""Child processes of `serve`: each in a session of its own, restarted when it ends, gone when the supervisor is."""
+"""Child processes of `serve`: each in its own session, restarted when it ends, gone with the supervisor."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Child:
     def start(self) -> None:
         """Start it; the caller sees to it that it is not running."""
         self._started, self._due = time.monotonic(), None
-        self.process = subprocess.Popen(
+        self.process = subprocess.Popen(  # noqa: S603  (commands are ours)
             self.command,
             env=self.env,
             stdin=subprocess.DEVNULL,
@@ -57,10 +57,11 @@ class Child:
             return
         now = time.monotonic()
         if self._due is None:
+            self.kill()  # what it started and can no longer end
             if now - self._started > LONG_ENOUGH:
                 self._delay = FIRST_DELAY
             self._due = now + self._delay
-            print(f"{self.name} ended ({self.how}); starting it again in {self._delay:g} s", file=sys.stderr)
+            say(f"{self.name} ended ({self.how}); starting it again in {self._delay:g} s")
             self._delay = min(self._delay * 2, LONGEST_DELAY)
         elif now >= self._due:
             self.start()
@@ -92,6 +93,12 @@ class Child:
             return
         finally:
             self.process.wait()
+
+
+def say(text: str) -> None:
+    """Tell whoever watches the terminal or the log."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
 
 
 def _before_exec(parent: int, niceness: int, many_files: bool) -> Callable[[], None]:

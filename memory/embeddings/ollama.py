@@ -58,9 +58,7 @@ class OllamaEmbedder(RemoteEmbedder):
         try:
             rows: list[list[float]] = response.json()["embeddings"]
         except (ValueError, KeyError, TypeError) as error:
-            message = (
-                f"{self._base_url} does not answer like Ollama; look at vector_store.embedding_base_url."
-            )
+            message = f"{self._base_url} does not answer like Ollama; look at vector_store.embedding_base_url."
             raise EmbeddingFailed(message, permanent=True) from error
         return rows
 

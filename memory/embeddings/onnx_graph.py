@@ -73,12 +73,8 @@ def bert_graph(weights: Path, shape: Shape) -> bytes:
     graph.node("Shape", ["input_ids"], "ids_shape")
     graph.node("Shape", ["input_ids"], "length", start=1, end=2)
     graph.node("Concat", ["ids_shape", "width"], "hidden_shape", axis=0)
-    graph.node(
-        "Slice", [graph.weight("embeddings.position_embeddings.weight"), "zero", "length"], "positions"
-    )
-    graph.node(
-        "Slice", [graph.weight("embeddings.token_type_embeddings.weight"), "zero", "one"], "first_type"
-    )
+    graph.node("Slice", [graph.weight("embeddings.position_embeddings.weight"), "zero", "length"], "positions")
+    graph.node("Slice", [graph.weight("embeddings.token_type_embeddings.weight"), "zero", "one"], "first_type")
     graph.node("Gather", [graph.weight("embeddings.word_embeddings.weight"), "input_ids"], "words")
     graph.node("Add", ["words", "positions"], "words_placed")
     graph.node("Add", ["words_placed", "first_type"], "embedded")

@@ -76,9 +76,7 @@ class RemoteEmbedder:
 
     def unreachable(self, reason: str) -> EmbeddingFailed:
         """The error for an endpoint that did not answer."""
-        return EmbeddingFailed(
-            f"The embedding provider {self.provider} cannot be reached: {reason}.", permanent=False
-        )
+        return EmbeddingFailed(f"The embedding provider {self.provider} cannot be reached: {reason}.", permanent=False)
 
     def refused(self, status: int, said: str, headers: Mapping[str, str]) -> EmbeddingFailed:
         """The error for an HTTP status: time-outs, limits and server faults pass, other refusals stay."""

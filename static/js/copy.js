@@ -5,8 +5,8 @@
       const parts = button.closest(".turn").querySelectorAll(".blocks > .block > *");
       return [...parts].map((part) => (part.querySelector("pre") ?? part).innerText.trim()).join("\n\n");
     }
-    if (button.dataset.copy && button.dataset.copy !== "code") return document.getElementById(button.dataset.copy).value;
-    return button.closest(".code").querySelector("pre").innerText;
+    const code = button.closest(".code");
+    return code ? code.querySelector("pre").innerText : document.getElementById(button.dataset.copy).value;
   };
 
   document.addEventListener("click", async (event) => {

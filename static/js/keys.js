@@ -1,6 +1,7 @@
 // Ctrl K, or Command K, opens the search from anywhere.
 document.addEventListener("keydown", (event) => {
-  if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey) return;
+  const isCombined = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey;
+  if (event.key.toLowerCase() !== "k" || !isCombined) return;
   const find = document.querySelector("[data-find]");
   if (!find) return;
   event.preventDefault();

@@ -8,7 +8,8 @@
 
   document.addEventListener("click", (event) => {
     for (const menu of opened()) {
-      if (!menu.contains(event.target) || event.target.closest(".menu-list a, .menu-list button")) close(menu, false);
+      const isDone = event.target.closest(".menu-list a, .menu-list button");
+      if (isDone || !menu.contains(event.target)) close(menu, false);
     }
   });
   document.addEventListener("focusin", (event) => {

@@ -1,4 +1,4 @@
-// What was recalled: opens by itself for who wants it so, and opens the passage that a number or link points to.
+// What was recalled opens by itself for who wants it so, and where a number or link points to a passage.
 (() => {
   const openAll = (root) => {
     if (document.body.dataset.context !== "on") return;

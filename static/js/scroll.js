@@ -32,6 +32,12 @@
     toEnd();
   });
 
-  if (location.hash.startsWith("#turn-")) following = false;
-  else toEnd();
+  // Whoever goes back finds the place they left; whoever opens or reloads a thread begins at its end.
+  const isBack = performance.getEntriesByType("navigation")[0]?.type === "back_forward";
+  if (isBack || location.hash.startsWith("#turn-")) {
+    following = false;
+  } else {
+    history.scrollRestoration = "manual";
+    toEnd();
+  }
 })();

@@ -5,11 +5,11 @@
   const year = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
   const exact = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
 
-  function words(then, style) {
+  function words(then, shape) {
     const now = new Date();
-    if (style === "date") return year.format(then);
+    if (shape === "date") return year.format(then);
     const date = then.getFullYear() === now.getFullYear() ? day.format(then) : year.format(then);
-    if (style === "day") return date;
+    if (shape === "day") return date;
     return then.toDateString() === now.toDateString() ? hour.format(then) : `${date} ${hour.format(then)}`;
   }
 
@@ -18,7 +18,7 @@
     for (const time of found) {
       const then = new Date(time.dateTime);
       if (Number.isNaN(then.getTime())) continue;
-      time.textContent = words(then, time.dataset.style);
+      time.textContent = words(then, time.dataset.shape);
       time.title = exact.format(then);
     }
   }

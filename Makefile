@@ -1,0 +1,51 @@
+# What people and machines type. `make run` is all that is needed to try Cato.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes
+
+.PHONY: run test test-services check lock
+
+run: $(VENV)/.installed
+	@exec $(BIN)/python -m cato_web.serve $(ARGS)
+
+# Everything as `serve` runs it, each process of pytest with a data directory of its own.
+test: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest -n 2 $(ARGS)
+
+# The same against PostgreSQL, Redis and a Chroma server.
+test-services: $(VENV)/.installed-dev
+	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/.installed-dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/djlint --quiet --lint templates
+
+LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-emit-index-url --no-annotate pyproject.toml
+lock:
+	@$(LOCK) -o requirements.lock
+	@$(LOCK) --group dev -o requirements-dev.lock
+
+# The stamps say which lock file the environment was last filled from.
+$(VENV)/.installed: requirements.lock | $(BIN)/python
+	@echo "Installing what Cato needs into $(VENV) ..."
+	@$(PIP) -r $<
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.lock | $(BIN)/python
+	@echo "Installing what developing Cato needs into $(VENV) ..."
+	@$(PIP) -r $<
+	@touch $@
+
+$(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || \
+		{ echo "There is no $(PYTHON) here. Cato needs Python 3.11 or later."; exit 1; }
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11))" || \
+		{ echo "Cato needs Python 3.11 or later. Name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c "import ensurepip, venv" 2>/dev/null || \
+		{ echo "Python's venv module is missing. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)

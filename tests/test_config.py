@@ -1,0 +1,173 @@
+"""What people who configure Cato meet: which setting wins, what is said about a wrong one, and what stays hidden."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cato_web import config
+from cato_web.config import ConfigError, load
+from cato_web.config_schema import KEYS
+
+SECRET = "sk-hush"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "config.yaml"
+
+
+def test_the_command_line_wins_over_the_environment_over_the_file_over_the_defaults(file: Path) -> None:
+    file.write_text("server: {port: 8001, host: 127.0.0.2}\nllm: {model: from-file, max_tokens: 10}\n")
+    environ = {"CATO_PORT": "8002", "CATO_LLM_MODEL": "from-environment"}
+
+    conf = load(path=file, environ=environ, overrides={"server.port": 8003, "server.host": None})
+
+    assert (conf.server.port, conf.origin("server.port")) == (8003, "command line")
+    assert (conf.llm.model, conf.origin("llm.model")) == ("from-environment", "environment")
+    assert (conf.server.host, conf.origin("server.host")) == ("127.0.0.2", "file")
+    assert (conf.llm.temperature, conf.origin("llm.temperature")) == (1.0, "default")
+
+
+def test_the_file_is_the_one_named_by_the_environment_else_the_one_at_home(file: Path, tmp_path: Path) -> None:
+    file.write_text("llm: {model: named}")
+    home = tmp_path / "cato" / "config.yaml"
+    home.parent.mkdir()
+    home.write_text("llm: {model: at-home}")
+
+    assert load(environ={"CATO_CONFIG_FILE": str(file), "XDG_CONFIG_HOME": str(tmp_path)}).llm.model == "named"
+    assert load(environ={"XDG_CONFIG_HOME": str(tmp_path)}).llm.model == "at-home"
+    with pytest.raises(ConfigError, match="There is no configuration file"):
+        load(path=tmp_path / "missing.yaml", environ={})
+
+
+def test_every_key_has_its_default_in_the_file_and_a_name_in_the_environment() -> None:
+    defaults = dict(config._flatten(yaml.safe_load(config.DEFAULTS_FILE.read_text())))
+    assert set(defaults) == set(KEYS)
+    assert load(environ={"CATO_VECTOR_STORE_HNSW_EF_SEARCH": "400"}).vector_store.hnsw.ef_search == 400
+
+
+def test_the_usual_names_of_other_products_count(tmp_path: Path) -> None:
+    conf = load(
+        environ={
+            "OPENAI_API_KEY": SECRET,
+            "OPENAI_BASE_URL": "https://models.example/v1",
+            "DATABASE_URL": "postgresql://db/cato",
+            "REDIS_URL": "unix:///run/valkey.sock",
+            "CHROMA_URL": "https://chroma.example",
+            "SECRET_KEY": "cookies",
+            "CATO_DATA_DIR": str(tmp_path),
+            "CATO_DUMMY_MODE": "true",
+        }
+    )
+    assert conf.llm.api_key is not None
+    assert conf.llm.api_key.get_secret_value() == SECRET
+    assert conf.llm.base_url == "https://models.example/v1"
+    assert (conf.database_url, conf.redis_url) == ("postgresql://db/cato", "unix:///run/valkey.sock")
+    assert conf.chroma_url == "https://chroma.example"
+    assert config.secret_key(conf) == "cookies"
+    assert conf.vector_store.path == tmp_path / "vectordb"
+    assert conf.dummy_mode
+
+
+def test_an_empty_variable_counts_as_not_set() -> None:
+    assert load(environ={"OPENAI_API_KEY": "", "CATO_PORT": ""}).llm.api_key is None
+
+
+def test_the_words_on_and_off_survive_yaml(file: Path) -> None:
+    file.write_text("vector_store: {context_mode: off}")
+    assert load(path=file, environ={}).vector_store.context_mode == "off"
+    assert load(environ={"CATO_VECTOR_STORE_CONTEXT_MODE": "on"}).vector_store.context_mode == "on"
+
+
+def test_unknown_keys_warn_and_suggest(file: Path) -> None:
+    file.write_text("vector_store: {context_result: 3}\nllm:\n")
+    conf = load(path=file, environ={"CATO_LLM_MODELL": "x"})
+    said = "\n".join(conf.warnings)
+    assert "vector_store.context_result (from the file) is ignored. Did you mean vector_store.context_results?" in said
+    assert "CATO_LLM_MODELL" in said
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"CATO_PORT": "99999"}, r"server\.port: '99999' \(from the environment, .*CATO_PORT\).*65535"),
+        ({"CATO_DUMMY_MODE": "maybe"}, r"dummy_mode: 'maybe' .*boolean"),
+        ({"CATO_LLM_TEMPERATURE": "nan"}, r"llm\.temperature: 'nan' .*finite"),
+        ({"CATO_VECTOR_STORE_CHUNKING_STRATEGY": "lines"}, r"chunking_strategy: 'lines' .*'semantic' or 'hybrid'"),
+        ({"CATO_VECTOR_STORE_CHUNK_SIZE": "2000"}, r"chunk_size \(2000\) .*max_chunk_size \(1500\)"),
+        ({"CATO_VECTOR_STORE_COLLECTION_NAME": "!"}, r"collection_name: '!' .*3 to 100 letters"),
+        ({"REDIS_URL": "http://me:pw@host"}, r"redis_url: 'http://\*\*\*@host' .*redis:// or rediss:// or unix://"),
+        ({"DATABASE_URL": "me:pw@host/db"}, r"database_url: '\*\*\*@host/db' "),
+        ({"CATO_LOCATIONS": "folder"}, r"locations: 'folder' .*alias=folder"),
+    ],
+)
+def test_a_wrong_value_is_named_with_where_it_came_from_and_what_is_allowed(environ: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(environ=environ)
+    assert re.search(said, str(caught.value)), caught.value
+    assert "pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("llm: {max_tokens: true}", r"llm\.max_tokens: True \(from the file .*config\.yaml\).*number"),
+        (f"llm: {{api_key: [{SECRET}]}}", r"llm\.api_key: \*\*\* "),
+        ("vector_store: 5", "vector_store .*keys of its own"),
+        ("- a list", "should hold keys and values"),
+        (f"llm: {{api_key: {SECRET}", "not YAML: .*line"),
+    ],
+)
+def test_a_wrong_file_is_explained_without_its_secrets(file: Path, text: str, said: str) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(path=file, environ={})
+    assert re.search(said, str(caught.value)), caught.value
+    assert SECRET not in str(caught.value)
+
+
+def test_secrets_show_nowhere() -> None:
+    conf = load(environ={"OPENAI_API_KEY": SECRET, "DATABASE_URL": f"postgresql://cato:{SECRET}@db/cato"})
+    assert conf.database_url is not None
+    assert SECRET in conf.database_url
+    shown = config.masked(conf)
+    assert shown["llm"]["api_key"] == "***"
+    assert shown["database_url"] == "postgresql://***@db/cato"
+    assert SECRET not in f"{conf!r}{conf}{shown}"
+
+
+def test_the_configuration_cannot_be_changed_afterwards() -> None:
+    conf = load(environ={})
+    with pytest.raises(ValueError, match="frozen"):
+        conf.llm.model = "other"
+
+
+def test_the_data_directory_is_closed_to_others(tmp_path: Path) -> None:
+    conf = load(environ={"CATO_DATA_DIR": str(tmp_path / "a" / "b")})
+    config.ensure_data_dir(conf)
+    assert conf.server.data_dir.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_data_directory_that_cannot_be_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    conf = load(environ={"CATO_DATA_DIR": str(tmp_path / "file")})
+    with pytest.raises(ConfigError, match=r"server\.data_dir: .*file \(from the environment\) cannot be used"):
+        config.ensure_data_dir(conf)
+
+
+def test_processes_that_start_together_sign_with_the_same_key(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        keys = set(pool.map(_key_of, [str(tmp_path)] * 8))
+    assert len(keys) == 1
+    assert len(keys.pop()) > 40
+    assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
+    assert (tmp_path / "secret_key").stat().st_mode & 0o777 == 0o600
+
+
+def _key_of(data_dir: str) -> str:
+    return config.secret_key(load(environ={"CATO_DATA_DIR": data_dir}))

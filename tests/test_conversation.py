@@ -1,0 +1,267 @@
+"""Say, stream, remember, recall: the whole path through a running Cato, by HTTP and socket."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import uuid
+
+import pytest
+
+from tests.server import wait_for
+from tests.socket import listening
+
+KEY = "cato"
+
+
+@pytest.fixture(autouse=True)
+def plain_answers(endpoint):
+    """The endpoint answers at once unless a test says otherwise."""
+    endpoint.script(KEY, answer="All right.")
+
+
+def asked_lately(endpoint, text: str) -> str:
+    """The newest prompt that ends with `text`, its last message whole."""
+    for body in reversed(endpoint.asked(KEY)):
+        messages = body.get("messages") if isinstance(body, dict) else None
+        if messages and messages[-1]["content"].endswith(text):
+            return messages[-1]["content"]
+    return ""
+
+
+def remembered(person, thread: str) -> bool:
+    return "Remembered</span>" in person.thread_page(thread)
+
+
+def test_a_message_is_answered_remembered_and_recalled_in_a_new_thread(alice, endpoint):
+    endpoint.script(KEY, answer="Noted: the greenhouse key hangs **behind the clock**.")
+    first = alice.say("The greenhouse key hangs behind the clock.")
+    wait_for(lambda: remembered(alice, first), "the exchange to be remembered", seconds=10)
+    assert "<strong>behind the clock</strong>" in alice.thread_page(first)
+
+    question = "Where do I find what opens the glass house?"
+    second = alice.say(question)
+    page = wait_for(lambda: (p := alice.thread_page(second)) and "Recalled 1" in p and p, "the recall to be shown")
+
+    prompt = wait_for(lambda: asked_lately(endpoint, question), "the endpoint to be asked")
+    assert "The greenhouse key hangs behind the clock." in prompt
+    assert 'by="Alice Owner"' in prompt
+    assert re.search(r'said="\d{4}-\d\d-\d\d', prompt)
+    link = re.search(r'href="(/m/[0-9a-f-]+)"', page)
+    place = alice.get(link[1])
+    assert place.status_code == 302
+    assert place.headers["location"].startswith(f"/t/{first}#turn-")
+
+
+def test_recalled_text_is_never_stored_as_new_memory(alice, cato, endpoint):
+    thread = alice.say("The greenhouse key hangs behind the clock.")
+    wait_for(lambda: remembered(alice, thread), "the exchange to be remembered")
+    second = alice.say("Where does the key of the greenhouse hang?")
+    wait_for(lambda: remembered(alice, second), "the second to be remembered")
+
+    texts = cato.sql("SELECT user_message FROM memory_exchange WHERE thread_id = ?", uuid.UUID(second).hex)
+    assert texts == [("Where does the key of the greenhouse hang?",)]
+
+
+def test_the_answer_streams_block_by_block_and_late_comers_get_what_they_missed(alice, cato, endpoint):
+    answer = "\n\n".join(f"Paragraph {n} with some words in it." for n in range(12))
+    endpoint.script(KEY, answer=answer, token_delay=0.02)
+    thread = alice.say("Tell me a long story")
+    with listening(alice, thread) as early:
+        early.hello()
+        early.until("Paragraph 2 with")
+        with listening(cato.sign_in(alice, cato.other_url), thread, url=cato.other_url) as late:
+            late.hello()
+            snapshot = late.until("Paragraph 0 with")
+            assert "Paragraph 1 with" in snapshot
+            late.until(r'class="tools"')
+        early.until(r'class="tools"')
+    page = alice.thread_page(thread)
+    blocks = re.search(r'id="turn-[0-9a-f-]+-blocks">(.*?)</div>\s*<div class="open', page, re.S)
+    sent = "".join(re.findall(r'beforeend:#turn-[0-9a-f-]+-blocks">(.*?</div>)</div>', "".join(early.heard), re.S))
+    assert blocks[1].endswith(sent.strip())
+
+
+def test_closing_every_page_does_not_stop_the_answer(alice, endpoint):
+    endpoint.script(KEY, answer="One word after the other until the end.", token_delay=0.1)
+    thread = alice.say("Go on without me")
+    with listening(alice, thread) as page:
+        page.hello()
+        page.until("One")
+
+    wait_for(lambda: "until the end." in alice.thread_page(thread), "the answer to be complete")
+
+
+def test_stop_takes_effect_within_a_second_wherever_it_is_pressed(alice, cato, endpoint):
+    endpoint.script(KEY, tokens=2000, token_delay=0.01)
+    elsewhere = cato.sign_in(alice, cato.other_url)
+    for number in range(6):
+        thread = alice.say(f"Count to a thousand, try {number}")
+        stop = wait_for(
+            lambda thread=thread: re.search(r'formaction="(/t/[^"]+/stop)"', alice.thread_page(thread)), "a Stop button"
+        )
+        time.sleep(0.1 * number)
+        (alice, elsewhere)[number % 2].post(stop[1], htmx=True)
+        wait_for(lambda thread=thread: ">Stopped<" in alice.thread_page(thread), "it to stop", seconds=1.0)
+
+
+def test_a_message_sent_twice_makes_one_turn(alice, cato, endpoint):
+    key = str(uuid.uuid4())
+    thread = alice.say("Only once", key=key)
+    assert alice.say("Only once", key=key) == thread
+    again = str(uuid.uuid4())
+    results = []
+    senders = [threading.Thread(target=lambda: results.append(alice.say("Twice at once", thread, again))) for _ in "ab"]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+
+    assert cato.sql("SELECT count(*) FROM chat_turn WHERE thread_id = ?", uuid.UUID(thread).hex) == [(2,)]
+
+
+def test_what_is_said_while_an_answer_runs_waits_its_turn(alice, cato, endpoint):
+    endpoint.script(KEY, answer="Slowly but surely I answer.", token_delay=0.1)
+    thread = alice.say("First")
+    alice.say("Second", thread)
+    assert "Waits its turn" in alice.thread_page(thread)
+
+    wait_for(lambda: alice.thread_page(thread).count("surely I answer.") == 2, "both answers")
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ({"mode": "error-500"}, "server failed (HTTP 500)"),
+        ({"mode": "error-429"}, "too much to do"),
+        ({"mode": "error-401"}, "refuses the API key"),
+        ({"mode": "cut", "tokens": 5}, "broke off"),
+    ],
+)
+def test_when_the_model_fails_the_message_is_kept_the_reason_shown_and_a_retry_works(alice, endpoint, script, sentence):
+    endpoint.script(KEY, **script)
+    thread = alice.say("Do not lose this")
+    page = wait_for(lambda: (p := alice.thread_page(thread)) and sentence in p and p, sentence)
+    assert "Do not lose this" in page
+
+    endpoint.script(KEY, answer="Here you are.")
+    alice.post(re.search(r'formaction="(/t/[^"]+/retry)"', page)[1], htmx=True)
+    wait_for(lambda: "Here you are." in alice.thread_page(thread), "the retried answer")
+
+
+def test_a_partial_answer_is_kept_and_remembered_and_resuming_renews_the_same_exchange(alice, cato, endpoint):
+    endpoint.script(KEY, mode="cut", tokens=6)
+    thread = alice.say("Begin and break off")
+    page = wait_for(lambda: (p := alice.thread_page(thread)) and "broke off" in p and p, "the failure")
+    (before,) = cato.sql("SELECT id, assistant_message FROM memory_exchange WHERE thread_id = ?", uuid.UUID(thread).hex)
+    assert before[1].strip()
+
+    endpoint.script(KEY, answer=" And this is the rest.")
+    alice.post(re.search(r'formaction="(/t/[^"]+/resume)"', page)[1], htmx=True)
+    wait_for(lambda: "And this is the rest." in alice.thread_page(thread), "the rest")
+    (after,) = cato.sql("SELECT id, assistant_message FROM memory_exchange WHERE thread_id = ?", uuid.UUID(thread).hex)
+    assert after[0] == before[0]
+    assert after[1].startswith(before[1])
+    assert after[1].endswith("And this is the rest.")
+
+
+def test_a_thread_that_is_not_remembered_leaves_nothing_in_memory(alice, cato, endpoint):
+    thread = alice.say("Something harmless")
+    wait_for(lambda: remembered(alice, thread), "the first to be remembered")
+    alice.post(f"/t/{thread}/remember?to=no")
+    alice.say("My PIN is 8253", thread)
+    wait_for(lambda: alice.thread_page(thread).count("All right.") == 2, "the answer")
+
+    found = cato.sql("SELECT user_message FROM memory_exchange WHERE thread_id = ?", uuid.UUID(thread).hex)
+    assert found == [("Something harmless",)]
+
+
+def test_forgetting_shows_on_the_turn_and_in_the_panel_of_the_answer_that_had_recalled_it(alice, endpoint):
+    first = alice.say("The greenhouse key hangs behind the clock.")
+    page = wait_for(lambda: (p := alice.thread_page(first)) and "/forget" in p and "Remembered<" in p and p, "memory")
+    second = alice.say("Where does the greenhouse key hang?")
+    wait_for(lambda: "Recalled 1" in alice.thread_page(second), "the recall")
+    with listening(alice, second) as open_page:
+        open_page.hello()
+        open_page.until("Recalled 1")
+        answer = alice.post(re.search(r'href="(/m/[^"]+/forget)"', page)[1])
+        assert answer.status_code == 302
+        open_page.until("Forgotten")
+    assert "by Alice Owner" in alice.thread_page(first)
+    assert "behind the clock" not in alice.get("/search", params={"q": "greenhouse key clock"}).text
+
+
+@pytest.mark.parametrize(
+    ("message", "status", "says"),
+    [
+        ("", 422, "empty"),
+        (" \x00 ", 422, "empty"),
+        ("x" * 150_000, 422, "at most 100,000"),
+        ("/vquer x", 422, "Did you mean /vquery?"),
+        ('/vquery "open', 422, "quotation mark"),
+        ("/help", 200, "/vstats"),
+    ],
+)
+def test_bad_messages_and_commands_get_a_sentence_and_store_nothing(alice, cato, message, status, says):
+    thread = alice.say("Hello")
+    before = cato.sql("SELECT count(*) FROM chat_turn")
+    answer = alice.post(f"/t/{thread}/say", {"message": message, "client_key": str(uuid.uuid4())}, htmx=True)
+
+    assert answer.status_code == status
+    assert says in answer.text.replace("&quot;", '"')
+    assert cato.sql("SELECT count(*) FROM chat_turn") == before
+
+
+@pytest.mark.parametrize("message", ["<script>alert(1)</script>", "‮right to left ‏שלום", "NUL\x00inside", "a\r\nb"])
+def test_any_text_can_be_said_and_is_shown_as_text(alice, endpoint, message):
+    endpoint.script(KEY, answer=message + " ![x](http://evil.example/x.png) <b onclick=x>")
+    thread = alice.say(message)
+    page = wait_for(lambda: (p := alice.thread_page(thread)) and "evil.example" in p and p, "the answer")
+
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert "<b onclick" not in page
+
+
+def test_another_persons_thread_and_no_thread_close_the_socket_alike(alice, bob):
+    thread = alice.say("Mine alone")
+    codes = []
+    for wanted in (thread, str(uuid.uuid4())):
+        with listening(bob, wanted) as page:
+            codes.append(page.closed_with())
+    assert codes == [4404, 4404]
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", None, "null", "https://127.0.0.1"])
+def test_a_socket_opened_by_another_sites_page_is_closed(alice, origin):
+    thread = alice.say("Mine alone")
+    with listening(alice, thread, origin=origin) as page:
+        assert page.closed_with() == 4403
+
+
+def test_signing_out_and_being_deactivated_close_open_pages_within_seconds(alice, bob, administrator, cato):
+    threads = {person: person.say("Listening") for person in (alice, bob)}
+    with listening(alice, threads[alice]) as hers, listening(bob, threads[bob]) as his:
+        hers.hello()
+        his.hello()
+        hers.until("Listening")
+        his.until("Listening")
+        alice.post("/sign-out")
+        people = administrator.get("/admin/people").text
+        row = people[people.index(bob.email) :]
+        administrator.post(re.search(r'formaction="(/admin/people/[^"]+to=out)"', row)[1])
+        assert hers.closed_with(6) in (1013, 4404)
+        assert his.closed_with(6) in (1013, 4404)
+    assert bob.get("/").status_code == 302
+    with listening(bob, threads[bob]) as again:
+        assert again.closed_with() == 4401
+
+
+def test_nonsense_on_the_socket_is_answered_with_a_sentence(alice):
+    thread = alice.say("Hello")
+    with listening(alice, thread) as page:
+        page.connection.send("no json")
+        assert "takes one JSON object" in page.until("error")
+        page.hello()
+        page.until("Hello")

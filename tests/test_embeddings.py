@@ -1,0 +1,190 @@
+"""Texts become vectors: the local model gives the known ones, endpoints are asked in batches and fail in one shape."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memory import embeddings
+from memory.embeddings import Options, embedder_for
+from memory.embeddings.local import LocalEmbedder
+from memory.embeddings.protocol import Embedder
+from memory.embeddings.remote import MAX_INPUT_BYTES, batches
+from memory.errors import EmbeddingFailed, WrongDimension
+from tests.fake_endpoint import FakeEndpoint
+
+# Made by LocalEmbedder on the day its vectors of other texts agreed with sentence-transformers 6.2.0 (float32) to a
+# cosine of .9999999.
+GOLDEN = json.loads((Path(__file__).parent / "fixtures" / "minilm.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[LocalEmbedder]:
+    embedder = LocalEmbedder("all-MiniLM-L6-v2", threads=1)
+    yield embedder
+    embedder.close()
+
+
+def test_the_local_model_gives_the_known_vectors(local: LocalEmbedder) -> None:
+    vectors = local.embed_documents([row["text"] for row in GOLDEN])
+
+    assert vectors.shape == (len(GOLDEN), 384)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    cosines = (vectors * np.array([row["vector"] for row in GOLDEN])).sum(axis=1)
+    assert cosines.min() > 0.99999
+
+
+def test_a_query_has_the_vector_of_the_same_text_in_a_batch(local: LocalEmbedder) -> None:
+    text = GOLDEN[1]["text"]
+    assert local.embed_query(text) @ np.array(GOLDEN[1]["vector"]) > 0.99999
+    assert local.dimension == len(local.embed_query(text)) == 384
+
+
+def test_no_texts_give_no_rows(local: LocalEmbedder) -> None:
+    assert local.embed_documents([]).shape == (0, 384)
+
+
+def test_the_model_comes_back_after_it_was_let_go_even_under_several_threads(local: LocalEmbedder) -> None:
+    found: list[float] = []
+
+    def ask() -> None:
+        for _ in range(5):
+            found.append(float(local.embed_query("Lunch?") @ np.array(GOLDEN[0]["vector"])))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    local.close()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 20
+    assert min(found) > 0.99999
+
+
+def test_a_model_in_a_folder_serves_too(local: LocalEmbedder, tmp_path: Path) -> None:
+    from memory.embeddings.local import _folder
+
+    for file in _folder("all-MiniLM-L6-v2").iterdir():
+        if file.is_file():
+            (tmp_path / file.name).symlink_to(file)
+    own = LocalEmbedder(str(tmp_path), threads=1)
+    assert own.embed_query("Lunch?") @ local.embed_query("Lunch?") > 0.99999
+
+
+def test_a_folder_without_a_model_is_explained(tmp_path: Path) -> None:
+    for model, said in (("no-such-model", "neither all-MiniLM-L6-v2 nor a folder"), (str(tmp_path), "tokenizer.json")):
+        with pytest.raises(EmbeddingFailed, match=said) as caught:
+            LocalEmbedder(model).embed_query("anything")
+        assert caught.value.permanent
+
+
+def test_a_batch_is_one_request(endpoint: FakeEndpoint) -> None:
+    embedder = _openai(endpoint, "batches", batch_size=10)
+
+    vectors = embedder.embed_documents([f"text {n}" for n in range(25)])
+
+    assert vectors.shape == (25, 1536)
+    assert [len(body["input"]) for body in endpoint.asked("batches", "/v1/embeddings")] == [10, 10, 5]
+    assert vectors[3] @ embedder.embed_query("text 3") > 0.99999
+
+
+def test_ollama_is_told_what_is_a_query_and_what_a_document(endpoint: FakeEndpoint) -> None:
+    embedder = _ollama(endpoint, "prefixes")
+
+    embedder.embed_documents(["a cat"])
+    embedder.embed_query("which animal?")
+
+    asked = [body["input"] for body in endpoint.asked("prefixes", "/api/embed")]
+    assert asked == [["search_document: a cat"], ["search_query: which animal?"]]
+    assert embedder.dimension == 768
+
+
+@pytest.mark.parametrize("provider", ["openai", "ollama"])
+@pytest.mark.parametrize(
+    ("mode", "permanent", "retry_after"),
+    [("error-500", False, None), ("error-429", False, 7.0), ("error-401", True, None), ("error-400", True, None)],
+)
+def test_a_refusal_says_whether_trying_again_helps(
+    endpoint: FakeEndpoint, provider: str, mode: str, permanent: bool, retry_after: float | None
+) -> None:
+    key = f"{provider}-{mode}"
+    embedder = _openai(endpoint, key) if provider == "openai" else _ollama(endpoint, key)
+    endpoint.script(key, mode=mode, fail_times=1, retry_after=7)
+
+    with pytest.raises(EmbeddingFailed) as caught:
+        embedder.embed_documents(["text"])
+
+    assert (caught.value.permanent, caught.value.retry_after) == (permanent, retry_after)
+    assert mode.removeprefix("error-") in str(caught.value)
+    assert len(embedder.embed_documents(["text"])) == 1, "the next time nothing is in its way"
+
+
+def test_an_endpoint_that_is_away_may_come_back() -> None:
+    for provider in ("openai", "ollama"):
+        embedder = embedder_for(provider, "model", Options(base_url="http://127.0.0.1:9", api_key="x"))
+        with pytest.raises(EmbeddingFailed, match="cannot be reached") as caught:
+            embedder.embed_query("text")
+        assert not caught.value.permanent
+
+
+def test_vectors_of_another_length_are_refused(endpoint: FakeEndpoint) -> None:
+    asked_for = _openai(endpoint, "length", dimensions=512)
+    assert asked_for.embed_documents(["text"]).shape == (1, 512)
+    learned = _ollama(endpoint, "length-learned")
+    assert learned.dimension == 768
+    for key, embedder in (("length", asked_for), ("length-learned", learned)):
+        endpoint.script(key, mode="wrong-dimension")
+        with pytest.raises(WrongDimension, match="100 numbers"):
+            embedder.embed_documents(["text"])
+
+
+def test_batches_stay_below_what_a_request_may_carry() -> None:
+    cut = list(batches(["é" * 20_000, "", "x"] * 60, size=1000))
+
+    assert len(cut) == 2
+    assert sum(len(batch) for batch in cut) == 180
+    assert all(sum(len(text.encode()) for text in batch) / 3 < 300_000 for batch in cut)
+    assert [text for batch in cut for text in batch][1:3] == [" ", "x"]
+    assert len(cut[0][0].encode()) <= MAX_INPUT_BYTES
+    assert "\ufffd" not in cut[0][0]
+
+
+def test_a_process_has_one_embedder_per_model_and_knows_its_name_without_loading_it() -> None:
+    settings = _settings()
+    assert embeddings.identity(settings) == ("local", "all-MiniLM-L6-v2")
+    assert embeddings.configured(settings) is embeddings.configured(settings, model="all-MiniLM-L6-v2")
+
+
+def test_an_older_index_is_not_asked_with_the_new_provider_s_key() -> None:
+    settings = _settings(embedding_provider="openai", embedding_dimensions=256, embedding_base_url="http://new.example")
+    assert embeddings.identity(settings) == ("openai", "text-embedding-3-small")
+    older: Any = embeddings.configured(settings, provider="ollama", model="nomic-embed-text")
+    assert (older._base_url, older._dimensions) == ("http://127.0.0.1:11434", None)
+
+
+def test_a_provider_that_is_not_there_is_named() -> None:
+    with pytest.raises(EmbeddingFailed, match="no embedding provider acme; there are local, openai, ollama"):
+        embedder_for("acme", "model")
+
+
+def _openai(endpoint: FakeEndpoint, key: str, **options: Any) -> Embedder:
+    return embedder_for(
+        "openai", "text-embedding-3-small", Options(base_url=endpoint.openai_url, api_key=key, **options)
+    )
+
+
+def _ollama(endpoint: FakeEndpoint, key: str) -> Embedder:
+    return embedder_for("ollama", "nomic-embed-text", Options(base_url=endpoint.url, api_key=key))
+
+
+def _settings(**changes: Any) -> Any:
+    unset = {f"embedding_{key}": None for key in ("model", "base_url", "api_key", "dimensions", "threads")}
+    return SimpleNamespace(**{"embedding_provider": "local", "embedding_batch_size": 64, **unset, **changes})

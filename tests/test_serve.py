@@ -1,0 +1,186 @@
+"""What whoever runs `serve` meets: one command brings all up, what dies comes back, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import redis
+
+from tests.topology import clean_environment, free_port
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass
+class Serve:
+    """A running supervisor, ready to answer."""
+
+    process: subprocess.Popen[str]
+    data_dir: Path
+    port: int
+    log: Path
+
+    @property
+    def note(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.data_dir / "serve.json").read_text())
+        return content
+
+    @property
+    def children(self) -> dict[str, psutil.Process]:
+        """Its children by name."""
+        words = {"valkey": "valkey", "chroma": "chromadb_rust_bindings", "worker": "celery", "web": "cato_web.web"}
+        found: dict[str, psutil.Process] = {}
+        for child in psutil.Process(self.process.pid).children():
+            found |= {name: child for name, word in words.items() if word in _command(child)}
+        return found
+
+
+@contextmanager
+def serve(tmp_path: Path, *arguments: str, **environment: str) -> Iterator[Serve]:
+    port = free_port()
+    log = tmp_path / "stderr"
+    command = [sys.executable, "-m", "cato_web.serve", "--port", str(port), *arguments]
+    env = clean_environment() | {"CATO_DATA_DIR": str(tmp_path / "data"), "CATO_CONFIG_FILE": ""} | environment
+    with log.open("w") as errors:
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        assert process.stdout is not None
+        said = next((line for line in process.stdout if line.startswith("Cato is ready at ")), "")
+        assert said.strip().endswith(f":{port}"), log.read_text()
+        yield Serve(process, tmp_path / "data", port, log)
+    finally:
+        process.terminate()
+        process.communicate(timeout=40)
+
+
+def refused(tmp_path: Path, *arguments: str, **environment: str) -> tuple[int, str]:
+    """Exit code and words of a `serve` that cannot run."""
+    env = clean_environment() | {"CATO_DATA_DIR": str(tmp_path / "data"), "CATO_CONFIG_FILE": ""} | environment
+    command = [sys.executable, "-m", "cato_web.serve", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=30)
+    return done.returncode, done.stderr
+
+
+def test_what_dies_comes_back_and_what_ends_leaves_nothing(tmp_path: Path) -> None:
+    with serve(tmp_path) as running:
+        before, note = _all_up(running), running.note
+        for name in ("valkey", "chroma", "web", "worker"):
+            before[name].send_signal(signal.SIGKILL)
+        _wait(lambda: not {c.pid for c in running.children.values()} & {c.pid for c in before.values()})
+        after = _all_up(running)
+
+        assert "chroma ended (signal 9); starting it again in 0.2 s" in running.log.read_text()
+        _wait(lambda: _answers(f"http://127.0.0.1:{running.port}/healthz"))
+        _wait(lambda: _answers(f"{note['chroma_url']}/api/v2/heartbeat"))
+        assert redis.Redis.from_url(note["redis_url"]).ping()
+        assert running.note == note, "its addresses stay the same"
+
+        code, said = refused(tmp_path, "--port", str(free_port()))
+        assert (code, f"already runs on {running.data_dir} (process {running.process.pid})" in said) == (1, True)
+
+        running.process.send_signal(signal.SIGINT)
+        assert running.process.wait(30) == 0
+    assert not [child for child in after.values() if child.is_running()]
+    assert not (running.data_dir / "serve.json").exists()
+    assert not Path(note["redis_url"].removeprefix("unix://")).parent.exists()
+
+
+def test_a_killed_supervisor_takes_its_children_along_and_can_be_started_again(tmp_path: Path) -> None:
+    with serve(tmp_path) as running:
+        children = _all_up(running)
+        running.process.kill()
+        running.process.wait()
+        _wait(lambda: not any(_command(child) for child in children.values()))
+    with serve(tmp_path) as again:
+        assert _all_up(again)
+
+
+def test_only_its_owner_reaches_the_servers_it_starts(tmp_path: Path) -> None:
+    with serve(tmp_path) as running:
+        path = Path(running.note["redis_url"].removeprefix("unix://"))
+        assert path.stat().st_mode & 0o777 == 0o700
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        assert running.note["chroma_url"].startswith("http://127.0.0.1:")
+        assert (running.data_dir / "serve.json").stat().st_mode & 0o777 == 0o600
+        assert running.data_dir.stat().st_mode & 0o777 == 0o700
+        listening = [c.laddr for child in _all_up(running).values() for c in child.net_connections("tcp")]
+        assert {address.ip for address in listening} == {"127.0.0.1"}
+
+
+def test_a_server_of_one_s_own_is_not_started(tmp_path: Path) -> None:
+    with serve(tmp_path, "--no-vector-store", REDIS_URL="redis://127.0.0.1:1/0") as running:
+        _wait(lambda: "worker" in running.children)
+        assert set(running.children) == {"worker", "web"}
+        assert running.note["redis_url"] == "redis://127.0.0.1:1/0"
+
+
+def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        code, said = refused(tmp_path, "--port", port)
+    assert (code, said) == (1, f"Port {port} of 127.0.0.1 is in use. Choose another one with --port or CATO_PORT.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "expected", "words"),
+    [
+        ((), {"CATO_LLM_MAX_TOKENS": "many"}, 3, "llm.max_tokens: 'many' (from the environment"),
+        (("--config", "/no/such.yaml"), {}, 3, "There is no configuration file /no/such.yaml."),
+        ((), {"CATO_DATA_DIR": "/proc/cato"}, 3, "server.data_dir: /proc/cato (from the environment) cannot be used"),
+        (("--prot", "1"), {}, 2, "unrecognized arguments"),
+    ],
+)
+def test_what_cannot_run_says_why(
+    tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], expected: int, words: str
+) -> None:
+    code, said = refused(tmp_path, *arguments, **environment)
+    assert code == expected
+    assert words in said
+
+
+def test_the_supervisor_imports_neither_django_nor_chromadb() -> None:
+    script = "import sys, cato_web.serve; print(*sorted({'django', 'chromadb', 'celery'} & set(sys.modules)))"
+    said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert said.strip() == ""
+
+
+def _all_up(running: Serve) -> dict[str, psutil.Process]:
+    _wait(lambda: len(running.children) == 4)
+    return running.children
+
+
+def _command(process: psutil.Process) -> str:
+    """Its name and command; nothing where it has ended."""
+    try:
+        return f"{process.name()} {' '.join(process.cmdline())}"
+    except psutil.Error:
+        return ""
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return bool(response.status == 200)
+    except OSError:
+        return False
+
+
+def _wait(done: Any, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end, f"process {os.getpid()} waited {seconds:g} s"
+        time.sleep(0.05)
