@@ -31,10 +31,11 @@ class Piece:
 
 async def stream(answering: Answering, messages: Sequence[Message], *, model: str = "") -> AsyncIterator[Piece]:
     """Yield the answer as it comes. Raises ModelFailed, also in the middle."""
+    import httpx2  # openai's own: what breaks in the middle of a stream is not wrapped
     import openai
 
     conf = settings.CATO.llm
-    finished = False
+    began = finished = False
     try:
         client = _client(answering)
         chunks = await client.chat.completions.create(
@@ -52,13 +53,16 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
                 text = choice.delta.content or ""
                 finished = finished or choice.finish_reason is not None
             if text or usage:
+                began = True
                 yield Piece(text, usage)
+    except (openai.APITimeoutError, httpx2.TimeoutException) as error:
+        raise _timed_out() from error
+    except (openai.APIConnectionError, httpx2.HTTPError) as error:
+        raise _broke_off() if began else _failure(error, answering) from error
     except openai.OpenAIError as error:
         raise _failure(error, answering) from error
-    except OSError as error:
-        raise ModelFailed("The connection to the model broke off. What it said so far is kept.", "cut") from error
     if not finished:
-        raise ModelFailed("The model broke off in the middle. What it said so far is kept.", "cut")
+        raise _broke_off()
 
 
 async def models(answering: Answering) -> list[str]:
@@ -101,14 +105,13 @@ def _client(answering: Answering) -> AsyncOpenAI:
 
 
 def _new_client(answering: Answering) -> AsyncOpenAI:
-    import httpx
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, Timeout
 
     return AsyncOpenAI(
         base_url=answering.base_url,
         # Local endpoints want no key, but the client wants one.
         api_key=answering.api_key or "none",
-        timeout=httpx.Timeout(settings.CATO.llm.timeout_seconds, connect=_CONNECT_TIMEOUT),
+        timeout=Timeout(settings.CATO.llm.timeout_seconds, connect=_CONNECT_TIMEOUT),
         max_retries=0,
     )
 
@@ -117,13 +120,22 @@ def _usage(usage: Any) -> dict[str, int]:
     return {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens}
 
 
+def _broke_off() -> ModelFailed:
+    return ModelFailed("The model broke off in the middle. What it said so far is kept.", "cut")
+
+
+def _timed_out() -> ModelFailed:
+    seconds = settings.CATO.llm.timeout_seconds
+    return ModelFailed(f"The model stopped answering after {seconds:g} seconds. What it said so far is kept.", "timeout")
+
+
 def _failure(error: Exception, answering: Answering) -> ModelFailed:
+    import httpx2
     import openai
 
-    seconds = settings.CATO.llm.timeout_seconds
     if isinstance(error, openai.APITimeoutError):
-        return ModelFailed(f"The model stopped answering after {seconds:g} seconds. What it said so far is kept.", "timeout")
-    if isinstance(error, openai.APIConnectionError):
+        return _timed_out()
+    if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
         return ModelFailed(f"{answering.host} cannot be reached. Your message is kept; try again.", "unreachable")
     if isinstance(error, openai.RateLimitError):
         return ModelFailed("The model has too much to do (rate limit). Wait a little and try again.", "rate_limited")

@@ -141,8 +141,8 @@ async def answer(turn_id: uuid.UUID) -> None:
     except asyncio.CancelledError:
         await asyncio.shield(_close(reply, Ending(Turn.State.INTERRUPTED, reply.text, reply.model, reply.usage)))
         raise
-    except DatabaseError:
-        # The row keeps what was saved; the sweep marks it as interrupted and it can be resumed.
+    except Exception:
+        # Whatever it was, the row keeps what was saved; the sweep marks it as interrupted and it can be resumed.
         log.exception("an answer could not be completed")
     finally:
         _replies.pop(turn_id, None)

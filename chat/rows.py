@@ -143,7 +143,7 @@ def thread_row(thread: Thread | None, *, model_name: str, is_dummy: bool, max_ch
         say_url=reverse("say", args=[thread_id]) if thread_id else reverse("new_thread"),
         is_new=thread is None,
         is_remembered=remembered,
-        remember_url=f"{reverse('remember', args=[thread_id])}?to={'no' if remembered else 'yes'}" if thread_id else "",
+        remember_url=reverse("remember", args=[thread_id]) if thread_id else "",
         remember_label=f"Remembered {where}" if remembered else "Not remembered",
         audience_text=audience if remembered else "Stays in this thread only",
         model_name=model_name,

@@ -169,7 +169,7 @@ def test_a_partial_answer_is_kept_and_remembered_and_resuming_renews_the_same_ex
 def test_a_thread_that_is_not_remembered_leaves_nothing_in_memory(alice, cato, endpoint):
     thread = alice.say("Something harmless")
     wait_for(lambda: remembered(alice, thread), "the first to be remembered")
-    alice.post(f"/t/{thread}/remember?to=no")
+    alice.post(f"/t/{thread}/remember", {"remembered": "no"})
     alice.say("My PIN is 8253", thread)
     wait_for(lambda: alice.thread_page(thread).count("All right.") == 2, "the answer")
 
@@ -189,7 +189,9 @@ def test_forgetting_shows_on_the_turn_and_in_the_panel_of_the_answer_that_had_re
         assert answer.status_code == 302
         open_page.until("Forgotten")
     assert "by Alice Owner" in alice.thread_page(first)
-    assert "behind the clock" not in alice.get("/search", params={"q": "greenhouse key clock"}).text
+    hits = alice.get("/search", params={"q": "greenhouse key clock"}, headers={"HX-Request": "true"}).text
+    assert "does the greenhouse key hang" in hits
+    assert "behind the clock" not in hits
 
 
 @pytest.mark.parametrize(
@@ -241,8 +243,8 @@ def test_a_socket_opened_by_another_sites_page_is_closed(alice, origin):
 
 
 def test_signing_out_and_being_deactivated_close_open_pages_within_seconds(alice, bob, administrator, cato):
-    threads = {person: person.say("Listening") for person in (alice, bob)}
-    with listening(alice, threads[alice]) as hers, listening(bob, threads[bob]) as his:
+    her_thread, his_thread = alice.say("Listening"), bob.say("Listening")
+    with listening(alice, her_thread) as hers, listening(bob, his_thread) as his:
         hers.hello()
         his.hello()
         hers.until("Listening")
@@ -250,11 +252,11 @@ def test_signing_out_and_being_deactivated_close_open_pages_within_seconds(alice
         alice.post("/sign-out")
         people = administrator.get("/admin/people").text
         row = people[people.index(bob.email) :]
-        administrator.post(re.search(r'formaction="(/admin/people/[^"]+to=out)"', row)[1])
+        administrator.post(re.search(r'formaction="(/admin/people/[^"]+/active)"', row)[1], {"active": "no"})
         assert hers.closed_with(6) in (1013, 4404)
         assert his.closed_with(6) in (1013, 4404)
     assert bob.get("/").status_code == 302
-    with listening(bob, threads[bob]) as again:
+    with listening(bob, his_thread) as again:
         assert again.closed_with() == 4401
 
 

@@ -68,10 +68,8 @@ def say(request: HttpRequest, thread_id: uuid.UUID) -> HttpResponse:
 def remember(request: HttpRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Switch whether this thread is remembered."""
     found = access.own_thread_for(request.user.pk, thread_id)
-    services.set_remembered(found, request.GET.get("to") == "yes")
-    if not request.htmx:  # type: ignore[attr-defined]
-        return redirect("thread", thread_id=thread_id)
-    return render(request, "chat/_switch.html", {"thread": _row(access.thread_for(request.user.pk, thread_id)), "oob": True})
+    services.set_remembered(found, request.POST.get("remembered") == "yes")
+    return redirect("thread", thread_id=thread_id)
 
 
 def found_url(thread: Thread) -> str:

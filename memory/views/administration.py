@@ -48,7 +48,6 @@ class JobRow:
     error: str
     attempts: int
     since: datetime
-    retry_url: str
 
 
 @administrators_only
@@ -115,7 +114,8 @@ def jobs(request: HttpRequest) -> HttpResponse:
         "section": "admin",
         "tab": "jobs",
         "rows": rows,
-        "retry_all_url": reverse("admin_retry"),
+        "retry_url": reverse("admin_retry"),
+        "failed": troubled.filter(state=Job.State.FAILED).count() + erasures.filter(state=Job.State.FAILED).count(),
     }
     return render(request, "memory/admin_jobs.html", context)
 
@@ -124,7 +124,7 @@ def jobs(request: HttpRequest) -> HttpResponse:
 @require_POST
 def retry(request: HttpRequest) -> HttpResponse:
     """Try what failed again: the one named, or all."""
-    kind, _, number = request.GET.get("job", "").partition("-")
+    kind, _, number = request.POST.get("job", "").partition("-")
     embeddings, erasures = Embedding.objects.all(), Erasure.objects.all()
     if number.isdecimal():
         embeddings = embeddings.filter(pk=int(number)) if kind == "embedding" else embeddings.none()
@@ -155,15 +155,13 @@ def _row(exchange: Exchange, readable: spaces.SpaceIds) -> ExchangeRow:
 def _job_row(kind: str, row: Embedding | Erasure) -> JobRow:
     what = f"{row.exchange.source} of {row.exchange.owner}, {row.exchange.size:,} characters"
     state = "failed" if row.state == Job.State.FAILED else "will be tried again"
-    name = f"{kind}-{row.pk}"
     return JobRow(
-        id=name,
+        id=f"{kind}-{row.pk}",
         kind=f"{kind}, {state}",
         what=what,
         error=row.error,
         attempts=row.attempt,
         since=row.exchange.created_at,
-        retry_url=f"{reverse('admin_retry')}?job={name}",
     )
 
 

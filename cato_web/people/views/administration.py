@@ -26,7 +26,8 @@ class PersonRow:
     role: str
     joined_at: datetime
     is_active: bool
-    deactivate_url: str
+    active_url: str
+    is_you: bool
 
 
 @administrators_only
@@ -45,7 +46,8 @@ def people(request: HttpRequest) -> HttpResponse:
             role=p.get_role_display(),
             joined_at=p.joined_at,
             is_active=p.is_active,
-            deactivate_url="" if p.pk == request.user.pk else _switch_url(p),
+            active_url=reverse("set_active", args=[p.id]),
+            is_you=p.pk == request.user.pk,
         )
         for p in User.objects.order_by("name", "id")
     ]
@@ -58,6 +60,7 @@ def people(request: HttpRequest) -> HttpResponse:
         "people": rows,
         "link": link,
         "form": form,
+        "roles": User.Role.choices,
         "invitations": [
             {
                 "role": p.get_role_display(),
@@ -77,7 +80,7 @@ def set_active(request: HttpRequest, person_id: uuid.UUID) -> HttpResponse:
     if person_id == request.user.pk:
         messages.error(request, "You cannot close your own account.")
     else:
-        services.set_active(person_id, request.GET.get("to") == "in", by=request.user)
+        services.set_active(person_id, request.POST.get("active") == "yes", by=request.user)
     return redirect("admin_people")
 
 
@@ -86,7 +89,3 @@ def set_active(request: HttpRequest, person_id: uuid.UUID) -> HttpResponse:
 def withdraw(request: HttpRequest, invitation_id: int) -> HttpResponse:
     services.withdraw_invitation(invitation_id, by=request.user)
     return redirect("admin_people")
-
-
-def _switch_url(person: User) -> str:
-    return f"{reverse('set_active', args=[person.id])}?to={'out' if person.is_active else 'in'}"
