@@ -10,13 +10,16 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 run: $(VENV)/.installed
 	@exec $(BIN)/python -m cato_web.serve $(ARGS)
 
-# Everything as `serve` runs it, each process of pytest with a data directory of its own.
+# Everything as `serve` runs it, each process of pytest with a data directory of its own. The browser's tests go by
+# themselves: its driver keeps an event loop in the main thread, which Django's tests do not like.
 test: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest -n 2 $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --ignore tests/e2e $(ARGS)
+	@$(BIN)/python -m pytest -n 2 tests/e2e $(ARGS)
 
-# The same against PostgreSQL, Redis and a Chroma server.
+# The same against PostgreSQL, a Redis server and a Chroma server, with two web processes and two workers.
 test-services: $(VENV)/.installed-dev
-	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest $(ARGS)
+	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 --ignore tests/e2e $(ARGS)
+	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 tests/e2e $(ARGS)
 
 check: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .

@@ -7,7 +7,6 @@ import logging
 from typing import Any
 
 from django.conf import settings
-
 from django.db import DatabaseError
 
 from chat import frames, replies, services

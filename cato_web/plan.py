@@ -45,9 +45,9 @@ def plan_for(config: Config, runtime: Path) -> Plan:
         redis_url = env["REDIS_URL"] = f"unix://{path}"
         valkey = Child("valkey", _valkey_command(path), env, quiet=True)
     if chroma_url is None and config.vector_store.enabled:
-        port = _free_port()
+        port = free_port()
         chroma_url = env["CHROMA_URL"] = f"http://127.0.0.1:{port}"
-        command = _chroma_command(config.vector_store.path, port)
+        command = chroma_command(config.vector_store.path, port)
         chroma = Child("chroma", command, env, many_files=True, quiet=True)
     worker_env = dict(env)
     if config.vector_store.embedding_threads is None:
@@ -107,7 +107,8 @@ def _valkey_binary() -> str:
     return found
 
 
-def _chroma_command(path: Path, port: int) -> list[str]:
+def chroma_command(path: Path, port: int) -> list[str]:
+    """The command of a Chroma server on loopback over the files at `path`. Raises CannotRun."""
     if importlib.util.find_spec("chromadb_rust_bindings") is None:
         raise CannotRun(
             "No Chroma server: the package chromadb is not installed. Install it, set CHROMA_URL to a server "
@@ -120,7 +121,8 @@ def _chroma_command(path: Path, port: int) -> list[str]:
     return [sys.executable, "-P", "-c", run, "run", *place]
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port on loopback that nobody listens on."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

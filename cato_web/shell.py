@@ -88,9 +88,7 @@ def banner(is_administrator: bool) -> Banner | None:
         return Banner("The index is of another model.", text)
     if endpoint.current() is None:
         link = (reverse("model_settings"), "Connect a model") if is_administrator else ("", "")
-        return Banner(
-            "Dummy mode.", "No model is connected: answers are placeholders and are not remembered.", *link
-        )
+        return Banner("Dummy mode.", "No model is connected: answers are placeholders and are not remembered.", *link)
     return None
 
 

@@ -67,9 +67,7 @@ def still_allowed(seats: Iterable[Seat]) -> set[Seat]:
             session_key__in={seat.sign_in for seat in seats}, expire_date__gt=timezone.now()
         ).values_list("session_key", flat=True)
     )
-    thread_spaces = dict(
-        Thread.objects.filter(id__in={seat.thread_id for seat in seats}).values_list("id", "space_id")
-    )
+    thread_spaces = dict(Thread.objects.filter(id__in={seat.thread_id for seat in seats}).values_list("id", "space_id"))
     readable = {person_id: spaces.readable_by(person_id) for person_id in epochs}
     return {
         seat

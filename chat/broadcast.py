@@ -247,7 +247,9 @@ def _redis() -> Any:
     import redis.asyncio
 
     # A blocking read may take as long as nobody says anything: redis-py would close the line after 5 s.
-    return redis.asyncio.from_url(settings.REDIS_URL, socket_timeout=None, socket_connect_timeout=2, max_connections=8)
+    return redis.asyncio.from_url(
+        str(settings.REDIS_URL), socket_timeout=None, socket_connect_timeout=2, max_connections=8
+    )
 
 
 def _sync_redis() -> Any:
@@ -255,7 +257,7 @@ def _sync_redis() -> Any:
 
     global _sync
     if _sync is None:
-        _sync = redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=1)
+        _sync = redis.from_url(str(settings.REDIS_URL), socket_timeout=2, socket_connect_timeout=1)
     return _sync
 
 

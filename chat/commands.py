@@ -136,7 +136,9 @@ def _clear(caller: Caller, arguments: list[str]) -> Card:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("vquery", '"TEXT" [K]', "The K exchanges nearest to TEXT (5, at most 100), with how near they are", _vquery),
+    Command(
+        "vquery", '"TEXT" [K]', "The K exchanges nearest to TEXT (5, at most 100), with how near they are", _vquery
+    ),
     Command("vstats", "", "How much is remembered, by which model, and what is still to be done", _vstats),
     Command("showcontext", "[on|off|summary]", "How what was recalled is shown under your answers", _showcontext),
     Command("clear", "", "Begin a new thread", _clear),

@@ -28,10 +28,12 @@ class ThreadConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.revisions: dict[uuid.UUID, int] = {}
         user, sign_in = self.scope["user"], self.scope["session"].session_key
         if not user.is_authenticated or not sign_in:
-            return await self.close(SIGNED_OUT)
+            await self.close(SIGNED_OUT)
+            return
         self.who = access.Seat(user.id, sign_in, user.epoch, self.scope["url_route"]["kwargs"]["thread_id"])
         if not await to_database(access.still_allowed, [self.who]):
-            return await self.close(NOT_YOURS)
+            await self.close(NOT_YOURS)
+            return
         self.seat = broadcast.take_seat(self.who.thread_id)
         seats.watch(self.who, self.seat)
 
@@ -40,17 +42,20 @@ class ThreadConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if self.seat is None:
             return
         if not await to_database(access.still_allowed, [self.who]):
-            return await self.close(NOT_YOURS)
+            await self.close(NOT_YOURS)
+            return
         try:
             have = snapshots.understood(text_data or "")
         except ValueError:
-            return await self.send(json.dumps({"error": "This socket takes one JSON object with the key have."}))
+            await self.send(json.dumps({"error": "This socket takes one JSON object with the key have."}))
+            return
         try:
             html, self.revisions = await to_database(
                 snapshots.what_is_missing, self.who.person_id, self.who.thread_id, have
             )
         except NotFound:
-            return await self.close(NOT_YOURS)
+            await self.close(NOT_YOURS)
+            return
         if html:
             await self.send(html)
         if self.relay is None:

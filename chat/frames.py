@@ -54,7 +54,9 @@ def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow]) -> str:
 def _whole(template: str, turn_id: uuid.UUID, **more: object) -> Frame:
     found = Turn.objects.select_related("author", "thread").get(id=turn_id)
     (row,) = turn_rows(found.thread, [found])
-    active = Turn.objects.filter(thread_id=found.thread_id, state__in=Turn.ACTIVE).select_related("author", "thread").first()
+    active = (
+        Turn.objects.filter(thread_id=found.thread_id, state__in=Turn.ACTIVE).select_related("author", "thread").first()
+    )
     active_row = None
     if active is not None:
         active_row = row if active.id == found.id else turn_rows(active.thread, [active])[0]

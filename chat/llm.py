@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
@@ -40,7 +40,7 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
         client = _client(answering)
         chunks = await client.chat.completions.create(
             model=model or answering.model or await _first_model(answering),
-            messages=list(messages),  # type: ignore[arg-type]
+            messages=cast(Any, list(messages)),
             temperature=conf.temperature,
             max_tokens=conf.max_tokens,
             stream=True,
@@ -126,7 +126,9 @@ def _broke_off() -> ModelFailed:
 
 def _timed_out() -> ModelFailed:
     seconds = settings.CATO.llm.timeout_seconds
-    return ModelFailed(f"The model stopped answering after {seconds:g} seconds. What it said so far is kept.", "timeout")
+    return ModelFailed(
+        f"The model stopped answering after {seconds:g} seconds. What it said so far is kept.", "timeout"
+    )
 
 
 def _failure(error: Exception, answering: Answering) -> ModelFailed:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import nh3
@@ -79,7 +80,9 @@ def render_block(text: str) -> str:
     """One block's Markdown as sanitised HTML in its `<div class="block">`."""
     if len(text) > _LARGEST_BLOCK:
         return _block(f'<pre class="plain">{escape(text)}</pre>')
-    return _block(nh3.clean(_md.render(text), tags=_TAGS, attributes=_ATTRIBUTES, link_rel="noopener noreferrer nofollow"))
+    return _block(
+        nh3.clean(_md.render(text), tags=_TAGS, attributes=_ATTRIBUTES, link_rel="noopener noreferrer nofollow")
+    )
 
 
 def _split(text: str) -> list[str]:
@@ -87,7 +90,7 @@ def _split(text: str) -> list[str]:
     if not starts:
         return [text] if text.strip() else []
     borders = [0, *starts[1:], len(text)]
-    return [text[a:b] for a, b in zip(borders, borders[1:], strict=False)]
+    return [text[a:b] for a, b in pairwise(borders)]
 
 
 def _starts(text: str) -> list[int]:

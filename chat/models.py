@@ -88,7 +88,9 @@ class Turn(models.Model):
         ]
         indexes = [
             models.Index(fields=["thread", "position"]),
-            models.Index(fields=["heartbeat_at"], condition=Q(state__in=["recalling", "answering"]), name="turn_active"),
+            models.Index(
+                fields=["heartbeat_at"], condition=Q(state__in=["recalling", "answering"]), name="turn_active"
+            ),
         ]
 
     @property

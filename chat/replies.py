@@ -18,7 +18,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from chat import frames, llm
-from chat.broadcast import broadcast
+from chat.broadcast import Frame, broadcast
 from chat.errors import ModelFailed
 from chat.hops import to_database, to_memory
 from chat.llm import Message
@@ -27,6 +27,7 @@ from chat.models import Turn
 from chat.services import answering, asking
 from chat.services.answering import Brief, Ending, Saved
 from memory.services.search import Recollection
+from memory.text import clean_text
 
 log = logging.getLogger(__name__)
 
@@ -50,14 +51,19 @@ class Reply:
         self.model = brief.model or (brief.answering.model if brief.answering else "")
         self.stopped = asyncio.Event()
         self.is_taken = False
+        self.has_begun = False
         self.is_over = False
         self.saved_at = 0.0
         self._shown = len(self.text)
         self._growing = GrowingAnswer(self.text)
         self._finished: list[str] = []
+        self._held = ""
 
     def hear(self, piece: llm.Piece) -> None:
-        self.text += piece.text
+        """Take in a piece, cleaned; half of a line end or of a surrogate pair waits for its other half."""
+        heard = self._held + piece.text
+        self._held = heard[-1:] if heard[-1:] == "\r" or "\ud800" <= heard[-1:] <= "\udbff" else ""
+        self.text += clean_text(heard[: len(heard) - len(self._held)])
         self.usage = piece.usage or self.usage
 
     def advance(self) -> bool:
@@ -76,11 +82,12 @@ class Reply:
         """What the row is to hold: exactly what has been taken in, not what came since."""
         return Saved(self.brief.turn_id, self.brief.attempt, self.text[: self._shown], self.revision)
 
-    def frame(self) -> frames.Frame:
+    def frame(self) -> Frame:
         """The finished blocks, given away once, and the whole open one."""
         finished, self._finished = self._finished, []
-        return frames.growing(self.brief.thread_id, self.brief.turn_id, self.revision, finished, self._growing.open_html())
-
+        return frames.growing(
+            self.brief.thread_id, self.brief.turn_id, self.revision, finished, self._growing.open_html()
+        )
 
     def last_blocks(self) -> list[str]:
         """What pages do not have yet of an answer that is over."""
@@ -171,7 +178,9 @@ async def _write(reply: Reply) -> Ending:
         listening.cancel()
         await asyncio.gather(stopping, listening, return_exceptions=True)
     if not reply.text.strip():
-        return Ending(Turn.State.FAILED, "", reply.model, reply.usage, "empty", "The model answered with nothing. Try again.")
+        return Ending(
+            Turn.State.FAILED, "", reply.model, reply.usage, "empty", "The model answered with nothing. Try again."
+        )
     return Ending(Turn.State.COMPLETE, reply.text, reply.model, reply.usage)
 
 
@@ -187,6 +196,7 @@ async def _begin(reply: Reply) -> list[Message] | None:
     if begun is None:
         return None
     messages, reply.revision = begun
+    reply.has_begun = True
     broadcast.publish(await to_database(frames.turn, turn_id))
     return messages
 
@@ -220,11 +230,14 @@ async def _pulse() -> None:
     while _replies:
         await asyncio.sleep(_PULSE)
         now = time.monotonic()
-        running = [reply for reply in _replies.values() if not reply.is_over]
+        # Before it begins and after it is over, the row is somebody else's to write.
+        running = [reply for reply in _replies.values() if reply.has_begun and not reply.is_over]
         grown = [reply for reply in running if reply.advance()]
         due = [reply for reply in running if reply.must_be_saved(now)]
         try:
-            stops, gone = await to_database(answering.save_answers, [reply.saved() for reply in due]) if due else ((), ())
+            stops, gone = (
+                await to_database(answering.save_answers, [reply.saved() for reply in due]) if due else ((), ())
+            )
         except DatabaseError as error:
             # Nothing is shown that is not kept; the next pulse tries again with more.
             log.warning("running answers could not be saved: %s", type(error).__name__)

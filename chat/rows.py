@@ -124,7 +124,9 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     return [_turn_row(t, recalled.get(t.id, []), places, states, forgotten) for t in turns]
 
 
-def thread_row(thread: Thread | None, *, model_name: str, is_dummy: bool, max_chars: int) -> ThreadRow:
+def thread_row(
+    thread: Thread | None, *, person_id: uuid.UUID, model_name: str, is_dummy: bool, max_chars: int
+) -> ThreadRow:
     """The row of a thread, or of one that is about to begin."""
     space = thread.space if thread else None
     kind = space.kind if space else Space.Kind.OWN
@@ -143,7 +145,7 @@ def thread_row(thread: Thread | None, *, model_name: str, is_dummy: bool, max_ch
         say_url=reverse("say", args=[thread_id]) if thread_id else reverse("new_thread"),
         is_new=thread is None,
         is_remembered=remembered,
-        remember_url=reverse("remember", args=[thread_id]) if thread_id else "",
+        remember_url=reverse("remember", args=[thread_id]) if thread and thread.owner_id == person_id else "",
         remember_label=f"Remembered {where}" if remembered else "Not remembered",
         audience_text=audience if remembered else "Stays in this thread only",
         model_name=model_name,
@@ -254,7 +256,7 @@ def _recalled_row(turn: Turn, recalled: list[Recalled], titles: dict[uuid.UUID, 
 
 
 def _span(times: list[datetime]) -> str:
-    """"from 9 Oct to 2 Nov", with years where they are not this one's."""
+    """ "from 9 Oct to 2 Nov", with years where they are not this one's."""
     if not times:
         return ""
     now = timezone.now()

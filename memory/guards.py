@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, cast
 
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
+
+from memory.requests import PageRequest
 
 P = ParamSpec("P")
-View = Callable[Concatenate[HttpRequest, P], HttpResponse]
+View = Callable[Concatenate[Any, P], HttpResponse]
 
 
 def administrators_only(view: View[P]) -> View[P]:
     """Decorator: 403 for everyone else, before anything of the request is looked at."""
 
     @wraps(view)
-    def wrapped(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
-        if not getattr(request.user, "is_administrator", False):
+    def wrapped(request: PageRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+        if not request.user.is_administrator:
             raise PermissionDenied
         return view(request, *args, **kwargs)
 
-    return wrapped
+    return cast(View[P], wrapped)

@@ -84,9 +84,7 @@ class Exchange(models.Model):
     content_hash = models.CharField(max_length=64, db_index=True, blank=True)
     version = models.PositiveIntegerField(default=1, help_text="rises when the text changes; part of the vector ids")
     forgotten_at = models.DateTimeField(null=True)
-    forgotten_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
-    )
+    forgotten_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     erased_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -141,7 +139,9 @@ class Job(models.Model):
         FAILED = "failed"
 
     state = models.CharField(max_length=7, choices=State.choices, default=State.PENDING)
-    attempt = models.PositiveIntegerField(default=0, help_text="rises at every claim; a late write of an older one is void")
+    attempt = models.PositiveIntegerField(
+        default=0, help_text="rises at every claim; a late write of an older one is void"
+    )
     due_at = models.DateTimeField()
     locked_until = models.DateTimeField(null=True)
     failures = models.PositiveSmallIntegerField(default=0, help_text="how often the work itself failed")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from memory.errors import NotFound
 from memory.models import Membership, Space
 
 SpaceIds = frozenset[uuid.UUID]
+M = TypeVar("M", bound=Model)
 
 
 def readable_by(person_id: uuid.UUID) -> SpaceIds:
@@ -50,7 +52,7 @@ def space_for(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
     return found
 
 
-def readers(space: Space, active_people: QuerySet) -> int:
+def readers(space: Space, active_people: QuerySet[Any]) -> int:
     """How many of `active_people` may read `space`."""
     if space.kind == Space.Kind.OWN:
         return active_people.filter(id=space.owner_id).count()
@@ -59,7 +61,7 @@ def readers(space: Space, active_people: QuerySet) -> int:
     return active_people.filter(id__in=Membership.objects.filter(space=space).values("person_id")).count()
 
 
-def among(rows: QuerySet, spaces: Iterable[uuid.UUID]) -> QuerySet:
+def among(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:
     """The `rows` that lie in `spaces`; no spaces, no rows."""
     return rows.filter(space_id__in=list(spaces))
 
@@ -67,9 +69,7 @@ def among(rows: QuerySet, spaces: Iterable[uuid.UUID]) -> QuerySet:
 def _readable(person_id: uuid.UUID) -> QuerySet[Space]:
     groups = Membership.objects.filter(person_id=person_id).values("space_id")
     return Space.objects.filter(
-        Q(kind=Space.Kind.OWN, owner_id=person_id)
-        | Q(kind=Space.Kind.GROUP, id__in=groups)
-        | Q(kind=Space.Kind.TEAM)
+        Q(kind=Space.Kind.OWN, owner_id=person_id) | Q(kind=Space.Kind.GROUP, id__in=groups) | Q(kind=Space.Kind.TEAM)
     )
 
 

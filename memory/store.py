@@ -7,7 +7,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -100,7 +100,9 @@ def query(collection: str, vector: NDArray[np.float32], count: int) -> list[Matc
     from chromadb.errors import NotFoundError
 
     try:
-        found = _collection(collection).query(query_embeddings=[vector], n_results=count, include=["distances"])
+        found = _collection(collection).query(
+            query_embeddings=cast(Any, [vector]), n_results=count, include=["distances"]
+        )
     except NotFoundError as error:
         _collections.pop(collection, None)
         raise CollectionMissing(collection) from error

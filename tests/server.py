@@ -54,7 +54,9 @@ class Client:
     def get(self, path: str, **kwargs: Any) -> httpx.Response:
         return self.http.get(path, **kwargs)
 
-    def post(self, path: str, data: dict[str, Any] | None = None, *, htmx: bool = False, **kwargs: Any) -> httpx.Response:
+    def post(
+        self, path: str, data: dict[str, Any] | None = None, *, htmx: bool = False, **kwargs: Any
+    ) -> httpx.Response:
         headers = {"X-CSRFToken": self.http.cookies.get("cato_csrf") or "", "Referer": self.url}
         if htmx:
             headers["HX-Request"] = "true"

@@ -120,7 +120,9 @@ def test_every_route_is_in_the_table():
 @pytest.mark.parametrize("name", [name for name, door in DOORS.items() if door.entry != "anyone"])
 def test_a_stranger_is_sent_to_sign_in(name):
     for method in DOORS[name].methods:
-        status, _ = open_door(Client(), name, method, {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id")})
+        status, _ = open_door(
+            Client(), name, method, {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id")}
+        )
         assert status == 302, (name, method)
 
 

@@ -11,8 +11,8 @@ from memory.errors import BadQuery
 from memory.models import Embedding, Exchange, Job, Recall
 from memory.retrieval import STRATEGIES
 from memory.retrieval.context import material
-from tests.facts import FACTS, UNRELATED, content_words
 from tests.factories import PersonFactory, exchange, group
+from tests.facts import FACTS, UNRELATED, content_words
 
 pytestmark = pytest.mark.django_db
 
@@ -120,7 +120,9 @@ def test_moving_a_thread_is_followed_at_once_by_sql_and_soon_by_meaning(memory):
     memory.move_thread(thread_id, to=hardware)
     memory.index_pending()
 
-    assert [r.exchange.id for r in memory.find("where are the antennas", spaces=spaces.readable_by(bob.id))] == [said.id]
+    assert [r.exchange.id for r in memory.find("where are the antennas", spaces=spaces.readable_by(bob.id))] == [
+        said.id
+    ]
     old = Embedding.objects.get(exchange=said)
     assert store.count(old.index.collection) == 1
     assert memory.move_thread(thread_id, to=spaces.own(alice.id)) == 1

@@ -77,21 +77,19 @@ class SignInForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if not self.errors:
-            self.person = authenticate(
-                username=clean_text(cleaned["email"]), password=clean_text(cleaned["password"])
-            )
+            self.person = authenticate(username=clean_text(cleaned["email"]), password=clean_text(cleaned["password"]))
             if self.person is None:
                 raise ValidationError("This e-mail and password do not belong together, or the account is closed.")
         return cleaned
 
 
-class ChoicesForm(forms.ModelForm):
+class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
     """What a person may choose for themselves."""
 
     class Meta:
         model = User
         fields = ("name", "context_mode", "theme")
-        labels = {"name": "Your name", "context_mode": "What was recalled is shown as", "theme": "Theme"}  # noqa: RUF012
+        labels = {"name": "Your name", "context_mode": "What was recalled is shown as", "theme": "Theme"}
 
     def clean_name(self) -> str:
         return clean_text(self.cleaned_data["name"]).strip() or self.instance.name

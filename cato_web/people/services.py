@@ -57,9 +57,7 @@ def withdraw_invitation(invitation_id: int, *, by: User) -> None:
 
 def check_pass(token: str, kind: str) -> Pass:
     """The pass behind a token. Raises PassRefused."""
-    found = Pass.objects.filter(
-        token_hash=_hash(token), kind=kind, used_at=None, expires_at__gt=timezone.now()
-    ).first()
+    found = Pass.objects.filter(token_hash=_hash(token), kind=kind, used_at=None, expires_at__gt=timezone.now()).first()
     if found is None or (kind == Pass.Kind.SETUP and is_set_up()):
         raise PassRefused
     return found

@@ -14,7 +14,7 @@ from memory.models import Exchange
 def readable_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
     """The exchange, if this person may read it; a forgotten one is as if it were not there. Raises NotFound."""
     rows = spaces.among(Exchange.objects.filter(id=exchange_id, forgotten_at=None), spaces.readable_by(person_id))
-    exchange = rows.select_related("owner", "space").first()
+    exchange: Exchange | None = rows.select_related("owner", "space").first()
     if exchange is None:
         raise NotFound
     return exchange
@@ -24,6 +24,8 @@ def may_forget(person_id: uuid.UUID, exchange: Exchange, *, is_administrator: bo
     """Its owner may, the owner of its thread, and an administrator."""
     if is_administrator or exchange.owner_id == person_id:
         return True
+    if exchange.thread_id is None:
+        return False
     return Thread.objects.filter(id=exchange.thread_id, owner_id=person_id).exists()
 
 

@@ -36,9 +36,7 @@ def sweep() -> list[uuid.UUID]:
 
 @transaction.atomic
 def _interrupt(turn_id: uuid.UUID) -> bool:
-    taken = Turn.objects.filter(
-        id=turn_id, state__in=Turn.ACTIVE, heartbeat_at__lt=timezone.now() - _SILENCE
-    ).update(
+    taken = Turn.objects.filter(id=turn_id, state__in=Turn.ACTIVE, heartbeat_at__lt=timezone.now() - _SILENCE).update(
         state=Turn.State.INTERRUPTED,
         attempt=F("attempt") + 1,
         revision=F("revision") + 1,

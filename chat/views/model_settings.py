@@ -6,7 +6,7 @@ import asyncio
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
@@ -15,6 +15,7 @@ from chat import endpoint, llm
 from chat.endpoint import Answering
 from chat.errors import ModelFailed
 from memory.guards import administrators_only
+from memory.requests import PageRequest
 from memory.text import clean_text
 
 OLLAMA = "http://127.0.0.1:11434"
@@ -56,7 +57,7 @@ class EndpointForm(forms.Form):
 
 @administrators_only
 @require_http_methods(["GET", "POST"])
-def model_settings(request: HttpRequest) -> HttpResponse:
+def model_settings(request: PageRequest) -> HttpResponse:
     """Show the endpoint in force, and keep another."""
     base_url, model, has_key = endpoint.saved()
     initial = {"base_url": base_url, "model": model, "api_key": _MASK if has_key else ""}
@@ -91,7 +92,7 @@ def model_settings(request: HttpRequest) -> HttpResponse:
 
 @administrators_only
 @require_POST
-def try_model(request: HttpRequest) -> HttpResponse:
+def try_model(request: PageRequest) -> HttpResponse:
     """Ask the endpoint as it stands in the form for one short answer."""
     form = EndpointForm(request.POST)
     if not form.is_valid():

@@ -5,17 +5,18 @@ from __future__ import annotations
 import uuid
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from chat.models import Turn
 from chat.services import forgetting
+from memory.requests import PageRequest
 
 
 @require_GET
-def exchange(request: HttpRequest, exchange_id: uuid.UUID) -> HttpResponse:
+def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     """The turn in its thread; a note has a page of its own."""
     found = forgetting.readable_exchange(request.user.pk, exchange_id)
     turn = Turn.objects.filter(id=found.turn_id).first() if found.turn_id else None
@@ -35,7 +36,7 @@ def exchange(request: HttpRequest, exchange_id: uuid.UUID) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-def forget(request: HttpRequest, exchange_id: uuid.UUID) -> HttpResponse:
+def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     """Ask once, then forget."""
     found = forgetting.readable_exchange(request.user.pk, exchange_id)
     if request.method == "GET":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -17,11 +17,12 @@ from chat.rows import ThreadRow, thread_row, turn_rows
 from chat.services import Asked
 from chat.snapshots import WINDOW
 from chat.throttle import may_say
+from memory.requests import PageRequest
 from memory.text import clean_text
 
 
 @require_http_methods(["GET", "POST"])
-def new_thread(request: HttpRequest) -> HttpResponse:
+def new_thread(request: PageRequest) -> HttpResponse:
     """The empty page on which a thread begins, and its first message."""
     if request.method == "GET":
         return _page(request, None)
@@ -34,19 +35,19 @@ def new_thread(request: HttpRequest) -> HttpResponse:
         return _refused(request, None, refusal)
     _begin(asked)
     target = redirect("thread", thread_id=asked.turn.thread_id)
-    if request.htmx:  # type: ignore[attr-defined]
+    if request.htmx:
         return HttpResponse(headers={"HX-Redirect": target.url})
     return target
 
 
 @require_GET
-def thread(request: HttpRequest, thread_id: uuid.UUID) -> HttpResponse:
+def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """The conversation."""
     return _page(request, access.thread_for(request.user.pk, thread_id))
 
 
 @require_POST
-def say(request: HttpRequest, thread_id: uuid.UUID) -> HttpResponse:
+def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """A message into a thread: 2xx means it is kept."""
     found = access.thread_for(request.user.pk, thread_id)
     try:
@@ -57,7 +58,7 @@ def say(request: HttpRequest, thread_id: uuid.UUID) -> HttpResponse:
     except Refused as refusal:
         return _refused(request, found, refusal)
     _begin(asked)
-    if not request.htmx:  # type: ignore[attr-defined]
+    if not request.htmx:
         return redirect(f"{found_url(found)}#turn-{asked.turn.id}")
     frame = frames.new_turn(asked.turn.id)
     done = render(request, "chat/_composer_done.html", {"composer": _composer()})
@@ -65,7 +66,7 @@ def say(request: HttpRequest, thread_id: uuid.UUID) -> HttpResponse:
 
 
 @require_POST
-def remember(request: HttpRequest, thread_id: uuid.UUID) -> HttpResponse:
+def remember(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Switch whether this thread is remembered."""
     found = access.own_thread_for(request.user.pk, thread_id)
     services.set_remembered(found, request.POST.get("remembered") == "yes")
@@ -83,7 +84,7 @@ def _begin(asked: Asked) -> None:
             replies.start(asked.turn.id)
 
 
-def _sent(request: HttpRequest) -> tuple[str, uuid.UUID]:
+def _sent(request: PageRequest) -> tuple[str, uuid.UUID]:
     may_say(request.user.pk)
     try:
         key = uuid.UUID(request.POST.get("client_key", ""))
@@ -92,7 +93,7 @@ def _sent(request: HttpRequest) -> tuple[str, uuid.UUID]:
     return clean_text(request.POST.get("message", "")), key
 
 
-def _command(request: HttpRequest, thread: Thread | None, message: str) -> HttpResponse:
+def _command(request: PageRequest, thread: Thread | None, message: str) -> HttpResponse:
     user = request.user
 
     def set_context_mode(mode: str) -> None:
@@ -108,14 +109,14 @@ def _command(request: HttpRequest, thread: Thread | None, message: str) -> HttpR
     card = commands.run(message, caller)
     if card.goes_to:
         target = redirect(card.goes_to)
-        return HttpResponse(headers={"HX-Redirect": target.url}) if request.htmx else target  # type: ignore[attr-defined]
-    if request.htmx:  # type: ignore[attr-defined]
+        return HttpResponse(headers={"HX-Redirect": target.url}) if request.htmx else target
+    if request.htmx:
         return render(request, "chat/_card_shown.html", {"card": card, "composer": _composer()})
     return _page(request, thread, card=card)
 
 
-def _refused(request: HttpRequest, thread: Thread | None, refusal: Refused) -> HttpResponse:
-    if request.htmx:  # type: ignore[attr-defined]
+def _refused(request: PageRequest, thread: Thread | None, refusal: Refused) -> HttpResponse:
+    if request.htmx:
         return render(request, "chat/_composer_error.html", {"error": str(refusal)}, status=422)
     text = clean_text(request.POST.get("message", ""))[: settings.CATO.chat.max_message_chars]
     return _page(request, thread, error=str(refusal), text=text, status=422)
@@ -125,11 +126,12 @@ def _composer(text: str = "", error: str = "") -> dict[str, object]:
     return {"text": text, "error": error, "client_key": uuid.uuid4(), "placeholder": "Ask, or type / for commands"}
 
 
-def _row(thread: Thread | None) -> ThreadRow:
+def _row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
     answering = endpoint.current()
     model = (thread.model if thread else "") or (answering.model if answering else "")
     return thread_row(
         thread,
+        person_id=person_id,
         model_name=model or ("No model" if answering is None else answering.host),
         is_dummy=answering is None,
         max_chars=settings.CATO.chat.max_message_chars,
@@ -137,7 +139,7 @@ def _row(thread: Thread | None) -> ThreadRow:
 
 
 def _page(
-    request: HttpRequest,
+    request: PageRequest,
     thread: Thread | None,
     *,
     error: str = "",
@@ -149,7 +151,7 @@ def _page(
     rows = turn_rows(thread, turns) if thread else []
     context = {
         "section": "thread" if thread else "new",
-        "thread": _row(thread),
+        "thread": _row(thread, request.user.pk),
         "turns": rows,
         "active": next((r for r in rows if r.is_active), None),
         "composer": _composer(text, error),

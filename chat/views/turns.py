@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
@@ -16,36 +16,39 @@ from chat.models import Turn
 from chat.throttle import may_say
 from memory import services as memory
 from memory.models import Embedding
+from memory.requests import PageRequest
 
 
 @require_POST
-def stop(request: HttpRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     turn = access.turn_for(request.user.pk, thread_id, turn_id)
     if services.stop(turn):
         replies.ask_to_stop(turn.id)
-    announce(frames.turn(turn.id)) if turn.state == Turn.State.QUEUED else None
+    if turn.state == Turn.State.QUEUED:
+        announce(frames.turn(turn.id))
     return _back(request, turn)
 
 
 @require_POST
-def retry(request: HttpRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+def retry(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     return _again(request, access.turn_for(request.user.pk, thread_id, turn_id), services.retry)
 
 
 @require_POST
-def resume(request: HttpRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+def resume(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     return _again(request, access.turn_for(request.user.pk, thread_id, turn_id), services.resume)
 
 
 @require_POST
-def remember_again(request: HttpRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+def remember_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Try once more to embed what could not be."""
     turn = access.turn_for(request.user.pk, thread_id, turn_id)
-    memory.retry_failed(Embedding.objects.filter(exchange_id=turn.exchange_id))
+    if turn.exchange_id is not None:
+        memory.retry_failed(Embedding.objects.filter(exchange_id=turn.exchange_id))
     return _back(request, turn)
 
 
-def _again(request: HttpRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> HttpResponse:
+def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> HttpResponse:
     try:
         may_say(request.user.pk)
         begun = verb(turn)
@@ -56,7 +59,7 @@ def _again(request: HttpRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> Ht
     return _back(request, turn)
 
 
-def _back(request: HttpRequest, turn: Turn) -> HttpResponse:
-    if request.htmx:  # type: ignore[attr-defined]
+def _back(request: PageRequest, turn: Turn) -> HttpResponse:
+    if request.htmx:
         return HttpResponse(status=204)
     return redirect("thread", thread_id=turn.thread_id)

@@ -67,7 +67,11 @@ def index_pending(limit: int | None = None) -> int:
 
 def retry_failed(rows: QuerySet[Embedding]) -> int:
     """Try failed embeddings again; returns how many."""
-    make_due(failed := Embedding.objects.filter(pk__in=list(rows.filter(state=Job.State.FAILED).values_list("pk", flat=True))))
+    make_due(
+        failed := Embedding.objects.filter(
+            pk__in=list(rows.filter(state=Job.State.FAILED).values_list("pk", flat=True))
+        )
+    )
     return failed.count()
 
 
@@ -75,7 +79,8 @@ def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     """For each exchange: remembering, waiting (for the store), remembered, failed or forgotten."""
     ids = [i for i in exchange_ids if i]
     states = {
-        i: "forgotten" for i in Exchange.objects.filter(id__in=ids).exclude(forgotten_at=None).values_list("id", flat=True)
+        i: "forgotten"
+        for i in Exchange.objects.filter(id__in=ids).exclude(forgotten_at=None).values_list("id", flat=True)
     }
     rows = Embedding.objects.filter(exchange_id__in=ids, generation=generations.serving())
     for row in rows.only("exchange_id", "state", "error", "failures"):
@@ -150,9 +155,9 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
     with transaction.atomic():
         now = {
             e.id: e
-            for e in Exchange.objects.select_for_update().filter(id__in=[row.exchange_id for row in rows]).only(
-                "id", "version", "space_id", "forgotten_at"
-            )
+            for e in Exchange.objects.select_for_update()
+            .filter(id__in=[row.exchange_id for row in rows])
+            .only("id", "version", "space_id", "forgotten_at")
         }
         for row in rows:
             current, before = now.get(row.exchange_id), row.exchange
@@ -171,7 +176,9 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
     return len(kept)
 
 
-def _put_off(rows: list[Embedding], error: str, *, counts: bool, final: bool = False, after: float | None = None) -> None:
+def _put_off(
+    rows: list[Embedding], error: str, *, counts: bool, final: bool = False, after: float | None = None
+) -> None:
     log.warning("%d exchanges could not be embedded: %s", len(rows), error)
     failed = [r.exchange_id for r in rows if jobs.put_off(r, error, counts=counts, final=final, after=after)]
     signals.indexing_failed.send(sender=None, exchange_ids=[r.exchange_id for r in rows], final=bool(failed))

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import Prefetch
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -20,6 +20,7 @@ from memory import jobs as job_rows
 from memory import services, spaces
 from memory.guards import administrators_only
 from memory.models import Embedding, Erasure, Exchange, Job, Space
+from memory.requests import PageRequest
 from memory.services import generations
 from memory.text import excerpt
 
@@ -52,7 +53,7 @@ class JobRow:
 
 @administrators_only
 @require_GET
-def exchanges(request: HttpRequest) -> HttpResponse:
+def exchanges(request: PageRequest) -> HttpResponse:
     """Every exchange, newest first, or the one with the id asked for."""
     rows = Exchange.objects.filter(forgotten_at=None).select_related("owner", "space").order_by("-timestamp", "id")
     query = request.GET.get("q", "").strip()
@@ -80,14 +81,14 @@ def exchanges(request: HttpRequest) -> HttpResponse:
 
 @administrators_only
 @require_POST
-def forget(request: HttpRequest) -> HttpResponse:
+def forget(request: PageRequest) -> HttpResponse:
     """Ask once, then forget what was ticked and give a receipt."""
     ids = _ticked(request)
     found = Exchange.objects.filter(id__in=ids, forgotten_at=None)
     if not ids or not found:
         messages.error(request, "Tick the exchanges that are to be forgotten first.")
         return redirect("admin_exchanges")
-    if request.POST.get("sure") != "yes":
+    if request.POST.get("confirmed") != "yes":
         return render(request, "memory/confirm_forget.html", _question(found.count(), ids))
     gone = services.forget(ids, by=request.user.pk)
     now = timezone.now()
@@ -104,7 +105,7 @@ def forget(request: HttpRequest) -> HttpResponse:
 
 @administrators_only
 @require_GET
-def jobs(request: HttpRequest) -> HttpResponse:
+def jobs(request: PageRequest) -> HttpResponse:
     """What failed for good, or is being tried again, with its reason."""
     troubled = Embedding.objects.exclude(error="").exclude(state=Job.State.DONE)
     erasures = Erasure.objects.exclude(error="").exclude(state=Job.State.DONE)
@@ -122,7 +123,7 @@ def jobs(request: HttpRequest) -> HttpResponse:
 
 @administrators_only
 @require_POST
-def retry(request: HttpRequest) -> HttpResponse:
+def retry(request: PageRequest) -> HttpResponse:
     """Try what failed again: the one named, or all."""
     kind, _, number = request.POST.get("job", "").partition("-")
     embeddings, erasures = Embedding.objects.all(), Erasure.objects.all()
@@ -137,7 +138,7 @@ def retry(request: HttpRequest) -> HttpResponse:
 def _row(exchange: Exchange, readable: spaces.SpaceIds) -> ExchangeRow:
     hidden = exchange.space_id not in readable
     space = exchange.space
-    states = [embedding.state for embedding in exchange.serving]  # type: ignore[attr-defined]
+    states = [embedding.state for embedding in getattr(exchange, "serving", [])]
     names = {Job.State.PENDING: "waiting", Job.State.DONE: "remembered", Job.State.FAILED: "failed"}
     return ExchangeRow(
         id=exchange.id,
@@ -165,7 +166,7 @@ def _job_row(kind: str, row: Embedding | Erasure) -> JobRow:
     )
 
 
-def _ticked(request: HttpRequest) -> list[uuid.UUID]:
+def _ticked(request: PageRequest) -> list[uuid.UUID]:
     ids = []
     for text in request.POST.getlist("exchange")[:_MOST_AT_ONCE]:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET
 from memory import services, spaces
 from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled, StoreDown
 from memory.models import Exchange, Space
+from memory.requests import PageRequest
 from memory.retrieval.results import Result
 from memory.text import clean_text, excerpt
 
@@ -37,7 +38,7 @@ class HitRow:
 
 
 @require_GET
-def search(request: HttpRequest) -> HttpResponse:
+def search(request: PageRequest) -> HttpResponse:
     """The page, and for htmx its list of hits alone."""
     query = clean_text(request.GET.get("q", "")).strip()
     readable = spaces.readable_by(request.user.pk)
@@ -49,7 +50,7 @@ def search(request: HttpRequest) -> HttpResponse:
             context |= {"hits": hits, "total_text": f"{len(hits)} nearest of {total:,} memories you may read"}
         except (StoreDown, StoreDisabled, EmbeddingFailed, BadQuery) as error:
             context["error"] = str(error)
-    template = "memory/_hits.html" if request.htmx else "memory/search.html"  # type: ignore[attr-defined]
+    template = "memory/_hits.html" if request.htmx else "memory/search.html"
     return render(request, template, context)
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from memory import services, spaces
+from memory.requests import PageRequest
 from memory.services.figures import Figures
 
 
 @require_GET
-def stats(request: HttpRequest) -> HttpResponse:
+def stats(request: PageRequest) -> HttpResponse:
     """What this person may read, counted; an administrator sees the whole as well."""
     mine = services.figures(spaces.readable_by(request.user.pk))
     groups = [{"title": "What you may read", "lines": _lines(mine)}, {"title": "By source", "lines": _sources(mine)}]
-    if request.user.is_administrator:  # type: ignore[union-attr]
+    if request.user.is_administrator:
         groups.append({"title": "The whole store", "lines": _lines(services.figures(None))})
     groups.append({"title": "How it works here", "lines": _setup(mine)})
     return render(request, "memory/stats.html", {"section": "stats", "groups": groups})

@@ -13,7 +13,7 @@ from cato_web.people import services
 
 class Command(BaseCommand):
     help = "Migrate, and print the set-up link where there is no account yet."
-    requires_system_checks: list[str] = []  # noqa: RUF012
+    requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)

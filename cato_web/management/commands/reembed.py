@@ -26,7 +26,9 @@ class Command(BaseCommand):
             self.stderr.write(f"\r{models.built:,} of {models.to_build:,} embedded", ending="")
             failed = Embedding.objects.filter(generation=building, state=Job.State.FAILED).count()
             if failed:
-                raise CommandError(f"{failed:,} exchanges could not be embedded. Retry the failed jobs, then call again.")
+                raise CommandError(
+                    f"{failed:,} exchanges could not be embedded. Retry the failed jobs, then call again."
+                )
             if not memory.switch_generation():
                 time.sleep(0.2)  # a worker has some of them in hand
         self.stderr.write("")

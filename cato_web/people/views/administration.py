@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.people import services
-from memory.guards import administrators_only
 from cato_web.people.forms import InvitationForm
 from cato_web.people.models import Pass, User
+from cato_web.people.requests import PeoplePageRequest
+from memory.guards import administrators_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class PersonRow:
 
 @administrators_only
 @require_http_methods(["GET", "POST"])
-def people(request: HttpRequest) -> HttpResponse:
+def people(request: PeoplePageRequest) -> HttpResponse:
     """Who is here, and a link for whoever is to come."""
     link = ""
     form = InvitationForm(request.POST or None)
@@ -76,7 +77,7 @@ def people(request: HttpRequest) -> HttpResponse:
 
 @administrators_only
 @require_POST
-def set_active(request: HttpRequest, person_id: uuid.UUID) -> HttpResponse:
+def set_active(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     if person_id == request.user.pk:
         messages.error(request, "You cannot close your own account.")
     else:
@@ -86,6 +87,6 @@ def set_active(request: HttpRequest, person_id: uuid.UUID) -> HttpResponse:
 
 @administrators_only
 @require_POST
-def withdraw(request: HttpRequest, invitation_id: int) -> HttpResponse:
+def withdraw(request: PeoplePageRequest, invitation_id: int) -> HttpResponse:
     services.withdraw_invitation(invitation_id, by=request.user)
     return redirect("admin_people")

@@ -1,0 +1,88 @@
+"""How much memory Cato takes idle, how soon it starts again and how long a recall takes, by the size of the store.
+
+    python -m benchmarks.footprint [--exchanges 0 1000 50000] [--starts 3]
+
+The embedded topology. Memory is the proportional set size; texts are random words, vectors random unit vectors, so
+nothing passes the gate: a recall's time is that of asking, not of quoting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import psutil
+
+from benchmarks.bench import CHILDREN, processes, workbench
+from benchmarks.figures import table
+from benchmarks.survivors import chroma_url
+from tests.server import ROOT, Cato, Client, running
+
+RECALLS = 200
+REST = 8.0  # seconds until it is idle
+MB = 1024 * 1024
+
+
+def starts(home: Path, times: int) -> float:
+    """The median of the seconds from the command to the first page."""
+    took = []
+    for _ in range(times):
+        begun = time.monotonic()
+        with running(home) as cato:
+            assert httpx.get(f"{cato.url}/sign-in").status_code == 200
+            took.append(time.monotonic() - begun)
+    return statistics.median(took)
+
+
+def sizes(cato: Cato, person: Client) -> dict[str, float]:
+    """The proportional set size of each process in MB, after a page and a search, at rest."""
+    browser = cato.sign_in(person)
+    assert browser.get("/").status_code == 200
+    assert browser.get("/search", params={"q": "garden"}).status_code == 200
+    time.sleep(REST)
+    found = {"serve": psutil.Process(cato.processes[0].popen.pid), **processes(cato)}
+    assert set(found) == {"serve", *CHILDREN}, found
+    return {name: process.memory_full_info().pss / MB for name, process in found.items()}
+
+
+def inside(cato: Cato, *arguments: str) -> str:
+    """Run benchmarks/inside.py on this Cato's data and index; returns what it printed."""
+    environment = cato.environment | {"CHROMA_URL": chroma_url(cato), "DJANGO_SETTINGS_MODULE": "cato_web.settings"}
+    command = [sys.executable, "-m", "benchmarks.inside", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=900)
+    return done.stdout
+
+
+def main() -> None:
+    """Fill, start, rest and recall at each size, and print three tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.footprint", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--exchanges", type=int, nargs="+", default=[0, 1000, 50000])
+    parser.add_argument("--starts", type=int, default=3)
+    options = parser.parse_args()
+    memory, recalls = [], []
+    with workbench() as folder:
+        home = folder / "cato"
+        with running(home) as cato:
+            person = cato.set_up()
+        for exchanges in sorted(options.exchanges):
+            with running(home) as cato:
+                inside(cato, "fill", str(exchanges))
+            second_start = starts(home, options.starts)
+            with running(home) as cato:
+                size = sizes(cato, person)
+                took = json.loads(inside(cato, "recall", str(RECALLS)))
+            memory.append((exchanges, *size.values(), sum(size.values()), second_start))
+            recalls.append((exchanges, *took.values()))
+    table(("exchanges", *(f"{name}, MB" for name in size), "sum, MB", "second start, s"), memory)
+    print()
+    table(("exchanges", *(f"{name}, ms" for name in took)), recalls)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""What benchmarks/footprint.py does inside a Django process of its own, beside a running Cato.
+
+    python -m benchmarks.inside fill N      # until N exchanges are stored
+    python -m benchmarks.inside recall N    # N recalls; prints one JSON object of milliseconds
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import django
+import numpy as np
+
+from benchmarks.figures import percentile
+
+if TYPE_CHECKING:
+    from cato_web.people.models import User
+    from memory.models import Space
+
+R = TypeVar("R")
+
+BATCH = 1000
+# Enough words that no two texts are alike, few enough that many share some.
+WORDS = [f"{a}{b}" for a in ("gar", "mel", "tor", "lin", "sav", "bor", "nik") for b in ("den", "ow", "ima", "et", "ust", "ay")]
+
+
+def fill(wanted: int) -> None:
+    """Store exchanges with random unit vectors in the first person's own space, past the worker and the model."""
+    from django.utils import timezone
+
+    from memory import store
+    from memory.models import Embedding, Exchange, Job
+    from memory.services import generations
+    from memory.services.indexing import vector_ids
+    from memory.text import content_hash
+
+    if not wanted:
+        return
+    person, space = _person()
+    generation = generations.serving()
+    generations.check_dimension(generation, 384)
+    index = generations.index_of(space, generation)
+    dice, numbers = random.Random(wanted), np.random.default_rng(wanted)
+    while (missing := wanted - Exchange.objects.count()) > 0:
+        now = timezone.now()
+        rows = []
+        for _ in range(min(BATCH, missing)):
+            said, answer = _text(dice, 25), _text(dice, 75)
+            rows.append(
+                Exchange(
+                    space=space, owner=person, user_message=said, assistant_message=answer, timestamp=now,
+                    source="import", size=len(said) + len(answer), content_hash=content_hash(said, answer),
+                )
+            )  # fmt: skip
+        vectors = numbers.standard_normal((len(rows), 384), dtype=np.float32)
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        fields = {"said": now.timestamp(), "source": "import", "owner": str(person.pk)}
+        Exchange.objects.bulk_create(rows)
+        done = {"generation": generation, "index": index, "state": Job.State.DONE, "version": 1, "parts": 1, "due_at": now}
+        Embedding.objects.bulk_create([Embedding(exchange=row, **done) for row in rows])
+        store.upsert(index.collection, [i for row in rows for i in vector_ids(row.id, 1)], vectors, [fields] * len(rows))
+
+
+def recall(times: int) -> dict[str, float]:
+    """Median and 95th percentile of a recall and of its parts, in milliseconds, each with another question."""
+    from memory import services, store
+    from memory.services import generations
+
+    _, space = _person()
+    generation = generations.serving()
+    embedder = generations.embedder_of(generation)
+    dice = random.Random(times)
+    embedding, searching, whole = [], [], []
+    index = generation.indexes.filter(space=space).first()
+    for _ in range(times + 5):
+        question = f"What did we say about {_text(dice, 7)}?"
+        vector, took = _timed(lambda question=question: embedder.embed_query(question))
+        embedding.append(took)
+        if index is not None:
+            _, took = _timed(lambda vector=vector: store.query(index.collection, vector, 60))
+            searching.append(took)
+        question = f"What did we say about {_text(dice, 7)}?"
+        found, took = _timed(lambda question=question: services.recall([question], spaces=frozenset({space.id}), keep_query=False))
+        assert not found.note, found.note
+        whole.append(took)
+    parts = {"embedding": embedding[5:], "vectors": searching[5:], "total": whole[5:]}  # the first ones connect and load
+    return {f"{name} {p:.0%}": percentile(values, p) for name, values in parts.items() for p in (0.5, 0.95)}
+
+
+def _timed(call: Callable[[], R]) -> tuple[R, float]:
+    begun = time.perf_counter()
+    answer = call()
+    return answer, 1000 * (time.perf_counter() - begun)
+
+
+def _person() -> tuple[User, Space]:
+    from cato_web.people.models import User
+    from memory import spaces
+
+    person = User.objects.order_by("joined_at").first()
+    assert person is not None
+    return person, spaces.own(person.pk)
+
+
+def _text(dice: random.Random, words: int) -> str:
+    return " ".join(dice.choices(WORDS, k=words))
+
+
+if __name__ == "__main__":
+    django.setup()
+    if sys.argv[1] == "fill":
+        fill(int(sys.argv[2]))
+    else:
+        print(json.dumps(recall(int(sys.argv[2]))))

@@ -1,0 +1,233 @@
+"""Kills processes of a running Cato with SIGKILL while three people talk, and checks that nothing was lost or doubled.
+
+    python -m benchmarks.kill [--kills 200] [--seed 1] [--longest-pause 3]
+
+The seed fixes who is killed and when; what a process is just doing then differs from run to run. With
+CATO_TEST_TOPOLOGY=services there are two web processes and two workers, started again here as a supervisor would.
+Exit code 1 where anything is not as it must be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import re
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from benchmarks.bench import processes, workbench
+from benchmarks.figures import table
+from benchmarks.survivors import Row, Said, is_settled, turns, vectors, violations
+from cato_web import config
+from cato_web.plan import plan_for
+from tests.fake_endpoint import start as start_endpoint
+from tests.server import Cato, Client, Process, kill, running, start, wait_for
+from tests.topology import TOPOLOGY, clean_environment
+
+KEY = "kill"
+PEOPLE = ("Alice Owner", "Bob Team", "Charlie Other")
+# Seconds. An answer is given up after 15 s of silence, a worker's lease on what it embeds after 90.
+SETTLED_WITHIN = 180.0
+
+
+@dataclass
+class Report:
+    """What was done and what came out."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    said: list[Said] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)  # of answers that did not acknowledge
+    longest_outage: float = 0.0  # seconds until all web processes answered again
+    settled_after: float = 0.0  # seconds from the last kill
+    states: Counter[str] = field(default_factory=Counter)  # of turns, before any was resumed
+    resumed: int = 0
+    vectors: int = 0
+    violations: list[str] = field(default_factory=list)
+
+
+def run(home: Path, *, kills: int, seed: int, longest_pause: float = 3.0) -> Report:
+    """Kill `kills` times, at most `longest_pause` seconds apart while people can talk; then look what is left."""
+    report = Report()
+    dice = random.Random(seed)
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(start_endpoint())
+        endpoint.script(KEY, tokens=30, token_delay=0.03)
+        environment = {
+            "OPENAI_BASE_URL": endpoint.openai_url, "OPENAI_API_KEY": KEY, "CATO_CHAT_MESSAGES_PER_MINUTE": "100000",
+        }  # fmt: skip
+        valkey = _own_valkey(home, stack, environment) if TOPOLOGY == "services" else None
+        cato = stack.enter_context(running(home / "cato", **environment))
+        cato.processes[:0] = [valkey] if valkey else []
+        administrator = cato.set_up()
+        people = [cato.join(administrator, name) for name in PEOPLE]
+        ending = threading.Event()
+        speakers = [
+            threading.Thread(
+                target=_speak,
+                args=([cato.sign_in(person, url) for url in cato.urls], secret, random.Random(f"{seed} {person.name}"), report, ending),
+            )
+            for person in people
+            if (secret := _open_secret(cato, person, report))
+        ]
+        for speaker in speakers:
+            speaker.start()
+        try:
+            _kill_again_and_again(cato, dice, report, kills, longest_pause)
+        finally:
+            ending.set()
+            for speaker in speakers:
+                speaker.join()
+        begun = time.monotonic()
+        wait_for(lambda: is_settled(cato), "everything to be answered, marked and remembered", SETTLED_WITHIN, 0.5)
+        report.settled_after = time.monotonic() - begun
+        _judge(cato, people, report)
+    return report
+
+
+def _own_valkey(home: Path, stack: ExitStack, environment: dict[str, str]) -> Process:
+    """Start the Valkey that `serve` would start, so that it can be killed too, and put its address in `environment`."""
+    home.mkdir(parents=True, exist_ok=True)
+    plan = plan_for(config.load(environ={"CATO_DATA_DIR": str(home), "CHROMA_URL": "http://127.0.0.1:1"}), home)
+    assert plan.valkey is not None
+    valkey = start(home, "valkey", list(plan.valkey.command), clean_environment())
+    stack.callback(valkey.end)
+    environment["REDIS_URL"] = plan.redis_url
+    return valkey
+
+
+def _kill_again_and_again(cato: Cato, dice: random.Random, report: Report, kills: int, longest_pause: float) -> None:
+    for _ in range(kills):
+        begun = time.monotonic()
+        wait_for(lambda: all(_answers(url) for url in cato.urls), "the pages to be back", 60)
+        report.longest_outage = max(report.longest_outage, time.monotonic() - begun)
+        time.sleep(dice.uniform(0.1, longest_pause))
+        living = processes(cato)
+        name = dice.choice(sorted(living))
+        kill(living[name].pid)
+        report.kills[name.rstrip("12")] += 1
+        if TOPOLOGY == "services":
+            _start_again(cato, name)
+
+
+def _start_again(cato: Cato, name: str) -> None:
+    number = next(i for i, process in enumerate(cato.processes) if process.name == name)
+    popen = cato.processes[number].popen
+    popen.wait()
+    port = {"CATO_PORT": cato.urls[int(name[-1]) - 1].rpartition(":")[2]} if name.startswith("web") else {}
+    cato.processes[number] = start(cato.home, name, list(popen.args), cato.environment | port)  # type: ignore[call-overload]
+
+
+def _open_secret(cato: Cato, person: Client, report: Report) -> str:
+    """Begin a thread that is not remembered after its first message; returns its id."""
+    first = Said(f"{person.name} opens a thread that is not remembered from now on", sent=1)
+    first.thread = person.say(first.message, key=first.key)
+    report.said.append(first)
+    wait_for(lambda: is_settled(cato), "the first answer")
+    person.post(f"/t/{first.thread}/remember?to=no")
+    return first.thread
+
+
+def _speak(doors: list[Client], secret: str, dice: random.Random, report: Report, ending: threading.Event) -> None:
+    """Say one thing after another, in new threads and old ones and the secret one, without waiting for the answers."""
+    name = doors[0].name
+    threads: list[str] = []
+    number = 0
+    while not ending.wait(dice.uniform(0.3, 1.2)):
+        number += 1
+        where = dice.choice([None, secret, *threads[-3:]])
+        said = Said(f"{name} says {number}: {dice.getrandbits(64):x}", is_secret=where == secret, wanted=where)
+        report.said.append(said)
+        _send(doors, dice, said, report)
+        if where is None and said.thread:
+            threads.append(said.thread)
+
+
+def _send(doors: list[Client], dice: random.Random, said: Said, report: Report) -> None:
+    """Send it as a page does: the same key again until it is acknowledged."""
+    end = time.monotonic() + 60
+    while not said.is_acknowledged and time.monotonic() < end:
+        said.sent += 1
+        path = f"/t/{said.wanted}/say" if said.wanted else "/"
+        try:
+            answer = dice.choice(doors).post(path, {"message": said.message, "client_key": said.key})
+        except httpx.TransportError:
+            time.sleep(0.2)
+            continue
+        if answer.status_code == 302 and (found := re.search(r"/t/([0-9a-f-]{36})", answer.headers["location"])):
+            said.thread = found[1]
+        else:
+            report.statuses[answer.status_code] += 1
+            time.sleep(0.2)
+
+
+def _judge(cato: Cato, people: list[Client], report: Report) -> None:
+    """Look for violations, resume every interrupted answer, and look again."""
+    report.violations = violations(cato, report.said)
+    before = {row.id: row for row in turns(cato)}
+    report.states.update(row.state for row in before.values())
+    interrupted = [row for row in before.values() if row.state == "interrupted"]
+    owners = {said.key: person for person in people for said in report.said if said.message.startswith(person.name)}
+    for row in interrupted:
+        _resume(cato, owners[str(uuid.UUID(row.key))], row)
+    wait_for(lambda: is_settled(cato), "the resumed answers", SETTLED_WITHIN)
+    after = {row.id: row for row in turns(cato)}
+    for row in interrupted:
+        now = after[row.id]
+        if now.state == "complete" and now.answer.startswith(row.answer) and row.exchange in (None, now.exchange):
+            report.resumed += 1
+        else:
+            report.violations.append(f"the answer to {row.message!r} was resumed and is now {now.state}: {now.answer[:80]!r}")
+    report.violations += violations(cato, report.said)
+    report.vectors = vectors(cato).total()
+
+
+def _resume(cato: Cato, person: Client, row: Row) -> None:
+    path = f"/t/{uuid.UUID(row.thread)}/turns/{uuid.UUID(row.id)}/resume"
+    wait_for(lambda: person.post(path, htmx=True).status_code == 204, f"{row.message!r} to be resumed")
+
+
+def _answers(url: str) -> bool:
+    return httpx.get(f"{url}/healthz", timeout=2).status_code == 200
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run it and print what came out; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.kill", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--longest-pause", type=float, default=3.0, help="seconds between two kills")
+    options = parser.parse_args(argv)
+    with workbench() as home:
+        report = run(home, kills=options.kills, seed=options.seed, longest_pause=options.longest_pause)
+    resent = sum(said.sent > 1 for said in report.said)
+    rows = [
+        ("topology, seed", f"{TOPOLOGY}, {options.seed}"),
+        ("kills", ", ".join(f"{name} {count}" for name, count in report.kills.most_common())),
+        ("messages acknowledged", sum(said.is_acknowledged for said in report.said)),
+        ("never acknowledged", sum(not said.is_acknowledged for said in report.said)),
+        ("sent more than once", resent),
+        ("answers that did not acknowledge", ", ".join(f"HTTP {s}: {n}" for s, n in report.statuses.items()) or "none"),
+        ("turns", ", ".join(f"{state} {count}" for state, count in report.states.most_common())),
+        ("interrupted, then resumed", report.resumed),
+        ("vectors in the index", report.vectors),
+        ("longest wait for all pages after a kill, s", report.longest_outage),
+        ("settled after the last kill, s", report.settled_after),
+        ("violations", len(report.violations)),
+    ]
+    table(("what", "figure"), rows)
+    for violation in report.violations[:50]:
+        print(violation)
+    return 1 if report.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""What streaming costs: CPU-seconds of the web process against a bare ASGI relay, and gaps between frames at the pages.
+
+    python -m benchmarks.streams [--streams 1 50 200] [--seconds 10]
+
+Each stream is one thread with one open page and an answer of 30 tokens a second. Pages, model endpoint, Cato's four
+processes and the relay share this machine's cores. Only frames that arrive while all streams run are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import httpx
+import psutil
+from websockets.asyncio.client import connect
+from websockets.exceptions import WebSocketException
+
+from benchmarks.bench import processes, workbench
+from benchmarks.figures import percentile, table
+from benchmarks.survivors import is_settled, turns
+from tests.fake_endpoint import FakeEndpoint
+from tests.fake_endpoint import start as start_endpoint
+from tests.server import Cato, Client, running, start, wait_for
+from tests.topology import clean_environment, free_port
+
+KEY = "streams"
+TOKENS_A_SECOND = 30
+PARAGRAPH = " ".join(f"word{n}" for n in range(40))
+
+
+@dataclass
+class Sitting:
+    """So many pages watching streams: when frames came and how long they were, per page, and what went wrong."""
+
+    pages: list[list[tuple[float, int]]] = field(default_factory=list)
+    errors: int = 0
+    cpu: float = 0.0  # seconds of the serving process in the window
+    begun: float = 0.0
+    ended: float = 0.0
+
+    @property
+    def frames(self) -> list[int]:
+        """The lengths of all frames in the window."""
+        return [size for page in self.pages for at, size in page if self.begun <= at <= self.ended]
+
+    @property
+    def gaps(self) -> list[float]:
+        """Seconds between a page's frames."""
+        times = [[at for at, _ in page if self.begun <= at <= self.ended] for page in self.pages]
+        return [after - before for page in times for before, after in pairwise(page)]
+
+    @property
+    def cpu_of_1000(self) -> float:
+        return 1000 * self.cpu / max(len(self.frames), 1)
+
+
+async def sit(streams: int, seconds: float, server: psutil.Process, watch: Callable[[Sitting, int], asyncio.Task[None]]) -> Sitting:
+    """Open `streams` pages by `watch`, wait until all get frames, and measure `server` for `seconds`."""
+    sitting = Sitting(pages=[[] for _ in range(streams)])
+    clock = asyncio.get_running_loop().time
+    watching = [watch(sitting, number) for number in range(streams)]
+    end = clock() + 60
+    # An event for each of so many pages would cost what is to be measured.
+    while any(len(page) < 3 for page in sitting.pages) and clock() < end and not sitting.errors:  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
+    sitting.begun, before = clock(), _cpu(server)
+    await asyncio.sleep(seconds)
+    sitting.ended, sitting.cpu = clock(), _cpu(server) - before
+    sitting.errors += sum(task.done() for task in watching)
+    for task in watching:
+        task.cancel()
+    await asyncio.gather(*watching, return_exceptions=True)
+    return sitting
+
+
+async def with_cato(cato: Cato, person: Client, streams: int, seconds: float) -> Sitting:
+    """A sitting on Cato, each page on a thread of its own."""
+    cookies = dict(person.http.cookies)
+    headers = {"X-CSRFToken": cookies["cato_csrf"], "Referer": person.url}
+    doors = asyncio.Semaphore(8)
+    async with httpx.AsyncClient(base_url=person.url, cookies=cookies, headers=headers, timeout=60) as http:
+
+        async def page(sitting: Sitting, number: int) -> None:
+            async with doors:
+                told = await http.post("/", data={"message": f"Stream {number}", "client_key": str(uuid.uuid4())})
+            address = person.url.replace("http", "ws") + "/ws" + told.headers["location"].partition("#")[0]
+            cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
+            await _listen(sitting, number, address, json.dumps({"have": {}}), Cookie=cookie, Origin=person.url)
+
+        return await sit(streams, seconds, processes(cato)["web"], lambda s, n: asyncio.create_task(page(s, n)))
+
+
+async def with_relay(home: Path, like: Sitting, streams: int, seconds: float) -> Sitting:
+    """A sitting on the bare relay, with frames as long and as frequent as those of `like`."""
+    port = free_port()
+    process = start(home, "relay", [sys.executable, "-m", "benchmarks.relay", "--port", str(port)], clean_environment())
+    wait_for(lambda: httpx.get(f"http://127.0.0.1:{port}/").status_code == 200, "the relay")
+    size = sum(like.frames) // max(len(like.frames), 1)
+    interval = sum(like.gaps) / max(len(like.gaps), 1)
+    hello = json.dumps({"bytes": size, "interval": interval})
+
+    def page(sitting: Sitting, number: int) -> asyncio.Task[None]:
+        return asyncio.create_task(_listen(sitting, number, f"ws://127.0.0.1:{port}/", hello))
+
+    try:
+        return await sit(streams, seconds, psutil.Process(process.popen.pid), page)
+    finally:
+        process.end()
+
+
+async def _listen(sitting: Sitting, number: int, address: str, hello: str, **headers: str) -> None:
+    clock = asyncio.get_running_loop().time
+    try:
+        async with connect(address, additional_headers=headers, proxy=None, compression=None, max_size=None) as socket:
+            await socket.send(hello)
+            async for frame in socket:
+                sitting.pages[number].append((clock(), len(frame)))
+    except (WebSocketException, OSError):
+        sitting.errors += 1
+
+
+def _cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def _script(endpoint: FakeEndpoint, seconds: float) -> None:
+    words = int(seconds * TOKENS_A_SECOND)
+    paragraphs = -(-words // len(PARAGRAPH.split()))
+    endpoint.script(KEY, answer="\n\n".join([PARAGRAPH] * paragraphs), token_delay=1 / TOKENS_A_SECOND)
+
+
+def main() -> None:
+    """Measure each number of streams on Cato and on the relay, and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.streams", description=__doc__.splitlines()[0])
+    parser.add_argument("--streams", type=int, nargs="+", default=[1, 50, 200])
+    parser.add_argument("--seconds", type=float, default=10.0)
+    options = parser.parse_args()
+    rows = []
+    with workbench() as home, start_endpoint() as endpoint, running(
+        home / "cato",
+        OPENAI_BASE_URL=endpoint.openai_url,
+        OPENAI_API_KEY=KEY,
+        CATO_CHAT_MESSAGES_PER_MINUTE="100000",
+    ) as cato:
+        person = cato.set_up()
+        for streams in options.streams:
+            _script(endpoint, options.seconds + 5 + streams / 10)
+            ours = asyncio.run(with_cato(cato, person, streams, options.seconds))
+            wait_for(lambda: is_settled(cato), "the answers to end", 180)
+            failed = sum(row.state != "complete" for row in turns(cato))
+            bare = asyncio.run(with_relay(home, ours, streams, options.seconds))
+            for name, sitting in (("Cato", ours), ("relay", bare)):
+                rows.append(
+                    (
+                        streams,
+                        name,
+                        len(sitting.frames),
+                        sum(sitting.frames) // max(len(sitting.frames), 1),
+                        sitting.cpu_of_1000,
+                        sitting.cpu_of_1000 / bare.cpu_of_1000 if bare.cpu else 0.0,
+                        1000 * sitting.cpu / (streams * TOKENS_A_SECOND * options.seconds),
+                        1000 * percentile(sitting.gaps, 0.5),
+                        1000 * percentile(sitting.gaps, 0.99),
+                        sitting.errors + (failed if sitting is ours else 0),
+                    )
+                )
+    head = ("streams", "server", "frames", "bytes each", "CPU s / 1,000 frames", "ratio", "CPU s / 1,000 tokens",
+            "gap p50, ms", "gap p99, ms", "errors")  # fmt: skip
+    table(head, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""What has to hold after processes were killed: what was said, against the database and the index."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from tests.server import Cato
+
+ENDED = ("complete", "stopped", "interrupted", "failed")
+
+
+@dataclass
+class Said:
+    """A message somebody sent, with its client key; acknowledged once an answer below 400 arrived."""
+
+    message: str
+    is_secret: bool = False  # said in a thread that is not remembered
+    key: str = field(default_factory=lambda: str(uuid.uuid4()))
+    wanted: str | None = None  # the thread it is said in; None: a new one
+    thread: str | None = None
+    sent: int = 0  # how often
+
+    @property
+    def is_acknowledged(self) -> bool:
+        return self.thread is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A turn in the database."""
+
+    id: str
+    thread: str
+    key: str
+    message: str
+    answer: str
+    state: str
+    exchange: str | None
+
+
+def turns(cato: Cato) -> list[Row]:
+    """Every turn there is."""
+    query = "SELECT id, thread_id, client_key, message, answer, state, exchange_id FROM chat_turn"
+    return [Row(*row) for row in cato.sql(query)]
+
+
+def is_settled(cato: Cato) -> bool:
+    """Whether no answer is being written or waits, and everything due is in the index."""
+    ((waiting,),) = cato.sql(f"SELECT count(*) FROM chat_turn WHERE state NOT IN {ENDED}")
+    ((due,),) = cato.sql("SELECT count(*) FROM memory_embedding WHERE state = 'pending'")
+    return int(waiting) + int(due) == 0
+
+
+def violations(cato: Cato, said: Iterable[Said]) -> list[str]:
+    """A sentence for everything that is not as it must be; the store has to be settled."""
+    said = list(said)
+    rows = turns(cato)
+    return [*_of_turns(rows, said), *_of_memory(cato, rows, {s.message for s in said if s.is_secret})]
+
+
+def _of_turns(rows: list[Row], said: list[Said]) -> list[str]:
+    wrong = []
+    by_key: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_key[row.key].append(row)
+    for item in said:
+        found = by_key.pop(uuid.UUID(item.key).hex, [])
+        if len(found) > 1 or (item.is_acknowledged and not found):
+            wrong.append(f"{item.message!r}, {_heard(item)}, has {len(found)} turns")
+        wrong += [f"{item.message!r} was kept as {row.message!r}" for row in found if row.message != item.message]
+        if item.thread and any(row.thread != uuid.UUID(item.thread).hex for row in found):
+            wrong.append(f"{item.message!r} stands in another thread than was said")
+    wrong += [f"nobody said {row.message!r}" for rows in by_key.values() for row in rows]
+    wrong += [f"the answer to {row.message!r} is {row.state}" for row in rows if row.state not in ("complete", "interrupted")]
+    wrong += [f"the answer to {row.message!r} is complete and empty" for row in rows if row.state == "complete" and not row.answer]
+    return wrong
+
+
+def _heard(item: Said) -> str:
+    return f"{'acknowledged' if item.is_acknowledged else 'not acknowledged'} after {item.sent} sendings"
+
+
+def _of_memory(cato: Cato, rows: list[Row], secrets: set[str]) -> list[str]:
+    """Each turn with an answer has one exchange, each exchange all vectors of its version, and the index no others."""
+    wrong = []
+    exchanges = cato.sql("SELECT id, turn_id, user_message, assistant_message, version FROM memory_exchange")
+    count = Counter(turn for _, turn, *_ in exchanges)
+    texts = {str(turn): (str(exchange), user, answer) for exchange, turn, user, answer, _ in exchanges}
+    for row in rows:
+        wanted = int(bool(row.answer.strip()) and row.message not in secrets)
+        if count[row.id] != wanted:
+            wrong.append(f"the {row.state} turn {row.message!r} has {count[row.id]} exchanges, not {wanted}")
+        elif wanted and texts[row.id] != (row.exchange, row.message, row.answer):
+            wrong.append(f"the exchange of {row.message!r} says something else than its turn")
+    dashed = {str(exchange): str(uuid.UUID(str(exchange))) for exchange, *_ in exchanges}
+    embedded = dict(cato.sql("SELECT exchange_id, version FROM memory_embedding WHERE state = 'done'"))
+    wrong += [
+        f"the exchange of {user!r} (version {version}) is noted as indexed in version {embedded.get(exchange)}"
+        for exchange, _, user, _, version in exchanges
+        if embedded.get(exchange) != version
+    ]
+    held, expected = vectors(cato), Counter(f"{dashed[str(e)]}:whole:{version}" for e, *_, version in exchanges)
+    wrong += [f"the index lacks {name}" for name in (expected - held)]
+    wrong += [f"the index holds {name}, of no exchange's present version" for name in (held - expected)]
+    return wrong
+
+
+def vectors(cato: Cato) -> Counter[str]:
+    """The ids of all vectors in all collections."""
+    import chromadb
+    from chromadb.config import Settings
+
+    parts = urlsplit(chroma_url(cato))
+    client = chromadb.HttpClient(
+        host=parts.hostname or "", port=parts.port or 0, settings=Settings(anonymized_telemetry=False)
+    )
+    return Counter(i for c in client.list_collections() for i in c.get(include=[])["ids"])
+
+
+def chroma_url(cato: Cato) -> str:
+    """Where this Cato's Chroma server is: configured, else as `serve` noted it."""
+    if "CHROMA_URL" in cato.environment:
+        return cato.environment["CHROMA_URL"]
+    url: str = json.loads((cato.home / "data" / "serve.json").read_text())["chroma_url"]
+    return url

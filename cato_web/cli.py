@@ -1,0 +1,319 @@
+"""Cato's command line: add, query, ask and count, beside a running `serve` and without one.
+
+Results go to stdout, all else to stderr. Exit codes: 0 success, 1 failure, 2 usage, 3 configuration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cato_web import config as configuration
+from cato_web.config_schema import Config
+from cato_web.plan import CannotRun
+
+SUCCESS, FAILURE, USAGE, CONFIGURATION = 0, 1, 2, 3
+_STORE_WAIT = 20.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an action gives: plain values for JSON, and the same in words for people."""
+
+    result: Any
+    words: str
+    meta: Mapping[str, str] | None = None
+
+
+class Failed(Exception):
+    """An action could not be done; the message is for the person who asked for it."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the arguments say; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["serve"]:
+        from cato_web import serve
+
+        return serve.main(arguments[1:])
+    options = _parser().parse_args(arguments)
+    began = time.monotonic()
+    overrides = {
+        "dummy_mode": options.dummy_mode or None,
+        "vector_store.enabled": False if options.no_vector_store else None,
+    }
+    try:
+        config = configuration.load(path=options.config, overrides=overrides)
+        configuration.ensure_data_dir(config)
+    except configuration.ConfigError as error:
+        return _report(options, None, None, str(error), began, CONFIGURATION)
+    try:
+        with _environment(config, overrides), _store(config, options):
+            outcome = _act(options)
+    except (Failed, CannotRun) as error:
+        return _report(options, config, None, str(error), began, FAILURE)
+    return _report(options, config, outcome, None, began, SUCCESS)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="cato", description="A team chat that remembers. `cato serve` runs it; see `cato serve --help`."
+    )
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--add-to-vector-store", metavar="PATH", type=Path, help="remember a plain text file")
+    action.add_argument("--query-vector-store", metavar="QUERY", help="find what is near in meaning")
+    action.add_argument("--vector-store-stats", action="store_true", help="how much is remembered")
+    action.add_argument("--ask", metavar="TEXT", help="ask the model, with what memory recalls")
+    parser.add_argument("--stdin", action="store_true", help="put standard input under the text of --ask")
+    parser.add_argument(
+        "--user", metavar="NAME", help="whose memory, by name or e-mail; needed where there are several"
+    )
+    parser.add_argument("--no-vector-store", action="store_true", help="without memory")
+    parser.add_argument("--dummy-mode", action="store_true", help="answer a placeholder, ask no model")
+    parser.add_argument("--config", metavar="PATH", type=Path, help="configuration file")
+    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.add_argument("--quiet", action="store_true", help="nothing on stderr but errors")
+    return parser
+
+
+def _act(options: argparse.Namespace) -> Outcome:
+    """Run the one action that was asked for, with Django set up. Raises Failed."""
+    import django
+
+    django.setup()
+    from django.db import DatabaseError
+    from django.db.migrations.exceptions import MigrationSchemaMissing
+
+    from chat.errors import ChatError
+    from memory.errors import CatoMemoryError
+
+    actions: dict[str, Callable[[argparse.Namespace, Any], Outcome]] = {
+        "add": _add,
+        "query": _query,
+        "stats": _stats,
+        "ask": _ask,
+    }
+    try:
+        return actions[_action(options)](options, _person(options.user))
+    except (ChatError, CatoMemoryError) as error:
+        raise Failed(str(error)) from error
+    except (DatabaseError, MigrationSchemaMissing) as error:
+        raise Failed("The database is not ready: start Cato once with `make run` first.") from error
+
+
+def _action(options: argparse.Namespace) -> str:
+    given = {
+        "add": options.add_to_vector_store,
+        "query": options.query_vector_store is not None,
+        "stats": options.vector_store_stats,
+    }
+    return next((name for name, is_given in given.items() if is_given), "ask")
+
+
+def _person(name: str | None) -> Any:
+    from cato_web.people.models import User
+
+    people = User.objects.filter(is_active=True)
+    if name:
+        people = people.filter(email__iexact=name) or people.filter(name__iexact=name)
+    found = list(people[:2])
+    if len(found) == 1:
+        return found[0]
+    if name:
+        raise Failed(f"There is no account {name}." if not found else f"Several are called {name}; give the e-mail.")
+    raise Failed("Say whose memory with --user NAME." if found else "There is no account yet. Start Cato and make one.")
+
+
+def _add(options: argparse.Namespace, person: Any) -> Outcome:
+    """Remember a text file and return when it can be found."""
+    from memory import services as memory
+    from memory import spaces
+
+    path: Path = options.add_to_vector_store
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise Failed(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.") from error
+    except UnicodeDecodeError as error:
+        raise Failed(f"{path} is no plain text in UTF-8.") from error
+    kept = memory.keep_text(
+        text, space=spaces.own(person.pk), owner_id=person.pk, source="cli", source_file=path.name, manual_entry=True
+    )
+    ids = [exchange.id for exchange in kept]
+    while True:
+        memory.index_pending()
+        states = set(memory.memory_states(ids).values())
+        if states <= {"remembered"}:
+            break
+        if states & {"failed", "waiting"}:
+            raise Failed("The text is kept, but it could not be embedded yet. It is tried again while Cato runs.")
+        time.sleep(0.1)  # a worker has it in hand
+    plural = "" if len(ids) == 1 else "s"
+    return Outcome({"exchange_ids": [str(i) for i in ids]}, f"Remembered {path.name} as {len(ids)} exchange{plural}.")
+
+
+def _query(options: argparse.Namespace, person: Any) -> Outcome:
+    """The nearest exchanges, not gated."""
+    from memory import services as memory
+    from memory import spaces
+    from memory.text import excerpt
+
+    found = memory.find(options.query_vector_store, spaces=spaces.readable_by(person.pk), count=5)
+    rows = [
+        {
+            "id": str(hit.exchange.id),
+            "similarity": round(hit.similarity, 4) if hit.similarity is not None else None,
+            "below_gate": hit.is_below_gate,
+            "said_at": hit.exchange.timestamp.isoformat(),
+            "who": hit.exchange.owner_name,
+            "source": hit.exchange.source,
+            "user_message": hit.exchange.user_message,
+            "assistant_message": hit.exchange.assistant_message,
+            "reason": hit.reason,
+        }
+        for hit in found
+    ]
+    lines = [
+        f"{row['similarity']}  {str(row['said_at'])[:10]}  {row['who']}: {excerpt(str(row['user_message']), 90)}"
+        for row in rows
+    ]
+    return Outcome(rows, "\n".join(lines) or "Nothing is remembered yet.")
+
+
+def _stats(options: argparse.Namespace, person: Any) -> Outcome:
+    from dataclasses import asdict
+
+    from memory import services as memory
+    from memory import spaces
+
+    figures = asdict(memory.figures(spaces.readable_by(person.pk)))
+    return Outcome(figures, "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in figures.items()))
+
+
+def _ask(options: argparse.Namespace, person: Any) -> Outcome:
+    """Ask in a new thread, as the chat does, and print the answer."""
+    import asyncio
+    import uuid
+
+    from chat import replies, services
+    from chat.models import Turn
+
+    text = options.ask
+    if options.stdin:
+        text = f"{text}\n\n{sys.stdin.read()}"
+    asked = services.open_thread(person.pk, message=text, client_key=uuid.uuid4())
+    asyncio.run(replies.answer(asked.turn.id))
+    turn = Turn.objects.get(id=asked.turn.id)
+    if turn.state != Turn.State.COMPLETE:
+        raise Failed(turn.error or "The answer was interrupted.")
+    result = {"answer": turn.answer, "thread_id": str(turn.thread_id), "turn_id": str(turn.id)}
+    return Outcome(result, turn.answer, {"model": turn.model})
+
+
+@contextmanager
+def _environment(config: Config, overrides: Mapping[str, object]) -> Iterator[None]:
+    """What Django's settings will read: this configuration, and the servers of a running `serve`."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "cato_web.settings"
+    if config.file is not None:
+        os.environ["CATO_CONFIG_FILE"] = str(config.file)
+    if overrides["dummy_mode"]:
+        os.environ["CATO_DUMMY_MODE"] = "true"
+    if overrides["vector_store.enabled"] is False:
+        os.environ["CATO_VECTOR_STORE_ENABLED"] = "false"
+    for name, value in _running(config).items():
+        os.environ.setdefault(name, value)
+    yield
+
+
+def _running(config: Config) -> dict[str, str]:
+    """The addresses a live `serve` on this data directory left."""
+    note = config.server.data_dir / "serve.json"
+    try:
+        left = json.loads(note.read_text())
+        os.kill(left["pid"], 0)
+    except (OSError, ValueError, KeyError):
+        return {}
+    return {"REDIS_URL": left["redis_url"]} | ({"CHROMA_URL": left["chroma_url"]} if left["chroma_url"] else {})
+
+
+@contextmanager
+def _store(config: Config, options: argparse.Namespace) -> Iterator[None]:
+    """A vector store for as long as the command runs, where none is configured or running."""
+    needed = config.vector_store.enabled and not options.vector_store_stats
+    if not needed or "CHROMA_URL" in os.environ or config.chroma_url is not None:
+        yield
+        return
+    from cato_web.children import Child
+    from cato_web.plan import chroma_command, free_port
+
+    port = free_port()
+    env = dict(os.environ) | {"ANONYMIZED_TELEMETRY": "False"}
+    store = Child("chroma", chroma_command(config.vector_store.path, port), env, many_files=True, quiet=True)
+    os.environ["CHROMA_URL"] = f"http://127.0.0.1:{port}"
+    store.start()
+    try:
+        _wait_for_port(port, store)
+        yield
+    finally:
+        del os.environ["CHROMA_URL"]
+        store.ask_to_end()
+        store.kill()
+
+
+def _wait_for_port(port: int, store: Any) -> None:
+    import socket
+
+    end = time.monotonic() + _STORE_WAIT
+    while time.monotonic() < end and not store.ended:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.02)
+    raise Failed("The vector store did not start.")
+
+
+def _report(
+    options: argparse.Namespace,
+    config: Config | None,
+    outcome: Outcome | None,
+    error: str | None,
+    began: float,
+    code: int,
+) -> int:
+    if options.output == "json":
+        meta = {
+            "provider": config.vector_store.embedding_provider if config else None,
+            "model": (config.llm.model if config else None),
+            "duration_ms": round((time.monotonic() - began) * 1000),
+            "config_path": str(config.file) if config and config.file else None,
+        }
+        whole = {
+            "ok": code == SUCCESS,
+            "mode": "dummy" if options.dummy_mode else "cli",
+            "action": _action(options),
+            "result": outcome.result if outcome else None,
+            "error": error,
+            "meta": meta | dict((outcome.meta if outcome else None) or {}),
+        }
+        sys.stdout.write(json.dumps(whole, ensure_ascii=False, default=str) + "\n")
+    elif outcome is not None:
+        sys.stdout.write(outcome.words + "\n")
+    if error is not None:
+        sys.stderr.write(error + "\n")
+    if config is not None and not options.quiet:
+        for warning in config.warnings:
+            sys.stderr.write(warning + "\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

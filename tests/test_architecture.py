@@ -1,0 +1,111 @@
+"""The arrows of docs/architecture.md, held against the code's own imports."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("memory", "chat", "cato_web")
+FILES = [p for package in PACKAGES for p in (ROOT / package).rglob("*.py") if "migrations" not in p.parts]
+# Who may import what of ours: nothing imports upwards.
+MAY_IMPORT = {"memory": {"memory"}, "chat": {"chat", "memory"}, "cato_web": {"cato_web", "chat", "memory"}}
+# Each of these has one home (or two, named in the design), and everything else goes through it.
+HOMES = {
+    "chromadb": {"memory/store.py"},
+    "openai": {"chat/llm.py", "memory/embeddings/openai.py", "memory/embeddings/remote.py"},
+    "onnxruntime": {"memory/embeddings/local.py"},
+    "tokenizers": {"memory/embeddings/local.py"},
+    "redis": {"chat/broadcast.py", "chat/throttle.py"},
+}
+# Where the event loop meets the database.
+HOPS = {"chat/replies.py", "chat/consumers.py", "chat/seats.py", "cato_web/lifespan.py"}
+HEAVY = {"chromadb", "onnxruntime", "tokenizers", "openai", "numpy.linalg"}
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def imports_of(path: Path, *, top_level_only: bool = False) -> set[str]:
+    tree = ast.parse(path.read_text())
+    nodes = tree.body if top_level_only else list(ast.walk(tree))
+    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return found | {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_follow_the_arrows(package):
+    upward = {
+        (name_of(path), module)
+        for path in FILES
+        if path.relative_to(ROOT).parts[0] == package
+        for module in imports_of(path)
+        if (top := module.split(".")[0]) in PACKAGES and top not in MAY_IMPORT[package]
+    }
+    assert upward == set()
+
+
+@pytest.mark.parametrize("vendor", HOMES)
+def test_a_vendor_is_imported_in_its_home_alone(vendor):
+    importers = {name_of(p) for p in FILES if any(m.split(".")[0] == vendor for m in imports_of(p))}
+    assert importers <= HOMES[vendor]
+    assert importers
+
+
+def test_heavy_modules_are_imported_where_they_are_used():
+    early = {
+        (name_of(path), module)
+        for path in FILES
+        for module in imports_of(path, top_level_only=True)
+        if module.split(".")[0] in HEAVY
+    }
+    assert early == set()
+
+
+def test_the_loop_meets_the_database_in_named_files_only():
+    hopping = {name_of(p) for p in FILES if "chat.hops" in imports_of(p)}
+    assert hopping == HOPS
+
+
+def test_the_supervisor_imports_neither_django_nor_chromadb():
+    seen: set[str] = set()
+    queue = ["cato_web/serve.py"]
+    while queue:
+        path = ROOT / queue.pop()
+        for module in imports_of(path, top_level_only=True):
+            seen.add(module.split(".")[0])
+            inner = module.replace(".", "/") + ".py"
+            if (ROOT / inner).exists() and inner not in queue and inner != name_of(path):
+                queue.append(inner)
+    assert seen.isdisjoint({"django", "chromadb", "celery"})
+
+
+def test_every_file_says_in_its_first_line_what_it_is():
+    silent = [
+        name_of(p) for p in FILES if p.read_text().strip() and ast.get_docstring(ast.parse(p.read_text())) is None
+    ]
+    assert silent == []
+
+
+def test_no_template_carries_inline_script_or_style_and_none_loads_from_elsewhere():
+    found = []
+    for path in (ROOT / "templates").rglob("*.html"):
+        text = path.read_text()
+        inline = re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=\"", text)
+        elsewhere = re.search(r"(?:src|href)=\"https?:", text)
+        if inline or elsewhere:
+            found.append((name_of(path), (inline or elsewhere)[0]))
+    assert found == []
+
+
+def test_all_addresses_a_fragment_names_are_without_tokens():
+    """Fragments are drawn once for everyone who reads a thread."""
+    shared = ["_turn.html", "_open.html", "_foot.html", "_recalled.html", "_send.html", "_item.html"]
+    for name in shared:
+        text = (ROOT / "templates" / "chat" / name).read_text()
+        assert "csrf_token" not in text, name
+        assert "shell." not in text, name

@@ -1,0 +1,111 @@
+"""The containers run what the suite runs, in an environment that Cato knows, and open no door but one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import yaml
+
+from cato_web import config
+from cato_web.config_schema import KEYS
+from tests import server
+
+COMPOSE = server.ROOT / "docker-compose.yml"
+OURS = {"web", "worker", "prepare", "chroma"}
+OF_POSTGRES = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
+
+
+def services() -> dict[str, dict[str, Any]]:
+    """The services by name, `${NAME:-default}` replaced as it is where no .env says otherwise."""
+    text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", COMPOSE.read_text())
+    text = re.sub(r"\$\{(\w+):\?[^}]*\}", "a-password", text)
+    found: dict[str, dict[str, Any]] = yaml.safe_load(text)["services"]
+    return found
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, list[str]]:
+    """The commands that the services topology of this suite starts, by process."""
+    commands: dict[str, list[str]] = {}
+
+    class Ended:
+        returncode: ClassVar[int] = 0
+
+        def wait(self, seconds: float) -> int:
+            return self.returncode
+
+    def note(home: Path, name: str, command: list[str], environment: dict[str, str]) -> server.Process:
+        commands[name] = [Path(command[0]).name.replace(Path(sys.executable).name, "python"), *command[1:]]
+        return server.Process(name, Ended(), home / name)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(server, "start", note)
+    monkeypatch.setattr(server, "_create_database", lambda: "postgresql://127.0.0.1/none")
+    server._services(tmp_path, {})
+    return commands
+
+
+def test_the_file_is_what_compose_takes():
+    command = [Path(sys.executable).with_name("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", COMPOSE]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_containers_run_what_the_suite_runs(started):
+    assert services()["web"]["command"] == started["web1"] == started["web2"]
+    assert services()["prepare"]["command"] == started["prepare"]
+    # In one container of their own workers need no names.
+    assert [*services()["worker"]["command"], "-n", "w1@%h"] == started["worker1"]
+    place = {"--path": "…", "--host": "…", "--port": "…"}
+    assert _with(place, services()["chroma"]["command"]) == _with(place, started["chroma"])
+
+
+def _with(values: dict[str, str], command: list[str]) -> list[str]:
+    """The command with other values of its options."""
+    return [values.get(before, word) for before, word in zip(["", *command], command, strict=False)]
+
+
+def test_every_variable_is_one_that_cato_knows_and_its_value_is_allowed():
+    known = {"CATO_" + key.replace(".", "_").upper() for key in KEYS}
+    known |= {name for names in config.ENVIRONMENT_ALIASES.values() for name in names}
+    for name, service in services().items():
+        environment = service.get("environment", {})
+        assert set(environment) <= (known if name in OURS else OF_POSTGRES), name
+        if name in OURS:
+            loaded = config.load(environ=environment)
+            assert loaded.warnings == ()
+            assert name == "chroma" or None not in (loaded.database_url, loaded.redis_url, loaded.chroma_url)
+
+
+def test_the_image_sets_variables_that_cato_knows_and_runs_as_nobody_in_particular():
+    dockerfile = (server.ROOT / "Dockerfile").read_text()
+    known = {name for names in config.ENVIRONMENT_ALIASES.values() for name in names}
+    assert set(re.findall(r"\bCATO_\w+(?==)", dockerfile)) <= known
+    assert re.search(r"^USER cato$", dockerfile, re.M)
+    assert "--require-hashes" in dockerfile
+    ignored = (server.ROOT / ".dockerignore").read_text().splitlines()
+    assert ignored[1] == "*"
+    assert all((server.ROOT / line[1:]).exists() for line in ignored if line.startswith("!"))
+
+
+def test_only_the_pages_are_published_and_nobody_is_privileged():
+    for name, service in services().items():
+        assert ("ports" in service) == (name == "web"), name
+        assert not service.get("privileged")
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service.get("network_mode") is None
+        assert ("outside" in service["networks"]) == (name in ("web", "worker")), name
+        assert not [volume for volume in service.get("volumes", []) if volume.startswith((".", "/", "~"))], name
+
+
+def test_everything_that_stays_up_is_looked_after():
+    for name, service in services().items():
+        assert ("healthcheck" in service) == (name != "prepare"), name
+        for other, how in service.get("depends_on", {}).items():
+            done = how["condition"] == "service_completed_successfully"
+            assert done == (other == "prepare"), f"{name} waits for {other}"
+            assert done or "healthcheck" in services()[other]
