@@ -55,7 +55,9 @@ def inside(cato: Cato, *arguments: str) -> str:
     """Run benchmarks/inside.py on this Cato's data and index; returns what it printed."""
     environment = cato.environment | {"CHROMA_URL": chroma_url(cato), "DJANGO_SETTINGS_MODULE": "cato_web.settings"}
     command = [sys.executable, "-m", "benchmarks.inside", *arguments]
-    done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=900)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=900
+    )
     return done.stdout
 
 

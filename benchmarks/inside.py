@@ -1,7 +1,7 @@
 """What benchmarks/footprint.py does inside a Django process of its own, beside a running Cato.
 
-    python -m benchmarks.inside fill N      # until N exchanges are stored
-    python -m benchmarks.inside recall N    # N recalls; prints one JSON object of milliseconds
+python -m benchmarks.inside fill N      # until N exchanges are stored
+python -m benchmarks.inside recall N    # N recalls; prints one JSON object of milliseconds
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import django
 import numpy as np
@@ -22,11 +22,18 @@ if TYPE_CHECKING:
     from cato_web.people.models import User
     from memory.models import Space
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 BATCH = 1000
+WARM_UP = 5  # recalls that connect and load, and are not counted
+CANDIDATES = 60  # as many as a recall asks the index for
 # Enough words that no two texts are alike, few enough that many share some.
-WORDS = [f"{a}{b}" for a in ("gar", "mel", "tor", "lin", "sav", "bor", "nik") for b in ("den", "ow", "ima", "et", "ust", "ay")]
+WORDS = [
+    f"{a}{b}"
+    for a in ("gar", "mel", "tor", "lin", "sav", "bor", "nik")
+    for b in ("den", "ow", "ima", "et", "ust", "ay")
+]
 
 
 def fill(wanted: int) -> None:
@@ -61,9 +68,18 @@ def fill(wanted: int) -> None:
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         fields = {"said": now.timestamp(), "source": "import", "owner": str(person.pk)}
         Exchange.objects.bulk_create(rows)
-        done = {"generation": generation, "index": index, "state": Job.State.DONE, "version": 1, "parts": 1, "due_at": now}
+        done = {
+            "generation": generation,
+            "index": index,
+            "state": Job.State.DONE,
+            "version": 1,
+            "parts": 1,
+            "due_at": now,
+        }
         Embedding.objects.bulk_create([Embedding(exchange=row, **done) for row in rows])
-        store.upsert(index.collection, [i for row in rows for i in vector_ids(row.id, 1)], vectors, [fields] * len(rows))
+        store.upsert(
+            index.collection, [i for row in rows for i in vector_ids(row.id, 1)], vectors, [fields] * len(rows)
+        )
 
 
 def recall(times: int) -> dict[str, float]:
@@ -77,24 +93,26 @@ def recall(times: int) -> dict[str, float]:
     dice = random.Random(times)
     embedding, searching, whole = [], [], []
     index = generation.indexes.filter(space=space).first()
-    for _ in range(times + 5):
-        question = f"What did we say about {_text(dice, 7)}?"
-        vector, took = _timed(lambda question=question: embedder.embed_query(question))
+    for _ in range(times + WARM_UP):
+        vector, took = _timed(embedder.embed_query, _question(dice))
         embedding.append(took)
         if index is not None:
-            _, took = _timed(lambda vector=vector: store.query(index.collection, vector, 60))
+            _, took = _timed(store.query, index.collection, vector, CANDIDATES)
             searching.append(took)
-        question = f"What did we say about {_text(dice, 7)}?"
-        found, took = _timed(lambda question=question: services.recall([question], spaces=frozenset({space.id}), keep_query=False))
-        assert not found.note, found.note
+        recalled, took = _timed(services.recall, [_question(dice)], spaces=frozenset({space.id}), keep_query=False)
+        assert not recalled.note, recalled.note
         whole.append(took)
-    parts = {"embedding": embedding[5:], "vectors": searching[5:], "total": whole[5:]}  # the first ones connect and load
-    return {f"{name} {p:.0%}": percentile(values, p) for name, values in parts.items() for p in (0.5, 0.95)}
+    parts = {"embedding": embedding, "vectors": searching, "total": whole}
+    return {
+        f"{name} p{share}": percentile(values[WARM_UP:], share / 100)
+        for name, values in parts.items()
+        for share in (50, 95)
+    }
 
 
-def _timed(call: Callable[[], R]) -> tuple[R, float]:
+def _timed(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, float]:
     begun = time.perf_counter()
-    answer = call()
+    answer = call(*args, **kwargs)
     return answer, 1000 * (time.perf_counter() - begun)
 
 
@@ -105,6 +123,10 @@ def _person() -> tuple[User, Space]:
     person = User.objects.order_by("joined_at").first()
     assert person is not None
     return person, spaces.own(person.pk)
+
+
+def _question(dice: random.Random) -> str:
+    return f"What did we say about {_text(dice, 7)}?"
 
 
 def _text(dice: random.Random, words: int) -> str:

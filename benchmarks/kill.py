@@ -12,15 +12,17 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import signal
 import sys
 import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import httpx
 
@@ -44,6 +46,7 @@ class Report:
     """What was done and what came out."""
 
     kills: Counter[str] = field(default_factory=Counter)
+    ended: Counter[str] = field(default_factory=Counter)  # processes that ended without being killed
     said: list[Said] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)  # of answers that did not acknowledge
     longest_outage: float = 0.0  # seconds until all web processes answered again
@@ -69,27 +72,14 @@ def run(home: Path, *, kills: int, seed: int, longest_pause: float = 3.0) -> Rep
         cato.processes[:0] = [valkey] if valkey else []
         administrator = cato.set_up()
         people = [cato.join(administrator, name) for name in PEOPLE]
-        ending = threading.Event()
-        speakers = [
-            threading.Thread(
-                target=_speak,
-                args=([cato.sign_in(person, url) for url in cato.urls], secret, random.Random(f"{seed} {person.name}"), report, ending),
-            )
-            for person in people
-            if (secret := _open_secret(cato, person, report))
-        ]
-        for speaker in speakers:
-            speaker.start()
-        try:
+        stack.enter_context(_supervised(cato, report))
+        with _talking(cato, people, seed, report):
             _kill_again_and_again(cato, dice, report, kills, longest_pause)
-        finally:
-            ending.set()
-            for speaker in speakers:
-                speaker.join()
         begun = time.monotonic()
         wait_for(lambda: is_settled(cato), "everything to be answered, marked and remembered", SETTLED_WITHIN, 0.5)
         report.settled_after = time.monotonic() - begun
         _judge(cato, people, report)
+        report.ended.update(re.findall(r"^(\w+) ended \((?!signal 9\))", cato.logs(), re.M))
     return report
 
 
@@ -107,23 +97,60 @@ def _own_valkey(home: Path, stack: ExitStack, environment: dict[str, str]) -> Pr
 def _kill_again_and_again(cato: Cato, dice: random.Random, report: Report, kills: int, longest_pause: float) -> None:
     for _ in range(kills):
         begun = time.monotonic()
-        wait_for(lambda: all(_answers(url) for url in cato.urls), "the pages to be back", 60)
+        wait_for(lambda: _all_answer(cato), "the pages to be back", 60)
         report.longest_outage = max(report.longest_outage, time.monotonic() - begun)
         time.sleep(dice.uniform(0.1, longest_pause))
         living = processes(cato)
         name = dice.choice(sorted(living))
         kill(living[name].pid)
         report.kills[name.rstrip("12")] += 1
+
+
+@contextmanager
+def _supervised(cato: Cato, report: Report) -> Iterator[None]:
+    """Meanwhile start again whatever ended, as the machine's supervisor would; `serve` is one itself."""
+    ending = threading.Event()
+
+    def supervise() -> None:
+        while not ending.wait(0.2):
+            for number, process in enumerate(cato.processes):
+                code, name = process.popen.poll(), process.name
+                if code is None or name == "prepare":
+                    continue
+                report.ended[name.rstrip("12")] += int(code != -signal.SIGKILL)
+                port = {"CATO_PORT": cato.urls[int(name[-1]) - 1].rpartition(":")[2]} if name[:3] == "web" else {}
+                command = [str(word) for word in cast(list[str], process.popen.args)]
+                cato.processes[number] = start(cato.home, name, command, cato.environment | port)
+
+    supervisor = threading.Thread(target=supervise)
+    if TOPOLOGY == "services":
+        supervisor.start()
+    try:
+        yield
+    finally:
+        ending.set()
         if TOPOLOGY == "services":
-            _start_again(cato, name)
+            supervisor.join()
 
 
-def _start_again(cato: Cato, name: str) -> None:
-    number = next(i for i, process in enumerate(cato.processes) if process.name == name)
-    popen = cato.processes[number].popen
-    popen.wait()
-    port = {"CATO_PORT": cato.urls[int(name[-1]) - 1].rpartition(":")[2]} if name.startswith("web") else {}
-    cato.processes[number] = start(cato.home, name, list(popen.args), cato.environment | port)  # type: ignore[call-overload]
+@contextmanager
+def _talking(cato: Cato, people: list[Client], seed: int, report: Report) -> Iterator[None]:
+    """Meanwhile everybody talks."""
+    ending = threading.Event()
+    speakers = []
+    for person in people:
+        doors = [cato.sign_in(person, url) for url in cato.urls]
+        secret = _open_secret(cato, person, report)
+        dice = random.Random(f"{seed} {person.name}")
+        speakers.append(threading.Thread(target=_speak, args=(doors, secret, dice, report, ending)))
+    for speaker in speakers:
+        speaker.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        for speaker in speakers:
+            speaker.join()
 
 
 def _open_secret(cato: Cato, person: Client, report: Report) -> str:
@@ -185,7 +212,9 @@ def _judge(cato: Cato, people: list[Client], report: Report) -> None:
         if now.state == "complete" and now.answer.startswith(row.answer) and row.exchange in (None, now.exchange):
             report.resumed += 1
         else:
-            report.violations.append(f"the answer to {row.message!r} was resumed and is now {now.state}: {now.answer[:80]!r}")
+            report.violations.append(
+                f"the answer to {row.message!r} was resumed and is now {now.state}: {now.answer[:80]!r}"
+            )
     report.violations += violations(cato, report.said)
     report.vectors = vectors(cato).total()
 
@@ -195,13 +224,15 @@ def _resume(cato: Cato, person: Client, row: Row) -> None:
     wait_for(lambda: person.post(path, htmx=True).status_code == 204, f"{row.message!r} to be resumed")
 
 
-def _answers(url: str) -> bool:
-    return httpx.get(f"{url}/healthz", timeout=2).status_code == 200
+def _all_answer(cato: Cato) -> bool:
+    return all(httpx.get(f"{url}/healthz", timeout=2).status_code == 200 for url in cato.urls)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run it and print what came out; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.kill", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.kill", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--longest-pause", type=float, default=3.0, help="seconds between two kills")
@@ -212,6 +243,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = [
         ("topology, seed", f"{TOPOLOGY}, {options.seed}"),
         ("kills", ", ".join(f"{name} {count}" for name, count in report.kills.most_common())),
+        (
+            "ended by themselves",
+            ", ".join(f"{name} {count}" for name, count in report.ended.items() if count) or "none",
+        ),
         ("messages acknowledged", sum(said.is_acknowledged for said in report.said)),
         ("never acknowledged", sum(not said.is_acknowledged for said in report.said)),
         ("sent more than once", resent),

@@ -62,7 +62,9 @@ class Sitting:
         return 1000 * self.cpu / max(len(self.frames), 1)
 
 
-async def sit(streams: int, seconds: float, server: psutil.Process, watch: Callable[[Sitting, int], asyncio.Task[None]]) -> Sitting:
+async def sit(
+    streams: int, seconds: float, server: psutil.Process, watch: Callable[[Sitting, int], asyncio.Task[None]]
+) -> Sitting:
     """Open `streams` pages by `watch`, wait until all get frames, and measure `server` for `seconds`."""
     sitting = Sitting(pages=[[] for _ in range(streams)])
     clock = asyncio.get_running_loop().time
@@ -129,7 +131,7 @@ async def _listen(sitting: Sitting, number: int, address: str, hello: str, **hea
 
 def _cpu(process: psutil.Process) -> float:
     times = process.cpu_times()
-    return times.user + times.system
+    return float(times.user + times.system)
 
 
 def _script(endpoint: FakeEndpoint, seconds: float) -> None:
@@ -145,12 +147,16 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     options = parser.parse_args()
     rows = []
-    with workbench() as home, start_endpoint() as endpoint, running(
-        home / "cato",
-        OPENAI_BASE_URL=endpoint.openai_url,
-        OPENAI_API_KEY=KEY,
-        CATO_CHAT_MESSAGES_PER_MINUTE="100000",
-    ) as cato:
+    with (
+        workbench() as home,
+        start_endpoint() as endpoint,
+        running(
+            home / "cato",
+            OPENAI_BASE_URL=endpoint.openai_url,
+            OPENAI_API_KEY=KEY,
+            CATO_CHAT_MESSAGES_PER_MINUTE="100000",
+        ) as cato,
+    ):
         person = cato.set_up()
         for streams in options.streams:
             _script(endpoint, options.seconds + 5 + streams / 10)

@@ -76,8 +76,14 @@ def _of_turns(rows: list[Row], said: list[Said]) -> list[str]:
         if item.thread and any(row.thread != uuid.UUID(item.thread).hex for row in found):
             wrong.append(f"{item.message!r} stands in another thread than was said")
     wrong += [f"nobody said {row.message!r}" for rows in by_key.values() for row in rows]
-    wrong += [f"the answer to {row.message!r} is {row.state}" for row in rows if row.state not in ("complete", "interrupted")]
-    wrong += [f"the answer to {row.message!r} is complete and empty" for row in rows if row.state == "complete" and not row.answer]
+    wrong += [
+        f"the answer to {row.message!r} is {row.state}" for row in rows if row.state not in ("complete", "interrupted")
+    ]
+    wrong += [
+        f"the answer to {row.message!r} is complete and empty"
+        for row in rows
+        if row.state == "complete" and not row.answer
+    ]
     return wrong
 
 

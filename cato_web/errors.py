@@ -36,6 +36,14 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
     return render(request, "404.html", {"error": NOTHING_HERE}, status=404)
 
 
+def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """What Django itself refuses: most of all, more data than a message may have."""
+    sentence = "This is too much or cannot be read. Shorten it or split it; what you wrote is still on your page."
+    if request.headers.get("HX-Request"):
+        return render(request, "chat/_composer_error.html", {"error": sentence}, status=400)
+    return render(request, "400.html", {"error": sentence}, status=400)
+
+
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     return render(request, "403.html", {"error": "This page is for administrators."}, status=403)
 

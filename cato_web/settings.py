@@ -152,7 +152,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
 
-DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * CATO.chat.max_message_chars + 100_000
+# A character is up to 12 bytes of a form; what is a little too long still gets its sentence beside the composer.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * CATO.chat.max_message_chars + 1_000_000
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -11,5 +11,6 @@ urlpatterns = [
     path("", include("cato_web.people.urls")),
 ]
 
+handler400 = "cato_web.errors.bad_request"
 handler403 = "cato_web.errors.forbidden"
 handler404 = "cato_web.errors.not_found"

@@ -8,6 +8,7 @@ import uuid
 from chat import access, frames
 from chat.rows import turn_rows
 
+# How many turns a page shows at once.
 WINDOW = 50
 
 

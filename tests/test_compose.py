@@ -49,13 +49,14 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, list[s
     return commands
 
 
-def test_the_file_is_what_compose_takes():
-    command = [Path(sys.executable).with_name("check-jsonschema"), "--builtin-schema", "vendor.compose-spec", COMPOSE]
+def test_the_file_is_what_compose_takes() -> None:
+    program = Path(sys.executable).with_name("check-jsonschema")
+    command = [str(program), "--builtin-schema", "vendor.compose-spec", str(COMPOSE)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_containers_run_what_the_suite_runs(started):
+def test_the_containers_run_what_the_suite_runs(started: dict[str, list[str]]) -> None:
     assert services()["web"]["command"] == started["web1"] == started["web2"]
     assert services()["prepare"]["command"] == started["prepare"]
     # In one container of their own workers need no names.
@@ -69,7 +70,7 @@ def _with(values: dict[str, str], command: list[str]) -> list[str]:
     return [values.get(before, word) for before, word in zip(["", *command], command, strict=False)]
 
 
-def test_every_variable_is_one_that_cato_knows_and_its_value_is_allowed():
+def test_every_variable_is_one_that_cato_knows_and_its_value_is_allowed() -> None:
     known = {"CATO_" + key.replace(".", "_").upper() for key in KEYS}
     known |= {name for names in config.ENVIRONMENT_ALIASES.values() for name in names}
     for name, service in services().items():
@@ -81,7 +82,7 @@ def test_every_variable_is_one_that_cato_knows_and_its_value_is_allowed():
             assert name == "chroma" or None not in (loaded.database_url, loaded.redis_url, loaded.chroma_url)
 
 
-def test_the_image_sets_variables_that_cato_knows_and_runs_as_nobody_in_particular():
+def test_the_image_sets_variables_that_cato_knows_and_runs_as_nobody_in_particular() -> None:
     dockerfile = (server.ROOT / "Dockerfile").read_text()
     known = {name for names in config.ENVIRONMENT_ALIASES.values() for name in names}
     assert set(re.findall(r"\bCATO_\w+(?==)", dockerfile)) <= known
@@ -92,7 +93,7 @@ def test_the_image_sets_variables_that_cato_knows_and_runs_as_nobody_in_particul
     assert all((server.ROOT / line[1:]).exists() for line in ignored if line.startswith("!"))
 
 
-def test_only_the_pages_are_published_and_nobody_is_privileged():
+def test_only_the_pages_are_published_and_nobody_is_privileged() -> None:
     for name, service in services().items():
         assert ("ports" in service) == (name == "web"), name
         assert not service.get("privileged")
@@ -102,7 +103,7 @@ def test_only_the_pages_are_published_and_nobody_is_privileged():
         assert not [volume for volume in service.get("volumes", []) if volume.startswith((".", "/", "~"))], name
 
 
-def test_everything_that_stays_up_is_looked_after():
+def test_everything_that_stays_up_is_looked_after() -> None:
     for name, service in services().items():
         assert ("healthcheck" in service) == (name != "prepare"), name
         for other, how in service.get("depends_on", {}).items():

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from chat.models import Turn
 from chat.services import forgetting
+from chat.snapshots import WINDOW
 from memory.requests import PageRequest
 
 
@@ -21,7 +22,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     found = forgetting.readable_exchange(request.user.pk, exchange_id)
     turn = Turn.objects.filter(id=found.turn_id).first() if found.turn_id else None
     if turn is not None:
-        return redirect(f"{reverse('thread', args=[turn.thread_id])}#turn-{turn.id}")
+        return redirect(place_of(turn))
     may = forgetting.may_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
     return render(
         request,
@@ -33,6 +34,14 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             "forget_url": reverse("forget", args=[found.id]) if may else "",
         },
     )
+
+
+def place_of(turn: Turn) -> str:
+    """The address at which this turn is on the page, however many came after it."""
+    page = reverse("thread", args=[turn.thread_id])
+    later = Turn.objects.filter(thread_id=turn.thread_id, position__gt=turn.position).count()
+    window = f"?from={max(0, turn.position - WINDOW // 2)}" if later >= WINDOW else ""
+    return f"{page}{window}#turn-{turn.id}"
 
 
 @require_http_methods(["GET", "POST"])

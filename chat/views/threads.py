@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -42,8 +43,10 @@ def new_thread(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """The conversation."""
-    return _page(request, access.thread_for(request.user.pk, thread_id))
+    """The conversation: its latest turns, or with `?from=` those from that position on."""
+    start = request.GET.get("from", "")
+    found = access.thread_for(request.user.pk, thread_id)
+    return _page(request, found, start=int(start) if start.isdecimal() and len(start) < 9 else None)
 
 
 @require_POST
@@ -126,6 +129,15 @@ def _composer(text: str = "", error: str = "") -> dict[str, object]:
     return {"text": text, "error": error, "client_key": uuid.uuid4(), "placeholder": "Ask, or type / for commands"}
 
 
+def _window(thread: Thread, start: int | None) -> tuple[list[Turn], int | None]:
+    """The turns to show, and where the next ones begin (None: these are the latest)."""
+    turns = thread.turns.select_related("author")
+    if start is None:
+        return list(turns.order_by("-position")[:WINDOW])[::-1], None
+    shown = list(turns.filter(position__gte=start).order_by("position")[: WINDOW + 1])
+    return shown[:WINDOW], shown[WINDOW].position if len(shown) > WINDOW else None
+
+
 def _row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
     answering = endpoint.current()
     model = (thread.model if thread else "") or (answering.model if answering else "")
@@ -145,16 +157,21 @@ def _page(
     error: str = "",
     text: str = "",
     card: commands.Card | None = None,
+    start: int | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    turns = list(thread.turns.select_related("author").order_by("-position")[:WINDOW])[::-1] if thread else []
+    turns, later = _window(thread, start) if thread else ([], None)
     rows = turn_rows(thread, turns) if thread else []
+    row = _row(thread, request.user.pk)
     context = {
         "section": "thread" if thread else "new",
-        "thread": _row(thread, request.user.pk),
+        # Only the latest turns are kept up to date: new ones belong after them, and not after older ones.
+        "thread": replace(row, socket_url="") if later is not None else row,
+        "earlier": max(0, turns[0].position - WINDOW) if turns and turns[0].position > 0 else None,
+        "later": later,
         "turns": rows,
         "active": next((r for r in rows if r.is_active), None),
         "composer": _composer(text, error),
-        "cards": [card] if card else [],
+        "card": card,
     }
     return render(request, "chat/thread.html", context, status=status)
