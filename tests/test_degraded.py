@@ -1,0 +1,84 @@
+"""What people meet when something Cato leans on is away: the chat goes on, says so, and catches up by itself."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+
+import pytest
+
+from tests.server import chroma_command, running, start, wait_for
+from tests.topology import clean_environment, free_port
+
+
+@pytest.fixture
+def cato_without_an_index(tmp_path_factory, endpoint):
+    """A Cato whose vector store is not there, and the port on which it would be."""
+    port = free_port()
+    home = tmp_path_factory.mktemp("no-index")
+    endpoint.script("no-index", answer="All right.")
+    with running(
+        home, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="no-index", CHROMA_URL=f"http://127.0.0.1:{port}"
+    ) as cato:
+        yield cato, port, home
+
+
+def test_without_the_index_the_chat_goes_on_says_so_and_what_was_said_is_indexed_when_it_is_back(cato_without_an_index):
+    cato, port, home = cato_without_an_index
+    ada = cato.set_up()
+    thread = ada.say("The greenhouse key hangs behind the clock.")
+    page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and "index is back" in p and p, "it")
+    assert "The index is down." in page
+    second = ada.say("Where is the key of the greenhouse?")
+    wait_for(lambda: "The index is down, answered without recall" in ada.thread_page(second), "the note on the turn")
+    assert "does not answer" in ada.get("/search", params={"q": "key"}).text
+
+    chroma = start(home, "late-chroma", chroma_command(home / "late", port), clean_environment())
+    try:
+        wait_for(lambda: "Remembered</span>" in ada.thread_page(thread), "it to be remembered by itself", seconds=40)
+        assert "behind the clock" in ada.get("/search", params={"q": "where is the key"}).text
+        wait_for(lambda: "The index is down." not in ada.get("/").text, "the banner to go")
+    finally:
+        chroma.end()
+
+
+def test_an_index_that_hangs_is_not_waited_for(tmp_path, endpoint):
+    endpoint.script("hanging", answer="All right.")
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with running(tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="hanging", CHROMA_URL=url) as cato:
+            ada = cato.set_up()
+            first = ada.say("Does anybody hear me?")
+            wait_for(lambda: "All right." in ada.thread_page(first), "the answer")
+            wait_for(lambda: cato.sql("SELECT id FROM memory_index"), "the worker to have tried")
+            second = ada.say("Does anybody hear me now?")
+            wait_for(lambda: "All right." in ada.thread_page(second), "the answer without recall", seconds=10)
+            assert "Recall took too long, answered without it" in ada.thread_page(second)
+
+
+def test_with_memory_switched_off_nothing_enters_it_and_pages_and_commands_say_so(tmp_path, endpoint):
+    endpoint.script("off", answer="All right.")
+    with running(
+        tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="off", CATO_VECTOR_STORE_ENABLED="false"
+    ) as cato:
+        ada = cato.set_up()
+        thread = ada.say("Nothing of this is kept")
+        page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and p, "the answer")
+        asked = ada.post(
+            f"/t/{thread}/say", {"message": '/vquery "kept"', "client_key": str(uuid.uuid4())}, htmx=True
+        )
+        assert "Memory is switched off." in page
+        assert "disabled" in asked.text
+        assert cato.sql("SELECT count(*) FROM memory_exchange") == [(0,)]
+
+
+def test_no_message_and_no_key_stands_in_the_logs(cato, alice, endpoint):
+    endpoint.script("cato", answer="A perfectly private answer.")
+    thread = alice.say("A perfectly private question")
+    wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "it to be remembered")
+    endpoint.script("cato", mode="error-500")
+    failing = alice.say("A perfectly private failure")
+    wait_for(lambda: "HTTP 500" in alice.thread_page(failing), "the failure")
+
+    assert "perfectly private" not in cato.logs()
+    assert "Bearer" not in cato.logs()
