@@ -40,9 +40,8 @@ def fill(wanted: int) -> None:
     """Store exchanges with random unit vectors in the first person's own space, past the worker and the model."""
     from django.utils import timezone
 
-    from memory import store
+    from memory import generations, store
     from memory.models import Embedding, Exchange, Job
-    from memory.services import generations
     from memory.services.indexing import vector_ids
     from memory.text import content_hash
 
@@ -84,8 +83,7 @@ def fill(wanted: int) -> None:
 
 def recall(times: int) -> dict[str, float]:
     """Median and 95th percentile of a recall and of its parts, in milliseconds, each with another question."""
-    from memory import services, store
-    from memory.services import generations
+    from memory import generations, services, store
 
     _, space = _person()
     generation = generations.serving()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from chat.errors import Refused
-from chat.rows import ItemRow, result_rows
+from chat.items import ItemRow, result_rows
 from memory import services as memory
 from memory import spaces
 from memory.errors import CatoMemoryError

@@ -12,14 +12,13 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
+from chat.items import ItemRow, item_row, places_of
 from chat.markup import GrowingAnswer, blocks_of
 from chat.models import Thread, Turn
 from memory import services as memory
 from memory import spaces
 from memory.models import Exchange, Space
-from memory.retrieval.results import Remembered
 from memory.services.recalls import Recalled
-from memory.text import excerpt
 
 _RECALL_NOTES = {
     "slow": "Recall took too long, answered without it",
@@ -34,24 +33,6 @@ _MEMORY_WORDS = {
     "forgotten": "Forgotten",
     "off": "Not remembered",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class ItemRow:
-    number: int
-    exchange_id: uuid.UUID
-    is_forgotten: bool
-    is_below_gate: bool
-    excerpt: str
-    text: str
-    who: str
-    said_at: datetime | None
-    place: str
-    similarity_text: str
-    bar: int
-    reason: str
-    url: str
-    forget_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +94,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     """The rows of these turns (loaded with their authors), the same for everyone who reads the thread."""
     turns = list(turns)
     recalled = memory.recalled_for((t.id for t in turns), spaces=spaces.read_by_all_of(thread.space_id))
-    places = _places(recalled)
+    places = places_of(recalled)
     states = memory.memory_states(t.exchange_id for t in turns if t.exchange_id)
     forgotten = {
         e.id: e
@@ -153,23 +134,6 @@ def thread_row(
         socket_url=f"/ws/t/{thread_id}" if thread_id else "",
         max_chars=max_chars,
     )
-
-
-def result_rows(results: Iterable[object], *, below: bool = True) -> list[ItemRow]:
-    """Search results as the same items a recall panel shows."""
-    found = list(results)
-    titles = _titles(r.exchange for r in found)  # type: ignore[attr-defined]
-    return [
-        _item(
-            number=number,
-            exchange=r.exchange,  # type: ignore[attr-defined]
-            similarity=r.similarity,  # type: ignore[attr-defined]
-            reason=r.reason,  # type: ignore[attr-defined]
-            titles=titles,
-            below_gate=r.is_below_gate,  # type: ignore[attr-defined]
-        )
-        for number, r in enumerate(found, start=1)
-    ]
 
 
 def _turn_row(
@@ -242,7 +206,7 @@ def _recalled_row(turn: Turn, recalled: list[Recalled], titles: dict[uuid.UUID, 
         return None
     times = [item.exchange.timestamp for item in recalled if item.exchange]
     items = [
-        _item(
+        item_row(
             number=item.rank,
             exchange=item.exchange,
             similarity=item.similarity,
@@ -262,51 +226,3 @@ def _span(times: list[datetime]) -> str:
     now = timezone.now()
     first, last = (f"{t.day} {t:%b}" if t.year == now.year else f"{t.day} {t:%b %Y}" for t in (min(times), max(times)))
     return f"from {first}" if first == last else f"from {first} to {last}"
-
-
-def _item(
-    *,
-    number: int,
-    exchange: Remembered | None,
-    similarity: float | None,
-    reason: str,
-    titles: dict[uuid.UUID, str],
-    exchange_id: uuid.UUID | None = None,
-    below_gate: bool = False,
-) -> ItemRow:
-    said = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
-    shown = exchange is not None
-    key = exchange.id if exchange else exchange_id or uuid.UUID(int=0)
-    return ItemRow(
-        number=number,
-        exchange_id=key,
-        is_forgotten=not shown,
-        is_below_gate=below_gate,
-        excerpt=excerpt(said),
-        text=said[:2000],
-        who=exchange.owner_name if exchange else "",
-        said_at=exchange.timestamp if exchange else None,
-        place=_place(exchange, titles),
-        similarity_text=f"{similarity:.2f}".replace("0.", ".", 1) if shown and similarity is not None else "",
-        bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
-        reason=reason if shown else "",
-        url=reverse("exchange", args=[key]),
-        forget_url=reverse("forget", args=[key]) if shown else "",
-    )
-
-
-def _place(exchange: Remembered | None, titles: dict[uuid.UUID, str]) -> str:
-    if exchange is None:
-        return ""
-    if exchange.thread_id:
-        return titles.get(exchange.thread_id, "")
-    return exchange.source_file or "a note"
-
-
-def _places(recalled: dict[uuid.UUID, list[Recalled]]) -> dict[uuid.UUID, str]:
-    return _titles(item.exchange for items in recalled.values() for item in items if item.exchange)
-
-
-def _titles(exchanges: Iterable[Remembered]) -> dict[uuid.UUID, str]:
-    ids = {e.thread_id for e in exchanges if e.thread_id}
-    return dict(Thread.objects.filter(id__in=ids).values_list("id", "title"))

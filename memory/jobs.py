@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
-from memory.models import Job, Lease
+from memory.models import Job
 
 J = TypeVar("J", bound=Job)
 
@@ -52,16 +52,13 @@ def put_off(job: Job, error: str, *, counts: bool, final: bool = False, after: f
     return failed
 
 
-def retry(rows: QuerySet[J]) -> int:
-    """Make failed `rows` due again, as if they had never failed; returns how many."""
-    return rows.filter(state=Job.State.FAILED).update(
-        state=Job.State.PENDING, failures=0, attempt=0, due_at=timezone.now(), locked_until=None, error=""
+def begin_again(rows: QuerySet[J]) -> int:
+    """Make rows due now, voiding whatever is being done about them at this moment; returns how many."""
+    return rows.update(
+        state=Job.State.PENDING,
+        attempt=F("attempt") + 1,
+        failures=0,
+        due_at=timezone.now(),
+        locked_until=None,
+        error="",
     )
-
-
-def lease(name: str, seconds: float) -> bool:
-    """Whether this process may do `name` for the next `seconds`; false while another one holds it."""
-    now = timezone.now()
-    until = now + timedelta(seconds=seconds)
-    Lease.objects.get_or_create(name=name, defaults={"held_until": now})
-    return Lease.objects.filter(name=name, held_until__lte=now).update(held_until=until) == 1

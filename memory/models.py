@@ -202,10 +202,3 @@ class Recall(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["turn_id", "exchange"], name="recalled_once_a_turn")]
-
-
-class Lease(models.Model):
-    """Who may do something that only one process should be doing, and until when."""
-
-    name = models.CharField(max_length=40, primary_key=True)
-    held_until = models.DateTimeField()

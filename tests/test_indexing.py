@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from memory import signals, spaces, store
+from memory import generations, signals, spaces, store
 from memory.embeddings import local
 from memory.errors import EmbeddingFailed, StoreDown, WrongDimension
 from memory.models import CachedEmbedding, Embedding, Generation, Job
-from memory.services import generations
 from tests.factories import exchange
 
 pytestmark = pytest.mark.django_db

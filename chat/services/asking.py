@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef
 from django.utils import timezone
@@ -40,6 +41,8 @@ def checked_message(text: str) -> str:
 def open_thread(person_id: uuid.UUID, *, message: str, client_key: uuid.UUID) -> Asked:
     """Begin a thread in the person's own space with its first message; the same key again gives the same thread."""
     message = checked_message(message)
+    # The same message twice at once waits here for itself: there is no thread yet whose row could be locked.
+    get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
     again = Turn.objects.filter(author_id=person_id, client_key=client_key, position=0).first()
     if again is not None:
         return Asked(again, is_new=False)

@@ -16,13 +16,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Lease',
-            fields=[
-                ('name', models.CharField(max_length=40, primary_key=True, serialize=False)),
-                ('held_until', models.DateTimeField()),
-            ],
-        ),
-        migrations.CreateModel(
             name='CachedEmbedding',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

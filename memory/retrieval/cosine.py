@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from django.conf import settings
 
+from memory import generations
 from memory.retrieval import thresholds
 from memory.retrieval.results import Query, Result
 from memory.retrieval.semantic import nearest
-from memory.services import generations
 
 
 def default(query: Query) -> list[Result]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import uuid
 
-from memory import store
+from memory import generations, jobs, store
 from memory.models import Embedding, Exchange, Index, Job
 from memory.retrieval.results import Query, Remembered
-from memory.services import exchanges, generations
 
 # Each stage takes at least this many times as many candidates as results are wanted.
 WIDTH = 4
@@ -26,7 +25,7 @@ def nearest(query: Query) -> list[tuple[Remembered, float]]:
         try:
             matches = store.query(index.collection, query.vector, count)
         except store.CollectionMissing as error:
-            exchanges.make_due(Embedding.objects.filter(index=index, state=Job.State.DONE))
+            jobs.begin_again(Embedding.objects.filter(index=index, state=Job.State.DONE))
             missing.append(error)
             continue
         best |= {match.exchange_id: match.similarity for match in matches}

@@ -1,9 +1,9 @@
 """Memory's public verbs."""
 
+from memory.generations import Models, build_generation, models_in_use, switch_generation
 from memory.services.exchanges import remember, revise
 from memory.services.figures import Figures, figures
 from memory.services.forgetting import erase_forgotten, forget
-from memory.services.generations import Models, build_generation, models_in_use, switch_generation
 from memory.services.indexing import index_pending, memory_states, retry_failed
 from memory.services.moving import move_thread
 from memory.services.notes import keep_text

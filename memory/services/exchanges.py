@@ -8,13 +8,13 @@ from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.utils import timezone
 
-from memory import nudge
+from memory import jobs, nudge
 from memory.errors import BadQuery, StoreDisabled
-from memory.models import Embedding, Exchange, Job, Space
-from memory.services.generations import live
+from memory.generations import live
+from memory.models import Embedding, Exchange, Space
 from memory.text import clean_text, content_hash
 
 Scalar = str | int | float | bool
@@ -88,19 +88,7 @@ def revise(exchange: Exchange, *, user_message: str, assistant_message: str) -> 
         content_hash=digest,
         version=F("version") + 1,
     ):
-        make_due(Embedding.objects.filter(exchange=exchange))
+        jobs.begin_again(Embedding.objects.filter(exchange=exchange))
+        nudge.after_commit("index_pending")
     exchange.refresh_from_db()
     return exchange
-
-
-def make_due(rows: QuerySet[Embedding]) -> None:
-    """Queue these embeddings again, voiding whatever is being done about them now."""
-    rows.update(
-        state=Job.State.PENDING,
-        attempt=F("attempt") + 1,
-        failures=0,
-        due_at=timezone.now(),
-        locked_until=None,
-        error="",
-    )
-    nudge.after_commit("index_pending")

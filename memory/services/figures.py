@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db.models import Count
 
+from memory import generations
 from memory.models import Embedding, Erasure, Exchange, Job
-from memory.services import generations
 from memory.spaces import SpaceIds, among
 
 

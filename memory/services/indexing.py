@@ -14,12 +14,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 from numpy.typing import NDArray
 
-from memory import jobs, signals, store
+from memory import generations, jobs, nudge, signals, store
 from memory.embeddings import cache
 from memory.errors import EmbeddingFailed, StoreDisabled, StoreDown
 from memory.models import Embedding, Exchange, Generation, Job
-from memory.services import generations
-from memory.services.exchanges import make_due
 
 log = logging.getLogger(__name__)
 
@@ -67,12 +65,9 @@ def index_pending(limit: int | None = None) -> int:
 
 def retry_failed(rows: QuerySet[Embedding]) -> int:
     """Try failed embeddings again; returns how many."""
-    make_due(
-        failed := Embedding.objects.filter(
-            pk__in=list(rows.filter(state=Job.State.FAILED).values_list("pk", flat=True))
-        )
-    )
-    return failed.count()
+    again = jobs.begin_again(rows.filter(state=Job.State.FAILED))
+    nudge.after_commit("index_pending")
+    return again
 
 
 def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:

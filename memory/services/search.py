@@ -11,11 +11,11 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
+from memory import generations
 from memory.embeddings import cache
 from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled, StoreDown
 from memory.retrieval import context, strategy
 from memory.retrieval.results import Query, Result
-from memory.services import generations
 from memory.spaces import SpaceIds
 from memory.text import clean_text
 

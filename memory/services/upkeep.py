@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from memory.generations import switch_generation
 from memory.services.forgetting import erase_forgotten
-from memory.services.generations import switch_generation
 from memory.services.indexing import index_pending
 
 

@@ -16,12 +16,11 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
+from memory import generations, services, spaces
 from memory import jobs as job_rows
-from memory import services, spaces
 from memory.guards import administrators_only
 from memory.models import Embedding, Erasure, Exchange, Job, Space
 from memory.requests import PageRequest
-from memory.services import generations
 from memory.text import excerpt
 
 _PAGE = 50
@@ -130,7 +129,7 @@ def retry(request: PageRequest) -> HttpResponse:
     if number.isdecimal():
         embeddings = embeddings.filter(pk=int(number)) if kind == "embedding" else embeddings.none()
         erasures = erasures.filter(pk=int(number)) if kind == "erasure" else erasures.none()
-    again = services.retry_failed(embeddings) + job_rows.retry(erasures)
+    again = services.retry_failed(embeddings) + job_rows.begin_again(erasures.filter(state=Job.State.FAILED))
     messages.success(request, f"{again:,} tried again." if again else "Nothing had failed for good.")
     return redirect("admin_jobs")
 
