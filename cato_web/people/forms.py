@@ -16,7 +16,9 @@ from memory.text import clean_text
 class JoinForm(forms.Form):
     """Name, e-mail and password of a new account."""
 
-    name = forms.CharField(label="Your name", max_length=80, widget=forms.TextInput(attrs={"autocomplete": "name"}))
+    name = forms.CharField(
+        label="Your name", max_length=80, strip=False, widget=forms.TextInput(attrs={"autocomplete": "name"})
+    )
     email = forms.EmailField(label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "email"}))
     password = forms.CharField(
         label="Password",

@@ -1,0 +1,146 @@
+"""Every page on a phone, in the dark, by keyboard and without JavaScript."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import begin, say, turn
+from tests.server import wait_for
+
+MEMBER_PAGES = ["/", "/search?q=greenhouse", "/stats", "/settings", "/settings/password"]
+ADMIN_PAGES = ["/settings/model", "/admin/people", "/admin/exchanges", "/admin/jobs"]
+
+
+@pytest.mark.parametrize("width", [320, 390, 640, 1000])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_scrolls_sideways_at_any_width(administrator, visit, width, scheme):
+    page = visit(administrator, "/", viewport={"width": width, "height": 800}, color_scheme=scheme)
+    thread = begin(page, "A word that is rather long: " + "Donaudampfschifffahrtsgesellschaft" * 4)
+    expect(turn(page).locator(".tools")).to_be_visible()
+    for path in [thread, *MEMBER_PAGES, *ADMIN_PAGES]:
+        page.goto(path)
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, (path, width)
+
+
+def test_dark_pages_are_dark_and_light_ones_light(alice, visit):
+    shades = {}
+    for scheme in ("light", "dark"):
+        page = visit(alice, "/", color_scheme=scheme)
+        color = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        shades[scheme] = sum(int(float(part)) for part in re.findall(r"[\d.]+", color)[:3])
+    assert shades["light"] > 700
+    assert shades["dark"] < 120
+
+
+def test_without_javascript_a_message_is_said_and_its_answer_read(alice, visit):
+    page = visit(alice, "/", java_script_enabled=False)
+    page.get_by_label("Message", exact=True).fill("Can you hear me without scripts?")
+    page.get_by_role("button", name="Send").click()
+    page.wait_for_url("**/t/*")
+    path = page.url
+    wait_for(lambda: (page.goto(path), "All right." in page.content())[1], "the answer on the reloaded page", every=0.3)
+    page.get_by_label("Message", exact=True).fill("/help")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_text("/vquery").first).to_be_visible()
+
+
+def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
+    page = visit(alice, "/")
+    begin(page, "The greenhouse key hangs behind the clock.")
+    expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
+
+    page.goto("/search")
+    box = page.get_by_role("searchbox").or_(page.locator("input[name=q]")).first
+    box.focus()
+    page.keyboard.type("where is what opens the glass house")
+    page.keyboard.press("Enter")
+    hit = page.locator(".hit a").first
+    expect(hit).to_contain_text("greenhouse key")
+    hit.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(r"/t/.*#turn-"))
+    expect(page.locator("article.turn:target")).to_contain_text("behind the clock")
+
+
+def test_a_command_shows_its_card_and_a_wrong_one_keeps_the_text(alice, visit):
+    page = visit(alice, "/")
+    begin(page, "Hello")
+    expect(turn(page).locator(".tools")).to_be_visible()
+
+    say(page, "/vstats")
+    expect(page.locator(".card")).to_contain_text("Only you see this")
+    expect(page.locator(".card")).to_contain_text("Exchanges you may read")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+
+    say(page, "/vstat")
+    expect(page.locator("#composer-error")).to_contain_text("Did you mean /vstats?")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("/vstat")
+    page.reload()
+    expect(page.locator(".card")).to_have_count(0)
+    expect(page.locator("article.turn")).to_have_count(1)
+
+
+def test_an_invitation_works_once_and_the_new_person_sees_nothing_of_the_others(administrator, alice, visit):
+    theirs = visit(alice, "/")
+    begin(theirs, "The safe combination is 12-34-56.")
+    expect(turn(theirs).get_by_text("Remembered", exact=True)).to_be_visible()
+
+    page = visit(administrator, "/admin/people")
+    page.get_by_role("button", name="Make a link").click()
+    link = page.get_by_label("The link; it is shown only now").input_value()
+    new = visit(None, link, url=administrator.url)
+    new.get_by_label("Your name").fill("Charlie New")
+    new.get_by_label("E-mail").fill("charlie@halden.example")
+    new.get_by_label("Password").fill("four plain words are fine")
+    new.get_by_role("button", name=re.compile("Join|Create")).click()
+    expect(new.get_by_text("Welcome, Charlie New.")).to_be_visible()
+    for path in ("/", "/search?q=safe combination", "/stats"):
+        new.goto(path)
+        expect(new.locator("body")).not_to_contain_text("12-34-56")
+
+    again = visit(None, link, url=administrator.url)
+    expect(again.get_by_text("This link is used up")).to_be_visible()
+
+
+def test_an_administrator_forgets_by_ticking_and_gets_a_receipt(administrator, visit):
+    page = visit(administrator, "/")
+    begin(page, "Test test test, does this work")
+    expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
+    page.goto("/admin/exchanges")
+    row = page.get_by_role("row", name=re.compile("Test test test")).first
+    row.get_by_role("checkbox").check()
+    page.get_by_role("button", name=re.compile("^Forget")).click()
+    expect(page.get_by_text("Nobody can recall or find it from now on").first).to_be_visible()
+    page.get_by_role("button", name=re.compile("^Forget")).last.click()
+    expect(page.get_by_text("1 exchange", exact=True)).to_be_visible()
+
+    page.goto("/admin/exchanges")
+    expect(page.get_by_role("row", name=re.compile("Test test test"))).to_have_count(0)
+
+
+def test_what_could_not_be_embedded_is_listed_with_its_reason_and_tried_again(tmp_path, endpoint, visit):
+    from tests.server import running
+
+    endpoint.script("broken", mode="error-400")
+    endpoint.script("chat", answer="All right.")
+    with running(
+        tmp_path,
+        OPENAI_BASE_URL=endpoint.openai_url,
+        OPENAI_API_KEY="chat",
+        CATO_VECTOR_STORE_EMBEDDING_PROVIDER="openai",
+        CATO_VECTOR_STORE_EMBEDDING_BASE_URL=endpoint.openai_url,
+        CATO_VECTOR_STORE_EMBEDDING_API_KEY="broken",
+    ) as cato:
+        page = visit(cato.set_up(), "/")
+        begin(page, "This cannot be embedded yet")
+        expect(turn(page)).to_contain_text("Could not be remembered.")
+        page.goto("/admin/jobs")
+        expect(page.get_by_role("row", name=re.compile("400"))).to_have_count(1)
+
+        endpoint.script("broken")
+        page.get_by_role("button", name="Try again").first.click()
+        wait_for(lambda: cato.sql("SELECT count(*) FROM memory_embedding WHERE state = 'done'") == [(1,)], "the retry")

@@ -1,0 +1,166 @@
+"""An answer while it is written: drawn as it grows, the same in every browser, and stopped when somebody says so."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import KEY, begin, say, turn
+
+ANSWER = """Here is the plan for the **greenhouse**.
+
+```python
+def water(litres: int) -> str:
+    return f"{litres} litres"
+```
+
+1. Open the tap behind the clock
+2. Count slowly to ten and then to twenty
+3. Close it again
+
+| Day | Litres |
+|-----|-------:|
+| Monday | 12 |
+| Tuesday | 14 |
+
+> Nobody waters at noon.
+
+Then there is a paragraph that goes on for a while, so that somebody has the time to come back to it, word by word,
+until at last everything that had to be said about the watering of a greenhouse has been said, and that is the end.
+"""
+# Keeps hold of the page's sockets, so that a test can cut the line under an open page.
+HOLD_SOCKETS = """
+window.lines = [];
+window.WebSocket = class extends WebSocket {
+  constructor(...args) { super(...args); window.lines.push(this); }
+};
+"""
+# What the turns look like apart from what is each browser's own: passing classes, local time.
+DRAWN = """() => {
+  const turns = document.getElementById("turns").cloneNode(true);
+  for (const time of turns.querySelectorAll("time")) { time.textContent = ""; time.removeAttribute("title"); }
+  for (const node of turns.querySelectorAll("[class*='htmx-']")) {
+    node.classList.remove("htmx-added", "htmx-settling", "htmx-swapping", "htmx-request");
+  }
+  for (const node of turns.querySelectorAll("[class='']")) node.removeAttribute("class");
+  return turns.innerHTML.replace(/\\s+/g, " ").replace(/> </g, "><").trim();
+}"""
+
+
+def test_markdown_and_code_are_drawn_while_the_answer_is_written(visit, alice, endpoint):
+    endpoint.script(KEY, answer=ANSWER, token_delay=0.04)
+    page = visit(alice)
+    begin(page, "How do we water?")
+
+    expect(turn(page).locator(".blocks strong")).to_have_text("greenhouse")
+    expect(turn(page).locator(".blocks .highlight span").first).to_be_visible()
+    expect(turn(page).locator(".open.is-live")).to_be_visible()
+    expect(page.get_by_role("button", name="Stop the answer")).to_be_visible()
+    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".blocks > .block")).to_have_count(6)
+    expect(turn(page).locator(".blocks td.right").first).to_have_text("12")
+    expect(turn(page).locator(".open")).to_be_empty()
+    expect(page.get_by_role("button", name="Stop the answer")).to_have_count(0)
+
+
+def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, cato, endpoint):
+    endpoint.script(KEY, answer=ANSWER, token_delay=0.12)
+    writer = visit(alice)
+    path = begin(writer, "How do we water?")
+    cut_off = visit(alice, path, url=cato.other_url)
+    cut_off.context.add_init_script(HOLD_SOCKETS)
+    cut_off.reload()
+    expect(turn(cut_off).locator(".blocks .code")).to_be_visible()
+    latecomer = visit(alice, path, url=cato.other_url)
+    _cut(cut_off)
+    expect(turn(writer).locator(".blocks li").first).to_be_visible()
+    writer.reload()
+    time.sleep(5.0)  # so long is the line cut
+    cut_off.context.set_offline(False)
+
+    pages = {"the writer's": writer, "the latecomer's": latecomer, "the one that was cut off": cut_off}
+    for page in pages.values():
+        expect(turn(page).locator(".memory .word")).to_have_text("Remembered", timeout=40_000)
+    fresh = visit(alice, path).evaluate(DRAWN)
+    assert {name: page.evaluate(DRAWN) for name, page in pages.items()} == dict.fromkeys(pages, fresh)
+    assert fresh.count("Nobody waters at noon.") == 1
+    assert fresh.count("<article") == 1
+
+
+def test_what_is_selected_in_a_finished_paragraph_stays_selected_while_the_answer_goes_on(visit, alice, endpoint):
+    endpoint.script(KEY, answer=ANSWER, token_delay=0.04)
+    page = visit(alice)
+    begin(page, "How do we water?")
+    first = turn(page).locator(".blocks > .block").first
+    expect(first).to_be_visible()
+    first.evaluate("node => getSelection().selectAllChildren(node)")
+    selected = page.evaluate("() => getSelection().toString()")
+
+    expect(turn(page).locator(".blocks > .block")).to_have_count(6)
+    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    assert "Here is the plan" in selected
+    assert page.evaluate("() => getSelection().toString()") == selected
+
+
+def test_a_message_sent_while_an_answer_runs_stands_once_and_is_answered_after_it(visit, alice, endpoint):
+    endpoint.script(KEY, answer="Slowly but surely I answer this one.", token_delay=0.15)
+    page = visit(alice)
+    begin(page, "First")
+    say(page, "Second")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+    expect(turn(page, 1).locator(".open")).to_contain_text("Waits its turn")
+
+    for number in (0, 1):
+        expect(turn(page, number).locator(".blocks")).to_have_text("Slowly but surely I answer this one.")
+    expect(page.locator("article.turn")).to_have_count(2)
+
+
+@pytest.mark.parametrize("seed", [20])
+def test_fifty_of_fifty_stops_take_effect_within_a_second(visit, alice, cato, endpoint, seed):
+    endpoint.script(KEY, tokens=3000, token_delay=0.01)
+    chance = random.Random(seed)
+    here = visit(alice)
+    path = begin(here, "Count as far as you can")
+    elsewhere = visit(alice, path, url=cato.other_url)
+    slow = []
+    for number in range(50):
+        if number:
+            say(here, f"Count again, {number}")
+        expect(here.locator("article.turn")).to_have_count(number + 1)
+        expect(here.locator(".is-stop")).to_be_visible()
+        if number % 3 == 2:
+            expect(elsewhere.locator(".is-stop")).to_be_visible()
+        time.sleep(chance.uniform(0, 0.5))
+        pressed = time.monotonic()
+        _stop(here, elsewhere, number)
+        expect(turn(here).locator(".note-text")).to_have_text("Stopped")
+        took = time.monotonic() - pressed
+        if took > 1.0:
+            slow.append((number, round(took, 2)))
+        expect(here.locator(".is-stop")).to_have_count(0)
+        expect(elsewhere.locator("article.turn")).to_have_count(number + 1)
+        expect(turn(elsewhere).locator(".note-text")).to_have_text("Stopped")
+
+    assert slow == []
+    assert cato.sql("SELECT state, count(*) FROM chat_turn WHERE message LIKE 'Count %' GROUP BY state") == [
+        ("stopped", 50)
+    ]
+
+
+def _stop(here: Page, elsewhere: Page, number: int) -> None:
+    """With the button, with Escape, or with the button in another browser at another web process."""
+    if number % 3 == 0:
+        here.get_by_role("button", name="Stop the answer").click()
+    elif number % 3 == 1:
+        here.keyboard.press("Escape")
+    else:
+        elsewhere.get_by_role("button", name="Stop the answer").click()
+
+
+def _cut(page: Page) -> None:
+    """Take the network away; a socket that is open already notices nothing of that, so it is closed."""
+    page.context.set_offline(True)
+    page.evaluate("() => { for (const line of window.lines) line.close(); }")
