@@ -60,7 +60,20 @@ def plan_for(config: Config, runtime: Path) -> Plan:
 
 
 _WORKER = [
-    *(sys.executable, "-m", "celery", "--quiet", "-A", "cato_web.celery", "worker", "--pool", "threads"),
+    # Who runs Cato as root was told so by their own prompt.
+    *(
+        sys.executable,
+        "-W",
+        "ignore::RuntimeWarning:celery.platforms",
+        "-m",
+        "celery",
+        "--quiet",
+        "-A",
+        "cato_web.celery",
+        "worker",
+        "--pool",
+        "threads",
+    ),
     *("--concurrency", "2", "--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "WARNING"),
 ]
 

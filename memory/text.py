@@ -7,7 +7,7 @@ import re
 
 _SPACES = re.compile(r"\s+")
 # Markdown's marks, which say nothing in an excerpt: emphasis, code, headings, quotes, table rules.
-_MARKS = re.compile(r"[*`|]+|^\s*(?:#+|>+|[-+]|\|?[\s|:-]{3,}\|?)(?=\s|$)", re.MULTILINE)
+_MARKS = re.compile(r"^[\s|:-]*-{3}[\s|:-]*$|^\s*(?:#+|>+|[-+])(?=\s)|[*`|]+", re.MULTILINE)
 
 
 def clean_text(text: str) -> str:

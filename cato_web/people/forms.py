@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth import authenticate
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -92,6 +93,11 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
         model = User
         fields = ("name", "context_mode", "theme")
         labels = {"name": "Your name", "context_mode": "What was recalled is shown as", "theme": "Theme"}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        mode = settings.CATO.vector_store.context_mode
+        self.fields["context_mode"].choices = [("", f"As set for everyone ({mode})"), *User.ContextMode.choices]
 
     def clean_name(self) -> str:
         return clean_text(self.cleaned_data["name"]).strip() or self.instance.name

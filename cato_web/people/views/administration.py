@@ -61,6 +61,7 @@ def people(request: PeoplePageRequest) -> HttpResponse:
         "people": rows,
         "link": link,
         "form": form,
+        "days": services.INVITATION_DAYS,
         "roles": User.Role.choices,
         "invitations": [
             {
