@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.conf import settings
@@ -97,7 +97,10 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         mode = settings.CATO.vector_store.context_mode
-        self.fields["context_mode"].choices = [("", f"As set for everyone ({mode})"), *User.ContextMode.choices]
+        cast(forms.ChoiceField, self.fields["context_mode"]).choices = [
+            ("", f"As set for everyone ({mode})"),
+            *User.ContextMode.choices,
+        ]
 
     def clean_name(self) -> str:
         return clean_text(self.cleaned_data["name"]).strip() or self.instance.name
