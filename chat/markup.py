@@ -46,6 +46,7 @@ class GrowingAnswer:
 
     def __init__(self, text: str = "") -> None:
         self._open = ""
+        self._drawn: tuple[int, str] = (0, "")
         self.feed(text)
 
     def feed(self, text: str) -> list[str]:
@@ -59,6 +60,7 @@ class GrowingAnswer:
         if len(starts) < 2:
             return []
         closed, self._open = self._open[: starts[-1]], self._open[starts[-1] :]
+        self._drawn = (0, "")
         return blocks_of(closed)
 
     def close(self) -> list[str]:
@@ -67,13 +69,21 @@ class GrowingAnswer:
         return blocks_of(rest)
 
     def open_html(self) -> str:
-        """The unfinished rest; code is not highlighted before its fence closes."""
+        """The unfinished rest: whole lines as Markdown, drawn once each, the line being written as plain text.
+
+        So nothing flickers between two meanings, and the cost of a look does not grow with the block. Code is not
+        highlighted before its fence closes.
+        """
         if not self._open.strip():
             return ""
         first, _, code = self._open.lstrip("\n").partition("\n")
         if first.startswith("```") and not code.rstrip().endswith("```"):
             return _block(_code_frame(first.strip("` \n"), escape(code)))
-        return "".join(blocks_of(self._open))
+        end = self._open.rfind("\n") + 1
+        if self._drawn[0] != end:
+            self._drawn = (end, "".join(blocks_of(self._open[:end])))
+        line = self._open[end:]
+        return self._drawn[1] + (_block(f'<p class="typing">{escape(line)}</p>') if line.strip() else "")
 
 
 def render_block(text: str) -> str:

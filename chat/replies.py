@@ -227,8 +227,10 @@ def _beat() -> None:
 
 async def _pulse() -> None:
     """Save and show all running answers, again and again, until there are none."""
+    took = 0.0
     while _replies:
-        await asyncio.sleep(_PULSE)
+        # With many answers a pulse takes its time; between two of them there is room for everything else.
+        await asyncio.sleep(max(_PULSE, took))
         now = time.monotonic()
         # Before it begins and after it is over, the row is somebody else's to write.
         running = [reply for reply in _replies.values() if reply.has_begun and not reply.is_over]
@@ -254,3 +256,4 @@ async def _pulse() -> None:
                 reply.stopped.set()
             else:
                 broadcast.publish(reply.frame())
+        took = time.monotonic() - now
