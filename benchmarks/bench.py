@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +23,8 @@ CHILDREN = {"valkey": "valkey", "chroma": "chromadb_rust_bindings", "worker": "c
 @contextmanager
 def workbench() -> Iterator[Path]:
     """A new folder that is gone afterwards, as is the one that tests.topology makes for pytest."""
+    # Ended from outside, it still ends what it started.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     atexit.register(shutil.rmtree, topology.HOME, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="cato-bench-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)

@@ -13,7 +13,8 @@ from memory.models import Job
 
 J = TypeVar("J", bound=Job)
 
-LEASE = timedelta(seconds=90)
+# Longer than a batch takes; what a killed worker held waits so long.
+LEASE = timedelta(seconds=45)
 MAX_FAILURES = 5
 _LONGEST_WAIT = 300.0
 

@@ -122,6 +122,20 @@ def test_a_message_sent_twice_makes_one_turn(alice, cato, endpoint):
     assert cato.sql("SELECT count(*) FROM chat_turn WHERE thread_id = ?", uuid.UUID(thread).hex) == [(2,)]
 
 
+def test_a_first_message_sent_twice_at_once_makes_one_thread(alice, cato):
+    for _ in range(5):
+        key, threads = str(uuid.uuid4()), []
+        senders = [
+            threading.Thread(target=lambda key=key, to=threads: to.append(alice.say("Once", key=key))) for _ in "ab"
+        ]
+        for sender in senders:
+            sender.start()
+        for sender in senders:
+            sender.join()
+        assert len(set(threads)) == 1
+        assert cato.sql("SELECT count(*) FROM chat_turn WHERE client_key = ?", uuid.UUID(key).hex) == [(1,)]
+
+
 def test_what_is_said_while_an_answer_runs_waits_its_turn(alice, cato, endpoint):
     endpoint.script(KEY, answer="Slowly but surely I answer.", token_delay=0.1)
     thread = alice.say("First")

@@ -72,7 +72,6 @@ class Query:
     spaces: SpaceIds
     wanted: int
     exclude: frozenset[uuid.UUID] = field(default=frozenset())
-    exclude_threads: frozenset[uuid.UUID] = field(default=frozenset())
     conversation_length: int = 0
 
 
