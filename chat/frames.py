@@ -34,7 +34,13 @@ def _growing_forms() -> tuple[str, str]:
 
     There are some fifteen of them a second for each answer; drawing each anew cost more than all else together.
     """
-    blank = {"id": _NOBODY, "revision": _REVISION, "open_html": mark_safe(_HTML), "state": Turn.State.ANSWERING}
+    blank = {
+        "id": _NOBODY,
+        "revision": _REVISION,
+        "open_html": mark_safe(_HTML),
+        "state": Turn.State.ANSWERING,
+        "is_active": True,
+    }
     both = render_to_string("chat/frames/growing.html", {"finished": mark_safe(_HTML), "turn": blank})
     replaced = render_to_string("chat/frames/growing.html", {"finished": "", "turn": blank})
     return both.removesuffix(replaced.lstrip()), replaced

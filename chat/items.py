@@ -12,7 +12,7 @@ from django.urls import reverse
 from chat.models import Thread
 from memory.retrieval.results import Remembered, Result
 from memory.services.recalls import Recalled
-from memory.text import excerpt
+from memory.text import excerpt, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def item_row(
         is_forgotten=not shown,
         is_below_gate=below_gate,
         excerpt=excerpt(said),
-        text=said[:2000],
+        text=plain(said[:2000]),
         who=exchange.owner_name if exchange else "",
         said_at=exchange.timestamp if exchange else None,
         place=_place(exchange, titles),

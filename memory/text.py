@@ -6,8 +6,9 @@ import hashlib
 import re
 
 _SPACES = re.compile(r"\s+")
-# Markdown's marks, which say nothing in an excerpt: emphasis, code, headings, quotes, table rules.
-_MARKS = re.compile(r"^[\s|:-]*-{3}[\s|:-]*$|^\s*(?:#+|>+|[-+])(?=\s)|[*`|]+", re.MULTILINE)
+# Markdown's marks, which say nothing in an excerpt: fences, headings, quotes, bullets, table rules; emphasis and code.
+_MARKS = re.compile(r"^\s*`{3,}.*$|^[\s|:-]*-{3}[\s|:-]*$|^\s*(?:#+|>+|[-+*])(?=\s)|\|+", re.MULTILINE)
+_EMPHASIS = re.compile(r"(?<![\w*])\*+(?=\S)|(?<=\S)\*+(?![\w*])|`+")
 
 
 def clean_text(text: str) -> str:
@@ -31,8 +32,13 @@ def content_hash(*parts: str) -> str:
 
 def excerpt(text: str, length: int = 160) -> str:
     """The beginning of `text` on one line without Markdown's marks, at most `length` characters, cut at a word where there is one."""
-    line = _SPACES.sub(" ", _MARKS.sub(" ", text[: 4 * length])).strip()
+    line = _SPACES.sub(" ", plain(_MARKS.sub(" ", text[: 4 * length]))).strip()
     if len(line) <= length:
         return line
     cut = line[: length - 1]
     return (cut.rsplit(" ", 1)[0] if " " in cut[length // 2 :] else cut) + "…"
+
+
+def plain(text: str) -> str:
+    """`text` without the marks of emphasis and code, its lines as they are."""
+    return _EMPHASIS.sub("", text)

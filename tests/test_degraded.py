@@ -64,9 +64,7 @@ def test_with_memory_switched_off_nothing_enters_it_and_pages_and_commands_say_s
         ada = cato.set_up()
         thread = ada.say("Nothing of this is kept")
         page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and p, "the answer")
-        asked = ada.post(
-            f"/t/{thread}/say", {"message": '/vquery "kept"', "client_key": str(uuid.uuid4())}, htmx=True
-        )
+        asked = ada.post(f"/t/{thread}/say", {"message": '/vquery "kept"', "client_key": str(uuid.uuid4())}, htmx=True)
         assert "Memory is switched off." in page
         assert "disabled" in asked.text
         assert cato.sql("SELECT count(*) FROM memory_exchange") == [(0,)]

@@ -1,13 +1,16 @@
-// Heals the page when the socket opens: tells what is here, and takes no turn twice.
+// Heals the page when the socket opens: tells what is here, and takes no turn twice, but the newer of two.
 (() => {
   const turns = document.getElementById("turns");
   if (!turns) return;
+  const revision = (turn) => Number(turn.querySelector("[data-revision]")?.dataset.revision ?? 0);
+
+  // A line that broke is tried again after a pause that grows to 8 s, at another moment on every page.
+  htmx.config.wsReconnectDelay = (tries) => Math.random() * Math.min(8000, 1000 * 2 ** tries);
 
   document.addEventListener("htmx:wsOpen", (event) => {
     const have = {};
     for (const turn of turns.querySelectorAll("[data-turn]")) {
-      const open = document.getElementById(`${turn.id}-open`);
-      have[turn.dataset.turn] = Number(open?.dataset.revision ?? 0);
+      have[turn.dataset.turn] = revision(turn);
     }
     event.detail.socketWrapper.sendImmediately(JSON.stringify({ have }));
   });
@@ -21,8 +24,13 @@
     }
     if (event.detail.target !== turns) return;
     const arriving = event.detail.fragment.querySelector("[data-turn]");
-    if (arriving && document.getElementById(arriving.id)) {
+    const known = arriving && document.getElementById(arriving.id);
+    if (known) {
       event.detail.shouldSwap = false;
+      if (revision(arriving) <= revision(known)) return;
+      known.replaceWith(arriving);
+      htmx.process(arriving);
+      htmx.trigger(arriving, "htmx:load");
       return;
     }
     turns.hidden = false;

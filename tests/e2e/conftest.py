@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
 
 from tests.server import Cato, Client
 
@@ -86,9 +86,18 @@ def begin(page: Page, message: str) -> str:
     return page.url.removeprefix(_origin(page)).split("#")[0]
 
 
-def turn(page: Page, number: int = -1) -> Any:
+def turn(page: Page, number: int = -1) -> Locator:
     """One turn of the thread, by default the last."""
     return page.locator("article.turn").nth(number)
+
+
+def tab_to(page: Page, target: Locator) -> None:
+    """Press Tab until `target` has the focus, as who has no mouse does."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if target.evaluate("node => node === document.activeElement"):
+            return
+    raise AssertionError(f"60 presses of Tab do not reach {target}")
 
 
 def row_count(cato: Cato, table: str) -> int:

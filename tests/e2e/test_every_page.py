@@ -7,10 +7,27 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import begin, say, turn
+from tests.e2e.conftest import begin, say, tab_to, turn
 from tests.server import wait_for
 
 MEMBER_PAGES = ["/", "/search?q=greenhouse", "/stats", "/settings", "/settings/password"]
+# Whether the focused element, or a box around it, is drawn otherwise than without the focus.
+SHOWS_FOCUS = """() => {
+  const focused = document.activeElement;
+  const chain = [];
+  for (let node = focused; node && node !== document.body && chain.length < 4; node = node.parentElement) {
+    chain.push([node, ""], [node, "::after"]);
+  }
+  const drawn = () => chain.map(([node, pseudo]) => {
+    const style = getComputedStyle(node, pseudo);
+    return [style.outlineStyle, style.outlineWidth, style.boxShadow, style.borderColor, style.borderWidth].join();
+  });
+  const on = drawn();
+  focused.blur();
+  const off = drawn();
+  focused.focus({ focusVisible: true });
+  return focused === document.body || on.some((look, index) => look !== off[index]);
+}"""
 ADMIN_PAGES = ["/settings/model", "/admin/people", "/admin/exchanges", "/admin/jobs"]
 
 
@@ -53,17 +70,26 @@ def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
     begin(page, "The greenhouse key hangs behind the clock.")
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
 
-    page.goto("/search")
-    box = page.get_by_role("searchbox").or_(page.locator("input[name=q]")).first
-    box.focus()
+    page.keyboard.press("Control+k")
+    expect(page.locator("#query")).to_be_focused()
     page.keyboard.type("where is what opens the glass house")
-    page.keyboard.press("Enter")
     hit = page.locator(".hit a").first
     expect(hit).to_contain_text("greenhouse key")
-    hit.focus()
+    tab_to(page, hit)
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/t/.*#turn-"))
     expect(page.locator("article.turn:target")).to_contain_text("behind the clock")
+
+
+def test_whatever_the_tab_key_reaches_shows_that_it_has_the_focus(administrator, visit):
+    page = visit(administrator, "/")
+    thread = begin(page, "Hello")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    for path in [thread, "/search?q=hello", "/settings", *ADMIN_PAGES]:
+        page.goto(path)
+        for _ in range(25):
+            page.keyboard.press("Tab")
+            assert page.evaluate(SHOWS_FOCUS), (path, page.evaluate("document.activeElement.outerHTML")[:300])
 
 
 def test_a_command_shows_its_card_and_a_wrong_one_keeps_the_text(alice, visit):

@@ -12,9 +12,7 @@ from tests.server import PASSWORD, running, wait_for
 SECRET = "sk-never-in-a-page-8253"
 
 
-def test_the_first_person_sets_up_chats_in_dummy_mode_and_connects_a_model_without_a_restart(
-    tmp_path, visit, endpoint
-):
+def test_the_first_person_sets_up_chats_in_dummy_mode_and_connects_a_model_without_a_restart(tmp_path, visit, endpoint):
     endpoint.script(SECRET, answer="A real answer.")
     with running(tmp_path) as cato:
         link = wait_for(lambda: re.search(r"http\S+/setup/\S+|/setup/\S+", cato.logs()), "the set-up link")[0]
@@ -37,7 +35,7 @@ def test_the_first_person_sets_up_chats_in_dummy_mode_and_connects_a_model_witho
 
         expect(page.locator("#banner")).to_contain_text("Dummy mode.")
         path = begin(page, "Is anybody there?")
-        expect(turn(page).locator(".blocks")).to_contain_text("dummy mode")
+        expect(turn(page).locator(".blocks")).to_contain_text("this is a placeholder")
         expect(turn(page).locator(".tools")).to_be_visible()
         assert row_count(cato, "chat_turn") == 1
         assert row_count(cato, "memory_exchange") == 0

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import time
 
-import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.e2e.conftest import KEY, begin, say, turn
+from tests.e2e.line import line_to
+from tests.server import wait_for
 
 ANSWER = """Here is the plan for the **greenhouse**.
 
@@ -31,13 +32,6 @@ def water(litres: int) -> str:
 Then there is a paragraph that goes on for a while, so that somebody has the time to come back to it, word by word,
 until at last everything that had to be said about the watering of a greenhouse has been said, and that is the end.
 """
-# Keeps hold of the page's sockets, so that a test can cut the line under an open page.
-HOLD_SOCKETS = """
-window.lines = [];
-window.WebSocket = class extends WebSocket {
-  constructor(...args) { super(...args); window.lines.push(this); }
-};
-"""
 # What the turns look like apart from what is each browser's own: passing classes, local time.
 DRAWN = """() => {
   const turns = document.getElementById("turns").cloneNode(true);
@@ -51,7 +45,7 @@ DRAWN = """() => {
 
 
 def test_markdown_and_code_are_drawn_while_the_answer_is_written(visit, alice, endpoint):
-    endpoint.script(KEY, answer=ANSWER, token_delay=0.04)
+    endpoint.script(KEY, answer=ANSWER, token_delay=0.1)
     page = visit(alice)
     begin(page, "How do we water?")
 
@@ -66,32 +60,70 @@ def test_markdown_and_code_are_drawn_while_the_answer_is_written(visit, alice, e
     expect(page.get_by_role("button", name="Stop the answer")).to_have_count(0)
 
 
+def test_a_model_that_thinks_for_long_is_seen_to_think(visit, alice, endpoint):
+    endpoint.script(KEY, answer="At last.", first_delay=4.5)
+    page = visit(alice)
+    begin(page, "Think about it")
+
+    expect(turn(page).locator(".phase")).to_have_text("Thinking…")
+    expect(turn(page).locator(".phase")).to_have_text("Thinking…3 s")
+    expect(turn(page).locator(".blocks")).to_have_text("At last.")
+
+
 def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, cato, endpoint):
     endpoint.script(KEY, answer=ANSWER, token_delay=0.12)
     writer = visit(alice)
     path = begin(writer, "How do we water?")
-    cut_off = visit(alice, path, url=cato.other_url)
-    cut_off.context.add_init_script(HOLD_SOCKETS)
-    cut_off.reload()
-    expect(turn(cut_off).locator(".blocks .code")).to_be_visible()
-    latecomer = visit(alice, path, url=cato.other_url)
-    _cut(cut_off)
-    expect(turn(writer).locator(".blocks li").first).to_be_visible()
-    writer.reload()
-    time.sleep(5.0)  # so long is the line cut
-    cut_off.context.set_offline(False)
+    with line_to(cato.other_url) as line:
+        cut_off = visit(alice, path, url=line.url)
+        expect(turn(cut_off).locator(".blocks .code")).to_be_visible()
+        latecomer = visit(alice, path, url=cato.other_url)
+        line.cut()
+        expect(turn(writer).locator(".blocks ol")).to_be_visible()
+        writer.reload()
+        time.sleep(5.0)  # so long is the line cut
+        expect(turn(cut_off).locator(".blocks ol")).to_have_count(0)
+        line.mend()
 
-    pages = {"the writer's": writer, "the latecomer's": latecomer, "the one that was cut off": cut_off}
-    for page in pages.values():
-        expect(turn(page).locator(".memory .word")).to_have_text("Remembered", timeout=40_000)
-    fresh = visit(alice, path).evaluate(DRAWN)
-    assert {name: page.evaluate(DRAWN) for name, page in pages.items()} == dict.fromkeys(pages, fresh)
+        pages = {"the writer's": writer, "the latecomer's": latecomer, "the one that was cut off": cut_off}
+        for page in pages.values():
+            expect(turn(page).locator(".memory .word")).to_have_text("Remembered", timeout=30_000)
+        fresh = visit(alice, path).evaluate(DRAWN)
+        assert {name: page.evaluate(DRAWN) for name, page in pages.items()} == dict.fromkeys(pages, fresh)
     assert fresh.count("Nobody waters at noon.") == 1
     assert fresh.count("<article") == 1
 
 
+def test_a_page_that_told_what_it_has_before_its_message_was_taken_still_shows_all_of_the_turn(visit, alice, endpoint):
+    page = visit(alice)
+    begin(page, "The greenhouse key hangs behind the clock in the hall.")
+    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    held = []
+
+    def on_a_slow_line(near: WebSocketRoute) -> None:
+        far = near.connect_to_server()
+        near.on_message(lambda told: held.append((far, told)))
+
+    page.goto("/")
+    path = begin(page, "Hello")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    page.route_web_socket("**/ws/**", on_a_slow_line)
+    page.goto(path)
+    wait_for(lambda: page.title() and held, "the page to have told what it has")
+    endpoint.script(KEY, answer="Behind the clock.", first_delay=4)
+    say(page, "Where do we keep the thing that opens the glass house?")
+    expect(turn(page, 1).locator(".open")).to_contain_text("Recalling…")
+    wait_for(lambda: "Thinking…" in alice.thread_page(path.split("/")[-1]), "the model to be asked")
+    for far, told in held:
+        far.send(told)
+
+    expect(turn(page, 1).locator(".count")).to_have_text("Recalled 1")
+    expect(turn(page, 1).locator(".blocks")).to_have_text("Behind the clock.")
+    expect(page.locator("article.turn")).to_have_count(2)
+
+
 def test_what_is_selected_in_a_finished_paragraph_stays_selected_while_the_answer_goes_on(visit, alice, endpoint):
-    endpoint.script(KEY, answer=ANSWER, token_delay=0.04)
+    endpoint.script(KEY, answer=ANSWER, token_delay=0.06)
     page = visit(alice)
     begin(page, "How do we water?")
     first = turn(page).locator(".blocks > .block").first
@@ -118,10 +150,9 @@ def test_a_message_sent_while_an_answer_runs_stands_once_and_is_answered_after_i
     expect(page.locator("article.turn")).to_have_count(2)
 
 
-@pytest.mark.parametrize("seed", [20])
-def test_fifty_of_fifty_stops_take_effect_within_a_second(visit, alice, cato, endpoint, seed):
+def test_fifty_of_fifty_stops_take_effect_within_a_second(visit, alice, cato, endpoint):
     endpoint.script(KEY, tokens=3000, token_delay=0.01)
-    chance = random.Random(seed)
+    chance = random.Random(20)
     here = visit(alice)
     path = begin(here, "Count as far as you can")
     elsewhere = visit(alice, path, url=cato.other_url)
@@ -145,9 +176,8 @@ def test_fifty_of_fifty_stops_take_effect_within_a_second(visit, alice, cato, en
         expect(turn(elsewhere).locator(".note-text")).to_have_text("Stopped")
 
     assert slow == []
-    assert cato.sql("SELECT state, count(*) FROM chat_turn WHERE message LIKE 'Count %' GROUP BY state") == [
-        ("stopped", 50)
-    ]
+    ended = cato.sql("SELECT state, count(*) FROM chat_turn WHERE message LIKE ? GROUP BY state", "Count %")
+    assert ended == [("stopped", 50)]
 
 
 def _stop(here: Page, elsewhere: Page, number: int) -> None:
@@ -158,9 +188,3 @@ def _stop(here: Page, elsewhere: Page, number: int) -> None:
         here.keyboard.press("Escape")
     else:
         elsewhere.get_by_role("button", name="Stop the answer").click()
-
-
-def _cut(page: Page) -> None:
-    """Take the network away; a socket that is open already notices nothing of that, so it is closed."""
-    page.context.set_offline(True)
-    page.evaluate("() => { for (const line of window.lines) line.close(); }")

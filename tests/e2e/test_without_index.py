@@ -1,0 +1,35 @@
+"""What the page says while the vector store is away."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import begin, say, turn
+from tests.server import chroma_command, running, start, wait_for
+from tests.topology import clean_environment, free_port
+
+
+def test_without_the_index_the_chat_goes_on_says_so_and_remembers_when_it_is_back(tmp_path, visit, endpoint):
+    endpoint.script("no-index", answer="All right.")
+    port = free_port()
+    with running(
+        tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="no-index", CHROMA_URL=f"http://127.0.0.1:{port}"
+    ) as cato:
+        page = visit(cato.set_up())
+        expect(page.locator("#banner")).to_contain_text("The index is down.")
+        begin(page, "The greenhouse key hangs behind the clock.")
+        expect(turn(page).locator(".blocks")).to_have_text("All right.")
+        expect(turn(page).locator(".memory .word")).to_have_text("Will be remembered when the index is back")
+        say(page, "Where does it hang?")
+        expect(turn(page).locator(".recalled-note")).to_contain_text("The index is down, answered without recall")
+        expect(turn(page).locator(".blocks")).to_have_text("All right.")
+
+        chroma = start(tmp_path, "late-chroma", chroma_command(tmp_path / "late", port), clean_environment())
+        try:
+            for number in (0, 1):
+                word = turn(page, number).locator(".memory .word")
+                expect(word).to_have_text("Remembered", timeout=40_000)
+            # Pages ask after the store every few seconds at most.
+            wait_for(lambda: page.reload() and not page.locator("#banner p").count(), "the banner to go", every=0.5)
+        finally:
+            chroma.end()
