@@ -1,0 +1,292 @@
+"""Long text is cut into pieces that make sense alone, and nothing of it is lost."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from memory import spaces
+from memory.chunking import STRATEGIES, Span, split
+from memory.errors import BadQuery
+from memory.services import keep_text
+
+# No test is timed.
+unhurried = hypothesis_settings(deadline=None)
+STRUCTURED = ("semantic", "hybrid")
+# Each is one visible character, and none joins its neighbours when they stand side by side.
+CLUSTERS = [
+    "a", "Z", "7", "漢", "e\u0301", "o\u0323\u0302", "\U0001f44d\U0001f3fd", "❤\ufe0f", "1\ufe0f\u20e3",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "\u1112\u1161\u11ab", "각", " \u0301",
+    "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f", "\r\n",
+]  # fmt: skip
+MARKDOWN = [
+    "# Title", "## Part", "Long\n====", "- one", "1. two", "  more", "```", "~~~", "| a | b |", "|---|---|", "x = 1",
+    "A sentence. Another! 一つ。二つ？", "Dr. No, z. B. hier.", "> said", "", "", "   ", "#", "---", "\t",
+]  # fmt: skip
+
+
+def cut(text: str, strategy: str = "semantic", **sizes: Any) -> list[Span]:
+    usual = {"chunk_size": 600, "chunk_overlap": 0, "max_chunk_size": 1500, "preserve_sentence_boundaries": True}
+    return split(text, strategy=strategy, **(usual | sizes))
+
+
+def pieces(text: str, strategy: str = "semantic", **sizes: Any) -> list[str]:
+    return [text[span.start : span.end] for span in cut(text, strategy, **sizes)]
+
+
+@st.composite
+def sizes(draw: st.DrawFn, smallest: int = 1) -> dict[str, Any]:
+    size = draw(st.integers(smallest, 60))
+    return {
+        "chunk_size": size,
+        "chunk_overlap": draw(st.integers(0, size - 1)),
+        "max_chunk_size": size + draw(st.integers(0, 60)),
+        "preserve_sentence_boundaries": draw(st.booleans()),
+    }
+
+
+spaces_and_marks = st.sampled_from([" ", "\n", "\n\n", ". ", "。", "! ", " " * 20])
+clusters = st.lists(st.sampled_from(CLUSTERS) | spaces_and_marks, max_size=120)
+markdown = st.lists(st.sampled_from(MARKDOWN), max_size=40).map("\n".join)
+texts = st.text(max_size=300) | markdown | clusters.map("".join)
+
+
+def check(text: str, strategy: str, given_sizes: dict[str, Any]) -> None:
+    spans = cut(text, strategy, **given_sizes)
+    longest = given_sizes["max_chunk_size"] if strategy == "semantic" else given_sizes["chunk_size"]
+    overlap = 0 if strategy == "truncate" else given_sizes["chunk_overlap"]
+    assert all(0 < end - start <= longest and text[start:end].strip() for start, end in spans)
+    assert all(a.start < b.start and a.end < b.end and a.end - b.start <= overlap for a, b in pairwise(spans))
+    if strategy != "truncate":
+        bounds = [0, *(edge for span in spans for edge in span), len(text)]
+        assert not "".join(text[a:b] for a, b in zip(bounds[::2], bounds[1::2], strict=True) if a < b).strip()
+    assert spans == cut(text, strategy, **given_sizes)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@unhurried
+@given(text=texts, given_sizes=sizes())
+@example(
+    text=" \u0301",
+    given_sizes={"chunk_size": 1, "chunk_overlap": 0, "max_chunk_size": 1, "preserve_sentence_boundaries": True},
+)
+def test_nothing_is_lost_and_every_piece_keeps_to_its_sizes(strategy, text, given_sizes):
+    check(text, strategy, given_sizes)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@unhurried
+@given(parts=clusters, given_sizes=sizes(smallest=max(map(len, CLUSTERS))))
+def test_what_is_seen_as_one_character_stays_one(strategy, parts, given_sizes):
+    borders, at = {0}, 0
+    for part in parts:
+        # White space and punctuation come apart anywhere; the clusters do not.
+        borders |= {at + len(part)} if part in CLUSTERS else set(range(at, at + len(part) + 1))
+        at += len(part)
+    for start, end in cut("".join(parts), strategy, **given_sizes):
+        assert {start, end} <= borders
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("cluster", [c for c in CLUSTERS if c.strip()])
+def test_a_row_of_one_character_is_cut_between_its_repetitions(strategy, cluster):
+    text = cluster * 40
+    for size in range(len(cluster), 4 * len(cluster) + 1):
+        for overlap in (0, size - 1):
+            for span in cut(text, strategy, chunk_size=size, chunk_overlap=overlap, max_chunk_size=size):
+                assert span.start % len(cluster) == span.end % len(cluster) == 0
+
+
+def test_a_character_without_room_below_its_heading_stays_one():
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    assert pieces(f"# T\n{family}", "hybrid", chunk_size=8, max_chunk_size=8) == ["# T", family]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_character_longer_than_any_piece_may_be_is_cut_all_the_same(strategy):
+    text = "a" + "\u0301" * 100
+    found = cut(text, strategy, chunk_size=10, max_chunk_size=20)
+    assert max(end - start for start, end in found) == (20 if strategy == "semantic" else 10)
+
+
+# A fence takes the headings after it for code; everything else may stand around a heading.
+@pytest.mark.parametrize("strategy", STRUCTURED)
+@unhurried
+@given(
+    parts=st.lists(st.sampled_from(["# H", "## Hh", "Word word word.", "- item", "| a |", "x" * 70]), max_size=30),
+    given_sizes=sizes(smallest=20),
+)
+def test_a_heading_is_never_left_alone_at_the_foot_of_a_piece(strategy, parts, given_sizes):
+    # A text line between headings, since a row of them may be longer than a piece.
+    lines = [part for a, b in pairwise([*parts, "# H"]) for part in ([a, "Text."] if a[0] == b[0] == "#" else [a])]
+    text = "\n\n".join(lines)
+    found = cut(text, strategy, **given_sizes)
+    for span in found:
+        if text[span.end :].strip():
+            assert not text[span.start : span.end].rpartition("\n")[2].startswith("#")
+
+
+@unhurried
+@given(titles=st.lists(st.integers(1, 6), min_size=1, max_size=8), given_sizes=sizes(smallest=30))
+def test_a_heading_starts_a_piece(titles, given_sizes):
+    text = "\n\n".join(f"{'#' * level} Title\n\nSome text. And more of it." for level in titles)
+    starts = {span.start for span in cut(text, **given_sizes)}
+    assert {at for at in range(len(text)) if text[at] == "#" and (at == 0 or text[at - 1] == "\n")} <= starts
+
+
+def test_headings_in_a_row_stay_with_what_follows_the_last():
+    assert pieces("# A\n\n## B\n\n" + "Word. " * 20, chunk_size=40)[0].startswith("# A\n\n## B\n\nWord.")
+
+
+def test_a_heading_stays_with_the_first_words_of_a_sentence_too_long_for_one_piece():
+    first = pieces("# Title\n\n" + "word " * 100, "hybrid", chunk_size=50, max_chunk_size=50)[0]
+    assert first.startswith("# Title\n\nword")
+    assert 40 < len(first) <= 50
+
+
+def test_what_looks_like_a_heading_inside_a_fence_is_code():
+    text = "Words here.\n\n```\n# not a title\nx = 1\n```\n\nMore words."
+    assert pieces(text, chunk_size=60) == [text]
+
+
+@pytest.mark.parametrize("strategy", STRUCTURED)
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```python\nx = 1\n\ny = 2. z\n```",
+        "| a | b |\n|---|---|\n| 1. One | 2 |",
+        "a | b\n--- | ---\n1. x | 2",
+        "- One. Two.\n- Three\n  four\n\n  five\n- Six",
+    ],
+    ids=["fence", "table", "table without edges", "list"],
+)
+def test_a_block_that_fits_is_not_cut(strategy, block):
+    text = f"Some words before it, which take room.\n\n{block}\n\nAnd some words after it, which take room."
+    assert any(block in piece for piece in pieces(text, strategy, chunk_size=50, max_chunk_size=50))
+
+
+@pytest.mark.parametrize("strategy", STRUCTURED)
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [("```\n", "call(1). then(2)"), ("| h | i |\n|---|---|\n", "| One. Two | x |"), ("", "- One. Two. Three")],
+    ids=["fence", "table", "list"],
+)
+def test_a_long_block_is_cut_between_its_rows(strategy, head, row):
+    text = head + "\n".join([row] * 20)
+    for piece in pieces(text, strategy, chunk_size=60):
+        assert set(piece.splitlines()) <= {row, *head.splitlines()}
+
+
+def test_paragraphs_that_fit_are_kept_whole_and_longer_ones_cut_at_sentences():
+    short, long = "First one. Second one.", "Here is one. " * 6
+    assert pieces(f"{short}\n\n{short}\n\n{long}", chunk_size=50) == [
+        f"{short}\n\n{short}",
+        "Here is one. Here is one. Here is one.",
+        "Here is one. Here is one. Here is one.",
+    ]
+
+
+def test_a_long_sentence_stands_whole_in_semantic_alone():
+    sentence = "Word " * 20 + "end."
+    assert pieces(f"Short. {sentence} Short.", chunk_size=50, max_chunk_size=200) == ["Short.", sentence, "Short."]
+    assert max(map(len, pieces(sentence, "hybrid", chunk_size=50, max_chunk_size=200))) <= 50
+    assert max(map(len, pieces(sentence, chunk_size=50, max_chunk_size=80))) <= 50
+
+
+def test_hybrid_merges_short_sections():
+    text = "# A\n\nOne.\n\n# B\n\nTwo."
+    assert pieces(text, chunk_size=40) == ["# A\n\nOne.", "# B\n\nTwo."]
+    assert pieces(text, "hybrid", chunk_size=40) == [text]
+
+
+def test_overlap_is_whole_sentences():
+    text = "One is here. Two is here. Three is here. Four is here."
+    assert pieces(text, chunk_size=30, chunk_overlap=16) == [
+        "One is here. Two is here.",
+        "Two is here. Three is here.",
+        "Three is here. Four is here.",
+    ]
+    assert pieces(text, chunk_size=30, chunk_overlap=12)[1] == "Two is here. Three is here."
+    assert pieces(text, chunk_size=30, chunk_overlap=11)[1] == "Three is here. Four is here."
+
+
+def test_fixed_size_is_equal_pieces_or_ends_at_sentences():
+    text = "One is here. Two is here. Three is here."
+    assert pieces(text, "fixed_size", chunk_size=20, preserve_sentence_boundaries=False) == [
+        "One is here. Two is",
+        "here. Three is here.",
+    ]
+    assert pieces(text, "fixed_size", chunk_size=30) == ["One is here. Two is here.", "Three is here."]
+    shared = pieces("abcdefghij", "fixed_size", chunk_size=4, chunk_overlap=1, preserve_sentence_boundaries=False)
+    assert shared == ["abcd", "defg", "ghij"]
+
+
+def test_truncate_keeps_the_beginning_alone():
+    assert pieces("\n\n  abcdef", "truncate", chunk_size=3) == ["abc"]
+    assert pieces(" \n ", "truncate") == []
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["He met Dr. Who at noon.", "They left."],
+        ["It cost 3.14 euros, e.g. here!", "“Really?”", "Yes."],
+        ["Tiere, z. B. Hunde, sind am 3. Mai da.", "Vgl. bzw. siehe oben.", "Ende."],
+        ["“Stop!” he said.", "Then he left…", "So."],
+    ],
+)
+def test_sentences_end_where_readers_say_they_do(sentences):
+    longest = max(map(len, sentences))
+    assert pieces(" ".join(sentences), chunk_size=1, max_chunk_size=longest) == sentences
+
+
+def test_chinese_and_japanese_sentences_end_without_a_space():
+    assert pieces("今日は雨。「本当？」はい！终于。", chunk_size=1, max_chunk_size=20) == [
+        "今日は雨。",
+        "「本当？」",
+        "はい！",
+        "终于。",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"strategy": "lines"}, "allowed are truncate, fixed_size, semantic, hybrid"),
+        ({"chunk_size": 0}, "chunk_size should be at least 1"),
+        ({"chunk_overlap": 600}, r"below chunk_size \(600\)"),
+        ({"chunk_overlap": -1}, "at least 0"),
+        ({"max_chunk_size": 599}, r"not be below chunk_size \(600\)"),
+    ],
+)
+def test_sizes_that_do_not_agree_are_refused(wrong, says):
+    with pytest.raises(BadQuery, match=says):
+        cut("text", **wrong)
+
+
+def test_a_note_is_cut_as_the_configuration_says(person, settings):
+    sizes = {"chunking_strategy": "fixed_size", "chunk_size": 50, "chunk_overlap": 10, "max_chunk_size": 50}
+    store = settings.CATO.vector_store.model_copy(update=sizes | {"preserve_sentence_boundaries": False})
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": store})
+    text = "".join(map(str, range(100)))
+    kept = keep_text(text, space=spaces.own(person.pk), owner_id=person.pk, source="cli")
+    assert [exchange.user_message for exchange in kept] == [text[at : at + 50] for at in range(0, len(text) - 10, 40)]
+
+
+def test_ten_megabytes_are_cut_however_they_look():
+    """Bounded by the test runner's patience, not by clock: anything quadratic would take days."""
+    size = 10_000_000
+    for text in [
+        "The fox jumps over the dog. " * 15 + "\n\n",
+        "x",
+        "\n",
+        "#",
+    ]:
+        whole = text * (size // len(text))
+        assert (cut(whole) != []) == bool(whole.strip())
+    assert cut("```\n" + "some = code(1) + code(2)\n" * (size // 25))
