@@ -66,7 +66,14 @@ class Exchange(models.Model):
     space = models.ForeignKey(Space, on_delete=models.PROTECT)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     thread_id = models.UUIDField(null=True, db_index=True)
-    session_id = models.UUIDField(null=True)
+    session_id = models.UUIDField(null=True, db_index=True)
+    previous = models.ForeignKey(
+        "self",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="following",
+        help_text="what was said before it in its session, or the piece before it of the same text",
+    )
     turn_id = models.UUIDField(null=True, unique=True)
     thread_continuation_seq = models.PositiveIntegerField(default=0)
     user_message = models.TextField()
@@ -186,6 +193,91 @@ class CachedEmbedding(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["content_hash", "provider", "model"], name="cached_once_a_model")
         ]
+
+
+class Words(models.Model):
+    """The words of an exchange as the analyser writes them; a full-text index stands beside (migration 0002)."""
+
+    exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="words")
+    space = models.ForeignKey(Space, on_delete=models.PROTECT, related_name="+")
+    terms = models.TextField(help_text="in their order, separated by spaces")
+    length = models.PositiveIntegerField(db_index=True, help_text="how many they are")
+
+
+class MetadataValue(models.Model):
+    """One scalar of an exchange's free metadata, as filters look for it; a list has a row for each member."""
+
+    exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="metadata_values")
+    key = models.CharField(max_length=100)
+    is_member = models.BooleanField(default=False, help_text="one of a list")
+    text = models.CharField(max_length=500, null=True)
+    number = models.FloatField(null=True)
+    truth = models.BooleanField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["key", "text"]), models.Index(fields=["key", "number"])]
+
+
+class Record(models.Model):
+    """An exchange that another program keeps here under a name of its own, perhaps with a vector of its own."""
+
+    exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="record")
+    space = models.ForeignKey(Space, on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=255)
+    vector = models.BinaryField(null=True, help_text="float32, as given; null: embedded from the text")
+    generation = models.ForeignKey(
+        Generation,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="the index the vector is meant for",
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["space", "name"], name="one_record_of_a_name")]
+
+
+class Opinion(models.Model):
+    """What a person thinks of an exchange that was recalled for them."""
+
+    class Kind(models.TextChoices):
+        PINNED = "pinned", "always in the running"
+        IRRELEVANT = "irrelevant", "never again for this person"
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="opinions")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["person", "exchange"], name="one_opinion_an_exchange")]
+
+
+class Calibration(models.Model):
+    """The gate that was fitted on this store for one embedding model."""
+
+    provider = models.CharField(max_length=20)
+    model = models.CharField(max_length=255)
+    threshold = models.FloatField()
+    sample = models.PositiveIntegerField(help_text="exchanges it was fitted on")
+    at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["provider", "model"], name="one_calibration_a_model")]
+
+
+class Evaluation(models.Model):
+    """One run of memory_eval for one strategy."""
+
+    run = models.UUIDField(help_text="the strategies measured together")
+    at = models.DateTimeField(auto_now_add=True)
+    strategy = models.CharField(max_length=40)
+    questions = models.PositiveIntegerField()
+    asked_by = models.CharField(max_length=255, help_text="the chat model that put them in other words, or how else")
+    k = models.PositiveSmallIntegerField()
+    recall = models.FloatField(help_text="share of questions whose exchange was among the first k")
+    empty = models.FloatField(help_text="share of questions for which the gate let nothing through")
+    median_ms = models.FloatField()
 
 
 class Recall(models.Model):

@@ -1,0 +1,80 @@
+"""The exchange's own fields that filters know: their columns, their names in the index, and what they are compared to."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memory.errors import BadQuery
+from memory.filters.tree import Value
+from memory.models import Exchange
+from memory.text import clean_text
+
+
+@dataclass(frozen=True, slots=True)
+class OwnField:
+    """`column` is the exchange's, `stored` the name beside a vector; `read` checks a value, given the field's name."""
+
+    column: str
+    stored: str
+    read: Callable[[str, object], Value]
+    operators: tuple[str, ...] = ("$in",)
+
+
+def _source(name: str, value: object) -> str:
+    if value not in Exchange.Source.values:
+        allowed = ", ".join(Exchange.Source.values)
+        raise BadQuery(
+            f"{name} is one of {allowed}, not {value!r:.80}. Metadata of the same name is asked for as metadata.{name}."
+        )
+    return str(value)
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise BadQuery(f"{name} is compared with a text, not with {value!r:.80}.")
+    return clean_text(value)
+
+
+def _truth(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise BadQuery(f"{name} is compared with true or false, not with {value!r:.80}.")
+    return value
+
+
+def _id(name: str, value: object) -> uuid.UUID:
+    if isinstance(value, uuid.UUID):
+        return value
+    try:
+        if isinstance(value, str):
+            return uuid.UUID(value)
+    except ValueError:
+        pass  # said below, with everything else that is no id
+    raise BadQuery(f"{name} is compared with an id (UUID), not with {value!r:.80}.")
+
+
+def _time(name: str, value: object) -> datetime:
+    try:
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        if isinstance(value, datetime):
+            return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass  # said below, with everything else that is no time
+    raise BadQuery(
+        f"{name} is compared with a time such as 2026-03-01 or 2026-03-01T14:30:00Z, not with {value!r:.80}."
+    )
+
+
+OWN_FIELDS: dict[str, OwnField] = {
+    "source": OwnField("source", "source", _source),
+    "said": OwnField("timestamp", "said", _time, ("$in", "$gt", "$gte", "$lt", "$lte")),
+    "said_by": OwnField("owner_id", "owner", _id),
+    "thread": OwnField("thread_id", "thread", _id),
+    "session": OwnField("session_id", "session", _id),
+    "space": OwnField("space_id", "space", _id),
+    "source_file": OwnField("source_file", "source_file", _text),
+    "manual_entry": OwnField("manual_entry", "manual_entry", _truth),
+}

@@ -1,0 +1,135 @@
+"""From the mapping that people and programs write to the tree; whatever cannot be meant is said clearly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import get_args
+
+from memory.errors import BadQuery
+from memory.filters.own import OWN_FIELDS
+from memory.filters.tree import LONGEST_KEY, And, Condition, Filter, Operator, Or, Value, conditions
+from memory.text import clean_text
+
+MOST_DEPTH = 8
+MOST_CONDITIONS = 100
+MOST_MEMBERS = 1000
+# Chroma's own database takes two variables for a number and 32,766 in all.
+MOST_VALUES = 10_000
+
+_PREFIX = "metadata."
+_OPERATORS: tuple[Operator, ...] = get_args(Operator)
+_RANGES = ("$gt", "$gte", "$lt", "$lte")
+
+
+def parse(given: Mapping[str, object]) -> Filter:
+    """The tree of a filter such as `{"zone": "DMZ", "version": {"$gte": 3}, "$not": {"said_by": "…"}}`.
+
+    Every entry of a mapping must hold. A key is an own field of exchanges or free metadata (`metadata.<key>` where an
+    own field has that name); a value is what it equals, or a mapping of operators. Raises BadQuery.
+    """
+    tree = _mapping(given, 1, False)
+    all_of_it = conditions(tree)
+    if len(all_of_it) > MOST_CONDITIONS:
+        raise BadQuery(f"A filter has at most {MOST_CONDITIONS} conditions, this one {len(all_of_it)}.")
+    values = sum(len(condition.values) for condition in all_of_it)
+    if values > MOST_VALUES:
+        raise BadQuery(f"A filter names at most {MOST_VALUES} values in all, this one {values}.")
+    return tree
+
+
+def _mapping(given: object, depth: int, negated: bool) -> Filter:
+    if depth > MOST_DEPTH:
+        raise BadQuery(f"A filter is at most {MOST_DEPTH} levels deep.")
+    if not isinstance(given, Mapping) or not given:
+        raise BadQuery('A filter is a mapping with at least one condition, such as {"zone": "DMZ"}.')
+    return _all([_entry(name, value, depth, negated) for name, value in given.items()], negated)
+
+
+def _entry(name: object, value: object, depth: int, negated: bool) -> Filter:
+    if name == "$not":
+        return _mapping(value, depth + 1, not negated)
+    if name == "$and" or name == "$or":
+        if not isinstance(value, list | tuple) or not value:
+            raise BadQuery(f"{name} takes a list of filters, at least one.")
+        parts = [_mapping(part, depth + 1, negated) for part in value]
+        return _all(parts, negated) if name == "$and" else _any(parts, negated)
+    if not isinstance(name, str) or name.startswith("$"):
+        raise BadQuery(f"There is no {name!r:.80} between filters; there are $and, $or and $not.")
+    return _field(name, value, negated)
+
+
+def _field(name: str, value: object, negated: bool) -> Filter:
+    is_own = name in OWN_FIELDS
+    key = clean_text(name if is_own else name.removeprefix(_PREFIX))
+    if not 1 <= len(key) <= LONGEST_KEY or key.startswith("$"):
+        raise BadQuery(f"A metadata key is a text of 1 to {LONGEST_KEY} characters that does not begin with $.")
+    if not isinstance(value, Mapping):
+        return _equals(key, is_own, [value], negated)
+    if not value:
+        raise BadQuery(f"{name} is compared with nothing; there are {', '.join(_allowed(key, is_own))}.")
+    return _all([_comparison(key, is_own, operator, operand, negated) for operator, operand in value.items()], negated)
+
+
+def _comparison(key: str, is_own: bool, operator: object, operand: object, negated: bool) -> Filter:
+    allowed = _allowed(key, is_own)
+    known = next((each for each in allowed if each == operator), None)
+    if known is None:
+        raise BadQuery(f"{key} cannot be compared by {operator!r:.80}: there are equality and {', '.join(allowed)}.")
+    if known == "$in":
+        if not isinstance(operand, list | tuple):
+            raise BadQuery(f"$in takes a list of values, {key} was given something else.")
+        if len(operand) > MOST_MEMBERS:
+            raise BadQuery(f"$in takes at most {MOST_MEMBERS} values, {key} was given {len(operand)}.")
+        return _equals(key, is_own, operand, negated)
+    value = _read(key, is_own, operand)
+    if known in _RANGES and not is_own and not _is_number(value):
+        raise BadQuery(f"{known} compares numbers; {key} was given {operand!r:.80}.")
+    return Condition(key, is_own, known, (value,), negated)
+
+
+def _equals(key: str, is_own: bool, operands: Sequence[object], negated: bool) -> Filter:
+    """One condition for each type among the values: a row or field holds one type."""
+    by_type: dict[type, list[Value]] = {}
+    for operand in operands:
+        value = _read(key, is_own, operand)
+        by_type.setdefault(type(value), []).append(value)
+    parts = [Condition(key, is_own, "$in", tuple(values), negated) for values in by_type.values()]
+    return _any(parts, negated)
+
+
+def _read(key: str, is_own: bool, value: object) -> Value:
+    if is_own:
+        return OWN_FIELDS[key].read(key, value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    raise BadQuery(f"{key} is compared with texts, finite numbers, true or false, not with {value!r:.80}.")
+
+
+def _allowed(key: str, is_own: bool) -> tuple[Operator, ...]:
+    return tuple(each for each in _OPERATORS if not is_own or each in OWN_FIELDS[key].operators)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, float)
+
+
+def _all(parts: Sequence[Filter], negated: bool) -> Filter:
+    return _joined(parts, Or if negated else And)
+
+
+def _any(parts: Sequence[Filter], negated: bool) -> Filter:
+    return _joined(parts, And if negated else Or)
+
+
+def _joined(parts: Sequence[Filter], kind: Callable[[tuple[Filter, ...]], Filter]) -> Filter:
+    return parts[0] if len(parts) == 1 else kind(tuple(parts))
