@@ -41,8 +41,9 @@ def fill(wanted: int) -> None:
     from django.utils import timezone
 
     from memory import generations, store
+    from memory.lexical.writing import write_words
     from memory.models import Embedding, Exchange, Job
-    from memory.services.indexing import vector_ids
+    from memory.services.parts import vector_ids
     from memory.text import content_hash
 
     if not wanted:
@@ -75,9 +76,10 @@ def fill(wanted: int) -> None:
             "parts": 1,
             "due_at": now,
         }
+        write_words(rows)
         Embedding.objects.bulk_create([Embedding(exchange=row, **done) for row in rows])
         store.upsert(
-            index.collection, [i for row in rows for i in vector_ids(row.id, 1)], vectors, [fields] * len(rows)
+            index.collection, [i for row in rows for i in vector_ids(row.id, 1, 1)], vectors, [fields] * len(rows)
         )
 
 

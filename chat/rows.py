@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
-from chat.items import ItemRow, item_row, places_of
+from chat.items import ItemRow, places_of, recalled_row
 from chat.markup import GrowingAnswer, blocks_of
 from chat.models import Thread, Turn
 from memory import services as memory
@@ -22,8 +22,7 @@ from memory.services.recalls import Recalled
 
 _RECALL_NOTES = {
     "slow": "Recall took too long, answered without it",
-    "down": "The index is down, answered without recall",
-    "failed": "The embedding model failed, answered without recall",
+    "words": "Search by meaning is down, recalled by words alone",
 }
 _MEMORY_WORDS = {
     "remembering": "Remembering…",
@@ -205,17 +204,7 @@ def _recalled_row(turn: Turn, recalled: list[Recalled], titles: dict[uuid.UUID, 
     if not recalled and not note:
         return None
     times = [item.exchange.timestamp for item in recalled if item.exchange]
-    items = [
-        item_row(
-            number=item.rank,
-            exchange=item.exchange,
-            similarity=item.similarity,
-            reason=item.reason,
-            titles=titles,
-            exchange_id=item.exchange_id,
-        )
-        for item in recalled
-    ]
+    items = [recalled_row(item, titles) for item in recalled]
     return RecalledRow(len(recalled), _span(times), note, items)
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -31,14 +29,6 @@ _collections: dict[str, Collection] = {}
 REQUEST_TIMEOUT = 20.0
 CONNECT_TIMEOUT = 2.0
 PING_TIMEOUT = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """An exchange whose best vector lies `similarity` (1 - cosine distance) from the query."""
-
-    exchange_id: uuid.UUID
-    similarity: float
 
 
 class CollectionMissing(StoreDown):
@@ -100,22 +90,28 @@ def upsert(
 
 
 @speaking_to_chroma
-def query(collection: str, vector: NDArray[np.float32], count: int) -> list[Match]:
-    """The `count` nearest vectors' exchanges, nearest first, each once. Raises CollectionMissing."""
+def query(
+    collection: str, vector: NDArray[np.float32], count: int, where: dict[str, Any] | None = None
+) -> dict[str, float]:
+    """Of the `count` nearest vectors each exchange (its id in hexadecimal) with its best similarity, nearest first.
+
+    Similarity is 1 - cosine distance. Raises CollectionMissing.
+
+    `where` filters in the index, as memory.filters says it; None takes all.
+    """
     from chromadb.errors import NotFoundError
 
     try:
         found = _collection(collection).query(
-            query_embeddings=cast(Any, [vector]), n_results=count, include=["distances"]
+            query_embeddings=cast(Any, [vector]), n_results=count, where=where, include=["distances"]
         )
     except NotFoundError as error:
         _collections.pop(collection, None)
         raise CollectionMissing(collection) from error
-    best: dict[uuid.UUID, float] = {}
+    best: dict[str, float] = {}
     for vector_id, distance in zip(found["ids"][0], (found["distances"] or [[]])[0], strict=True):
-        exchange_id = uuid.UUID(vector_id.split(":", 1)[0])
-        best.setdefault(exchange_id, 1.0 - float(distance))
-    return [Match(exchange_id, similarity) for exchange_id, similarity in best.items()]
+        best.setdefault(vector_id[:36].replace("-", ""), 1.0 - float(distance))
+    return best
 
 
 @speaking_to_chroma

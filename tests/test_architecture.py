@@ -17,8 +17,8 @@ MAY_IMPORT = {"memory": {"memory"}, "chat": {"chat", "memory"}, "cato_web": {"ca
 HOMES = {
     "chromadb": {"memory/store.py"},
     "openai": {"chat/llm.py", "memory/embeddings/openai.py", "memory/embeddings/remote.py"},
-    "onnxruntime": {"memory/embeddings/local.py"},
-    "tokenizers": {"memory/embeddings/local.py"},
+    "onnxruntime": {"memory/embeddings/local.py", "memory/retrieval/rerank.py"},
+    "tokenizers": {"memory/embeddings/local.py", "memory/retrieval/rerank.py"},
     "redis": {"chat/broadcast.py", "chat/throttle.py"},
 }
 # Where the event loop meets the database.

@@ -30,8 +30,13 @@ def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
         return real(self, texts)
 
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", counting)
-    for number in range(50):
-        exchange(person, f"Fact number {number}")
+    own = spaces.own(person.id)
+    memory.remember_many(
+        [
+            memory.NewExchange(space=own, owner_id=person.id, user_message=f"Fact number {number}", source="import")
+            for number in range(50)
+        ]
+    )
 
     assert memory.index_pending() == 50
     assert batches == [50]

@@ -93,6 +93,7 @@ def recall_for(turn_id: uuid.UUID) -> Recollection:
         exclude=history.exchange_ids | ({turn.exchange_id} if turn.exchange_id else set()),
         conversation_length=history.length,
         keep_query=turn.thread.is_remembered,
+        person_id=turn.author_id,
     )
 
 

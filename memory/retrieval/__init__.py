@@ -1,19 +1,40 @@
-"""The strategies, by name. A new one is a function `Query -> list[Result]` and a line here."""
+"""The strategies, by name. A new one is a function `Query -> Ranking` and a line here, or an entry point of a package."""
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.metadata import entry_points
+
 from memory.errors import BadQuery
-from memory.retrieval import cosine
+from memory.retrieval import strategies
 from memory.retrieval.results import Strategy
 
+ENTRY_POINTS = "cato.retrieval_strategies"
+
 STRATEGIES: dict[str, Strategy] = {
-    "default": cosine.default,
-    "dynamic": cosine.dynamic,
+    "default": strategies.default,
+    "dynamic": strategies.dynamic,
+    "hybrid": strategies.hybrid,
+    "temporal": strategies.temporal,
+    "diverse": strategies.diverse,
 }
 
 
 def strategy(name: str) -> Strategy:
     """The strategy called `name`. Raises BadQuery naming those there are."""
-    if name not in STRATEGIES:
-        raise BadQuery(f"There is no retrieval strategy {name}. There are: {', '.join(sorted(STRATEGIES))}.")
-    return STRATEGIES[name]
+    if name in STRATEGIES:
+        return STRATEGIES[name]
+    plugged = _plugged_in()
+    if name not in plugged:
+        raise BadQuery(f"There is no retrieval strategy {name}. There are: {', '.join(names())}.")
+    return plugged[name]
+
+
+def names() -> list[str]:
+    """The strategies there are, ours first."""
+    return [*STRATEGIES, *sorted(set(_plugged_in()) - set(STRATEGIES))]
+
+
+@cache
+def _plugged_in() -> dict[str, Strategy]:
+    return {entry.name: entry.load() for entry in entry_points(group=ENTRY_POINTS)}

@@ -23,21 +23,24 @@ def estimate_tokens(text: str) -> int:
     return int(wide + (len(text) - wide) / _CHARS_A_TOKEN) + 1
 
 
-def within_budget(results: Iterable[Result], *, limit: int, max_tokens: int) -> list[Result]:
-    """The first `limit` results over the gate whose material fits into `max_tokens`, in their order.
+class Budget:
+    """How much recalled material a prompt takes: so many results, so many tokens."""
 
-    What does not fit is skipped for the next; a first hit that alone is too large is kept, to be trimmed.
-    """
-    kept: list[Result] = []
-    left = max_tokens
-    for result in results:
-        if result.is_below_gate or len(kept) == limit:
-            continue
-        cost = estimate_tokens(passage(result.exchange, number=len(kept) + 1))
-        if cost <= left or not kept:
-            kept.append(result)
-            left -= min(cost, left)
-    return kept
+    def __init__(self, *, limit: int, max_tokens: int) -> None:
+        self._limit, self._left, self._taken = limit, max_tokens, 0
+
+    @property
+    def is_spent(self) -> bool:
+        return self._taken == self._limit
+
+    def takes(self, result: Result) -> bool:
+        """Whether there is room for this one too; a first that alone is too large is taken, to be trimmed."""
+        cost = estimate_tokens(passage(result.exchange, number=self._taken + 1))
+        if self.is_spent or (cost > self._left and self._taken):
+            return False
+        self._left -= min(cost, self._left)
+        self._taken += 1
+        return True
 
 
 def material(results: Iterable[Result], *, max_tokens: int) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memory.filters import Filter
 from memory.models import Exchange
 from memory.spaces import SpaceIds
 
@@ -50,7 +51,12 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One exchange found: `similarity` in [-1, 1] (None where only words matched), the strategy's `score`, and why."""
+    """One exchange found, and why.
+
+    `similarity` in [-1, 1] is None where only words matched; `score` is what the strategy ranks by; `ranks` says at
+    which place the exchange stood in each list it was in ("meaning", "words"), from 1; `is_below_gate` that it would
+    not come back by itself.
+    """
 
     exchange: Remembered
     similarity: float | None
@@ -58,21 +64,36 @@ class Result:
     strategy: str
     reason: str
     is_below_gate: bool
+    ranks: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a strategy is asked: a vector, the spaces that may be read, and how many results are wanted.
+    """What a strategy is asked: a text and its vector, the spaces that may be read, and how many results are wanted.
 
-    `conversation_length` is the number of messages of the conversation it is asked in, 0 outside of one.
+    `vector` is None where it cannot be had: then words alone find. `conversation_length` is the number of messages of
+    the conversation it is asked in, 0 outside of one. `exclude` never comes back; `pinned` is always in the running; of
+    results that say the same one stays unless `keep_repeats`.
     """
 
     text: str
-    vector: NDArray[np.float32]
+    vector: NDArray[np.float32] | None
     spaces: SpaceIds
     wanted: int
+    now: datetime
     exclude: frozenset[uuid.UUID] = field(default=frozenset())
+    pinned: frozenset[uuid.UUID] = field(default=frozenset())
     conversation_length: int = 0
+    filters: Filter | None = None
+    keep_repeats: bool = False
 
 
-Strategy = Callable[[Query], list[Result]]
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What a strategy found, best first; `by_words_alone`: the index could not be asked."""
+
+    results: list[Result]
+    by_words_alone: bool = False
+
+
+Strategy = Callable[[Query], Ranking]

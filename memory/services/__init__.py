@@ -1,35 +1,51 @@
 """Memory's public verbs."""
 
 from memory.generations import Models, build_generation, models_in_use, switch_generation
-from memory.services.exchanges import remember, revise
+from memory.services.exchanges import NewExchange, remember, remember_many, revise
 from memory.services.figures import Figures, figures
 from memory.services.forgetting import erase_forgotten, forget
 from memory.services.indexing import index_pending, memory_states, retry_failed
 from memory.services.moving import move_thread
 from memory.services.notes import keep_text
+from memory.services.opinions import express
 from memory.services.recalls import note_recall, recalled_for
-from memory.services.search import find, recall
+from memory.services.records import NewRecord, RecordHit, delete_records, query_records, upsert_records
+from memory.services.search import find, recall, recall_stream
+from memory.services.topics import RelatedThread, get_relevant_context, related_threads, search_by_topic
 from memory.services.upkeep import sweep
 
 __all__ = [
     "Figures",
     "Models",
+    "NewExchange",
+    "NewRecord",
+    "RecordHit",
+    "RelatedThread",
     "build_generation",
+    "delete_records",
     "erase_forgotten",
+    "express",
     "figures",
     "find",
     "forget",
+    "get_relevant_context",
     "index_pending",
     "keep_text",
     "memory_states",
     "models_in_use",
     "move_thread",
     "note_recall",
+    "query_records",
     "recall",
+    "recall_stream",
     "recalled_for",
+    "related_threads",
     "remember",
+    "remember_many",
     "retry_failed",
     "revise",
+    "search_by_topic",
     "sweep",
     "switch_generation",
+    "upsert_records",
 ]

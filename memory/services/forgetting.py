@@ -13,8 +13,10 @@ from django.utils import timezone
 from memory import jobs, nudge, signals, store
 from memory.embeddings import cache
 from memory.errors import StoreDisabled, StoreDown
-from memory.models import Embedding, Erasure, Exchange, Job
-from memory.services.indexing import ids_up_to
+from memory.lexical.writing import remove_words
+from memory.models import Embedding, Erasure, Exchange, Job, MetadataValue, Recall
+from memory.services.exchanges import embed_again
+from memory.services.parts import ids_up_to
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +31,10 @@ def forget(exchange_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> list[uuid.UUI
     fresh = Exchange.objects.select_for_update().filter(id__in=list(exchange_ids), forgotten_at=None)
     ids = list(fresh.values_list("id", flat=True))
     Exchange.objects.filter(id__in=ids).update(forgotten_at=now, forgotten_by=by)
+    remove_words(ids)
+    MetadataValue.objects.filter(exchange_id__in=ids).delete()
+    Recall.objects.filter(exchange_id__in=ids).update(reason="")
+    embed_again(Exchange.objects.filter(previous_id__in=ids).values_list("id", flat=True))
     Erasure.objects.bulk_create([Erasure(exchange_id=i, due_at=now) for i in ids], ignore_conflicts=True)
     if ids:
         cache.forget_queries()

@@ -6,7 +6,6 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from django.conf import settings
@@ -17,29 +16,14 @@ from numpy.typing import NDArray
 from memory import generations, jobs, nudge, signals, store
 from memory.embeddings import cache
 from memory.errors import EmbeddingFailed, StoreDisabled, StoreDown
+from memory.filters import chroma_fields
 from memory.models import Embedding, Exchange, Generation, Job
+from memory.services.given import vectors_given
+from memory.services.parts import ids_up_to, texts_of, vector_ids
 
 log = logging.getLogger(__name__)
 
-PARTS = ("whole",)
 _BATCH = 64
-
-
-def text_of(user_message: str, assistant_message: str) -> str:
-    """What is embedded of an exchange; a note or a piece of a document embeds its own text."""
-    if not assistant_message:
-        return user_message
-    return f"User: {user_message}\nAssistant: {assistant_message}"
-
-
-def vector_ids(exchange_id: uuid.UUID, version: int) -> list[str]:
-    """The ids under which a version's vectors stand in a collection: `{exchange}:{part}:{version}`."""
-    return [f"{exchange_id}:{part}:{version}" for part in PARTS]
-
-
-def ids_up_to(exchange_id: uuid.UUID, version: int) -> list[str]:
-    """The ids of every vector that any version up to this one may have left."""
-    return [i for v in range(1, version + 1) for i in vector_ids(exchange_id, v)]
 
 
 def index_pending(limit: int | None = None) -> int:
@@ -51,7 +35,9 @@ def index_pending(limit: int | None = None) -> int:
     if not settings.CATO.vector_store.enabled:
         return 0
     while limit is None or done < limit:
-        due = Embedding.objects.filter(exchange__forgotten_at=None).select_related("exchange__space", "generation")
+        due = Embedding.objects.filter(exchange__forgotten_at=None).select_related(
+            "exchange__space", "exchange__previous", "generation"
+        )
         claimed = jobs.claim(due.order_by("due_at", "id"), _BATCH)
         if not claimed:
             break
@@ -94,9 +80,10 @@ def _index_together(rows: list[Embedding]) -> int:
         Embedding.objects.filter(pk__in=[row.pk for row in rows]).update(index=index)
         ids, flat, fields = [], [], []
         for row, parts in zip(rows, vectors, strict=True):
-            ids += vector_ids(row.exchange_id, row.exchange.version)
+            row.parts = len(parts)
+            ids += vector_ids(row.exchange_id, row.exchange.version, len(parts))
             flat += list(parts)
-            fields += [_filter_fields(row.exchange)] * len(parts)
+            fields += [chroma_fields(row.exchange, row.exchange.metadata)] * len(parts)
         store.upsert(index.collection, ids, np.stack(flat), fields)
     except (StoreDown, StoreDisabled) as error:
         _put_off(rows, str(error), counts=False)
@@ -108,17 +95,22 @@ def _index_together(rows: list[Embedding]) -> int:
 
 
 def _vectors_for(generation: Generation, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
-    """Per exchange its vectors (parts, dimension), from the cache where the same text was embedded before."""
+    """Per exchange its vectors (parts, dimension): its own, cached ones of the same text, or new ones."""
+    given = vectors_given([e.pk for e in exchanges], generation)
+    for vectors in given.values():
+        generations.check_dimension(generation, int(vectors.shape[1]))
     known = cache.get_documents(generation.provider, generation.model, [e.content_hash for e in exchanges])
-    fresh = {e.content_hash: e for e in exchanges if e.content_hash not in known}
+    fresh = {e.content_hash: e for e in exchanges if e.pk not in given and e.content_hash not in known}
     if fresh:
         embedder = generations.embedder_of(generation)
-        made = embedder.embed_documents([text_of(e.user_message, e.assistant_message) for e in fresh.values()])
+        texts = {digest: texts_of(exchange) for digest, exchange in fresh.items()}
+        made = embedder.embed_documents([text for parts in texts.values() for text in parts])
         generations.check_dimension(generation, int(made.shape[1]))
-        new = {digest: made[i : i + 1] for i, digest in enumerate(fresh)}
+        borders = np.cumsum([len(parts) for parts in texts.values()])[:-1]
+        new = dict(zip(texts, np.split(made, borders), strict=True))
         cache.keep_documents(generation.provider, generation.model, new)
         known |= new
-    return [known[e.content_hash] for e in exchanges]
+    return [given[e.pk] if e.pk in given else known[e.content_hash] for e in exchanges]
 
 
 def _leave_other_indexes(rows: list[Embedding], index_id: int) -> None:
@@ -133,20 +125,11 @@ def _leave_other_indexes(rows: list[Embedding], index_id: int) -> None:
         store.delete(collection, ids)
 
 
-def _filter_fields(exchange: Exchange) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "said": exchange.timestamp.timestamp(),
-        "source": exchange.source,
-        "owner": str(exchange.owner_id),
-    }
-    if exchange.thread_id:
-        fields |= {"thread": str(exchange.thread_id), "session": str(exchange.session_id)}
-    return fields
-
-
 def _note_indexed(rows: list[Embedding], collection: str) -> int:
     """Mark what still is as it was when claimed; take back the vectors of what was forgotten or changed meanwhile."""
-    kept, late = [], []
+    kept: list[uuid.UUID] = []
+    late: list[Embedding] = []
+    outdated: list[str] = []
     with transaction.atomic():
         now = {
             e.id: e
@@ -160,10 +143,14 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
                 late.append(row)
                 continue
             same = (current.version, current.space_id) == (before.version, before.space_id)
+            if current.version != before.version:
+                outdated.append(before.content_hash)
             if same and Embedding.objects.filter(pk=row.pk, attempt=row.attempt).update(
-                state=Job.State.DONE, version=before.version, parts=len(PARTS), locked_until=None, failures=0, error=""
+                state=Job.State.DONE, version=before.version, parts=row.parts, locked_until=None, failures=0, error=""
             ):
                 kept.append(row.exchange_id)
+        # Vectors of a text that changed meanwhile were cached after the change had emptied the cache.
+        cache.drop_unused(outdated)
     if late:
         store.delete(collection, [i for row in late for i in ids_up_to(row.exchange_id, row.exchange.version)])
     if kept:

@@ -7,7 +7,7 @@ import uuid
 from django.db import transaction
 
 from memory import jobs, nudge
-from memory.models import Embedding, Exchange, Space
+from memory.models import Embedding, Exchange, Space, Words
 
 
 @transaction.atomic
@@ -16,6 +16,7 @@ def move_thread(thread_id: uuid.UUID, *, to: Space) -> int:
     moving = Exchange.objects.filter(thread_id=thread_id).exclude(space=to)
     ids = list(moving.values_list("id", flat=True))
     Exchange.objects.filter(id__in=ids).update(space=to)
+    Words.objects.filter(exchange_id__in=ids).update(space=to)
     jobs.begin_again(Embedding.objects.filter(exchange_id__in=ids))
     nudge.after_commit("index_pending")
     return len(ids)

@@ -4,78 +4,107 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 from django.conf import settings
+from django.utils import timezone
 from numpy.typing import NDArray
 
 from memory import generations
 from memory.embeddings import cache
-from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled, StoreDown
+from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled
+from memory.filters import Filter
 from memory.retrieval import context, strategy
-from memory.retrieval.results import Query, Result
+from memory.retrieval.conversation import joined, leans_on_others
+from memory.retrieval.courtesy import is_courtesy
+from memory.retrieval.results import Query, Ranking, Result
+from memory.services import opinions
 from memory.spaces import SpaceIds
 from memory.text import clean_text
 
 log = logging.getLogger(__name__)
 
 MOST_RESULTS = 100
-# How much each of the last messages weighs in the query, newest first. Measured: the right exchange among the first
-# five for 72 of 100 follow-ups and 95 of 100 changes of subject (the new message alone: 38 and 97).
-_WEIGHTS = (0.7, 0.2, 0.1)
-_QUERY_CHARS = 4000
+# What is embedded of a long message: models read its beginning only, and what is asked often stands at its end.
+_HEAD, _TAIL = 600, 400
+
+# Why there is less than there could be: index or embedding model did not answer, so words alone were asked.
+BY_WORDS = "words"
 
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """What came back for a turn, best first, and why there is less than there could be: "", down, or failed."""
+    """What came back for a turn, best first, and why there is less than there could be: "" or BY_WORDS."""
 
     results: tuple[Result, ...] = ()
     note: str = ""
 
 
-def recall(
-    messages: Sequence[str],
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Who asks for whom: the spaces that may be read, what not to bring, whose opinions count, and for how many tokens
+    (None: `context_max_tokens`)."""
+
+    spaces: SpaceIds
+    exclude: frozenset[uuid.UUID] = field(default=frozenset())
+    conversation_length: int = 0
+    keep_query: bool = True
+    person_id: uuid.UUID | None = None
+    max_tokens: int | None = None
+
+
+def recall(messages: Sequence[str], **asking: Any) -> Recollection:
+    """What memory has for a conversation whose last messages, newest last, are `messages` (and the fields of Asking).
+
+    Only what passes the gate, at most `context_results`, within `context_max_tokens`. An index or an embedding model
+    that does not answer is no error here: words alone find then, and the note says so.
+    """
+    stream = recall_stream(messages, **asking)
+    results: list[Result] = []
+    while True:
+        try:
+            results.append(next(stream))
+        except StopIteration as stop:
+            return Recollection(results=tuple(results), note=stop.value)
+
+
+def recall_stream(messages: Sequence[str], **fields: Any) -> Generator[Result, None, str]:
+    """As `recall`, a result at a time, best first; what was not asked for is not worked out. Returns the note.
+
+    A message that leans on the ones before it is asked by itself and together with them, and the results are taken
+    in turn; the second question is only put when a first result has been taken.
+    """
+    asking = Asking(**fields)
+    conf = settings.CATO.vector_store
+    said = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
+    if not conf.enabled or not asking.spaces or not said or is_courtesy(said[-1]):
+        return ""
+    notes: set[str] = set()
+    budget = context.Budget(limit=conf.context_results, max_tokens=asking.max_tokens or conf.context_max_tokens)
+    for result in _in_turn(said, asking, notes):
+        if budget.takes(result):
+            yield result
+        if budget.is_spent:
+            break
+    return next(iter(sorted(notes)), "")
+
+
+def find(
+    text: str,
     *,
     spaces: SpaceIds,
-    exclude: frozenset[uuid.UUID] = frozenset(),
-    conversation_length: int = 0,
-    keep_query: bool = True,
-) -> Recollection:
-    """What memory has for a conversation whose last messages, newest last, are `messages`.
+    count: int = 20,
+    min_similarity: float | None = None,
+    filters: Filter | None = None,
+) -> list[Result]:
+    """The `count` exchanges that fit `text` best in `spaces`, not gated: those below the gate are marked.
 
-    Only what passes the gate, at most `context_results`, within `context_max_tokens`. A store or an embedding model
-    that does not answer is no error here: the recollection is empty and its note says so.
-    """
-    conf = settings.CATO.vector_store
-    if not conf.enabled or not spaces or not any(message.strip() for message in messages):
-        return Recollection()
-    try:
-        query = Query(
-            text=messages[-1],
-            vector=_conversation_vector(messages[-conf.search_context_window :], keep=keep_query),
-            spaces=spaces,
-            wanted=3 * conf.context_results,
-            exclude=exclude,
-            conversation_length=conversation_length,
-        )
-        ranked = strategy(conf.retrieval_strategy)(query)
-    except StoreDown as error:
-        log.warning("nothing could be recalled: %s", error)
-        return Recollection(note="down")
-    except EmbeddingFailed as error:
-        log.warning("nothing could be recalled: %s", error)
-        return Recollection(note="failed")
-    kept = context.within_budget(ranked, limit=conf.context_results, max_tokens=conf.context_max_tokens)
-    return Recollection(results=tuple(kept))
-
-
-def find(text: str, *, spaces: SpaceIds, count: int = 20, min_similarity: float | None = None) -> list[Result]:
-    """The `count` exchanges nearest to `text` in `spaces`, not gated: those below the gate are marked.
-
-    Raises BadQuery, StoreDown, StoreDisabled, EmbeddingFailed.
+    Where the index does not answer, words alone find, and no result has a similarity. Raises BadQuery, StoreDisabled.
     """
     text = clean_text(text).strip()
     if not text:
@@ -86,20 +115,91 @@ def find(text: str, *, spaces: SpaceIds, count: int = 20, min_similarity: float 
         raise StoreDisabled("Nothing can be found: the vector store is disabled (vector_store.enabled).")
     if not spaces:
         return []
-    embedder = generations.embedder_of(generations.serving())
-    vector = cache.embed_query(embedder, text[:_QUERY_CHARS])
-    query = Query(text=text, vector=vector, spaces=spaces, wanted=count)
-    ranked = strategy(settings.CATO.vector_store.retrieval_strategy)(query)
+    ranked = ask(text, spaces=spaces, wanted=count, filters=filters).results
     if min_similarity is not None:
         ranked = [r for r in ranked if r.similarity is not None and r.similarity >= min_similarity]
     return ranked[:count]
 
 
-def _conversation_vector(messages: Sequence[str], *, keep: bool) -> NDArray[np.float32]:
-    embedder = generations.embedder_of(generations.serving())
-    newest_first = [message[:_QUERY_CHARS] for message in reversed(messages) if message.strip()]
-    mixed = sum(
-        weight * cache.embed_query(embedder, message, keep=keep)
-        for weight, message in zip(_WEIGHTS, newest_first, strict=False)
+def ask(
+    text: str,
+    *,
+    spaces: SpaceIds,
+    wanted: int,
+    now: datetime | None = None,
+    strategy_name: str | None = None,
+    filters: Filter | None = None,
+) -> Ranking:
+    """What a strategy (the configured one unless named) ranks for `text`: ungated, each result marked."""
+    asking = Asking(spaces=spaces)
+    query = _query(text, _embedded([text], keep=True), asking, wanted=wanted, now=now, filters=filters)
+    return strategy(strategy_name or settings.CATO.vector_store.retrieval_strategy)(query)
+
+
+def _in_turn(said: list[str], asking: Asking, notes: set[str]) -> Iterator[Result]:
+    """The results that pass the gate, of the newest message and, where it leans on them, of it with the others."""
+    alone = _passing(_ask_noting(said[-1:], asking, notes))
+    if len(said) == 1 or not leans_on_others(said[-1]):
+        yield from alone
+        return
+    yield from alone[:1]
+    seen = {result.exchange.id for result in alone[:1]}
+    together = _passing(_ask_noting(said, asking, notes))
+    for pair in zip_longest(together, alone[1:]):
+        for result in pair:
+            if result is not None and result.exchange.id not in seen:
+                seen.add(result.exchange.id)
+                yield result
+
+
+def _passing(ranking: Ranking) -> list[Result]:
+    return [result for result in ranking.results if not result.is_below_gate]
+
+
+def _ask_noting(messages: list[str], asking: Asking, notes: set[str]) -> Ranking:
+    vector = _embedded(messages, keep=asking.keep_query)
+    conf = settings.CATO.vector_store
+    query = _query(joined(messages), vector, asking, wanted=3 * conf.context_results)
+    ranking = strategy(conf.retrieval_strategy)(query)
+    if ranking.by_words_alone:
+        notes.add(BY_WORDS)
+    return ranking
+
+
+def _query(
+    text: str,
+    vector: NDArray[np.float32] | None,
+    asking: Asking,
+    *,
+    wanted: int,
+    now: datetime | None = None,
+    filters: Filter | None = None,
+) -> Query:
+    about = opinions.of(asking.person_id) if asking.person_id else opinions.NONE
+    return Query(
+        text=text,
+        vector=vector,
+        spaces=asking.spaces,
+        wanted=wanted,
+        now=now or timezone.now(),
+        exclude=asking.exclude | about.irrelevant,
+        pinned=about.pinned,
+        conversation_length=asking.conversation_length,
+        filters=filters,
     )
-    return np.asarray(mixed / np.linalg.norm(mixed), dtype=np.float32)
+
+
+def _embedded(messages: Sequence[str], *, keep: bool) -> NDArray[np.float32] | None:
+    """One vector for the messages together; None where the model cannot be asked."""
+    embedder = generations.embedder_of(generations.serving())
+    try:
+        vectors = [cache.embed_query(embedder, _readable(message), keep=keep) for message in messages]
+    except EmbeddingFailed as error:
+        log.warning("a question could not be embedded, words alone find: %s", error)
+        return None
+    mixed = np.sum(vectors, axis=0)
+    return np.asarray(mixed / max(float(np.linalg.norm(mixed)), 1e-12), dtype=np.float32)
+
+
+def _readable(message: str) -> str:
+    return message if len(message) <= _HEAD + _TAIL else f"{message[:_HEAD]}\n{message[-_TAIL:]}"

@@ -1,0 +1,143 @@
+"""Memory behind the HTTP protocol of retrieval benchmarks: what is sent is remembered, what is asked is found.
+
+    python -m benchmarks.memory_server [--port 8765] [--strategy hybrid]
+
+Three calls, all POST with JSON bodies, on loopback only: `/memeval/reset` {store}, `/memeval/documents` {store,
+documents}, `/memeval/query` {store, query, k, now}. A store is a space of its own. A document is an exchange: it goes
+through `remember_many` and `index_pending` into SQL and a real Chroma server, and is found by the strategy that the
+chat uses, without its gate. Nothing here looks at what a document or a question is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import uuid
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from benchmarks.own_store import own_store
+
+if TYPE_CHECKING:
+    from cato_web.people.models import User
+    from memory.models import Space
+
+_NAMESPACE = uuid.UUID("6f1d3a52-1f0a-4c6e-9a53-0c2b6d3d7a10")
+
+
+class Stores:
+    """The stores of one run and which exchange is which document."""
+
+    def __init__(self, person: User, strategy: str) -> None:
+        self._person, self._strategy = person, strategy
+        self._spaces: dict[str, Space] = {}
+        self._documents: dict[uuid.UUID, str] = {}
+
+    def reset(self, name: str) -> dict[str, Any]:
+        """Forget what the store held."""
+        from memory import services
+        from memory.models import Exchange, Space
+
+        if name in self._spaces:
+            held = Exchange.objects.filter(space=self._spaces[name], forgotten_at=None)
+            services.forget(list(held.values_list("id", flat=True)), by=self._person.pk)
+            while services.erase_forgotten():
+                pass
+        self._spaces[name] = Space.objects.create(kind=Space.Kind.GROUP, name=name)
+        return {}
+
+    def keep(self, name: str, documents: list[dict[str, Any]]) -> dict[str, Any]:
+        """Remember the documents and make them searchable."""
+        from memory import services
+
+        kept = services.remember_many(
+            [
+                services.NewExchange(
+                    space=self._spaces[name],
+                    owner_id=self._person.pk,
+                    source="import",
+                    timestamp=_time(document["time"]),
+                    thread_id=uuid.uuid5(_NAMESPACE, f"{name} {document['conversation']}"),
+                    session_id=uuid.uuid5(_NAMESPACE, f"{name} {document['conversation']} {document['session']}"),
+                    **_sides(document),
+                )
+                for document in documents
+            ]
+        )
+        self._documents |= {row.id: document["id"] for row, document in zip(kept, documents, strict=True)}
+        services.index_pending()
+        return {"stored": len(kept)}
+
+    def ask(self, name: str, query: str, k: int, now: str | None) -> dict[str, Any]:
+        """The ids of the exchanges that fit best, with their scores."""
+        from memory.services.search import ask
+
+        ranking = ask(
+            query,
+            spaces=frozenset({self._spaces[name].pk}),
+            wanted=k,
+            now=_time(now) or datetime.now(UTC),
+            strategy_name=self._strategy,
+        )
+        return {
+            "ids": [self._documents[result.exchange.id] for result in ranking.results],
+            "scores": [result.score for result in ranking.results],
+        }
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
+
+
+def _sides(document: dict[str, Any]) -> dict[str, str]:
+    """Both sides of an exchange, each with the name of who spoke where the text gives one, as an import keeps it."""
+    user, assistant, text = document["user"], document["assistant"], document["text"]
+    if not user:
+        return {"user_message": text}
+    head = text.find(user)
+    label = text[:head] if 0 <= head <= 40 else ""
+    between = text[head + len(user) :].removesuffix(assistant).lstrip("\n") if assistant else ""
+    return {
+        "user_message": ("" if label == "User: " else label) + user,
+        "assistant_message": ("" if between == "Assistant: " or len(between) > 40 else between) + assistant,
+    }
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Reads a call, lets the stores do it, writes what they say."""
+
+    stores: ClassVar[Stores]
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        calls = {
+            "/memeval/reset": lambda: self.stores.reset(body["store"]),
+            "/memeval/documents": lambda: self.stores.keep(body["store"], body["documents"]),
+            "/memeval/query": lambda: self.stores.ask(body["store"], body["query"], body["k"], body["now"]),
+        }
+        found = self.path in calls
+        answer = json.dumps(calls[self.path]() if found else {}).encode()
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: a run makes thousands of calls."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--port", type=int, default=8765)
+    parser.add_argument("--strategy", default="hybrid")
+    options = parser.parse_args()
+    with own_store() as person:
+        Handler.stores = Stores(person, options.strategy)
+        server = HTTPServer(("127.0.0.1", options.port), Handler)
+        print(f"http://127.0.0.1:{options.port}/memeval", flush=True)
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""An empty Cato without web or worker for benchmarks that call memory's verbs: a database and a real Chroma server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import django
+
+from benchmarks.bench import workbench
+from tests import server, topology
+
+if TYPE_CHECKING:
+    from cato_web.people.models import User
+
+
+@contextmanager
+def own_store(database_url: str = "") -> Iterator[User]:
+    """Set Django up on a new data directory (or the empty database at `database_url`), with a Chroma server beside.
+
+    Gives the one person there is. The embedding model is the local one, with every core.
+    """
+    with workbench() as folder:
+        port = topology.free_port()
+        for name in set(os.environ) - set(topology.clean_environment()):
+            del os.environ[name]
+        os.environ |= {
+            "CATO_DATA_DIR": str(folder / "data"),
+            "CATO_CONFIG_FILE": "",
+            "CHROMA_URL": f"http://127.0.0.1:{port}",
+            "DJANGO_SETTINGS_MODULE": "cato_web.settings",
+        }
+        if database_url:
+            os.environ["DATABASE_URL"] = database_url
+        chroma = server.start(
+            folder, "chroma", server.chroma_command(folder / "chroma", port), topology.clean_environment()
+        )
+        try:
+            django.setup()
+            from django.core.management import call_command
+
+            from cato_web.people.services import create_person
+            from memory import store
+
+            call_command("migrate", interactive=False, verbosity=0)
+            server.wait_for(lambda: _answers(store.ping), "Chroma")
+            yield create_person(name="Bench", email="bench@cato.example", password="four plain words are fine")
+        finally:
+            chroma.end()
+
+
+def _answers(ping: object) -> bool:
+    from memory.errors import StoreDown
+
+    assert callable(ping)
+    try:
+        ping()
+    except StoreDown:
+        return False
+    return True

@@ -1,0 +1,61 @@
+"""BM25, once, for every database: how much the words of an exchange say about the words of a question.
+
+The formula is Lucene's (Robertson's without the constant factor): the idf of a term, ln(1 + (N - n + .5) / (n + .5)),
+times tf / (tf + k1 (1 - b + b length / mean length)). k1 and b were chosen on conversations: short texts, in which a
+word said twice says little more than said once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+# Among three exchanges a word that two of them hold is not common yet.
+FEWEST = 100
+_K1 = 0.9
+_B = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A term of a question, the word it was, and how rare it is; `is_prefix`: whatever begins with it counts."""
+
+    term: str
+    word: str
+    idf: float
+    is_prefix: bool = False
+
+
+def idf(documents: int, holding: int) -> float:
+    """The weight of a term that `holding` of `documents` hold; in a small corpus, as if it were one of FEWEST."""
+    return math.log(1 + (max(documents, holding, FEWEST) - holding + 0.5) / (holding + 0.5))
+
+
+def frequencies(asked: Sequence[Asked], terms: str) -> list[int]:
+    """How often `terms` (separated by spaces) hold each term that is asked."""
+    if not terms:
+        return [0] * len(asked)
+    padded = f" {terms.replace(' ', '  ')} "  # each term between spaces of its own, or a doubled word counts once
+    return [padded.count(f" {ask.term}" if ask.is_prefix else f" {ask.term} ") for ask in asked]
+
+
+def shares(asked: Sequence[Asked], tf: Numbers, lengths: Numbers, mean_length: float) -> Numbers:
+    """What texts say of what their words could say at most (texts,), from 0 to 1.
+
+    The mean of BM25 and of the weight of the terms that occur at all, both divided by the weight of all terms that are
+    asked: so a chance word does not look like an answer. `tf` is (texts, terms), `lengths` (texts,).
+    """
+    weights = np.array([ask.idf for ask in asked])
+    if not weights.sum():
+        return np.zeros(len(lengths))
+    norm = _K1 * (1 - _B + _B * lengths / max(mean_length, 1.0))
+    said = (tf / (tf + norm[:, None])) @ weights
+    covered = (tf > 0) @ weights
+    result: Numbers = (said + covered) / 2 / weights.sum()
+    return result

@@ -1,0 +1,40 @@
+"""Writing an exchange's words beside it, in the transaction that writes the exchange."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from django.db.models import prefetch_related_objects
+
+from memory.lexical.analyser import terms_of, terms_of_date
+from memory.models import Exchange, Words
+
+
+def write_words(exchanges: Iterable[Exchange]) -> None:
+    """Write, or write again, the words of these exchanges: date, speaker, both texts."""
+    exchanges = list(exchanges)
+    prefetch_related_objects(exchanges, "owner")
+    rows = [_words_of(exchange) for exchange in exchanges]
+    Words.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["exchange"], update_fields=["space", "terms", "length"]
+    )
+
+
+def remove_words(exchange_ids: Iterable[uuid.UUID]) -> int:
+    """Remove the words of these exchanges; returns how many had any."""
+    return Words.objects.filter(exchange_id__in=list(exchange_ids)).delete()[0]
+
+
+def write_missing(limit: int) -> int:
+    """Write the words of exchanges that have none (kept before there were words, or cut off); returns how many."""
+    missing = Exchange.objects.filter(forgotten_at=None, words=None).order_by("id")[:limit]
+    rows = list(missing)
+    write_words(rows)
+    return len(rows)
+
+
+def _words_of(exchange: Exchange) -> Words:
+    texts = (f"{exchange.owner} {exchange.source_file}", exchange.user_message, exchange.assistant_message)
+    terms = terms_of_date(exchange.timestamp) + [term for text in texts for term in terms_of(text)]
+    return Words(exchange=exchange, space_id=exchange.space_id, terms=" ".join(terms), length=len(terms))

@@ -1,0 +1,50 @@
+"""Why something came back, in words that a person understands."""
+
+from __future__ import annotations
+
+from memory.lexical.bm25 import frequencies
+from memory.retrieval.candidates import Candidate, Pool
+from memory.retrieval.dates import Period
+
+_MOST_WORDS = 3
+# A word that says little is no reason: this share of the rarest one's weight is the least.
+_TELLING = 0.35
+
+
+def reason_of(candidate: Candidate, pool: Pool, *, period: Period | None = None, is_below: bool = False) -> str:
+    """One sentence: how near in meaning, which words it shares, whether the date fits."""
+    if is_below:
+        return "Too far from the question to be recalled by itself"
+    parts = [part for part in (_meaning(candidate, pool), _words(candidate, pool)) if part]
+    if period and period.start <= candidate.timestamp <= period.end:
+        parts.append("from the time you named")
+    if not parts:
+        parts = ["said next to what fits"]
+    text = ", ".join(parts)
+    return text[0].upper() + text[1:]
+
+
+def _meaning(candidate: Candidate, pool: Pool) -> str:
+    rank = candidate.ranks.get("meaning")
+    if rank is None:
+        return ""
+    if rank == 1:
+        return "nearest in meaning"
+    if rank <= 5:
+        return "very close in meaning"
+    return "close in meaning" if rank <= 30 else "related in meaning"
+
+
+def _words(candidate: Candidate, pool: Pool) -> str:
+    asked = pool.question.asked
+    shared = [ask for ask, count in zip(asked, frequencies(asked, candidate.terms), strict=True) if count]
+    if not shared:
+        return ""
+    strongest = max(ask.idf for ask in pool.question.asked)
+    telling = sorted((ask for ask in shared if ask.idf >= _TELLING * strongest), key=lambda ask: -ask.idf)
+    words = list(dict.fromkeys(ask.word for ask in telling))[:_MOST_WORDS]
+    quoted = [f"“{word}”" for word in words]
+    if not quoted:
+        return ""
+    listed = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+    return f"shares {listed}"

@@ -1,0 +1,71 @@
+"""The optional last stage: a cross-encoder that reads question and passage together, where one is configured.
+
+`vector_store.reranker` names a folder with `tokenizer.json` and `model.onnx`, as cross-encoders are exported: pairs of
+texts in, one relevance a pair out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from django.conf import settings
+
+from memory.errors import BadQuery
+from memory.retrieval.results import Result
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession  # type: ignore[import-untyped]
+    from tokenizers import Tokenizer
+
+_MOST_TOKENS = 512
+
+
+def is_configured() -> bool:
+    return settings.CATO.vector_store.reranker is not None
+
+
+def rerank(text: str, results: list[Result]) -> list[Result]:
+    """`results` in the order the cross-encoder gives them; as they are where none is configured.
+
+    Raises BadQuery where the configured folder holds no such model.
+    """
+    folder = settings.CATO.vector_store.reranker
+    if folder is None or not results:
+        return results
+    passages = [f"{r.exchange.user_message}\n{r.exchange.assistant_message}".strip() for r in results]
+    scored = zip(relevance(folder, text, passages), results, strict=True)
+    return [replace(result, score=score) for score, result in sorted(scored, key=lambda pair: -pair[0])]
+
+
+def relevance(folder: Path, text: str, passages: Sequence[str]) -> list[float]:
+    """How relevant the cross-encoder in `folder` finds each passage. Raises BadQuery."""
+    tokenizer, session = _load(folder)
+    encoded = tokenizer.encode_batch([(text, passage) for passage in passages])
+    columns = {
+        "input_ids": [e.ids for e in encoded],
+        "attention_mask": [e.attention_mask for e in encoded],
+        "token_type_ids": [e.type_ids for e in encoded],
+    }
+    wanted = {given.name for given in session.get_inputs()}
+    feed = {name: np.array(rows, dtype=np.int64) for name, rows in columns.items() if name in wanted}
+    (logits, *_) = session.run(None, feed)
+    return [float(value) for value in np.asarray(logits).reshape(len(passages), -1)[:, 0]]
+
+
+@lru_cache(maxsize=1)
+def _load(folder: Path) -> tuple[Tokenizer, InferenceSession]:
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    files = folder / "tokenizer.json", folder / "model.onnx"
+    if not all(file.is_file() for file in files):
+        raise BadQuery(f"vector_store.reranker: {folder} should hold tokenizer.json and model.onnx.")
+    tokenizer = Tokenizer.from_file(str(files[0]))
+    tokenizer.enable_padding()
+    tokenizer.enable_truncation(_MOST_TOKENS)
+    return tokenizer, onnxruntime.InferenceSession(str(files[1]), providers=["CPUExecutionProvider"])

@@ -1,0 +1,231 @@
+"""How good memory is, on sets of our own: the right exchange in the first five, silence where nothing was said."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+from itertools import islice
+
+import pytest
+
+from memory import retrieval, spaces
+from memory.errors import BadQuery
+from memory.models import Opinion
+from memory.retrieval.results import Query, Ranking
+from memory.services.search import ask
+from tests.factories import exchange
+from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
+from tests.questions.silence import AFTER_TOPIC, SMALL_TALK
+from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
+
+pytestmark = pytest.mark.django_db
+
+_ENGLISH = 28  # so many of IN_OTHER_WORDS are asked in English about English; the shipped model knows no other language
+
+
+@pytest.fixture
+def work(memory, person):
+    """The exchanges of a small company's assistant, remembered; gives their keys by id."""
+    sessions = {said.session: uuid.uuid4() for said in EXCHANGES}
+    kept = memory.remember_many(
+        [
+            memory.NewExchange(
+                space=spaces.own(person.id),
+                owner_id=person.id,
+                user_message=said.user,
+                assistant_message=said.assistant,
+                source="import",
+                timestamp=datetime.fromisoformat(said.said).replace(tzinfo=UTC),
+                thread_id=sessions[said.session],
+                session_id=sessions[said.session],
+            )
+            for said in EXCHANGES
+        ]
+    )
+    memory.index_pending()
+    return {row.id: said.key for row, said in zip(kept, EXCHANGES, strict=True)}
+
+
+def test_the_right_exchange_is_among_the_first_five(memory, person, work):
+    readable = spaces.readable_by(person.id)
+
+    def share(pairs):
+        found = [key in [work[r.exchange.id] for r in ask(q, spaces=readable, wanted=5).results] for q, key in pairs]
+        return sum(found) / len(found)
+
+    assert share(NAMES_ONLY) >= 0.98
+    assert share(IN_OTHER_WORDS[:_ENGLISH]) >= 0.55
+
+
+def test_follow_ups_are_understood_changes_of_subject_too_and_thanks_recall_nothing(memory, person, work):
+    readable = spaces.readable_by(person.id)
+
+    def recalled(*messages):
+        return [work[r.exchange.id] for r in memory.recall(messages, spaces=readable).results]
+
+    follow_ups = [f.key in recalled(*f.before, f.asks) for f in FOLLOW_UPS]
+    changes = [c.key in recalled(*c.before, c.asks) for c in CHANGES]
+    thanks = [recalled(*a.before, a.message) == [] for a in AFTER_TOPIC]
+    talk = [recalled(message) == [] for message in SMALL_TALK]
+
+    assert sum(follow_ups) >= 36
+    assert sum(changes) >= 36
+    assert sum(thanks) >= 36
+    assert sum(talk) >= 48
+
+
+@pytest.mark.parametrize("name", ["default", "dynamic", "hybrid", "temporal", "diverse"])
+def test_every_strategy_ranks_and_says_why(memory, person, name):
+    exchange(person, "The boiler was replaced with a heat pump by Bergmann.")
+    exchange(person, "The garden shed has a new roof.")
+    memory.index_pending()
+
+    ranking = ask("Who replaced the boiler?", spaces=spaces.readable_by(person.id), wanted=2, strategy_name=name)
+
+    first = ranking.results[0]
+    assert first.exchange.user_message.startswith("The boiler")
+    assert first.strategy == name
+    assert first.ranks["meaning"] == 1
+    assert first.reason
+    assert not ranking.by_words_alone
+
+
+def test_an_unknown_strategy_names_those_there_are(memory, person):
+    with pytest.raises(BadQuery, match="default, dynamic, hybrid, temporal, diverse"):
+        ask("boiler", spaces=spaces.readable_by(person.id), wanted=2, strategy_name="magic")
+
+
+def test_a_package_can_add_a_strategy(monkeypatch):
+    def newest(query: Query) -> Ranking:
+        return Ranking([])
+
+    class Entry:
+        name = "newest"
+
+        def load(self):
+            return newest
+
+    retrieval._plugged_in.cache_clear()
+    monkeypatch.setattr(retrieval, "entry_points", lambda group: [Entry()] if group == retrieval.ENTRY_POINTS else [])
+    try:
+        assert retrieval.strategy("newest") is newest
+        assert retrieval.names()[-1] == "newest"
+    finally:
+        retrieval._plugged_in.cache_clear()
+
+
+def test_temporal_prefers_what_is_latest_only_where_that_is_asked(memory, person):
+    old = exchange(person, "The rota is kept by Gethin.", timestamp=datetime(2026, 1, 5, tzinfo=UTC))
+    new = exchange(person, "The rota is kept by Maryam now.", timestamp=datetime(2026, 6, 5, tzinfo=UTC))
+    memory.index_pending()
+    at = {"spaces": spaces.readable_by(person.id), "wanted": 2, "now": datetime(2026, 6, 8, tzinfo=UTC)}
+
+    latest = ask("Who keeps the rota currently?", strategy_name="temporal", **at).results
+    old_one = ask("When did Gethin keep the rota?", strategy_name="temporal", **at).results
+
+    assert latest[0].exchange.id == new.id
+    assert old_one[0].exchange.id == old.id
+
+
+def test_a_date_that_is_named_raises_what_was_said_then(memory, person):
+    for month in (3, 4, 5):
+        exchange(
+            person, "We went through the budget.", f"Month {month}.", timestamp=datetime(2026, month, 14, tzinfo=UTC)
+        )
+    memory.index_pending()
+    at = {"spaces": spaces.readable_by(person.id), "wanted": 3, "now": datetime(2026, 9, 1, tzinfo=UTC)}
+
+    for question in ("What about the budget in April?", "Was war mit dem Budget im April?"):
+        first = ask(question, **at).results[0]
+        assert first.exchange.timestamp.month == 4
+        assert "from the time you named" in first.reason[0].lower() + first.reason[1:]
+
+
+def test_what_was_said_twice_comes_back_once(memory, person):
+    for _ in range(4):
+        exchange(person, "The alarm code of the workshop is 7781.", "Noted.")
+    exchange(person, "The alarm in the workshop was tested.", "Good.")
+    memory.index_pending()
+
+    said = [r.exchange.user_message for r in memory.find("alarm workshop", spaces=spaces.readable_by(person.id))]
+
+    assert sorted(said) == ["The alarm code of the workshop is 7781.", "The alarm in the workshop was tested."]
+
+
+def test_a_recall_can_be_broken_off_and_is_the_same_as_its_stream(memory, person, work):
+    readable = spaces.readable_by(person.id)
+    question = [FOLLOW_UPS[0].in_full]
+
+    whole = memory.recall(question, spaces=readable).results
+
+    assert [r.exchange.id for r in memory.recall_stream(question, spaces=readable)] == [r.exchange.id for r in whole]
+    assert [r.exchange.id for r in islice(memory.recall_stream(question, spaces=readable), 1)] == [whole[0].exchange.id]
+
+
+def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, person):
+    from tests.factories import PersonFactory, group
+
+    other = PersonFactory()
+    shared = group("Workshop", person, other)
+    said = exchange(person, "The boiler was replaced with a heat pump.", space=shared)
+    memory.index_pending()
+    memory.express(person.id, said, Opinion.Kind.IRRELEVANT)
+    question, readable = ["What about the boiler?"], spaces.readable_by(other.id)
+
+    assert memory.recall(question, spaces=readable, person_id=person.id).results == ()
+    assert memory.recall(question, spaces=readable, person_id=other.id).results
+    memory.express(person.id, said, "")
+    assert memory.recall(question, spaces=readable, person_id=person.id).results
+
+
+def test_prompt_material_topics_and_related_threads(memory, person):
+    readable = spaces.readable_by(person.id)
+    first, second, third = uuid.uuid4(), uuid.uuid4(), uuid.uuid4()
+    exchange(person, "The boiler was replaced with a heat pump.", thread_id=first, session_id=first)
+    exchange(person, "The heat pump of the boiler room is loud.", thread_id=second, session_id=second)
+    exchange(person, "My grandmother was born in Trieste.", thread_id=third, session_id=third)
+    memory.index_pending()
+
+    assert "heat pump" in memory.get_relevant_context("What about the boiler?", spaces=readable, max_tokens=300)
+    assert memory.get_relevant_context("What about the boiler?", spaces=frozenset(), max_tokens=300) == ""
+    assert {r.exchange.thread_id for r in memory.search_by_topic("boiler", spaces=readable, thread_id=first)} == {first}
+    assert next(t.thread_id for t in memory.related_threads(first, spaces=readable)) == second
+    assert memory.related_threads(first, spaces=frozenset()) == []
+    with pytest.raises(BadQuery, match="thread or session"):
+        memory.search_by_topic("boiler", spaces=readable)
+
+
+def test_forgetting_takes_its_trace_out_of_what_was_said_after_it(memory, person):
+    """What follows is embedded with the tail of what came before, so it is embedded again without it."""
+    session = uuid.uuid4()
+    before = exchange(person, "The secret is zebra.", thread_id=session, session_id=session)
+    after = exchange(person, "Good to know.", thread_id=session, session_id=session)
+    memory.index_pending()
+    version, digest = after.version, after.content_hash
+
+    memory.forget([before.id], by=person.id)
+
+    after.refresh_from_db()
+    assert (after.version, after.content_hash != digest) == (version + 1, True)
+    assert memory.memory_states([after.id]) == {after.id: "remembering"}
+    memory.index_pending()
+    assert memory.memory_states([after.id]) == {after.id: "remembered"}
+
+
+def test_a_cross_encoder_has_the_last_word_where_one_is_configured(memory, person, settings, monkeypatch, tmp_path):
+    from memory.retrieval import rerank
+
+    conf = settings.CATO.vector_store.model_copy(update={"reranker": tmp_path})
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
+    for text in ("The boiler was replaced.", "The boiler is blue."):
+        exchange(person, text, "")
+    memory.index_pending()
+    readable = spaces.readable_by(person.id)
+
+    with pytest.raises(BadQuery, match=r"should hold tokenizer\.json and model\.onnx"):
+        memory.find("boiler replaced", spaces=readable)
+    monkeypatch.setattr(rerank, "relevance", lambda folder, text, passages: [float("blue" in p) for p in passages])
+    found = memory.find("boiler replaced", spaces=readable)
+
+    assert [r.exchange.user_message for r in found] == ["The boiler is blue.", "The boiler was replaced."]
+    assert found[0].score == 1.0

@@ -1,0 +1,169 @@
+"""What is found by its words: any form of them, any script, the same on every database, and without the index."""
+
+from __future__ import annotations
+
+import pytest
+
+from memory import spaces, store
+from memory.errors import StoreDown
+from memory.lexical import bm25
+from memory.lexical.analyser import terms_of, terms_to_ask
+from memory.lexical.postings import statistics
+from memory.models import Words
+from tests.factories import PersonFactory, exchange
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def no_index(monkeypatch):
+    """An index that does not answer, so that words alone find."""
+
+    def down(*args: object) -> None:
+        raise StoreDown
+
+    monkeypatch.setattr(store, "query", down)
+
+
+def said(results):
+    return [result.exchange.user_message for result in results]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("The invoices were paid late.", "invoice payment paid"),
+        ("Die Rechnungen sind bezahlt worden.", "Wann wurde die Rechnung bezahlt?"),
+        ("Nous avons décidé de fermer les ateliers.", "Quel atelier avons-nous fermé ?"),
+        ("Las reuniones empiezan a las nueve.", "¿A qué hora empieza la reunión?"),
+        ("我们决定在东京开会。", "东京"),
+        ("会議は京都で開きます。", "京都の会議"),
+        ("서울에서 만나기로 했습니다.", "서울"),
+        ("京 is the code name of the project.", "京"),
+        ("Host kestrel-02 ran out of disk.", "What was wrong with kestrel-02?"),
+        ("CAFÉ NAÏVE opens at nine.", "cafe naive"),
+        ("Straße und Fußball", "STRASSE"),
+        ("Ｆｕｌｌｗｉｄｔｈ letters", "fullwidth"),
+    ],
+)
+def test_a_word_is_found_in_any_form_and_script(memory, person, no_index, text, asked):
+    exchange(person, "Something else altogether was said here.")
+    exchange(person, text)
+
+    assert said(memory.find(asked, spaces=spaces.readable_by(person.id)))[0] == text
+
+
+@pytest.mark.parametrize("typed", ["kub", "kuber", "kubern", "kubernet", "kubernete", "kubernetes"])
+def test_the_beginning_of_a_word_finds_it(memory, person, no_index, typed):
+    exchange(person, "Our Kubernetes cluster has three nodes.")
+    exchange(person, "The garden has three trees.")
+
+    assert said(memory.find(typed, spaces=spaces.readable_by(person.id))) == ["Our Kubernetes cluster has three nodes."]
+
+
+def test_the_day_something_was_said_is_found_by_its_words(memory, person, no_index):
+    from datetime import UTC, datetime
+
+    exchange(person, "We met the architect.", timestamp=datetime(2026, 3, 7, 12, tzinfo=UTC))
+    exchange(person, "We met the plumber.", timestamp=datetime(2026, 5, 9, 12, tzinfo=UTC))
+
+    for asked in ("Whom did we meet on 7 March 2026?", "Wen haben wir am 7. März getroffen?"):
+        assert said(memory.find(asked, spaces=spaces.readable_by(person.id)))[0] == "We met the architect."
+
+
+def test_who_said_it_is_found_by_their_name(memory, no_index):
+    from tests.factories import group
+
+    petra, tom = PersonFactory(name="Petra Okafor"), PersonFactory(name="Tom Lind")
+    shared = group("Workshop", petra, tom)
+    exchange(petra, "The lathe needs oil.", space=shared)
+    exchange(tom, "The lathe needs a belt.", space=shared)
+
+    assert said(memory.find("What did Petra say about the lathe?", spaces=spaces.readable_by(tom.id)))[0] == (
+        "The lathe needs oil."
+    )
+
+
+def test_words_are_found_from_the_commit_on_and_only_by_who_may_read_them(memory, no_index):
+    alice, bob = PersonFactory(), PersonFactory()
+    exchange(alice, "The safe combination is 4711.")
+
+    assert said(memory.find("safe combination", spaces=spaces.readable_by(alice.id)))
+    assert memory.find("safe combination", spaces=spaces.readable_by(bob.id)) == []
+
+
+def test_forgotten_words_are_gone_at_once(memory, person, no_index):
+    kept = exchange(person, "The safe combination is 4711.")
+
+    memory.forget([kept.id], by=person.id)
+
+    assert not Words.objects.filter(exchange=kept).exists()
+    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)) == []
+
+
+def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_index):
+    """The expected order stands here, so that SQLite and PostgreSQL are held against the same."""
+    texts = [
+        "The boiler in the basement was replaced by a heat pump.",
+        "The boiler was inspected; the boiler man found nothing.",
+        "Bergmann replaced the boiler valve in the basement in May.",
+        "The basement was painted white.",
+        "Heat the oven before the bread goes in.",
+        "We never discussed pumps.",
+    ]
+    for text in texts:
+        exchange(person, text, "")
+
+    results = memory.find("Who replaced the boiler valve in the basement?", spaces=spaces.readable_by(person.id))
+
+    assert [texts.index(text) for text in said(results)] == [2, 0, 1, 3]
+    assert [round(result.score, 4) for result in results] == sorted(
+        (round(result.score, 4) for result in results), reverse=True
+    )
+
+
+def test_many_rows_that_hold_a_common_word_are_proposed_by_their_rare_ones(memory, person, no_index):
+    for number in range(150):
+        exchange(person, f"The meeting number {number} was short.", "")
+    wanted = exchange(person, "The meeting about zinc was long.", "")
+
+    results = memory.find("meeting about zinc", spaces=spaces.readable_by(person.id), count=5)
+
+    assert results[0].exchange.id == wanted.id
+
+
+def test_a_pasted_log_of_thousands_of_words_still_asks_for_something(memory, person, no_index):
+    exchange(person, "The turbine controller reported overtemperature.", "")
+    log = " ".join(f"line{n} ok" for n in range(3000)) + " turbine controller overtemperature"
+
+    assert said(memory.find(log, spaces=spaces.readable_by(person.id))) == [
+        "The turbine controller reported overtemperature."
+    ]
+
+
+def test_statistics_follow_the_corpus(memory, person):
+    statistics.refresh()
+    before = statistics.documents
+    exchange(person, "One more.")
+    statistics.refresh()
+
+    assert statistics.documents == before + 1
+
+
+def test_the_formula_is_bm25():
+    """Against numbers worked out by hand: N 1000, n 10, tf 2, length 50 of a mean of 100, k1 .9, b .3."""
+    import numpy as np
+
+    weight = bm25.idf(1000, 10)
+    ask = bm25.Asked("zinc", "zinc", weight)
+
+    (share,) = bm25.shares([ask], np.array([[2.0]]), np.array([50.0]), 100.0)
+
+    assert weight == pytest.approx(4.5573, abs=1e-4)
+    assert share == pytest.approx((2 / (2 + 0.765) + 1) / 2, abs=1e-6)
+
+
+def test_terms_of_a_text():
+    assert terms_of("Caroline's e-mail, 東京都!") == ["carolin", "s", "e", "mail", "東京", "京都"]
+    assert terms_to_ask("When did Caroline go to the bank?") == {"carolin": "Caroline", "go": "go", "bank": "bank"}
+    assert terms_to_ask("and what about it?") == {}
