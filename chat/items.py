@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from urllib.parse import urlencode
 
 from django.urls import reverse
 
-from chat.models import Thread
+from chat.models import Thread, Turn
+from chat.services.forgetting import may_forget
+from memory import services as memory
+from memory import spaces
+from memory.models import Exchange
 from memory.retrieval.results import Remembered, Result
+from memory.services.opinions import Standing, standings
 from memory.services.recalls import Recalled
 from memory.text import excerpt, plain
 
 
 @dataclass(frozen=True, slots=True)
 class ItemRow:
+    """One item of a panel. From `standing` on all is one person's, and empty in what is drawn once for everybody."""
+
     number: int
     exchange_id: uuid.UUID
     is_forgotten: bool
@@ -30,7 +38,10 @@ class ItemRow:
     bar: int
     reason: str
     url: str
-    forget_url: str
+    standing: Standing | None = None
+    anchor: str = ""
+    opinion_url: str = ""
+    forget_url: str = ""
 
 
 def result_rows(results: Iterable[Result]) -> list[ItemRow]:
@@ -78,8 +89,46 @@ def item_row(
         bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
         reason=reason if shown else "",
         url=reverse("exchange", args=[key]),
-        forget_url=reverse("forget", args=[key]) if shown else "",
     )
+
+
+def recalled_row(item: Recalled, titles: dict[uuid.UUID, str]) -> ItemRow:
+    """One item of a turn's panel, as everyone who reads the thread sees it."""
+    return item_row(
+        number=item.rank,
+        exchange=item.exchange,
+        similarity=item.similarity,
+        reason=item.reason,
+        titles=titles,
+        exchange_id=item.exchange_id,
+    )
+
+
+def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[ItemRow]:
+    """The items of this turn's panel as one person has them: what they think of each, and what they may forget."""
+    recalled = memory.recalled_for([turn.id], spaces=spaces.read_by_all_of(turn.thread.space_id))
+    titles = places_of(recalled)
+    items = recalled.get(turn.id, [])
+    exchanges = Exchange.objects.in_bulk([item.exchange_id for item in items if item.exchange])
+    known = standings(person_id, exchanges, spaces=spaces.readable_by(person_id))
+    rows = [recalled_row(item, titles) for item in items]
+
+    def own(row: ItemRow) -> ItemRow:
+        exchange = exchanges.get(row.exchange_id)
+        if exchange is None:
+            return row
+        anchor = f"turn-{turn.id}-r{row.number}"
+        query = urlencode({"at": anchor, "next": f"{reverse('recalled', args=[turn.id])}#{anchor}"})
+        may = may_forget(person_id, exchange, is_administrator=is_administrator)
+        return replace(
+            row,
+            standing=known[exchange.id],
+            anchor=anchor,
+            opinion_url=f"{reverse('opinion', args=[exchange.id])}?{query}",
+            forget_url=reverse("forget", args=[exchange.id]) if may else "",
+        )
+
+    return [own(row) for row in rows]
 
 
 def _place(exchange: Remembered | None, titles: dict[uuid.UUID, str]) -> str:

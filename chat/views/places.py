@@ -13,7 +13,9 @@ from django.views.decorators.http import require_GET, require_http_methods
 from chat.models import Turn
 from chat.services import forgetting
 from chat.snapshots import WINDOW
+from memory import spaces
 from memory.requests import PageRequest
+from memory.services.opinions import standings
 
 
 @require_GET
@@ -24,6 +26,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     if turn is not None:
         return redirect(place_of(turn))
     may = forgetting.may_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
+    standing = standings(request.user.pk, [found.id], spaces=spaces.readable_by(request.user.pk))[found.id]
     return render(
         request,
         "memory/exchange.html",
@@ -32,6 +35,8 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             "exchange": found,
             "space_name": found.space.name or found.space.get_kind_display(),
             "forget_url": reverse("forget", args=[found.id]) if may else "",
+            "standing": standing,
+            "opinion_url": reverse("opinion", args=[found.id]),
         },
     )
 

@@ -6,17 +6,20 @@ import uuid
 from collections.abc import Callable
 
 from django.http import HttpResponse
-from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
 
 from chat import access, frames, replies, services
 from chat.broadcast import announce
-from chat.errors import Refused
+from chat.errors import NotFound, Refused
+from chat.items import own_rows
 from chat.models import Turn
 from chat.throttle import may_say
 from memory import services as memory
 from memory.models import Embedding
 from memory.requests import PageRequest
+from memory.text import excerpt
 
 
 @require_POST
@@ -46,6 +49,29 @@ def remember_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUI
     if turn.exchange_id is not None:
         memory.retry_failed(Embedding.objects.filter(exchange_id=turn.exchange_id))
     return _back(request, turn)
+
+
+@require_GET
+def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
+    """What came back for a turn as this person has it; for htmx only what is theirs alone, item by item.
+
+    The panel itself is drawn once for everyone who reads the thread, so what is one person's is fetched when it opens.
+    """
+    thread_id = Turn.objects.filter(id=turn_id).values_list("thread_id", flat=True).first()
+    if thread_id is None:
+        raise NotFound
+    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    items = own_rows(turn, request.user.pk, is_administrator=request.user.is_administrator)
+    if request.htmx:
+        return render(request, "chat/_recalled_own.html", {"items": items})
+    context = {
+        "section": "thread",
+        "turn_id": turn.id,
+        "message": excerpt(turn.message),
+        "items": items,
+        "back_url": f"{reverse('thread', args=[turn.thread_id])}#turn-{turn.id}",
+    }
+    return render(request, "chat/recalled.html", context)
 
 
 def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> HttpResponse:

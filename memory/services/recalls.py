@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import Count, Exists, OuterRef
 
-from memory.models import Recall
+from memory.models import Exchange, Recall
 from memory.retrieval.results import Remembered, Result
-from memory.spaces import SpaceIds
+from memory.spaces import SpaceIds, among
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,14 @@ class Recalled:
     reason: str
     exchange: Remembered | None
     is_forgotten: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Of the newest `answers`, how many had something recalled for them."""
+
+    answers: int
+    with_context: int
 
 
 @transaction.atomic
@@ -68,3 +77,22 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
             )
         )
     return found
+
+
+def times_recalled(exchange_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, int]:
+    """How often each of these was recalled for something that is itself remembered in `spaces`.
+
+    What was asked where a person may not read does not count for them: a number would tell that it was asked.
+    """
+    asked = among(Exchange.objects.filter(turn_id=OuterRef("turn_id"), forgotten_at=None), spaces)
+    rows = Recall.objects.filter(Exists(asked), exchange_id__in=list(exchange_ids))
+    return dict(rows.values_list("exchange_id").annotate(n=Count("id")))
+
+
+def context_shares(spaces: SpaceIds, *, newest: int = 1000) -> Shares:
+    """How often something was recalled for the `newest` answers that are remembered in `spaces`."""
+    answers = among(Exchange.objects.filter(forgotten_at=None, turn_id__isnull=False), spaces)
+    rows = answers.order_by("-timestamp").values_list("turn_id", flat=True)[:newest]
+    turns = [turn_id for turn_id in rows if turn_id is not None]
+    recalled = Recall.objects.filter(turn_id__in=turns).values("turn_id").distinct().count()
+    return Shares(answers=len(turns), with_context=recalled)

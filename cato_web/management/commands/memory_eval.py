@@ -1,0 +1,69 @@
+"""Asks for stored exchanges in other words and shows how many each strategy finds, and how fast."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from tqdm import tqdm
+
+from cato_web.people.named import NobodyCalledThat, person_called
+from cato_web.rephrasing import rephrasing
+from chat import endpoint
+from chat.errors import ModelFailed
+from memory import retrieval, spaces
+from memory.errors import CatoMemoryError
+from memory.models import Evaluation
+from memory.services.evaluation import WITHOUT_RAREST_WORDS, Rephrase, evaluate
+from memory.services.sampling import MOST
+
+
+class Command(BaseCommand):
+    help = "Measure how well memory finds what it holds. The questions made for it are kept nowhere."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--sample", type=int, default=100, help=f"exchanges to ask for, at most {MOST:,} (100)")
+        parser.add_argument("--k", type=int, default=5, help="an exchange is found if it is among the first K (5)")
+        parser.add_argument("--user", help="only what this person may read; name or e-mail")
+        parser.add_argument("--strategy", action="append", help="measure this one (all); may be given again")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not 1 <= options["sample"] <= MOST:
+            raise CommandError(f"--sample takes 1 to {MOST:,}, not {options['sample']}.")
+        strategies = options["strategy"] or retrieval.names()
+        answering = endpoint.current()
+        model = (answering.model or answering.host) if answering else WITHOUT_RAREST_WORDS
+        with ExitStack() as open_until_then:
+            rephrase: Rephrase | None = None
+            if answering:
+                ask_model = open_until_then.enter_context(rephrasing(answering))
+                bar = open_until_then.enter_context(tqdm(total=options["sample"], desc="Questions", disable=None))
+
+                def rephrase(text: str) -> str | None:
+                    bar.update()
+                    return ask_model(text)
+
+            try:
+                readable = spaces.readable_by(person_called(options["user"]).pk) if options["user"] else None
+                rows = evaluate(
+                    strategies=strategies,
+                    sample=options["sample"],
+                    k=options["k"],
+                    spaces=readable,
+                    rephrase=rephrase,
+                    asked_by=model,
+                )
+            except (CatoMemoryError, ModelFailed, NobodyCalledThat) as error:
+                raise CommandError(str(error)) from error
+        self.stdout.write(_table(rows))
+
+
+def _table(rows: list[Evaluation]) -> str:
+    first = rows[0]
+    lines = [
+        f"{first.questions:,} exchange{'' if first.questions == 1 else 's'}, asked for by {first.asked_by}.",
+        f"{'strategy':<12} {f'recall@{first.k}':>10} {'empty':>8} {'median':>10}",
+    ]
+    lines += [f"{r.strategy:<12} {r.recall:>10.1%} {r.empty:>8.1%} {r.median_ms:>7.1f} ms" for r in rows]
+    return "\n".join(lines)

@@ -1,0 +1,122 @@
+"""Plots drawn on the server: numbers in, coordinates out; `memory/_plot.html` makes the SVG of them.
+
+Lines differ by dashes, marks and a name at their end, so that no colour is needed to tell them apart.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+WIDTH, HEIGHT = 420, 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 96, 12, 26
+_LABEL_HEIGHT = 15
+_LONGEST_LABEL = 13
+_R = 3.5
+
+# A mark around (0, 0) as a path: circle, square, triangle, diamond, cross.
+_MARKS = (
+    f"M{-_R} 0a{_R} {_R} 0 1 0 {2 * _R} 0a{_R} {_R} 0 1 0 {-2 * _R} 0z",
+    f"M{-_R} {-_R}h{2 * _R}v{2 * _R}h{-2 * _R}z",
+    f"M0 {-_R - 0.5}L{_R + 0.5} {_R}H{-_R - 0.5}z",
+    f"M0 {-_R - 1}L{_R + 1} 0L0 {_R + 1}L{-_R - 1} 0z",
+    f"M{-_R} {-_R}L{_R} {_R}M{-_R} {_R}L{_R} {-_R}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A name and its shares from 0 to 1, oldest first; None where there is none."""
+
+    name: str
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    x: float
+    y: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A series as drawn: `style` counts the dashes and marks, `path` joins its points, its name stands at `label`."""
+
+    style: int
+    path: str
+    mark: str
+    points: Sequence[Point]
+    label: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Lines with the ticks of both axes, in a box of WIDTH by HEIGHT."""
+
+    title: str
+    lines: Sequence[Line]
+    rows: Sequence[Point]
+    columns: Sequence[Point]
+    left: float = _LEFT
+    right: float = WIDTH - _RIGHT
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def line_plot(series: Sequence[Series], *, columns: Sequence[str], title: str) -> Plot:
+    """Draw shares over `columns` (their labels, oldest first), from the fifth below the lowest share up to 1."""
+    known = [value for one in series for value in one.values if value is not None]
+    floor = min(0.8, math.floor(5 * min(known, default=0.0)) / 5)
+    xs = _spread(len(columns))
+
+    def y(share: float) -> float:
+        return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - share) / (1 - floor), 1)
+
+    drawn = [
+        [Point(x, y(v), f"{one.name}, {column}: {v:.1%}") for x, v, column in zip(xs, one.values, columns, strict=True) if v is not None]
+        for one in series
+    ]  # fmt: skip
+    labels = _apart([points[-1].y if points else HEIGHT - _BOTTOM for points in drawn])
+    lines = [
+        Line(
+            style=number % len(_MARKS),
+            path=" ".join(f"{p.x},{p.y}" for p in points),
+            mark=_MARKS[number % len(_MARKS)],
+            points=points,
+            label=Point(WIDTH - _RIGHT + 18, label, _short(one.name)),
+        )
+        for number, (one, points, label) in enumerate(zip(series, drawn, labels, strict=True))
+        if points
+    ]
+    steps = [floor + (1 - floor) * step / 4 for step in range(5)]
+    rows = [Point(_LEFT - 6, y(step), f"{step:.0%}") for step in steps]
+    ends = sorted({0, len(columns) - 1}) if columns else []
+    return Plot(title, lines, rows, [Point(xs[end], HEIGHT - 6, columns[end]) for end in ends])
+
+
+def _spread(count: int) -> list[float]:
+    """Where `count` columns stand; a single one in the middle."""
+    room = WIDTH - _LEFT - _RIGHT
+    if count == 1:
+        return [_LEFT + room / 2]
+    return [round(_LEFT + room * number / (count - 1), 1) for number in range(count)]
+
+
+def _apart(wanted: Sequence[float]) -> list[float]:
+    """Heights near those wanted, in the same order, at least a label's height apart and inside the box."""
+    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
+    heights = [wanted[number] for number in order]
+    for upper, lower in pairwise(range(len(heights))):
+        heights[lower] = max(heights[lower], heights[upper] + _LABEL_HEIGHT)
+    limit = float(HEIGHT - _BOTTOM)
+    for number in reversed(range(len(heights))):
+        heights[number] = min(heights[number], limit)
+        limit = heights[number] - _LABEL_HEIGHT
+    return [height for _, height in sorted(zip(order, heights, strict=True))]
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"

@@ -1,0 +1,46 @@
+"""What a person thinks of what was recalled for them, said with a button."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST
+
+from memory import services, spaces
+from memory.errors import NotFound
+from memory.models import Exchange
+from memory.requests import PageRequest
+from memory.services.opinions import standings
+
+_PLACE = re.compile(r"[\w-]{1,80}")
+
+
+@require_POST
+def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
+    """Pin an exchange, call it not relevant, or take that back; for this person alone.
+
+    `at` names the place on the page where the buttons stand, so that the focus stays there; `next` is where somebody
+    without scripts goes on.
+    """
+    readable = spaces.readable_by(request.user.pk)
+    found = spaces.among(Exchange.objects.filter(id=exchange_id, forgotten_at=None), readable).first()
+    if found is None:
+        raise NotFound("There is nothing here, or it is not yours to see.")
+    services.express(request.user.pk, found, request.POST.get("kind", ""))
+    if not request.htmx:
+        return redirect(_next(request, exchange_id))
+    (standing,) = standings(request.user.pk, [exchange_id], spaces=readable).values()
+    place = _PLACE.fullmatch(request.GET.get("at", ""))
+    context = {"standing": standing, "url": request.get_full_path(), "place": place[0] if place else "here"}
+    return render(request, "memory/_opinion.html", context)
+
+
+def _next(request: PageRequest, exchange_id: uuid.UUID) -> str:
+    """A page of ours, whatever was asked for."""
+    asked = request.GET.get("next", "")
+    return asked if url_has_allowed_host_and_scheme(asked, None) else reverse("exchange", args=[exchange_id])

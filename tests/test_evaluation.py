@@ -1,0 +1,317 @@
+"""How well memory finds is measured by command, kept, and shown; where its gate lies is fitted by command."""
+
+from __future__ import annotations
+
+import html
+import re
+import uuid
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chat import endpoint as model_endpoint
+from memory import generations, plots, retrieval, spaces
+from memory.models import CachedEmbedding, Calibration, Evaluation, Exchange, Recall
+from memory.retrieval import gate
+from memory.services import calibration
+from memory.services.evaluation import WITHOUT_RAREST_WORDS, without_rarest_words
+from tests.factories import PersonFactory, exchange
+from tests.facts import FACTS
+from tests.questions.silence import SMALL_TALK
+from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice(db):
+    return PersonFactory(name="Alice Owner")
+
+
+@pytest.fixture
+def known(memory, alice):
+    """What Alice told Cato, embedded."""
+    rows = [exchange(alice, fact, "Noted.") for fact, _ in FACTS]
+    memory.index_pending()
+    return rows
+
+
+def run(command: str, capsys, *arguments: str) -> str:
+    call_command(command, *arguments)
+    return capsys.readouterr().out
+
+
+def test_every_strategy_is_measured_and_kept_in_one_run(known, capsys):
+    said = run("memory_eval", capsys)
+
+    rows = Evaluation.objects.all()
+    assert [row.strategy for row in rows.order_by("pk")] == retrieval.names()
+    assert len({row.run for row in rows}) == 1
+    assert {(row.questions, row.k, row.asked_by) for row in rows} == {(len(FACTS), 5, WITHOUT_RAREST_WORDS)}
+    assert all(0 <= row.empty <= 1 and row.median_ms > 0 for row in rows)
+    assert rows.get(strategy="hybrid").recall > 0.5
+    assert f"{len(FACTS)} exchanges, asked for by {WITHOUT_RAREST_WORDS}" in said
+    assert re.search(r"hybrid +\d+\.\d% +\d+\.\d% +\d+\.\d ms", said)
+
+
+def test_a_chat_model_that_is_there_puts_them_in_other_words(known, endpoint, capsys):
+    endpoint.script("eval", answer="Where is the thing that opens the glass house?")
+    model_endpoint.save(base_url=endpoint.openai_url, api_key="eval", model="gpt-small")
+
+    said = run("memory_eval", capsys, "--sample", "3", "--strategy", "hybrid")
+
+    assert "3 exchanges, asked for by gpt-small" in said
+    passages = [body["messages"][-1]["content"] for body in endpoint.asked("eval")]
+    assert len(passages) == 3
+    assert all(any(fact in passage for fact, _ in FACTS) for passage in passages)
+    assert Evaluation.objects.get().asked_by == "gpt-small"
+
+
+def test_the_questions_are_kept_nowhere(known, endpoint, capsys):
+    endpoint.script("eval", answer="Whereabouts of the unlocking implement?")
+    model_endpoint.save(base_url=endpoint.openai_url, api_key="eval", model="gpt-small")
+    before = (Exchange.objects.count(), CachedEmbedding.objects.count())
+
+    run("memory_eval", capsys, "--sample", "2", "--strategy", "hybrid")
+
+    assert (Exchange.objects.count(), CachedEmbedding.objects.count()) == before
+    kept = str([row.__dict__ for model in (Exchange, Evaluation) for row in model.objects.all()])
+    assert "implement" not in kept
+
+
+def test_a_chat_model_that_fails_is_named_and_nothing_is_kept(known, endpoint, capsys):
+    endpoint.script("eval", mode="error-500")
+    model_endpoint.save(base_url=endpoint.openai_url, api_key="eval", model="gpt-small")
+
+    with pytest.raises(CommandError, match="HTTP 500"):
+        call_command("memory_eval")
+    assert not Evaluation.objects.exists()
+
+
+def test_a_chat_model_that_says_nothing_about_any_leaves_nothing_to_measure(known, endpoint):
+    endpoint.script("eval", answer=" ")
+    model_endpoint.save(base_url=endpoint.openai_url, api_key="eval", model="gpt-small")
+
+    with pytest.raises(CommandError, match="nothing to ask for"):
+        call_command("memory_eval", "--sample", "2")
+
+
+def test_only_what_a_person_may_read_is_asked_for(memory, known, capsys):
+    bob = PersonFactory(name="Bob Team")
+    exchange(bob, "The spare wheel is in the cellar.")
+    memory.index_pending()
+
+    assert "1 exchange, asked" in run("memory_eval", capsys, "--user", "bob team", "--strategy", "hybrid")
+    with pytest.raises(CommandError, match="no account Nobody"):
+        call_command("memory_eval", "--user", "Nobody")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--sample", "0"], "--sample takes 1 to 1,000, not 0"),
+        (["--k", "0"], "first 1 to 100 results, not 0"),
+        (["--strategy", "magic"], "no retrieval strategy magic"),
+    ],
+)
+def test_what_cannot_be_measured_is_said(known, arguments, sentence):
+    with pytest.raises(CommandError, match=sentence):
+        call_command("memory_eval", *arguments)
+    assert not Evaluation.objects.exists()
+
+
+def test_an_empty_store_is_not_measured(memory):
+    with pytest.raises(CommandError, match="nothing to ask for yet"):
+        call_command("memory_eval")
+
+
+def test_the_rarest_words_are_left_out(known):
+    fact = known[0].user_message
+    fewer = without_rarest_words(fact)
+
+    assert 0 < len(fewer.split()) < len(fact.split())
+    assert set(fewer.split()) <= set(fact.split())
+
+
+@pytest.fixture
+def conversations(memory, alice):
+    """Sixty exchanges in twelve sessions, embedded."""
+    sessions = defaultdict(uuid.uuid4)
+    for row in EXCHANGES[:60]:
+        exchange(alice, row.user, row.assistant, session_id=sessions[row.session], thread_id=sessions[row.session])
+    while memory.index_pending():
+        pass
+
+
+def test_calibrate_fits_the_gate_to_this_store_and_reset_takes_it_back(conversations, capsys):
+    serving = generations.serving()
+    shipped = gate.level_of(serving.provider, serving.model)
+
+    tried = run("calibrate", capsys, "--dry-run")
+    assert "fitted on 60 exchanges" in tried
+    assert "in force until now" in tried
+    assert "Nothing was changed." in tried
+    assert not Calibration.objects.exists()
+
+    said = run("calibrate", capsys)
+    fitted = Calibration.objects.get()
+    assert f"The level is {fitted.threshold:.3f} from now on" in said
+    assert (fitted.provider, fitted.model, fitted.sample) == (serving.provider, serving.model, 60)
+    assert gate.level_of(serving.provider, serving.model).evidence == fitted.threshold
+    assert calibration.in_force().origin == "fitted"
+    assert "in force again" in run("calibrate", capsys, "--reset")
+    assert "in force already" in run("calibrate", capsys, "--reset")
+    assert gate.level_of(serving.provider, serving.model) == shipped
+
+
+def test_a_fitted_gate_opens_for_questions_in_other_words_and_not_for_small_talk(memory, alice, conversations, capsys):
+    run("calibrate", capsys)
+    stored = {row.key for row in EXCHANGES[:60]}
+    questions = [question for question, key in (*IN_OTHER_WORDS, *NAMES_ONLY) if key in stored]
+    readable = spaces.readable_by(alice.id)
+
+    def opened_by(messages) -> float:
+        return sum(bool(memory.recall([message], spaces=readable).results) for message in messages) / len(messages)
+
+    assert opened_by(questions) >= 0.65
+    assert opened_by(SMALL_TALK) <= 0.1
+
+
+def test_calibrate_may_look_at_what_one_person_reads(memory, conversations, capsys):
+    PersonFactory(name="Bob Team")
+    with pytest.raises(CommandError, match="There are 0 exchanges in the index"):
+        call_command("calibrate", "--user", "Bob Team")
+    assert "fitted on 60 exchanges" in run("calibrate", capsys, "--user", "Alice Owner", "--dry-run")
+
+
+def test_too_few_exchanges_are_not_fitted_on(memory, alice):
+    exchange(alice, "The greenhouse key hangs behind the clock.")
+    memory.index_pending()
+
+    with pytest.raises(CommandError, match="There are 1 exchanges in the index; a level can be fitted from 30 on"):
+        call_command("calibrate")
+
+
+def test_exchanges_that_stand_alone_have_no_answers_beside_them(memory, alice):
+    for number in range(30):
+        exchange(alice, f"Room {number} gets a key of its own.")
+    memory.index_pending()
+
+    with pytest.raises(CommandError, match="0 have others said beside them"):
+        call_command("calibrate")
+
+
+strengths = st.lists(st.integers(0, 200).map(lambda hundredths: hundredths / 100), min_size=1, max_size=40)
+
+
+@given(answered=strengths, unanswered=strengths)
+def test_the_level_chosen_meets_both_aims_where_one_does_and_else_has_the_best_balance(answered, unanswered):
+    chosen = calibration.best_level(answered, unanswered)
+    met = chosen.keeps >= calibration.KEEP and chosen.silences >= calibration.SILENCE
+
+    for level in {*answered, *unanswered, 0.0, 3.0}:
+        keeps = sum(strength >= level for strength in answered) / len(answered)
+        silences = sum(strength < level for strength in unanswered) / len(unanswered)
+        if keeps >= calibration.KEEP and silences >= calibration.SILENCE:
+            assert met
+        elif not met:
+            assert keeps + silences <= chosen.keeps + chosen.silences + 1e-9
+
+
+def stats_page(person) -> str:
+    client = Client()
+    client.force_login(person)
+    answer = client.get("/stats")
+    assert answer.status_code == 200
+    return html.unescape(answer.content.decode())
+
+
+def evaluated(recall: float, strategy: str, run: uuid.UUID, **more) -> Evaluation:
+    fields = {"questions": 50, "asked_by": "gpt-small", "k": 5, "empty": 0.1, "median_ms": 12.3} | more
+    return Evaluation.objects.create(run=run, strategy=strategy, recall=recall, **fields)
+
+
+def test_the_stats_page_draws_the_last_twelve_runs_and_gives_their_figures(alice, chroma):
+    for number in range(14):
+        run = uuid.uuid4()
+        evaluated(0.5 + number / 100, "default", run)
+        evaluated(0.7 + number / 100, "hybrid", run)
+    evaluated(0.111, "hybrid", uuid.uuid4(), k=10)
+    evaluated(0.9, "hybrid", uuid.uuid4())
+
+    page = stats_page(alice)
+
+    plot = re.search(r'<svg class="plot".*?</svg>', page, re.S)[0]
+    assert 'role="img"' in plot
+    assert re.search(r"<title id=\"evaluations-title\">Share found among the first 5, .*Newest run: hybrid 90.0%", plot)
+    assert len(re.findall(r"<polyline", plot)) == 2
+    assert plot.count("hybrid, ") == 12
+    assert plot.count("default, ") == 11
+    assert "style=" not in plot
+    table = page[page.index("All figures") :]
+    assert table.index("90.0%") < table.index("83.0%") < table.index("73.0%")
+    assert "11.1%" not in page
+    assert "asked for by gpt-small" in page
+
+
+def test_the_stats_page_says_nothing_of_runs_where_there_was_none(alice, chroma):
+    assert "How well it finds" not in stats_page(alice)
+
+
+def test_the_stats_page_says_which_gate_is_in_force_and_where_it_is_from(alice, chroma, settings):
+    assert "0.55, as shipped" in stats_page(alice)
+
+    serving = generations.serving()
+    Calibration.objects.create(provider=serving.provider, model=serving.model, threshold=0.61, sample=200)
+    assert re.search(r"0\.61, fitted on 200 exchanges on \d+ \w{3} 20\d\d", stats_page(alice))
+
+    store = settings.CATO.vector_store
+    settings.CATO = settings.CATO.model_copy(
+        update={"vector_store": store.model_copy(update={"similarity_threshold": 0.3})}
+    )
+    assert "0.30, as configured" in stats_page(alice)
+
+    rising = store.model_copy(update={"dynamic_threshold": True})
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": rising})
+    page = stats_page(alice)
+    assert "Rising threshold" in page
+    assert "as shipped" not in page
+
+
+def test_the_stats_page_says_how_often_something_was_recalled(alice, chroma):
+    said = exchange(alice, "The key hangs behind the clock.", turn_id=uuid.uuid4())
+    asked = exchange(alice, "Where is the key?", turn_id=uuid.uuid4())
+    Recall.objects.create(turn_id=asked.turn_id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
+
+    page = stats_page(alice)
+
+    assert re.search(r"Answers with context.*?50%.*?of the last 2; nothing was recalled for 1", page, re.S)
+    assert "Answers with context" not in stats_page(PersonFactory())
+
+
+@given(st.lists(st.lists(st.none() | st.floats(0, 1), min_size=12, max_size=12), min_size=1, max_size=9))
+def test_a_plot_stays_in_its_box_and_its_names_apart(values):
+    series = [plots.Series(f"strategy {number}", shares) for number, shares in enumerate(values)]
+    plot = plots.line_plot(series, columns=[f"{n} Nov" for n in range(12)], title="Shares")
+
+    drawn = [point for line in plot.lines for point in line.points]
+    assert all(plot.left <= point.x <= plot.right and 0 <= point.y <= plot.height for point in drawn)
+    assert len(drawn) == sum(share is not None for one in values for share in one)
+    heights = sorted(line.label.y for line in plot.lines)
+    assert all(lower - upper >= 14.9 for upper, lower in pairwise(heights))
+    assert all(0 <= height <= plot.height for height in heights)
+
+
+def test_a_single_run_stands_in_the_middle_and_no_two_strategies_look_alike():
+    names = ["default", "dynamic", "hybrid", "temporal", "diverse"]
+    plot = plots.line_plot([plots.Series(name, [0.5]) for name in names], columns=["1 Nov"], title="Shares")
+
+    assert {line.points[0].x for line in plot.lines} == {(plot.left + plot.right) / 2}
+    assert len({line.mark for line in plot.lines}) == len(names)
+    assert len({line.style for line in plot.lines}) == len(names)
