@@ -29,11 +29,14 @@ from urllib.parse import urlsplit
 
 from cato_web import config as configuration
 from cato_web.children import Child, say
+from cato_web.cleaning import note_of
 from cato_web.config_schema import Config
 from cato_web.plan import CannotRun, Plan, plan_for
 
 POLL = 0.02  # seconds between looks while starting
 VALKEY_WAIT, CHROMA_WAIT = 10.0, 5.0  # seconds
+LOOK_EVERY = 1.0  # seconds between looks for a note that asks for clean files
+CLEAN_AGAIN = 300.0  # seconds until what failed is tried again
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -55,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for warning in config.warnings:
         say(warning)
     try:
-        with _only_one(config.server.data_dir), _runtime_dir(config.server.data_dir) as runtime:
+        with only_one(config.server.data_dir), _runtime_dir(config.server.data_dir) as runtime:
             _check_port(config.server.host, config.server.port)
             return Supervisor(config, plan_for(config, runtime)).run()
     except CannotRun as error:
@@ -82,6 +85,7 @@ class Supervisor:
 
     def __init__(self, config: Config, plan: Plan) -> None:
         self._config, self._plan = config, plan
+        self._clean_after = 0.0
         # Signals arrive as bytes on a socket, so that none interrupts anything halfway.
         self._told, self._teller = socket.socketpair()
         for end in (self._told, self._teller):
@@ -100,10 +104,10 @@ class Supervisor:
             sys.stdout.write(f"Cato is ready at {self._config.server.public_url or self._url}\n")
             sys.stdout.flush()
             while True:
-                for child in self._plan.children:
-                    child.revive()
+                _revive(self._plan.children)
+                self._clean_if_asked()
                 due = [child.due for child in self._plan.children if child.due is not None]
-                self._pause(min(due, default=None))
+                self._pause(min([*due, LOOK_EVERY]))
         except _Stop:
             return 0
         finally:
@@ -128,19 +132,43 @@ class Supervisor:
         """Start the web process and the worker, and wait for the first page. Raises CannotRun."""
         plan = self._plan
         if plan.valkey is not None:
-            self._wait(lambda: _accepts(plan.redis_url), VALKEY_WAIT, plan.valkey)
-            if not _accepts(plan.redis_url):
+            self._wait(lambda: accepts(plan.redis_url), VALKEY_WAIT, plan.valkey)
+            if not accepts(plan.redis_url):
                 raise CannotRun(f"Valkey did not start ({plan.valkey.how}).")
         if plan.chroma is not None and plan.chroma_url is not None:
             # Without it all else works: recall is by words until it is back.
             url = plan.chroma_url
-            self._wait(lambda: _accepts(url), CHROMA_WAIT, plan.chroma)
-        _write_note(note, plan, self._url)
+            self._wait(lambda: accepts(url), CHROMA_WAIT, plan.chroma)
+        _write_note(note, plan, self._url, self._config.vector_store.path)
         plan.web.start()
         self._wait(self._web_answers, None, plan.web)
         if plan.web.ended:
             raise CannotRun(f"The web process ended before it was ready ({plan.web.how}).")
         plan.worker.start()  # last, so that the first page has all cores for itself
+
+    def _clean_if_asked(self) -> None:
+        """Where a note asks for it, stop Chroma for a moment and remove what was deleted from its files."""
+        chroma, files = self._plan.chroma, self._config.vector_store.path
+        if chroma is None or not note_of(files).exists() or time.monotonic() < self._clean_after:
+            return
+        chroma.ask_to_end()
+        self._wait(lambda: chroma.process is None or chroma.ended, chroma.grace)
+        chroma.kill()
+        cleaning = Child("cleaning", [sys.executable, "-m", "cato_web.cleaning", str(files)], chroma.env)
+        cleaning.start()
+        others = [child for child in self._plan.children if child is not chroma]
+        try:
+            while not cleaning.ended:
+                _revive(others)
+                self._pause(POLL)
+        finally:
+            cleaning.kill()
+        if cleaning.process is not None and cleaning.process.returncode == 0:
+            note_of(files).unlink(missing_ok=True)
+        else:
+            say(f"the vector store's files are not cleaned yet; trying again in {CLEAN_AGAIN:g} s")
+            self._clean_after = time.monotonic() + CLEAN_AGAIN
+        chroma.start()
 
     def _wait(self, done: Callable[[], bool], timeout: float | None = None, child: Child | None = None) -> None:
         """Until it is done, the time in seconds is over, or the child has ended, whichever comes first."""
@@ -188,7 +216,7 @@ class Supervisor:
             connection.close()
 
 
-def _accepts(url: str) -> bool:
+def accepts(url: str) -> bool:
     """Whether the server at unix://path or http://host:port takes a connection."""
     parts = urlsplit(url)
     try:
@@ -200,6 +228,11 @@ def _accepts(url: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def _revive(children: Sequence[Child]) -> None:
+    for child in children:
+        child.revive()
 
 
 def _check_port(host: str, port: int) -> None:
@@ -217,7 +250,7 @@ def _check_port(host: str, port: int) -> None:
 
 
 @contextmanager
-def _only_one(data_dir: Path) -> Iterator[None]:
+def only_one(data_dir: Path) -> Iterator[None]:
     """Hold the data directory for this process. Raises CannotRun where another one holds it."""
     with (data_dir / "serve.lock").open("a+") as lock:
         try:
@@ -255,9 +288,10 @@ def _runtime_dir(data_dir: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_note(note: Path, plan: Plan, url: str) -> None:
-    """Tell commands that work beside this process where its servers are."""
+def _write_note(note: Path, plan: Plan, url: str, files: Path) -> None:
+    """Tell commands that work beside this process where its servers are, and whose files it may clean."""
     content = {"pid": os.getpid(), "url": url, "redis_url": plan.redis_url, "chroma_url": plan.chroma_url}
+    content["chroma_path"] = str(files) if plan.chroma is not None else None
     draft = note.with_suffix(".new")
     draft.touch(mode=0o600)
     draft.write_text(json.dumps(content))

@@ -132,6 +132,9 @@ class Index(models.Model):
     space = models.ForeignKey(Space, on_delete=models.PROTECT)
     generation = models.ForeignKey(Generation, on_delete=models.CASCADE, related_name="indexes")
     collection = models.CharField(max_length=128, unique=True)
+    soiled_at = models.DateTimeField(
+        null=True, help_text="since when its files may hold vectors of what was forgotten; null: they hold none"
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["space", "generation"], name="one_index_a_space")]

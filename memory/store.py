@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -12,10 +16,12 @@ import numpy as np
 from django.conf import settings
 from numpy.typing import NDArray
 
+from memory.batches import batched
 from memory.errors import StoreDisabled, StoreDown
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
+    from chromadb.api.collection_configuration import CreateCollectionConfiguration
     from chromadb.api.models.Collection import Collection
 
 P = ParamSpec("P")
@@ -29,6 +35,10 @@ _collections: dict[str, Collection] = {}
 REQUEST_TIMEOUT = 20.0
 CONNECT_TIMEOUT = 2.0
 PING_TIMEOUT = 1.0
+# Ids of one request, and collections of one list.
+_MOST_IDS = 1000
+_MOST_COLLECTIONS = 200
+_TOUCHED = "touched"
 
 
 class CollectionMissing(StoreDown):
@@ -117,39 +127,101 @@ def query(
 @speaking_to_chroma
 def delete(collection: str, ids: Iterable[str]) -> None:
     """Remove the vectors with these ids; those that are not there are no error."""
-    from chromadb.errors import NotFoundError
-
-    wanted = list(ids)
-    try:
-        if wanted:
-            _collection(collection).delete(ids=wanted)
-    except NotFoundError:
-        _collections.pop(collection, None)
+    for some in batched(ids, _MOST_IDS):
+        _asking(collection, partial(_delete, some), missing=None)
 
 
 @speaking_to_chroma
 def present(collection: str, ids: Iterable[str]) -> set[str]:
     """Which of `ids` the collection holds."""
-    from chromadb.errors import NotFoundError
-
-    wanted = list(ids)
-    try:
-        return set(_collection(collection).get(ids=wanted, include=[])["ids"]) if wanted else set()
-    except NotFoundError:
-        _collections.pop(collection, None)
-        return set()
+    held: set[str] = set()
+    for some in batched(ids, _MOST_IDS):
+        held |= _asking(collection, partial(_present, some), missing=set())
+    return held
 
 
 @speaking_to_chroma
 def count(collection: str) -> int:
     """How many vectors the collection holds; 0 where it is missing."""
+    return _asking(collection, lambda found: found.count(), missing=0)
+
+
+@speaking_to_chroma
+def page(collection: str, offset: int, limit: int) -> list[str]:
+    """The ids of `limit` vectors from `offset` on, in the order in which they came; none where it is missing."""
+    return _asking(collection, lambda found: list(found.get(limit=limit, offset=offset, include=[])["ids"]), missing=[])
+
+
+@speaking_to_chroma
+def copy(source: str, target: str, ids: Sequence[str]) -> set[str]:
+    """Copy these vectors with their filter fields into another collection; returns those that were there to copy."""
+    if not ids:
+        return set()
+    found = _asking(source, lambda found: found.get(ids=list(ids), include=["embeddings", "metadatas"]), missing=None)
+    if found is None or not found["ids"]:
+        return set()
+    vectors = np.asarray(found["embeddings"], dtype=np.float32)
+    upsert(target, found["ids"], vectors, cast(Any, found["metadatas"]))
+    return set(found["ids"])
+
+
+@speaking_to_chroma
+def make_anew(collection: str, *, unless_touched_within: float) -> bool:
+    """Make an empty collection, in place of one of that name which nobody has touched for so many seconds.
+
+    False where somebody is just filling it.
+    """
     from chromadb.errors import NotFoundError
 
+    _collections.pop(collection, None)
     try:
-        return _collection(collection).count()
+        marks = _connected().get_collection(collection, embedding_function=None).metadata or {}
+        if time.time() - float(marks.get(_TOUCHED, 0.0)) < unless_touched_within:
+            return False
+        _connected().delete_collection(collection)
     except NotFoundError:
-        _collections.pop(collection, None)
-        return 0
+        pass  # nobody has begun
+    _collections[collection] = _connected().create_collection(
+        collection, embedding_function=None, configuration=_configuration(), metadata={_TOUCHED: time.time()}
+    )
+    return True
+
+
+@speaking_to_chroma
+def touch(collection: str) -> None:
+    """Note on a collection that is being filled that somebody still is at it. Raises CollectionMissing."""
+    if not _asking(collection, _touch, missing=False):
+        raise CollectionMissing(collection)
+
+
+@speaking_to_chroma
+def collections(prefix: str, *, untouched_for: float) -> list[str]:
+    """The names of the collections that begin with `prefix` and that nobody has been filling for so many seconds."""
+    names: list[str] = []
+    for offset in itertools.count(step=_MOST_COLLECTIONS):
+        some = _connected().list_collections(limit=_MOST_COLLECTIONS, offset=offset)
+        names += [
+            one.name
+            for one in some
+            if one.name.startswith(prefix)
+            and time.time() - float((one.metadata or {}).get(_TOUCHED, 0.0)) >= untouched_for
+        ]
+        if len(some) < _MOST_COLLECTIONS:
+            return names
+    raise AssertionError("a list without an end")
+
+
+def ask_for_cleaning() -> Path | None:
+    """Leave a note for whoever runs Chroma over files of this machine to clean them; returns the note's path.
+
+    None where the files are not here: then a server that is not ours keeps what was dropped until it is cleaned.
+    """
+    files: Path = settings.CATO.vector_store.path
+    if not files.is_dir():
+        return None
+    note = files.with_name(f"{files.name}.clean")
+    note.touch(mode=0o600)
+    return note
 
 
 @speaking_to_chroma
@@ -164,27 +236,54 @@ def drop(collection: str) -> None:
         return
 
 
+def _asking(name: str, ask: Callable[[Collection], R], *, missing: R) -> R:
+    """What `ask` says about the collection, `missing` where there is none."""
+    from chromadb.errors import NotFoundError
+
+    for fresh in (False, True):
+        try:
+            return ask(_collection(name, fresh=fresh))
+        except NotFoundError:  # at first perhaps only the one that this process knew, and another bears its name now
+            _collections.pop(name, None)
+    return missing
+
+
+def _delete(ids: list[str], collection: Collection) -> None:
+    collection.delete(ids=ids)
+
+
+def _present(ids: list[str], collection: Collection) -> set[str]:
+    return set(collection.get(ids=ids, include=[])["ids"])
+
+
+def _touch(collection: Collection) -> bool:
+    collection.modify(metadata={_TOUCHED: time.time()})
+    return True
+
+
 def _collection(name: str, *, create: bool = False, fresh: bool = False) -> Collection:
     if fresh:
         _collections.pop(name, None)
     if name not in _collections:
         if create:
-            hnsw = settings.CATO.vector_store.hnsw
             _collections[name] = _connected().get_or_create_collection(
-                name,
-                embedding_function=None,
-                configuration={
-                    "hnsw": {
-                        "space": "cosine",  # the default is l2
-                        "max_neighbors": hnsw.M,
-                        "ef_construction": hnsw.ef_construction,
-                        "ef_search": hnsw.ef_search,
-                    }
-                },
+                name, embedding_function=None, configuration=_configuration()
             )
         else:
             _collections[name] = _connected().get_collection(name, embedding_function=None)
     return _collections[name]
+
+
+def _configuration() -> CreateCollectionConfiguration:
+    hnsw = settings.CATO.vector_store.hnsw
+    return {
+        "hnsw": {
+            "space": "cosine",  # the default is l2
+            "max_neighbors": hnsw.M,
+            "ef_construction": hnsw.ef_construction,
+            "ef_search": hnsw.ef_search,
+        }
+    }
 
 
 def _connected() -> ClientAPI:

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 import uuid
+from datetime import timedelta
+from types import FrameType
+from typing import Any
 
+import numpy as np
 import pytest
+from django.db import connection
+from django.utils import timezone
 
-from memory import spaces, store
+from memory import generations, spaces, store
+from memory.embeddings import cache, local
 from memory.errors import StoreDown
-from memory.models import CachedEmbedding, Embedding, Erasure, Exchange, Job
-from memory.services import indexing
+from memory.models import (
+    CachedEmbedding,
+    Embedding,
+    Erasure,
+    Exchange,
+    Index,
+    Job,
+    MetadataValue,
+    Opinion,
+    Recall,
+    Record,
+    Words,
+)
+from memory.services import forgetting, indexing
 from tests.factories import exchange
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -110,3 +131,150 @@ def test_a_forgotten_turn_stays_forgotten_when_its_answer_is_resumed(memory, per
     memory.index_pending()
     assert memory.find("safe combination", spaces=spaces.readable_by(person.id)) == []
     assert Exchange.objects.get().assistant_message == "Not"
+
+
+def test_words_metadata_opinions_records_and_reasons_are_gone_with_the_commit(memory, person):
+    one = exchange(person, "The safe combination is 12-34-56.", metadata={"zone": "cellar"})
+    memory.index_pending()
+    memory.note_recall(uuid.uuid4(), memory.recall(["safe combination"], spaces=spaces.readable_by(person.id)).results)
+    memory.express(person.id, one, "pinned")
+    Record.objects.create(exchange=one, space=one.space, name="safe")
+    assert Recall.objects.get().reason
+
+    memory.forget([one.id], by=person.id)
+
+    beside = [table.objects.count() for table in (Words, MetadataValue, Opinion, Record)]
+    assert (beside, Recall.objects.get().reason) == ([0, 0, 0, 0], "")
+    assert "zone" not in Exchange.objects.get().metadata
+
+
+def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded_again(memory, person):
+    session = uuid.uuid4()
+    first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
+    second = exchange(person, "And who else knows it?", session_id=session)
+    memory.index_pending()
+    collection, with_traces = Embedding.objects.get(exchange=second).index.collection, second.content_hash
+    assert store.present(collection, indexing.ids_up_to(second.id, 1))
+
+    memory.forget([first.id], by=person.id)
+    memory.erase_forgotten()
+
+    assert store.present(collection, indexing.ids_up_to(second.id, 1)) == set()
+    assert not CachedEmbedding.objects.filter(content_hash=with_traces)
+    memory.index_pending()
+    assert memory.find("who knows it", spaces=spaces.readable_by(person.id))[0].exchange.id == second.id
+
+
+def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person):
+    session = uuid.uuid4()
+    first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
+    second = exchange(person, "And who else knows it?", session_id=session)
+    lease = timezone.now() + timedelta(seconds=30)
+    Embedding.objects.filter(exchange=second).update(locked_until=lease)
+
+    memory.forget([first.id], by=person.id)
+
+    assert Erasure.objects.get().due_at == lease
+    assert memory.erase_forgotten() == 0
+
+
+def test_it_is_removed_from_the_index_of_every_generation_and_from_a_copy_being_made(memory, person, said):
+    other = generations.Generation.objects.create(provider="local", model="earlier", state="retired", dimension=384)
+    old = generations.index_of(said.space, other)
+    row = Embedding.objects.get()
+    ids = indexing.vector_ids(said.id, 1, row.parts)
+    beside = generations.renewed_name(row.index.collection)
+    for collection in (old.collection, beside):
+        store.copy(row.index.collection, collection, ids)
+        assert store.present(collection, ids) == set(ids)
+
+    memory.forget([said.id], by=person.id)
+    memory.erase_forgotten()
+
+    assert [store.count(collection) for collection in (row.index.collection, old.collection, beside)] == [0, 0, 0]
+
+
+def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory, person, said):
+    memory.note_recall(uuid.uuid4(), memory.recall(["safe combination"], spaces=spaces.readable_by(person.id)).results)
+    vectors = Embedding.objects.get().parts
+    twin = exchange(person, said.user_message, said.assistant_message)
+    memory.index_pending()
+
+    memory.forget([said.id, twin.id], by=person.id)
+    now = forgetting.receipt_for([said.id, twin.id, uuid.uuid4()])
+    assert (now.exchanges, now.words, now.recalls, now.under_way, now.in_files) == (2, 2, 1, 2, 2)
+    assert (now.vectors, now.cached) == (0, 0)
+
+    memory.erase_forgotten()
+    later = forgetting.receipt_for([said.id, twin.id])
+    assert (later.vectors, later.cached, later.under_way, later.in_files) == (2 * vectors, 1, 0, 2)
+
+    Index.objects.update(soiled_at=None)
+    assert forgetting.receipt_for([said.id, twin.id]).in_files == 0
+
+
+class Crash(BaseException):
+    """The process dies here."""
+
+
+def dying_at(step: int) -> Any:
+    """A trace function that ends the process, as it were, before the line of that number of memory's erasing."""
+    reached: set[int] = set()
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        if frame.f_code.co_filename != forgetting.__file__:
+            return None
+        if event == "line":
+            reached.add(frame.f_lineno)
+            if len(reached) > step:
+                raise Crash
+        return trace
+
+    return trace
+
+
+def quickly(embedder: object, texts: list[str]) -> np.ndarray:
+    """A vector of each text's own, from no model."""
+    seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") for text in texts]
+    rows = np.stack([np.random.default_rng(seed).standard_normal(384, dtype=np.float32) for seed in seeds])
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, person, monkeypatch):
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", quickly)
+    readable = spaces.readable_by(person.id)
+    step = -1
+    crashed = True
+    while crashed:
+        step += 1
+        session = uuid.uuid4()
+        one = exchange(person, f"The safe combination is {step}.", session_id=session)
+        after = exchange(person, f"Who knows it, {step}?", session_id=session)
+        memory.index_pending()
+        rows = Embedding.objects.filter(exchange__in=[one, after]).select_related("index")
+        vectors, collection = rows.get(exchange=one).parts, rows.get(exchange=one).index.collection
+        memory.forget([one.id], by=person.id)
+        before, crashed = sys.gettrace(), False
+        sys.settrace(dying_at(step))
+        try:
+            memory.erase_forgotten()
+        except Crash:
+            crashed = True
+            connection.close()
+            connection.connect()
+        finally:
+            sys.settrace(before)
+        assert one.id not in {hit.exchange.id for hit in memory.find("safe combination", spaces=readable)}
+
+        Erasure.objects.update(locked_until=None)
+        memory.sweep()
+
+        one.refresh_from_db()
+        assert (one.user_message, one.content_hash, one.erased_at is None) == ("", "", False), step
+        old = [*indexing.ids_up_to(one.id, 1), *indexing.ids_up_to(after.id, 1)]
+        assert store.present(collection, old) == set(), step
+        assert not CachedEmbedding.objects.filter(content_hash=after.content_hash), step
+        assert forgetting.receipt_for([one.id]).vectors == vectors, step
+    assert step > 30
+    assert CachedEmbedding.objects.count() == Exchange.objects.filter(forgotten_at=None).count()
+    assert cache.drop_unused(CachedEmbedding.objects.values_list("content_hash", flat=True)) == 0

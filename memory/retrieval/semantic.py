@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from memory import generations, jobs, store
 from memory.models import Embedding, Index, Job
 from memory.retrieval.results import Query
@@ -15,7 +18,8 @@ _VECTORS_AN_EXCHANGE = 2.5
 def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> dict[str, float]:
     """About `count` exchanges, by their hexadecimal ids, with the similarity of their best vector.
 
-    `where` filters in the index. Raises StoreDown, StoreDisabled. Where a collection is missing its exchanges are queued to be embedded again.
+    `where` filters in the index. Raises StoreDown, StoreDisabled. Where a collection is missing its exchanges are queued
+    to be embedded again.
     """
     if query.vector is None:
         return {}
@@ -24,13 +28,23 @@ def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> di
     missing: list[store.CollectionMissing] = []
     for index in indexes:
         try:
-            matches = store.query(index.collection, query.vector, int(_VECTORS_AN_EXCHANGE * count), where)
+            best |= _ask(index, query.vector, int(_VECTORS_AN_EXCHANGE * count), where)
         except store.CollectionMissing as error:
             # A collection that never held anything is not missed.
             if jobs.begin_again(Embedding.objects.filter(index=index, state=Job.State.DONE)):
                 missing.append(error)
-            continue
-        best |= matches
     if missing and not best:
         raise missing[0]
     return best
+
+
+def _ask(index: Index, vector: NDArray[np.float32], count: int, where: dict[str, Any] | None) -> dict[str, float]:
+    try:
+        return store.query(index.collection, vector, count, where)
+    except store.CollectionMissing:
+        name = index.collection
+        index.refresh_from_db(fields=["collection"])
+        if index.collection == name:
+            raise
+        # Its collection was made anew this very moment.
+        return store.query(index.collection, vector, count, where)

@@ -3,26 +3,31 @@
 from memory.generations import Models, build_generation, models_in_use, switch_generation
 from memory.services.exchanges import NewExchange, remember, remember_many, revise
 from memory.services.figures import Figures, figures
-from memory.services.forgetting import erase_forgotten, forget
+from memory.services.forgetting import Receipt, erase_forgotten, forget, receipt_for
 from memory.services.indexing import index_pending, memory_states, retry_failed
 from memory.services.moving import move_thread
 from memory.services.notes import keep_text
 from memory.services.opinions import express
 from memory.services.recalls import note_recall, recalled_for
+from memory.services.reconciling import Drift, drift, reconcile
 from memory.services.records import NewRecord, RecordHit, delete_records, query_records, upsert_records
 from memory.services.search import find, recall, recall_stream
 from memory.services.topics import RelatedThread, get_relevant_context, related_threads, search_by_topic
-from memory.services.upkeep import sweep
+from memory.services.upkeep import backfill, sweep
 
 __all__ = [
+    "Drift",
     "Figures",
     "Models",
     "NewExchange",
     "NewRecord",
+    "Receipt",
     "RecordHit",
     "RelatedThread",
+    "backfill",
     "build_generation",
     "delete_records",
+    "drift",
     "erase_forgotten",
     "express",
     "figures",
@@ -39,6 +44,8 @@ __all__ = [
     "recall",
     "recall_stream",
     "recalled_for",
+    "receipt_for",
+    "reconcile",
     "related_threads",
     "remember",
     "remember_many",

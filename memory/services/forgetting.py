@@ -4,21 +4,59 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterable
-from datetime import timedelta
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
+from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
-from memory import jobs, nudge, signals, store
+from memory import generations, jobs, nudge, signals, store
+from memory.batches import batched
 from memory.embeddings import cache
 from memory.errors import StoreDisabled, StoreDown
 from memory.lexical.writing import remove_words
-from memory.models import Embedding, Erasure, Exchange, Job, MetadataValue, Recall
+from memory.models import (
+    CachedEmbedding,
+    Embedding,
+    Erasure,
+    Exchange,
+    Index,
+    Job,
+    MetadataValue,
+    Opinion,
+    Recall,
+    Record,
+    Space,
+    Words,
+)
 from memory.services.exchanges import embed_again
 from memory.services.parts import ids_up_to
 
 log = logging.getLogger(__name__)
+
+_TOGETHER = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was removed of forgotten exchanges, by place, and what is still under way.
+
+    `vectors` and `cached` are counted when they are verified to be gone: until then the exchange is `under_way`.
+    `in_files` are those of which the index's files, or the database's, may still hold bytes.
+    """
+
+    exchanges: int
+    vectors: int
+    words: int
+    cached: int
+    recalls: int
+    records: int
+    under_way: int
+    in_files: int
 
 
 @transaction.atomic
@@ -27,20 +65,12 @@ def forget(exchange_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> list[uuid.UUI
 
     The caller has asked whether `by` may. Vectors, cached embeddings and texts follow in a worker.
     """
-    now = timezone.now()
-    fresh = Exchange.objects.select_for_update().filter(id__in=list(exchange_ids), forgotten_at=None)
-    ids = list(fresh.values_list("id", flat=True))
-    Exchange.objects.filter(id__in=ids).update(forgotten_at=now, forgotten_by=by)
-    remove_words(ids)
-    MetadataValue.objects.filter(exchange_id__in=ids).delete()
-    Recall.objects.filter(exchange_id__in=ids).update(reason="")
-    embed_again(Exchange.objects.filter(previous_id__in=ids).values_list("id", flat=True))
-    Erasure.objects.bulk_create([Erasure(exchange_id=i, due_at=now) for i in ids], ignore_conflicts=True)
-    if ids:
+    forgotten = [id for some in batched(exchange_ids, _TOGETHER) for id in _forget_together(some, by)]
+    if forgotten:
         cache.forget_queries()
         nudge.after_commit("erase_forgotten")
-        transaction.on_commit(lambda: signals.forgotten.send(sender=None, exchange_ids=ids, by=by))
-    return ids
+        transaction.on_commit(lambda: signals.forgotten.send(sender=None, exchange_ids=forgotten, by=by))
+    return forgotten
 
 
 def erase_forgotten(limit: int = 10_000) -> int:
@@ -51,45 +81,167 @@ def erase_forgotten(limit: int = 10_000) -> int:
     erased = 0
     while erased < limit:
         due = Erasure.objects.select_related("exchange").order_by("due_at", "id")
-        claimed = jobs.claim(due, 100)
+        claimed = jobs.claim(due, _TOGETHER)
         if not claimed:
             break
-        erased += sum(_erase(job) for job in claimed)
+        by_space: dict[uuid.UUID, list[Erasure]] = defaultdict(list)
+        for job in claimed:
+            by_space[job.exchange.space_id].append(job)
+        for some in by_space.values():
+            erased += _erase_together(some)
     return erased
 
 
-def _erase(job: Erasure) -> bool:
-    exchange = job.exchange
-    rows = list(Embedding.objects.filter(exchange=exchange).select_related("index"))
+def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> Receipt:
+    """What became of those of these exchanges that were forgotten."""
+    totals: dict[str, int] = defaultdict(int)
+    for some in batched(exchange_ids, _TOGETHER):
+        rows = Exchange.objects.filter(pk__in=some).exclude(forgotten_at=None)
+        soiled = set(
+            Index.objects.filter(space__exchange__in=rows).exclude(soiled_at=None).values_list("space", flat=True)
+        )
+        for space_id, erased_at, removed in rows.values_list("space_id", "erased_at", "metadata"):
+            totals["exchanges"] += 1
+            totals["under_way"] += erased_at is None
+            totals["in_files"] += erased_at is None or space_id in soiled
+            for place, count in _tally(removed).items():
+                totals[place] += count
+    return Receipt(**{name: totals[name] for name in Receipt.__slots__})
+
+
+# What the metadata of a tombstone counts.
+_PLACES = ("vectors", "words", "cached", "recalls", "records")
+
+
+def _tally(metadata: Mapping[str, Any]) -> dict[str, int]:
+    """What a tombstone's metadata counts; what was said of the exchange, if any of it is still there, is left out."""
+    return {place: metadata[place] for place in _PLACES if isinstance(metadata.get(place), int)}
+
+
+def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID) -> list[uuid.UUID]:
     now = timezone.now()
-    if any(row.locked_until and row.locked_until > now for row in rows):
-        # A worker is just embedding it and will see the tombstone when it is through.
-        Erasure.objects.filter(pk=job.pk, attempt=job.attempt).update(
-            locked_until=None, due_at=now + timedelta(seconds=2)
-        )
-        return False
-    ids = ids_up_to(exchange.id, exchange.version)
+    fresh = list(Exchange.objects.select_for_update().filter(id__in=exchange_ids, forgotten_at=None))
+    ids = [exchange.pk for exchange in fresh]
+    removed = {
+        "words": _counted(Words.objects.filter(exchange_id__in=ids)),
+        "recalls": _counted(Recall.objects.filter(exchange_id__in=ids)),
+        "records": _counted(Record.objects.filter(exchange_id__in=ids)),
+    }
+    for exchange in fresh:
+        exchange.forgotten_at, exchange.forgotten_by_id = now, by
+        # What was said of it is gone with it; from here on the metadata is what its receipt counts.
+        exchange.metadata = {place: counts[exchange.pk] for place, counts in removed.items() if exchange.pk in counts}
+    Exchange.objects.bulk_update(fresh, ["forgotten_at", "forgotten_by", "metadata"])
+    remove_words(ids)
+    MetadataValue.objects.filter(exchange_id__in=ids).delete()
+    Record.objects.filter(exchange_id__in=ids).delete()
+    Opinion.objects.filter(exchange_id__in=ids).delete()
+    Recall.objects.filter(exchange_id__in=ids).update(reason="")
+    busy_until = _when_nobody_embeds_what_followed(ids, now)
+    followers = dict(Exchange.objects.filter(previous_id__in=ids).values_list("pk", "space_id"))
+    embed_again(followers)
+    _soil(ids, {*(exchange.space_id for exchange in fresh), *followers.values()})
+    Erasure.objects.bulk_create(
+        [Erasure(exchange_id=id, due_at=busy_until.get(id, now)) for id in ids], ignore_conflicts=True
+    )
+    return ids
+
+
+def _soil(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:
+    """Note that the files of all indexes of these spaces, and of where the exchanges were, hold what was forgotten."""
+    spaces = Space.objects.filter(pk__in=list(space_ids))
+    for space in spaces:
+        generations.index_of(space, generations.serving())  # so that a row says it, even of words alone
+    generations.soil(Index.objects.filter(space__in=spaces))
+    generations.soil(Index.objects.filter(embeddings__exchange_id__in=exchange_ids))
+
+
+def _counted(rows: QuerySet[Any]) -> dict[uuid.UUID, int]:
+    return dict(rows.values_list("exchange_id").annotate(n=Count("pk")).order_by())
+
+
+def _when_nobody_embeds_what_followed(ids: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, datetime]:
+    """Per exchange the end of the last lease on one that followed it: till then its words may still be embedded there."""
+    leased = Embedding.objects.filter(exchange__previous_id__in=ids, locked_until__gt=now)
+    return dict(leased.values_list("exchange__previous_id").annotate(end=Max("locked_until")).order_by())
+
+
+def _erase_together(claimed: Sequence[Erasure]) -> int:
+    """Erase exchanges of one space; returns how many are gone."""
+    now = timezone.now()
+    leased = set(
+        Embedding.objects.filter(
+            exchange_id__in=[job.exchange_id for job in claimed], locked_until__gt=now
+        ).values_list("exchange_id", flat=True)
+    )
+    # A worker is just embedding it and will see the tombstone when it is through.
+    for job in claimed:
+        if job.exchange_id in leased:
+            Erasure.objects.filter(pk=job.pk, attempt=job.attempt).update(
+                locked_until=None, due_at=now + timedelta(seconds=2)
+            )
+    ready = [job for job in claimed if job.exchange_id not in leased]
     try:
-        for collection in {row.index.collection for row in rows if row.index}:
-            store.delete(collection, ids)
-            if store.present(collection, ids):
-                raise StoreDown("The vector store still holds what it was told to delete.")
+        vectors = _remove_vectors([job.exchange for job in ready])
     except (StoreDown, StoreDisabled) as error:
-        log.warning("an exchange could not be erased yet: %s", error)
-        jobs.put_off(job, str(error), counts=False)
-        return False
+        log.warning("%d exchanges could not be erased yet: %s", len(ready), error)
+        for job in ready:
+            jobs.put_off(job, str(error), counts=False)
+        return 0
     with transaction.atomic():
-        digest = exchange.content_hash
-        Embedding.objects.filter(exchange=exchange).delete()
-        Exchange.objects.filter(pk=exchange.pk).update(
-            user_message="",
-            assistant_message="",
-            metadata={},
-            prior_exchange_ids=[],
-            source_file="",
-            content_hash="",
-            erased_at=now,
-        )
-        cache.drop_unused([digest])
-        Erasure.objects.filter(pk=job.pk).update(state=Job.State.DONE, locked_until=None, error="")
-    return True
+        for job in ready:
+            _empty(job, vectors[job.exchange_id])
+    return len(ready)
+
+
+def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
+    """Remove the vectors of every version and part, and the older ones of what followed, wherever they may be.
+
+    Returns how many each had. Raises StoreDown where the index still holds some afterwards.
+    """
+    ids = [exchange.pk for exchange in exchanges]
+    rows = Embedding.objects.filter(exchange_id__in=ids, state=Job.State.DONE)
+    noted = dict(rows.values_list("exchange_id").annotate(n=Sum("parts")).order_by())
+    found: dict[uuid.UUID, int] = defaultdict(int)
+    followers = Exchange.objects.filter(previous_id__in=ids).only("pk", "version")
+    doomed = [id for exchange in exchanges for id in ids_up_to(exchange.pk, exchange.version)]
+    doomed += [id for exchange in followers for id in ids_up_to(exchange.pk, exchange.version - 1)]
+    for collection in _collections_of(ids, {exchange.space_id for exchange in exchanges}):
+        held = store.present(collection, doomed)
+        for vector_id in held:
+            found[uuid.UUID(vector_id.split(":", 1)[0])] += 1
+        store.delete(collection, held)
+        if store.present(collection, held):
+            raise StoreDown("The vector store still holds what it was told to delete.")
+    # What a crash had removed before it was noted is counted by what the rows say.
+    return {id: max(found[id], noted.get(id) or 0) for id in ids}
+
+
+def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> list[str]:
+    """Every collection that may hold vectors of these exchanges: of all generations, and those being made anew."""
+    rows = Embedding.objects.filter(Q(exchange_id__in=ids) | Q(exchange__previous_id__in=ids))
+    indexes = Index.objects.filter(Q(pk__in=rows.values("index_id")) | Q(space_id__in=list(space_ids)))
+    serving = indexes.values_list("collection", flat=True)
+    return sorted({generations.renewed_name(name, step) for name in serving for step in (-1, 0, 1)})
+
+
+def _empty(job: Erasure, vectors: int) -> None:
+    """Empty the row, which says from now on only that it was forgotten, and what was removed of it."""
+    exchange = job.exchange
+    digest = exchange.content_hash
+    twins = Exchange.objects.filter(content_hash=digest, forgotten_at=None)
+    cached = 0 if twins.exists() else CachedEmbedding.objects.filter(content_hash=digest).count()
+    Embedding.objects.filter(exchange=exchange).delete()
+    Opinion.objects.filter(exchange=exchange).delete()
+    Record.objects.filter(exchange=exchange).delete()
+    Exchange.objects.filter(pk=exchange.pk).update(
+        user_message="",
+        assistant_message="",
+        metadata=_tally(exchange.metadata) | {"vectors": vectors, "cached": cached},
+        prior_exchange_ids=[],
+        source_file="",
+        content_hash="",
+        erased_at=timezone.now(),
+    )
+    cache.drop_unused([digest])
+    Erasure.objects.filter(pk=job.pk).update(state=Job.State.DONE, locked_until=None, error="")

@@ -35,8 +35,10 @@ def index_pending(limit: int | None = None) -> int:
     if not settings.CATO.vector_store.enabled:
         return 0
     while limit is None or done < limit:
-        due = Embedding.objects.filter(exchange__forgotten_at=None).select_related(
-            "exchange__space", "exchange__previous", "generation"
+        due = (
+            Embedding.objects.filter(exchange__forgotten_at=None)
+            .exclude(generation__state=Generation.State.RETIRED)
+            .select_related("exchange__space", "exchange__previous", "generation", "index")
         )
         claimed = jobs.claim(due.order_by("due_at", "id"), _BATCH)
         if not claimed:
@@ -130,6 +132,7 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
     kept: list[uuid.UUID] = []
     late: list[Embedding] = []
     outdated: list[str] = []
+    stale: list[str] = []
     with transaction.atomic():
         now = {
             e.id: e
@@ -145,14 +148,16 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
             same = (current.version, current.space_id) == (before.version, before.space_id)
             if current.version != before.version:
                 outdated.append(before.content_hash)
+                stale += vector_ids(before.id, before.version, row.parts)
             if same and Embedding.objects.filter(pk=row.pk, attempt=row.attempt).update(
                 state=Job.State.DONE, version=before.version, parts=row.parts, locked_until=None, failures=0, error=""
             ):
                 kept.append(row.exchange_id)
         # Vectors of a text that changed meanwhile were cached after the change had emptied the cache.
         cache.drop_unused(outdated)
-    if late:
-        store.delete(collection, [i for row in late for i in ids_up_to(row.exchange_id, row.exchange.version)])
+    stale += [i for row in late for i in ids_up_to(row.exchange_id, row.exchange.version)]
+    if stale:
+        store.delete(collection, stale)
     if kept:
         signals.indexed.send(sender=None, exchange_ids=kept)
     return len(kept)

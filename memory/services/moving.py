@@ -6,8 +6,8 @@ import uuid
 
 from django.db import transaction
 
-from memory import jobs, nudge
-from memory.models import Embedding, Exchange, Space, Words
+from memory import generations, jobs, nudge
+from memory.models import Embedding, Exchange, Index, Space, Words
 
 
 @transaction.atomic
@@ -15,6 +15,8 @@ def move_thread(thread_id: uuid.UUID, *, to: Space) -> int:
     """Put every exchange of the thread into the space `to`; returns how many moved."""
     moving = Exchange.objects.filter(thread_id=thread_id).exclude(space=to)
     ids = list(moving.values_list("id", flat=True))
+    # What is forgotten after the move would else stay in the files of where it was.
+    generations.soil(Index.objects.filter(embeddings__exchange_id__in=ids))
     Exchange.objects.filter(id__in=ids).update(space=to)
     Words.objects.filter(exchange_id__in=ids).update(space=to)
     jobs.begin_again(Embedding.objects.filter(exchange_id__in=ids))

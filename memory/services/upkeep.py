@@ -2,9 +2,29 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
+
+from memory import generations, jobs
 from memory.generations import switch_generation
+from memory.models import Embedding, Generation, Index, Job
+from memory.services.erasing import erase_overdue
 from memory.services.forgetting import erase_forgotten
 from memory.services.indexing import index_pending
+from memory.services.reconciling import Progress, queue_lost, queue_unknown, unheard, write_missing_words
+
+_SLICE = 500
+_PAUSE = 0.2  # seconds, while a worker has the rest in hand
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """How many exchanges were embedded, and what could not be: waiting for something, or failed for good."""
+
+    done: int
+    waiting: int
+    failed: int
+    error: str
 
 
 def sweep() -> None:
@@ -12,3 +32,37 @@ def sweep() -> None:
     index_pending()
     erase_forgotten()
     switch_generation()
+    erase_overdue()
+
+
+def backfill(*, progress: Progress = unheard) -> Embedded:
+    """Embed whatever has no vector, what failed before too, and write missing words.
+
+    May be broken off and called again, and run beside workers. Raises StoreDown, StoreDisabled.
+    """
+    write_missing_words(progress=progress)
+    queue_unknown()
+    alive = Embedding.objects.filter(exchange__forgotten_at=None, generation__in=generations.live())
+    jobs.begin_again(alive.filter(state=Job.State.FAILED))
+    for index in Index.objects.filter(generation__in=generations.live()).order_by("pk"):
+        queue_lost(index, progress=progress)
+    return embed_queued(progress=progress)
+
+
+def embed_queued(*, progress: Progress = unheard) -> Embedded:
+    """Embed what is queued for the indexes in use, until nothing is, or what is left can only wait."""
+    rows = Embedding.objects.filter(exchange__forgotten_at=None).exclude(generation__state=Generation.State.RETIRED)
+    pending = rows.filter(state=Job.State.PENDING)
+    embedded = 0
+    while left := pending.count():
+        done = index_pending(limit=_SLICE)
+        embedded += done
+        progress("embedded", done)
+        if not done:
+            waits = pending.filter(locked_until=None).exclude(error="").count()
+            if waits == left:
+                break
+            time.sleep(_PAUSE)
+    failed = rows.filter(state=Job.State.FAILED)
+    troubled = (failed | pending).exclude(error="").first()
+    return Embedded(embedded, pending.count(), failed.count(), troubled.error if troubled else "")

@@ -92,9 +92,13 @@ def forget(request: PageRequest) -> HttpResponse:
     gone = services.forget(ids, by=request.user.pk)
     now = timezone.now()
     by = now + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
+    removed = services.receipt_for(gone)
     lines = [
         {"label": "Forgotten", "figure": f"{len(gone):,} exchange{'' if len(gone) == 1 else 's'}"},
         {"label": "Out of every search and answer", "figure": f"{now:%d %b %H:%M} UTC"},
+        {"label": "Out of the words", "figure": f"{removed.words:,}"},
+        {"label": "Blank in recall panels", "figure": f"{removed.recalls:,}"},
+        {"label": "Vectors being removed and verified", "figure": f"{removed.under_way:,} under way"},
         {"label": "Gone from the disk by", "figure": f"{by:%d %b %H:%M} UTC"},
     ]
     return render(

@@ -47,6 +47,8 @@ def search(request: PageRequest) -> HttpResponse:
         try:
             hits = hit_rows(services.find(query, spaces=readable, count=_COUNT))
             total = spaces.among(Exchange.objects.filter(forgotten_at=None), readable).count()
+            if hits and not any(hit.similarity_text for hit in hits):
+                context["note"] = "The index does not answer: found by words alone."
             context |= {"hits": hits, "total_text": f"{len(hits)} nearest of {total:,} memories you may read"}
         except (StoreDown, StoreDisabled, EmbeddingFailed, BadQuery) as error:
             context["error"] = str(error)

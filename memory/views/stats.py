@@ -8,8 +8,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from memory import services, spaces
+from memory.errors import StoreDisabled, StoreDown
 from memory.requests import PageRequest
-from memory.services import calibration
+from memory.services import calibration, reconciling
 from memory.services.figures import Figures
 from memory.services.recalls import Shares, context_shares
 from memory.views.evaluations import evaluations
@@ -23,7 +24,7 @@ def stats(request: PageRequest) -> HttpResponse:
     tiles = [*_lines(mine), *_context(context_shares(readable))]
     groups = [{"title": "What you may read", "lines": tiles}, {"title": "By source", "lines": _sources(mine)}]
     if request.user.is_administrator:
-        groups.append({"title": "The whole store", "lines": _lines(services.figures(None))})
+        groups.append({"title": "The whole store", "lines": [*_lines(services.figures(None)), _drift()]})
     groups.append({"title": "How it works here", "lines": _setup(mine)})
     context = {"section": "stats", "groups": groups, "evaluations": evaluations()}
     return render(request, "memory/stats.html", context)
@@ -40,6 +41,15 @@ def _lines(figures: Figures) -> list[dict[str, str]]:
         _line("Failed", figures.failed, "an administrator can try them again"),
         _line("Being erased", figures.to_erase, "already out of every search and answer"),
     ]
+
+
+def _drift() -> dict[str, str]:
+    try:
+        drift = reconciling.drift()
+    except (StoreDown, StoreDisabled):
+        return _line("Drift", "not known", "the index does not answer")
+    lacking, surplus = drift.rows_without_vector, drift.vectors_without_row
+    return _line("Drift", lacking + surplus, f"{lacking:,} without a vector, {surplus:,} vectors of nothing: reconcile")
 
 
 def _sources(figures: Figures) -> list[dict[str, str]]:

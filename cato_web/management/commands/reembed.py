@@ -3,33 +3,55 @@
 from __future__ import annotations
 
 import time
+from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from memory import services as memory
-from memory.models import Embedding, Generation, Job
+from cato_web.beside import Bars, StoreCommand
+from memory import generations
+from memory.errors import CatoMemoryError
+from memory.models import Generation
+from memory.services import upkeep
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     help = "Change over to the configured embedding model. May be broken off and called again; it goes on."
 
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument("--again", action="store_true", help="embed everything anew, also with the same model")
+        which.add_argument("--back", action="store_true", help="let the index that served before serve again")
+        which.add_argument("--drop-old", action="store_true", help="drop the index that served before")
+
     def handle(self, *args: Any, **options: Any) -> None:
-        models = memory.models_in_use()
-        if not models.differ:
-            self.stdout.write(f"The index is of {models.serving} already.")
+        try:
+            if options["drop_old"]:
+                self.stdout.write(f"{generations.drop_retired():,} dropped.")
+                return
+            self._build(again=options["again"], back=options["back"])
+        except CatoMemoryError as error:
+            raise CommandError(str(error)) from error
+
+    def _build(self, *, again: bool, back: bool) -> None:
+        models = generations.models_in_use()
+        if back:
+            building = generations.build_back()
+            if building is None:
+                raise CommandError("No earlier index was kept to go back to.")
+        elif again or models.differ or generations.is_building():
+            building = generations.build_generation(again=again)
+        else:
+            self.stdout.write(f"The index is of {models.serving} already; --again makes it anew.")
             return
-        building = memory.build_generation()
-        while Generation.objects.filter(pk=building.pk, state=Generation.State.BUILDING).exists():
-            memory.index_pending(limit=500)
-            models = memory.models_in_use()
-            self.stderr.write(f"\r{models.built:,} of {models.to_build:,} embedded", ending="")
-            failed = Embedding.objects.filter(generation=building, state=Job.State.FAILED).count()
-            if failed:
-                raise CommandError(
-                    f"{failed:,} exchanges could not be embedded. Retry the failed jobs, then call again."
-                )
-            if not memory.switch_generation():
-                time.sleep(0.2)  # a worker has some of them in hand
-        self.stderr.write("")
-        self.stdout.write(f"The index is of {memory.models_in_use().serving} now.")
+        with Bars() as bars:
+            while Generation.objects.filter(pk=building.pk, state=Generation.State.BUILDING).exists():
+                embedded = upkeep.embed_queued(progress=bars)
+                if embedded.failed or embedded.waiting:
+                    raise CommandError(
+                        f"{embedded.failed:,} exchanges failed and {embedded.waiting:,} wait: {embedded.error} "
+                        "The old index goes on serving. Retry the failed jobs, then call again."
+                    )
+                if not generations.switch_generation():
+                    time.sleep(0.2)  # something was just said, or a worker has some of it in hand
+        self.stdout.write(f"The index is of {generations.models_in_use().serving} now.")

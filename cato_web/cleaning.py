@@ -1,0 +1,80 @@
+"""Removes what was deleted from the files of a Chroma server that does not run at the moment.
+
+    python -m cato_web.cleaning PATH
+
+Chroma leaves the folder of vectors of a dropped collection on the disk, and what was deleted in its database's free
+pages and log. Imports neither Django nor chromadb. Exit codes: 0 all is gone, 1 it could not be removed, 2 usage.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+# The command `chroma` without its import of all of chromadb.
+CHROMA = (
+    sys.executable,
+    "-P",
+    "-c",
+    "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(['chroma', *sys.argv[1:]])",
+)
+_A_SEGMENT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Clean the files at the path that is named; returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        sys.stderr.write("usage: python -m cato_web.cleaning PATH\n")
+        return 2
+    try:
+        clean(Path(arguments[0]))
+    except (OSError, sqlite3.Error, subprocess.CalledProcessError) as error:
+        sys.stderr.write(f"The vector store's files in {arguments[0]} could not be cleaned: {error}\n")
+        return 1
+    return 0
+
+
+def note_of(path: Path) -> Path:
+    """The note by which memory asks for the files at `path` to be cleaned; it stays until they are."""
+    return path.with_name(f"{path.name}.clean")
+
+
+def clean_if_asked(path: Path) -> None:
+    """Clean where the note says so, and remove the note. The server must not run. Raises as `clean` does."""
+    if note_of(path).exists():
+        clean(path)
+        note_of(path).unlink(missing_ok=True)
+
+
+def clean(path: Path) -> None:
+    """Remove the folders that no segment names, then have Chroma write its database anew.
+
+    The server must not run. Raises OSError, sqlite3.Error, subprocess.CalledProcessError; may be repeated.
+    """
+    database = path / "chroma.sqlite3"
+    if not database.is_file():
+        return
+    for folder in _unnamed(path, database):
+        shutil.rmtree(folder)
+    subprocess.run(  # noqa: S603  (the command is ours)
+        [*CHROMA, "vacuum", "--path", str(path), "--force"], check=True, stdout=subprocess.DEVNULL
+    )
+
+
+def _unnamed(path: Path, database: Path) -> Iterator[Path]:
+    with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        segments = {row[0] for row in connection.execute("SELECT id FROM segments")}
+    for folder in path.iterdir():
+        if folder.is_dir() and _A_SEGMENT.fullmatch(folder.name) and folder.name not in segments:
+            yield folder
+
+
+if __name__ == "__main__":
+    sys.exit(main())

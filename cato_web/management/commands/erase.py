@@ -1,0 +1,43 @@
+"""Lets no file hold what was forgotten: indexes and database are made anew, and what was dropped is removed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import CommandError
+
+from cato_web.beside import Bars, StoreCommand, has_own_store, wait_until_clean
+from memory import store
+from memory.errors import CatoMemoryError
+from memory.models import Erasure, Job
+from memory.services import erasing, forgetting
+
+_NOT_OURS = """The Chroma server at {url} is not run by this Cato. What was dropped there is still in its files.
+Where they are: stop it for a moment, run `python -m cato_web.cleaning PATH`, start it again. (By hand: remove the
+folders of PATH whose name is no id in the table segments of chroma.sqlite3, then `chroma vacuum --path PATH --force`.)"""
+_POSTGRESQL = "PostgreSQL's own write-ahead log, replicas and backups keep what was erased until they are rotated."
+
+
+class Command(StoreCommand):
+    help = "Remove every byte of what was forgotten from the files. May be broken off and called again."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            with Bars() as bars:
+                while gone := forgetting.erase_forgotten():
+                    bars("forgotten exchanges", gone)
+                renewed = erasing.erase_everything(progress=bars)
+        except CatoMemoryError as error:
+            raise CommandError(f"{error} What was begun is finished when this is called again.") from error
+        self.stdout.write(f"{renewed:,} indexes and the database were made anew.")
+        if settings.CATO.database_url is not None:
+            self.stdout.write(_POSTGRESQL)
+        note = store.ask_for_cleaning()
+        if note is not None and has_own_store():
+            wait_until_clean(note)
+        else:
+            self.stdout.write(_NOT_OURS.format(url=settings.CATO.chroma_url))
+        waiting = Erasure.objects.filter(state=Job.State.PENDING).count()
+        if waiting:
+            raise CommandError(f"{waiting:,} exchanges are still being erased; call this again in a minute.")

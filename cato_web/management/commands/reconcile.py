@@ -1,0 +1,34 @@
+"""Holds the database and the index against each other and mends what does not agree."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from cato_web.beside import Bars, StoreCommand
+from memory.errors import CatoMemoryError
+from memory.services import reconciling
+
+
+class Command(StoreCommand):
+    help = "Mend what database and index disagree about. May be broken off and called again, also while Cato runs."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--dry-run", action="store_true", help="count, and change nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            with Bars() as bars:
+                mended = reconciling.reconcile(dry_run=options["dry_run"], progress=bars)
+        except CatoMemoryError as error:
+            raise CommandError(str(error)) from error
+        if options["dry_run"]:
+            self.stdout.write("Nothing was changed. It would be:")
+        self.stdout.write(f"{mended.queued:,} exchanges queued to be embedded")
+        self.stdout.write(f"{mended.vectors_removed:,} vectors removed that nothing living has")
+        self.stdout.write(f"{mended.collections_dropped:,} collections dropped that no index names")
+        self.stdout.write(f"{mended.words_written:,} exchanges given their words")
+        self.stdout.write(f"{mended.words_removed:,} forgotten exchanges' words removed")
+        self.stdout.write(f"{mended.cached_removed:,} cached embeddings removed that nobody says")

@@ -1,0 +1,398 @@
+"""What an operator runs: database and index agree again whatever happened to either, and nothing of it needs much memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from io import StringIO
+from typing import Any
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from memory import generations, spaces, store
+from memory.embeddings import local
+from memory.errors import EmbeddingFailed
+from memory.lexical.writing import write_words
+from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Words
+from memory.services import erasing, indexing, reconciling
+from tests import server
+from tests.factories import AdministratorFactory, exchange
+from tests.topology import TOPOLOGY
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FACTS = ("The boiler was replaced by a heat pump.", "Two colonies of bees stand in the orchard.", "Rent is 950 euros.")
+
+
+def run(command: str, *arguments: str) -> str:
+    out = StringIO()
+    call_command(command, *arguments, stdout=out, stderr=out)
+    return out.getvalue()
+
+
+@pytest.fixture
+def told(memory, person):
+    """Three facts, remembered and in the index."""
+    rows = [exchange(person, fact) for fact in FACTS]
+    memory.index_pending()
+    return rows
+
+
+def is_found(memory: Any, person: Any, text: str) -> str:
+    found = memory.find(text, spaces=spaces.readable_by(person.id))
+    return next((hit.exchange.user_message for hit in found if hit.similarity is not None), "")
+
+
+def at_rest() -> bool:
+    return reconciling.drift() == reconciling.Drift(0, 0)
+
+
+def test_backfill_makes_the_index_again_after_its_files_were_removed(memory, person, told):
+    store.drop(Index.objects.get().collection)
+    assert not at_rest()
+
+    assert "3 exchanges embedded" in run("backfill")
+
+    assert at_rest()
+    assert is_found(memory, person, "what warms the house") == FACTS[0]
+
+
+def test_backfill_embeds_what_has_no_row_or_failed_and_writes_missing_words(memory, person, told):
+    Embedding.objects.filter(exchange=told[0]).delete()
+    Embedding.objects.filter(exchange=told[1]).update(state=Job.State.FAILED, error="HTTP 500")
+    Words.objects.filter(exchange=told[2]).delete()
+
+    assert "2 exchanges embedded" in run("backfill")
+
+    assert set(memory.memory_states([row.id for row in told]).values()) == {"remembered"}
+    assert Words.objects.count() == 3
+
+
+def test_backfill_says_what_could_not_be_embedded(memory, person, monkeypatch):
+    exchange(person, FACTS[0])
+    away = EmbeddingFailed("The provider answered HTTP 401.", permanent=True)
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(away))
+
+    with pytest.raises(CommandError, match=r"1 failed and 0 wait.*HTTP 401"):
+        run("backfill")
+
+
+def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(memory, person, told):
+    lost, outdated, forgotten = told
+    index = Index.objects.get()
+    parts = Embedding.objects.first().parts
+    store.delete(index.collection, indexing.vector_ids(lost.id, 1, parts)[:1])
+    Exchange.objects.filter(pk=outdated.pk).update(version=2)
+    memory.forget([forgotten.id], by=person.id)
+    memory.erase_forgotten()
+    stray = indexing.vector_ids(forgotten.id, 1, 1)
+    store.upsert(
+        index.collection, [*stray, "not one of ours"], np.ones((2, 384), dtype=np.float32), [{"said": 1.0}] * 2
+    )
+    Words.objects.filter(exchange=lost).delete()
+    write_words([forgotten])
+    CachedEmbedding.objects.create(content_hash="0" * 64, provider="local", model="m", vectors=b"")
+    unnamed = generations.renewed_name(index.collection)
+    store.copy(index.collection, unnamed, stray)
+    expected = reconciling.Mended(
+        queued=2, vectors_removed=2, collections_dropped=1, words_written=1, words_removed=1, cached_removed=1
+    )
+
+    assert reconciling.reconcile(dry_run=True) == expected
+    assert "2 exchanges queued" in run("reconcile", "--dry-run")
+    assert reconciling.reconcile() == expected
+
+    memory.index_pending()
+    assert reconciling.reconcile() == reconciling.Mended(0, 0, 0, 0, 0, 0)
+    assert at_rest()
+    assert store.page(index.collection, 0, 100) != []
+    assert is_found(memory, person, "what warms the house") == FACTS[0]
+
+
+def test_reconcile_leaves_alone_what_is_just_being_embedded(memory, person, told, monkeypatch):
+    memory.revise(told[0], user_message="The boiler is a heat pump now.", assistant_message="")
+    real = store.upsert
+
+    def reconcile_in_the_middle(collection: str, *args: Any) -> None:
+        real(collection, *args)
+        assert reconciling.reconcile().vectors_removed == 0
+
+    monkeypatch.setattr(store, "upsert", reconcile_in_the_middle)
+    assert memory.index_pending() == 1
+    assert at_rest()
+
+
+def test_drift_counts_what_one_side_lacks_and_administrators_see_it(memory, person, told, client):
+    assert at_rest()
+    index = Index.objects.get()
+    store.delete(index.collection, indexing.vector_ids(told[0].id, 1, 1))
+    assert reconciling.drift() == reconciling.Drift(rows_without_vector=1, vectors_without_row=0)
+    Embedding.objects.filter(exchange=told[1]).delete()
+    assert reconciling.drift().vectors_without_row > 0
+
+    client.force_login(person)
+    assert "Drift" not in client.get("/stats").text
+    client.force_login(AdministratorFactory())
+    assert "Drift" in client.get("/stats").text
+
+
+def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_back(memory, person, told, monkeypatch):
+    embedded: list[str] = []
+    real = local.LocalEmbedder.embed_documents
+    monkeypatch.setattr(
+        local.LocalEmbedder, "embed_documents", lambda self, texts: embedded.extend(texts) or real(self, texts)
+    )
+    old = generations.serving()
+    assert "already" in run("reembed")
+
+    assert "now" in run("reembed", "--again")
+    new = generations.serving()
+    assert new.pk != old.pk
+    assert set(FACTS) <= set(embedded), "nothing came from the cache"
+    later = exchange(person, "The gate code hangs on the fridge.")
+    memory.index_pending()
+    assert not Embedding.objects.filter(exchange=later, generation=old)
+
+    run("reembed", "--back")
+    assert generations.serving().pk == old.pk
+    assert is_found(memory, person, "how to open the gate") == later.user_message
+    assert at_rest()
+
+    collections = [index.collection for index in new.indexes.all()]
+    assert "1 dropped" in run("reembed", "--drop-old")
+    assert [store.count(collection) for collection in collections] == [0]
+    assert list(Generation.objects.all()) == [old]
+    with pytest.raises(CommandError, match="No earlier index"):
+        run("reembed", "--back")
+
+
+def test_half_an_index_never_serves(memory, person, told, monkeypatch):
+    """Not even where the sweep comes by while the exchanges are being queued."""
+    monkeypatch.setattr(generations, "_PAGE", 1)
+    real = Embedding.objects.bulk_create
+    switched: list[bool] = []
+
+    def sweep_in_between(*args: Any, **kwargs: Any) -> Any:
+        made = real(*args, **kwargs)
+        memory.index_pending()
+        switched.append(generations.switch_generation())
+        return made
+
+    old = generations.serving()
+    monkeypatch.setattr(Embedding.objects, "bulk_create", sweep_in_between)
+    generations.build_generation(again=True)
+
+    assert switched == [False, False, True]
+    assert generations.serving().pk != old.pk
+
+
+def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right_afterwards(
+    memory, person, told, monkeypatch
+):
+    _, changed, forgotten = told
+    real = store.copy
+    said: list[Exchange] = []
+
+    def in_the_middle(source: str, target: str, ids: list[str]) -> set[str]:
+        copied = real(source, target, ids)
+        if not said:
+            said.append(exchange(person, "The gate code hangs on the fridge."))
+            memory.revise(changed, user_message="The bees were sold.", assistant_message="")
+            memory.forget([forgotten.id], by=person.id)
+            memory.index_pending()
+            assert memory.erase_forgotten() == 2
+            assert store.present(target, indexing.ids_up_to(forgotten.id, 1)) == set()
+        return copied
+
+    monkeypatch.setattr(store, "copy", in_the_middle)
+    memory.forget([exchange(person, "Something else entirely.").id], by=person.id)
+    before = Index.objects.get().collection
+    assert erasing.renew(Index.objects.get())
+
+    index = Index.objects.get()
+    assert index.collection == generations.renewed_name(before)
+    assert store.count(before) == 0
+    memory.index_pending()
+    assert at_rest()
+    assert is_found(memory, person, "how to open the gate") == said[0].user_message
+    assert is_found(memory, person, "what became of the bees") == "The bees were sold."
+    assert store.present(index.collection, indexing.ids_up_to(forgotten.id, 1)) == set()
+    assert store.present(index.collection, indexing.ids_up_to(changed.id, 1)) == set()
+
+
+def test_an_index_is_made_anew_by_one_at_a_time_and_taken_over_from_one_that_died(memory, person, told, monkeypatch):
+    index = Index.objects.get()
+    target = generations.renewed_name(index.collection)
+    assert store.make_anew(target, unless_touched_within=60)
+
+    assert not erasing.renew(index), "somebody is at it"
+
+    monkeypatch.setattr(erasing, "ABANDONED", 0.0)
+    assert erasing.renew(index)
+    assert at_rest()
+
+
+def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, person, told, monkeypatch):
+    monkeypatch.setattr(erasing, "ABANDONED", 0.0)
+    monkeypatch.setattr(reconciling, "ABANDONED", 0.0)
+    for name in ("make_anew", "copy", "page", "drop", "ask_for_cleaning"):
+        one = exchange(person, f"Forget this before {name}.")
+        memory.index_pending()
+        memory.forget([one.id], by=person.id)
+        memory.erase_forgotten()
+        with monkeypatch.context() as broken:
+            broken.setattr(store, name, lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                erasing.erase_soiled()
+        assert Index.objects.exclude(soiled_at=None).exists(), name
+
+        run("erase")
+
+        assert not Index.objects.exclude(soiled_at=None).exists(), name
+        assert at_rest()
+        named = set(Index.objects.values_list("collection", flat=True))
+        here = f"{Index.objects.get().collection.rpartition('.')[0]}"
+        assert set(store.collections(here, untouched_for=0)) <= named, name
+    assert is_found(memory, person, "what warms the house") == FACTS[0]
+
+
+def test_the_sweep_erases_within_the_time_that_is_configured(memory, person, told, monkeypatch):
+    memory.forget([told[0].id], by=person.id)
+    memory.sweep()
+    soiled = Index.objects.get()
+    assert soiled.soiled_at is not None
+
+    Index.objects.update(soiled_at=soiled.soiled_at - 0.6 * (soiled.soiled_at - _hours_before(soiled.soiled_at, 24)))
+    memory.sweep()
+
+    assert Index.objects.get().soiled_at is None
+    assert Index.objects.get().collection != soiled.collection
+
+
+def _hours_before(moment: Any, hours: float) -> Any:
+    from datetime import timedelta
+
+    return moment - timedelta(hours=hours)
+
+
+MEASURED = """
+import json, resource, sys, uuid
+import django
+django.setup()
+import numpy as np
+import psutil
+from django.core.management import call_command
+from django.db import connection
+from cato_web.people.services import create_person
+from memory import generations, services, spaces, store
+from memory.models import Embedding, Exchange, Job, Words
+from memory.services import erasing, reconciling, upkeep
+
+COUNT, DIMENSION = int(sys.argv[1]), 16
+call_command("migrate", verbosity=0)
+
+class Model:
+    provider, model, dimension = "local", "random", DIMENSION
+    def embed_documents(self, texts):
+        rows = np.random.default_rng(len(texts)).standard_normal((len(texts), DIMENSION), dtype=np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+generations.embedder_of = lambda generation: Model()
+person = create_person(name="Ada", email=f"{uuid.uuid4()}@halden.example", password="four plain words are fine")
+space = spaces.own(person.pk)
+generation = generations.serving()
+generations.check_dimension(generation, DIMENSION)
+index = generations.index_of(space, generation)
+
+# Copies rows by SQL, the columns of `fixed` replaced by expressions.
+def insert(table, fixed, source, limit):
+    columns = [field.column for field in table._meta.concrete_fields if field.column in fixed or field.column != "id"]
+    values = ", ".join(str(fixed.get(column, column)) for column in columns)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {table._meta.db_table} ({', '.join(columns)}) SELECT {values} FROM {source} LIMIT {limit}")
+
+# As many exchanges again as there are, at most up to `most` in all and 1,000 at once, with random vectors.
+def fill(most):
+    index.refresh_from_db()
+    there = Exchange.objects.filter(forgotten_at=None).count()
+    count = min(there, most - there, 1000)
+    insert(Exchange, {"id": "lower(hex(randomblob(16)))" if connection.vendor == "sqlite" else "gen_random_uuid()"},
+        "memory_exchange WHERE forgotten_at IS NULL", count)
+    fresh = "(SELECT e.id AS new FROM memory_exchange e LEFT JOIN memory_embedding m ON m.exchange_id = e.id " \\
+        "WHERE m.id IS NULL AND e.forgotten_at IS NULL) AS fresh, "
+    insert(Words, {"exchange_id": "new"}, fresh + "(SELECT * FROM memory_words LIMIT 1) AS one", count)
+    insert(Embedding, {"exchange_id": "new", "index_id": index.pk, "version": 1},
+        fresh + "(SELECT * FROM memory_embedding LIMIT 1) AS one", count)
+    ids = list(Embedding.objects.order_by("-pk").values_list("exchange_id", flat=True)[:count])
+    store.upsert(index.collection, [f"{id}:whole:1" for id in ids], Model().embed_documents(["x"] * count),
+        [{"said": 1.0}] * count)
+    return there + count
+
+def work():
+    services.find("gardening borrow", spaces=frozenset({space.pk}), count=100)
+    services.recall(["what about gardening?"], spaces=frozenset({space.pk}))
+    doomed = list(Exchange.objects.filter(space=space, forgotten_at=None).values_list("pk", flat=True)[:300])
+    services.forget(doomed, by=person.pk)
+    services.erase_forgotten()
+    Embedding.objects.filter(pk__in=list(Embedding.objects.values_list("pk", flat=True)[:200])).delete()
+    upkeep.backfill()
+    reconciling.reconcile()
+    erasing.erase_everything()
+    return reconciling.drift()
+
+services.remember(space=space, owner_id=person.pk, source="import", user_message="gardening borrow melted " * 60)
+upkeep.backfill()
+while fill(1000) < 1000:
+    pass
+work()
+process = psutil.Process()
+while fill(COUNT) < COUNT:
+    pass
+limit = process.memory_info().vms + 150_000_000
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+drift = work()
+index.refresh_from_db()
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
+print(json.dumps({"grown_kb": grown, "rows": Exchange.objects.filter(forgotten_at=None).count(),
+    "drift": [drift.rows_without_vector, drift.vectors_without_row], "vectors": store.count(index.collection)}))
+"""
+
+
+@pytest.fixture
+def empty_database(tmp_path):
+    """What a process of its own is told, to have a database and collections of its own."""
+    database = server._create_database() if TOPOLOGY == "services" else ""
+    yield os.environ | {
+        "DJANGO_SETTINGS_MODULE": "cato_web.settings",
+        "CATO_DATA_DIR": str(tmp_path),
+        "DATABASE_URL": database,
+        "CATO_VECTOR_STORE_COLLECTION_NAME": "measured",
+        # A poor graph, made quickly.
+        "CATO_VECTOR_STORE_HNSW_M": "4",
+        "CATO_VECTOR_STORE_HNSW_EF_CONSTRUCTION": "8",
+    }
+    if database:
+        server._drop_database(database)
+
+
+def test_nothing_reads_an_unbounded_number_of_rows_or_vectors(chroma, empty_database):
+    """All of upkeep goes over 50,000 exchanges in a process that takes hardly more for them than for 1,000."""
+    count = 50_000
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(count)],
+        cwd=server.ROOT, env=empty_database, capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    measured = json.loads(done.stdout.splitlines()[-1])
+
+    assert measured["grown_kb"] < 30_000
+    assert measured["rows"] == measured["vectors"] == count - 300
+    assert measured["drift"] == [0, 0]
