@@ -16,9 +16,12 @@ test: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -n 2 --ignore tests/e2e $(ARGS)
 	@$(BIN)/python -m pytest -n 2 tests/e2e $(ARGS)
 
-# The same against PostgreSQL, a Redis server and a Chroma server, with two web processes and two workers.
+# The same against PostgreSQL, a Redis server and a Chroma server, with two web processes and two workers; without what
+# touches none of them.
+PURE = chunking config markup questions architecture
 test-services: $(VENV)/.installed-dev
-	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 --ignore tests/e2e $(ARGS)
+	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 --ignore tests/e2e \
+		$(foreach name,$(PURE),--ignore tests/test_$(name).py) $(ARGS)
 	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 tests/e2e $(ARGS)
 
 check: $(VENV)/.installed-dev

@@ -104,13 +104,20 @@ def _of_memory(cato: Cato, rows: list[Row], secrets: set[str]) -> list[str]:
         elif wanted and texts[row.id] != (row.exchange, row.message, row.answer):
             wrong.append(f"the exchange of {row.message!r} says something else than its turn")
     dashed = {str(exchange): str(uuid.UUID(str(exchange))) for exchange, *_ in exchanges}
-    embedded = dict(cato.sql("SELECT exchange_id, version FROM memory_embedding WHERE state = 'done'"))
+    rows_of_vectors = cato.sql("SELECT exchange_id, version, parts FROM memory_embedding WHERE state = 'done'")
+    embedded = {exchange: version for exchange, version, _ in rows_of_vectors}
     wrong += [
         f"the exchange of {user!r} (version {version}) is noted as indexed in version {embedded.get(exchange)}"
         for exchange, _, user, _, version in exchanges
         if embedded.get(exchange) != version
     ]
-    held, expected = vectors(cato), Counter(f"{dashed[str(e)]}:whole:{version}" for e, *_, version in exchanges)
+    held = vectors(cato)
+    expected = Counter(
+        f"{dashed[str(exchange)]}:{part}:{version}"
+        for exchange, version, parts in rows_of_vectors
+        if str(exchange) in dashed
+        for part in ["whole", *(f"part{number}" for number in range(1, parts))]
+    )
     wrong += [f"the index lacks {name}" for name in (expected - held)]
     wrong += [f"the index holds {name}, of no exchange's present version" for name in (held - expected)]
     return wrong
