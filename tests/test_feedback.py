@@ -221,7 +221,7 @@ def test_in_a_running_cato_what_is_not_relevant_does_not_come_back_until_it_is_a
     person = cato.join(administrator, "Dora Owner")
     first = person.say("The greenhouse key hangs behind the clock.")
     wait_for(lambda: "Remembered</span>" in person.thread_page(first), "it to be remembered")
-    question = "Where do I find what opens the glass house?"
+    question = "Where does the key of the greenhouse hang?"
 
     def page_of(number: int) -> str:
         thread = person.say(f"{question} I ask for the {number}. time.")
