@@ -22,6 +22,7 @@ from memory.services.recalls import Recalled
 
 _RECALL_NOTES = {
     "slow": "Recall took too long, answered without it",
+    "failed": "Recall failed, answered without it",
     "words": "Search by meaning is down, recalled by words alone",
 }
 _MEMORY_WORDS = {

@@ -95,6 +95,15 @@ def test_an_unknown_strategy_names_those_there_are(memory, person):
         ask("boiler", spaces=spaces.readable_by(person.id), wanted=2, strategy_name="magic")
 
 
+def test_a_strategy_that_is_not_there_costs_an_answer_its_context_and_no_more(memory, person, settings):
+    conf = settings.CATO.vector_store.model_copy(update={"retrieval_strategy": "magic"})
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
+
+    found = memory.recall(["What about the boiler?"], spaces=spaces.readable_by(person.id))
+
+    assert (found.results, found.note) == ((), "failed")
+
+
 def test_a_package_can_add_a_strategy(monkeypatch):
     def newest(query: Query) -> Ranking:
         return Ranking([])

@@ -84,6 +84,31 @@ def test_who_said_it_is_found_by_their_name(memory, no_index):
     )
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"retrieval_strategy": "default"},
+        {"retrieval_strategy": "dynamic"},
+        {"similarity_threshold": 0.4},
+        {"dynamic_threshold": True},
+    ],
+)
+def test_without_the_index_words_are_recalled_whatever_the_strategy_and_threshold(
+    memory, person, no_index, settings, changed
+):
+    conf = settings.CATO.vector_store.model_copy(update=changed)
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
+    exchange(person, "The boiler valve was replaced by Bergmann.")
+    memory.index_pending()
+    readable = spaces.readable_by(person.id)
+
+    found = memory.recall(["Who replaced the boiler valve?"], spaces=readable)
+
+    assert (found.note, said(found.results)) == ("words", ["The boiler valve was replaced by Bergmann."])
+    assert memory.recall(["What is the capital of Mongolia?"], spaces=readable).results == ()
+
+
 def test_words_are_found_from_the_commit_on_and_only_by_who_may_read_them(memory, no_index):
     alice, bob = PersonFactory(), PersonFactory()
     exchange(alice, "The safe combination is 4711.")

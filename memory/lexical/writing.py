@@ -26,14 +26,6 @@ def remove_words(exchange_ids: Iterable[uuid.UUID]) -> int:
     return Words.objects.filter(exchange_id__in=list(exchange_ids)).delete()[0]
 
 
-def write_missing(limit: int) -> int:
-    """Write the words of exchanges that have none (kept before there were words, or cut off); returns how many."""
-    missing = Exchange.objects.filter(forgotten_at=None, words=None).order_by("id")[:limit]
-    rows = list(missing)
-    write_words(rows)
-    return len(rows)
-
-
 def _words_of(exchange: Exchange) -> Words:
     texts = (f"{exchange.owner} {exchange.source_file}", exchange.user_message, exchange.assistant_message)
     terms = terms_of_date(exchange.timestamp) + [term for text in texts for term in terms_of(text)]

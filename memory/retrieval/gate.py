@@ -70,6 +70,10 @@ def is_below(query: Query, pool: Pool, *, rising: bool = False, each: bool = Fal
 
     `rising`: by the threshold that rises with the conversation. `each`: by the fixed one of the model.
     """
+    if pool.by_words_alone:
+        # There is no cosine to hold against any threshold, whatever the strategy.
+        says_little = max((c.words for c in pool.candidates), default=0.0) < _WORDS_ALONE
+        return lambda candidate: says_little
     conf = settings.CATO.vector_store
     serving = generations.serving()
     level = level_of(serving.provider, serving.model)
@@ -79,10 +83,7 @@ def is_below(query: Query, pool: Pool, *, rising: bool = False, each: bool = Fal
         return _below(float(conf.similarity_threshold))
     if each:
         return _below(level.similarity)
-    if pool.by_words_alone:
-        silent = max((c.words for c in pool.candidates), default=0.0) < _WORDS_ALONE
-    else:
-        silent = evidence(pool.similarities, level.unrelated) + _NAMES * _names_shared(pool) < level.evidence
+    silent = evidence(pool.similarities, level.unrelated) + _NAMES * _names_shared(pool) < level.evidence
     return lambda candidate: silent
 
 

@@ -23,13 +23,15 @@ from memory.retrieval.results import Query, Ranking, Remembered, Result
 def default(query: Query) -> Ranking:
     """Rank by cosine similarity; the gate is one fixed threshold (or the rising one, by `dynamic_threshold`)."""
     pool = gather(query)
-    return _results(_Ranked(pool, _by_similarity(pool), "default", is_below(query, pool, each=True)))
+    order = _by_similarity(pool)
+    return _results(_Ranked(pool, order, "default", is_below(query, pool, each=True)))
 
 
 def dynamic(query: Query) -> Ranking:
     """Rank by cosine similarity; the longer the conversation, the more similar something must be."""
     pool = gather(query)
-    return _results(_Ranked(pool, _by_similarity(pool), "dynamic", is_below(query, pool, rising=True)))
+    order = _by_similarity(pool)
+    return _results(_Ranked(pool, order, "dynamic", is_below(query, pool, rising=True)))
 
 
 def hybrid(query: Query) -> Ranking:
@@ -72,7 +74,7 @@ def _fused(query: Query, strategy: str) -> _Ranked:
 
 def _by_similarity(pool: Pool) -> list[Candidate]:
     if pool.by_words_alone:
-        return fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight)
+        return _best_first(fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight))
     found = [c for c in pool.candidates if c.similarity is not None]
     for candidate in found:
         candidate.score = candidate.similarity or 0.0

@@ -33,13 +33,15 @@ MOST_RESULTS = 100
 # What is embedded of a long message: models read its beginning only, and what is asked often stands at its end.
 _HEAD, _TAIL = 600, 400
 
-# Why there is less than there could be: index or embedding model did not answer, so words alone were asked.
+# Why there is less than there could be: index or embedding model did not answer, so words alone were asked; or the
+# configured strategy or reranker cannot be used.
 BY_WORDS = "words"
+FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """What came back for a turn, best first, and why there is less than there could be: "" or BY_WORDS."""
+    """What came back for a turn, best first, and why there is less than there could be: "", BY_WORDS or FAILED."""
 
     results: tuple[Result, ...] = ()
     note: str = ""
@@ -71,6 +73,9 @@ def recall(messages: Sequence[str], **asking: Any) -> Recollection:
             results.append(next(stream))
         except StopIteration as stop:
             return Recollection(results=tuple(results), note=stop.value)
+        except BadQuery as error:
+            log.warning("nothing could be recalled: %s", error)
+            return Recollection(note=FAILED)
 
 
 def recall_stream(messages: Sequence[str], **fields: Any) -> Generator[Result, None, str]:
