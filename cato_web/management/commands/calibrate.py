@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from cato_web.beside import StoreCommand
 from cato_web.people.named import NobodyCalledThat, person_called
 from memory import spaces
 from memory.errors import CatoMemoryError
@@ -13,7 +14,7 @@ from memory.services import calibration
 from memory.services.calibration import Fit, Row
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     help = "Fit the relevance gate to what is stored here, for the embedding model that serves."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
+from cato_web.beside import StoreCommand
 from cato_web.people.named import NobodyCalledThat, person_called
 from cato_web.rephrasing import rephrasing
 from chat import endpoint
@@ -19,7 +20,7 @@ from memory.services.evaluation import WITHOUT_RAREST_WORDS, Rephrase, evaluate
 from memory.services.sampling import MOST
 
 
-class Command(BaseCommand):
+class Command(StoreCommand):
     help = "Measure how well memory finds what it holds. The questions made for it are kept nowhere."
 
     def add_arguments(self, parser: CommandParser) -> None:
