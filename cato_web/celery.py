@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from celery import Celery
@@ -34,13 +35,25 @@ def stop_sweeping(**kwargs: Any) -> None:
 
 
 def _sweep_for_ever() -> None:
+    _heedful_of_the_database(catch_up)
     while not _ending.wait(_SWEEP_EVERY):
-        try:
-            sweep()
-        except DatabaseError as error:
-            log.warning("the sweep could not run: %s", type(error).__name__)
-        finally:
-            close_old_connections()
+        _heedful_of_the_database(sweep)
+
+
+def _heedful_of_the_database(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except DatabaseError as error:
+        log.warning("%s could not run: %s", work.__name__, type(error).__name__)
+    finally:
+        close_old_connections()
+
+
+def catch_up() -> None:
+    """Write what an earlier version of Cato did not write yet for what it remembered."""
+    from memory import services as memory
+
+    memory.write_missing_words()
 
 
 def sweep() -> None:

@@ -15,8 +15,9 @@ from memory.retrieval.results import Query, Ranking
 from memory.services.search import ask
 from tests.factories import exchange
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
+from tests.questions.kept import keep_work
 from tests.questions.silence import AFTER_TOPIC, SMALL_TALK
-from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
+from tests.questions.work import IN_OTHER_WORDS, NAMES_ONLY
 
 pytestmark = pytest.mark.django_db
 
@@ -26,24 +27,7 @@ _ENGLISH = 28  # so many of IN_OTHER_WORDS are asked in English about English; t
 @pytest.fixture
 def work(memory, person):
     """The exchanges of a small company's assistant, remembered; gives their keys by id."""
-    sessions = {said.session: uuid.uuid4() for said in EXCHANGES}
-    kept = memory.remember_many(
-        [
-            memory.NewExchange(
-                space=spaces.own(person.id),
-                owner_id=person.id,
-                user_message=said.user,
-                assistant_message=said.assistant,
-                source="import",
-                timestamp=datetime.fromisoformat(said.said).replace(tzinfo=UTC),
-                thread_id=sessions[said.session],
-                session_id=sessions[said.session],
-            )
-            for said in EXCHANGES
-        ]
-    )
-    memory.index_pending()
-    return {row.id: said.key for row, said in zip(kept, EXCHANGES, strict=True)}
+    return keep_work(person.id)
 
 
 def test_the_right_exchange_is_among_the_first_five(memory, person, work):

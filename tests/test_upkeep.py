@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
+from cato_web.celery import catch_up
 from memory import generations, spaces, store
 from memory.embeddings import local
 from memory.errors import EmbeddingFailed
@@ -70,6 +71,29 @@ def test_backfill_embeds_what_has_no_row_or_failed_and_writes_missing_words(memo
 
     assert set(memory.memory_states([row.id for row in told]).values()) == {"remembered"}
     assert Words.objects.count() == 3
+
+
+def test_a_new_worker_writes_the_words_that_an_earlier_version_did_not(memory, person, told):
+    Words.objects.all().delete()
+
+    catch_up()
+
+    assert Words.objects.count() == 3
+
+
+def test_what_is_forgotten_while_words_are_written_gets_none(memory, person, told, monkeypatch):
+    Words.objects.all().delete()
+    listed = reconciling.pages
+
+    def forgets_what_was_listed(*args: Any) -> Any:
+        for page in listed(*args):
+            memory.forget([told[0].id], by=person.id)
+            yield page
+
+    monkeypatch.setattr(reconciling, "pages", forgets_what_was_listed)
+    assert memory.write_missing_words() == 2
+
+    assert not Words.objects.filter(exchange=told[0]).exists()
 
 
 def test_backfill_says_what_could_not_be_embedded(memory, person, monkeypatch):

@@ -9,7 +9,7 @@ from memory.services.moving import move_thread
 from memory.services.notes import keep_text
 from memory.services.opinions import express
 from memory.services.recalls import note_recall, recalled_for
-from memory.services.reconciling import Drift, drift, reconcile
+from memory.services.reconciling import Drift, drift, reconcile, write_missing_words
 from memory.services.records import NewRecord, RecordHit, delete_records, query_records, upsert_records
 from memory.services.search import find, recall, recall_stream
 from memory.services.topics import RelatedThread, get_relevant_context, related_threads, search_by_topic
@@ -55,4 +55,5 @@ __all__ = [
     "sweep",
     "switch_generation",
     "upsert_records",
+    "write_missing_words",
 ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Exists, OuterRef, Sum
 
 from memory import generations, jobs, nudge, store
@@ -169,14 +170,16 @@ def drop_unnamed(*, dry_run: bool = False) -> int:
 
 
 def write_missing_words(*, dry_run: bool = False, progress: Progress = unheard) -> int:
-    """Write the words of exchanges that have none; returns how many."""
+    """Write the words of exchanges that have none; returns how many. What is being forgotten meanwhile gets none."""
     missing = Exchange.objects.filter(forgotten_at=None, words=None)
     if dry_run:
         return missing.count()
     written = 0
     for page in pages(missing, _PAGE):
-        write_words(page)
-        written += len(page)
+        with transaction.atomic():
+            living = missing.filter(pk__in=[exchange.pk for exchange in page]).select_for_update(of=["self"])
+            write_words(living)
+            written += len(living)
         progress("words", len(page))
     return written
 
