@@ -168,6 +168,18 @@ class VectorStore(Section):
         return self
 
 
+class Documents(Section):
+    """What may be uploaded, and how much of the machine reading a file may take."""
+
+    max_file_mb: Count
+    max_files: Count
+    max_characters: Count
+    keep_versions: Count
+    reader_memory_mb: Annotated[int, Field(ge=128)]
+    reader_processor_seconds: Count
+    reader_seconds: Count
+
+
 class Chat(Section):
     """Limits of conversations."""
 
@@ -191,6 +203,7 @@ class Config(Section):
     server: Server
     llm: Llm
     vector_store: VectorStore
+    documents: Documents
     chat: Chat
     logging: Logging
     locations: Annotated[dict[str, FilePath], BeforeValidator(_split_locations)]

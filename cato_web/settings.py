@@ -101,6 +101,15 @@ def _database(url: str | None) -> dict[str, object]:
 
 DATABASES = {"default": _database(CATO.database_url)}
 
+# Uploaded files, under names that nobody chose; any storage of Django's may take the place of this folder.
+MEDIA_ROOT = CATO.server.data_dir / "uploads"
+FILE_UPLOAD_PERMISSIONS = 0o600
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
+STORAGES = {
+    "default": {"BACKEND": "cato_web.storage.DurableStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+
 REDIS_URL = CATO.redis_url
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}

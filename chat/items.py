@@ -19,6 +19,7 @@ from memory.retrieval.results import Remembered, Result
 from memory.services.opinions import Standing, standings
 from memory.services.recalls import Recalled
 from memory.text import excerpt, plain
+from memory.views.links import address_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def item_row(
         similarity_text=f"{similarity:.2f}".replace("0.", ".", 1) if shown and similarity is not None else "",
         bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
         reason=reason if shown else "",
-        url=reverse("exchange", args=[key]),
+        url=address_of(exchange) if exchange else reverse("exchange", args=[key]),
     )
 
 
@@ -117,7 +118,7 @@ def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> lis
         exchange = exchanges.get(row.exchange_id)
         if exchange is None:
             return row
-        anchor = f"turn-{turn.id}-r{row.number}"
+        anchor = f"turn-{turn.id}-r{row.exchange_id}"
         query = urlencode({"at": anchor, "next": f"{reverse('recalled', args=[turn.id])}#{anchor}"})
         may = may_forget(person_id, exchange, is_administrator=is_administrator)
         return replace(
@@ -136,6 +137,8 @@ def _place(exchange: Remembered | None, titles: dict[uuid.UUID, str]) -> str:
         return ""
     if exchange.thread_id:
         return titles.get(exchange.thread_id, "")
+    if exchange.place and exchange.place.label:
+        return f"{exchange.source_file}, {exchange.place.label}"
     return exchange.source_file or "a note"
 
 

@@ -16,6 +16,8 @@ from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from chat.citations import Citations, cite_plugin
+
 # Above this a block is shown as plain text: a parser's worst cases grow faster than its input.
 _LARGEST_BLOCK = 60_000
 _FORMATTER = HtmlFormatter(nowrap=True)
@@ -24,27 +26,28 @@ _TAGS = {
     "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
 _ATTRIBUTES = {
-    "a": {"href", "title", "target"},
+    "a": {"class", "href", "title", "target"},
     "button": {"type", "class", "data-copy"},
     "code": {"class"},
     "div": {"class"},
     "ol": {"start"},
     "pre": {"class"},
-    "span": {"class"},
+    "span": {"class", "title"},
     "td": {"class"},
     "th": {"class"},
 }
 
 
-def blocks_of(text: str) -> list[str]:
-    """The whole of an answer as one HTML string per top-level block."""
-    return [render_block(block) for block in _split(text)]
+def blocks_of(text: str, citations: Citations | None = None) -> list[str]:
+    """The whole of an answer as one HTML string per top-level block; its numbers in brackets lead to `citations`."""
+    return [render_block(block, citations) for block in _split(text)]
 
 
 class GrowingAnswer:
     """An answer while it is written: feed it text, take finished blocks once, and look at the open one."""
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self, text: str = "", citations: Citations | None = None) -> None:
+        self.citations = citations
         self._open = ""
         self._drawn: tuple[int, str] = (0, "")
         self.feed(text)
@@ -61,12 +64,12 @@ class GrowingAnswer:
             return []
         closed, self._open = self._open[: starts[-1]], self._open[starts[-1] :]
         self._drawn = (0, "")
-        return blocks_of(closed)
+        return blocks_of(closed, self.citations)
 
     def close(self) -> list[str]:
         """The HTML of what is still open, now that nothing more comes."""
         rest, self._open = self._open, ""
-        return blocks_of(rest)
+        return blocks_of(rest, self.citations)
 
     def open_html(self) -> str:
         """The unfinished rest: whole lines as Markdown, drawn once each, the line being written as plain text.
@@ -81,17 +84,22 @@ class GrowingAnswer:
             return _block(_code_frame(first.strip("` \n"), escape(code)))
         end = self._open.rfind("\n") + 1
         if self._drawn[0] != end:
-            self._drawn = (end, "".join(blocks_of(self._open[:end])))
+            self._drawn = (end, "".join(blocks_of(self._open[:end], self.citations)))
         line = self._open[end:]
         return self._drawn[1] + (_block(f'<p class="typing">{escape(line)}</p>') if line.strip() else "")
 
 
-def render_block(text: str) -> str:
+def render_block(text: str, citations: Citations | None = None) -> str:
     """One block's Markdown as sanitised HTML in its `<div class="block">`."""
     if len(text) > _LARGEST_BLOCK:
         return _block(f'<pre class="plain">{escape(text)}</pre>')
     return _block(
-        nh3.clean(_md.render(text), tags=_TAGS, attributes=_ATTRIBUTES, link_rel="noopener noreferrer nofollow")
+        nh3.clean(
+            _md.render(text, {"citations": citations}),
+            tags=_TAGS,
+            attributes=_ATTRIBUTES,
+            link_rel="noopener noreferrer nofollow",
+        )
     )
 
 
@@ -160,7 +168,7 @@ def _cell(name: str) -> Any:
 
 
 def _make() -> MarkdownIt:
-    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(cite_plugin)
     made.renderer.rules |= {  # type: ignore[attr-defined]
         "fence": _fence,
         "code_block": _fence,

@@ -25,7 +25,7 @@ from chat.llm import Message
 from chat.markup import GrowingAnswer
 from chat.models import Turn
 from chat.services import answering, asking
-from chat.services.answering import Brief, Ending, Saved
+from chat.services.answering import Begun, Brief, Ending, Saved
 from memory.services.search import Recollection
 from memory.text import clean_text
 
@@ -58,6 +58,12 @@ class Reply:
         self._growing = GrowingAnswer(self.text)
         self._finished: list[str] = []
         self._held = ""
+
+    def begin(self, begun: Begun) -> None:
+        """From here on the row is this reply's to write."""
+        self.revision = begun.revision
+        self._growing.citations = begun.citations
+        self.has_begun = True
 
     def hear(self, piece: llm.Piece) -> None:
         """Take in a piece, cleaned; half of a line end or of a surrogate pair waits for its other half."""
@@ -195,10 +201,9 @@ async def _begin(reply: Reply) -> list[Message] | None:
     begun = await to_database(answering.begin_answer, turn_id, reply.brief.attempt, recollection)
     if begun is None:
         return None
-    messages, reply.revision = begun
-    reply.has_begun = True
+    reply.begin(begun)
     broadcast.publish(await to_database(frames.turn, turn_id))
-    return messages
+    return begun.messages
 
 
 async def _listen(reply: Reply, messages: list[Message]) -> None:

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
 
+from chat.citations import Citations
 from chat.items import ItemRow, places_of, recalled_row
 from chat.markup import GrowingAnswer, blocks_of
 from chat.models import Thread, Turn
@@ -143,7 +144,7 @@ def _turn_row(
     states: dict[uuid.UUID, str],
     forgotten: dict[uuid.UUID, Exchange],
 ) -> TurnRow:
-    blocks, open_html = _answer_html(turn)
+    blocks, open_html = _answer_html(turn, Citations(turn.id, max((item.rank for item in recalled), default=0)))
     done = not turn.is_active and turn.state != Turn.State.QUEUED
     state = states.get(turn.exchange_id, "") if turn.exchange_id and not turn.is_active else ""
     tomb = forgotten.get(turn.exchange_id) if turn.exchange_id else None
@@ -177,10 +178,10 @@ def _turn_row(
     )
 
 
-def _answer_html(turn: Turn) -> tuple[list[str], str]:
+def _answer_html(turn: Turn, citations: Citations) -> tuple[list[str], str]:
     if not turn.is_active:
-        return blocks_of(turn.answer), ""
-    growing = GrowingAnswer()
+        return blocks_of(turn.answer, citations), ""
+    growing = GrowingAnswer(citations=citations)
     return growing.feed(turn.answer), growing.open_html()
 
 

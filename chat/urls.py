@@ -14,6 +14,7 @@ urlpatterns = [
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/resume", turns.resume, name="resume"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/remember", turns.remember_again, name="remember_again"),
     path("turns/<uuid:turn_id>/recalled", turns.recalled, name="recalled"),
+    path("turns/<uuid:turn_id>/cited/<int:number>", turns.cited, name="cited"),
     path("m/<uuid:exchange_id>", places.exchange, name="exchange"),
     path("m/<uuid:exchange_id>/forget", places.forget, name="forget"),
     path("settings/model", model_settings.model_settings, name="model_settings"),

@@ -5,6 +5,7 @@ CatoMemoryError
 ├── BadQuery             the question, id or argument cannot be worked with
 ├── StoreDisabled        vector_store.enabled is false
 ├── StoreDown            the vector store cannot be reached; try again later
+├── CannotRead           a file gives no text; the message says why, to the person who uploaded it
 └── EmbeddingFailed      permanent: trying again is pointless; retry_after: seconds, if the provider said so
     └── WrongDimension   the model gives vectors of another length than the index holds
 """
@@ -36,6 +37,10 @@ class StoreDown(CatoMemoryError):
 
     def __init__(self, message: str = "The vector store cannot be reached.") -> None:
         super().__init__(message)
+
+
+class CannotRead(CatoMemoryError):
+    """There is no text to be had from a file."""
 
 
 class EmbeddingFailed(CatoMemoryError):

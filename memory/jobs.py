@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from django.db import transaction
@@ -22,8 +22,7 @@ _LONGEST_WAIT = 300.0
 def claim(rows: QuerySet[J], limit: int) -> list[J]:
     """Take up to `limit` due rows: nobody else gets them until the lease ends. `rows` says which and in what order."""
     now = timezone.now()
-    free = Q(locked_until=None) | Q(locked_until__lt=now)
-    due = rows.filter(free, state=Job.State.PENDING, due_at__lte=now)
+    due = _due(rows, now)
     if not due.exists():
         return []
     with transaction.atomic():
@@ -32,6 +31,16 @@ def claim(rows: QuerySet[J], limit: int) -> list[J]:
             locked_until=now + LEASE, attempt=F("attempt") + 1, error=""
         )
     return list(rows.filter(id__in=ids))
+
+
+def has_due(rows: QuerySet[J]) -> bool:
+    """Whether any of these rows could be claimed now."""
+    return _due(rows, timezone.now()).exists()
+
+
+def renew(held: QuerySet[J]) -> bool:
+    """Hold rows that one has claimed for another lease; False where they are no longer one's own."""
+    return bool(held.update(locked_until=timezone.now() + LEASE))
 
 
 def put_off(job: Job, error: str, *, counts: bool, final: bool = False, after: float | None = None) -> bool:
@@ -53,6 +62,11 @@ def put_off(job: Job, error: str, *, counts: bool, final: bool = False, after: f
     return failed
 
 
+def stop(rows: QuerySet[J]) -> int:
+    """Let nobody go on with these rows, voiding whatever is being done about them at this moment; returns how many."""
+    return rows.update(state=Job.State.DONE, attempt=F("attempt") + 1, locked_until=None, error="")
+
+
 def begin_again(rows: QuerySet[J]) -> int:
     """Make rows due now, voiding whatever is being done about them at this moment; returns how many."""
     return rows.update(
@@ -63,3 +77,8 @@ def begin_again(rows: QuerySet[J]) -> int:
         locked_until=None,
         error="",
     )
+
+
+def _due(rows: QuerySet[J], now: datetime) -> QuerySet[J]:
+    free = Q(locked_until=None) | Q(locked_until__lt=now)
+    return rows.filter(free, state=Job.State.PENDING, due_at__lte=now)

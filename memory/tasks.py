@@ -8,8 +8,19 @@ from memory import services
 @shared_task(name="memory.tasks.index_pending")
 def index_pending() -> None:
     services.index_pending()
+    services.serve_complete()
 
 
 @shared_task(name="memory.tasks.erase_forgotten")
 def erase_forgotten() -> None:
     services.erase_forgotten()
+
+
+@shared_task(name="memory.tasks.read_documents")
+def read_documents() -> None:
+    services.read_documents()
+
+
+@shared_task(name="memory.tasks.tidy_documents")
+def tidy_documents() -> None:
+    services.tidy_documents()

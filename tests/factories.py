@@ -7,13 +7,15 @@ from datetime import datetime
 from typing import Any
 
 import factory
+from django.core.files.base import ContentFile
 from django.utils import timezone
 
 from cato_web.people.models import User
 from cato_web.people.services import create_person
 from chat.models import Session, Thread, Turn
 from memory import services, spaces
-from memory.models import Exchange, Membership, Space
+from memory.models import Document, Exchange, Membership, Space
+from memory.services import Received
 
 
 class PersonFactory(factory.Factory[User]):
@@ -80,3 +82,27 @@ def turn(in_thread: Thread, message: str = "A question", answer: str = "An answe
 
 def ago(**units: float) -> datetime:
     return timezone.now() - timezone.timedelta(**units)
+
+
+def upload(owner: User, name: str, content: str | bytes, *, space: Space | None = None, **more: Any) -> Received:
+    """A file that was just received, still to be read."""
+    data = content.encode() if isinstance(content, str) else content
+    return services.receive(
+        ContentFile(data), name=name, space=space or spaces.own(owner.id), owner_id=owner.id, source="upload", **more
+    )
+
+
+def document(owner: User, name: str, content: str | bytes, **more: Any) -> Document:
+    """A file that is read, embedded and served."""
+    version = upload(owner, name, content, **more).version
+    work_on_documents()
+    return Document.objects.get(pk=version.document_id)
+
+
+def work_on_documents() -> None:
+    """What the workers do for documents until nothing is left to do."""
+    services.read_documents()
+    services.index_pending()
+    services.serve_complete()
+    services.tidy_documents()
+    services.erase_forgotten()

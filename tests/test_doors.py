@@ -17,7 +17,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from chat.routing import routes
 from memory import services, spaces
 from memory.models import Space
-from tests.factories import AdministratorFactory, PersonFactory, exchange, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, document, exchange, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -48,9 +48,18 @@ DOORS: dict[str, Door] = {
     "resume": Door(methods=POST, names=("thread_id", "turn_id")),
     "remember_again": Door(methods=POST, names=("thread_id", "turn_id")),
     "recalled": Door(names=("turn_id",)),
+    "cited": Door(names=("turn_id",)),
     "exchange": Door(names=("exchange_id",)),
     "opinion": Door(methods=POST, names=("exchange_id",), data={"kind": "pinned"}),
     "forget": Door(methods=("get", "post"), names=("exchange_id",)),
+    "documents": Door(methods=("get", "post")),
+    "document": Door(names=("document_id",)),
+    "document_row": Door(names=("document_id",)),
+    "cancel_document": Door(methods=POST, names=("document_id",)),
+    "retry_document": Door(methods=POST, names=("document_id",)),
+    "describe_document": Door(methods=POST, names=("document_id",), data={"metadata": "zone: north"}),
+    "forget_document": Door(methods=("get", "post"), names=("document_id",)),
+    "original": Door(names=("document_id",)),
     "search": Door(),
     "stats": Door(),
     "settings": Door(methods=("get", "post")),
@@ -66,8 +75,8 @@ DOORS: dict[str, Door] = {
     "withdraw": Door("administrator", POST),
 }
 THINGS = {name: door for name, door in DOORS.items() if door.names}
-# These ask for more than to read the thread: to own it. Opening the question of spaces alone does not open them.
-OWNERS_ONLY = {"remember"}
+# These ask for more than to read a thing: to own it. Opening the question of spaces alone does not open them.
+OWNERS_ONLY = {"remember", "cancel_document", "retry_document", "describe_document", "forget_document"}
 SOCKETS = {"ws/t/<uuid:thread_id>"}
 
 
@@ -85,8 +94,9 @@ def things(chroma):
     of_alice = thread(alice, title="The secret of Alice")
     one = turn(of_alice, "My secret is 4711", "I keep it.", state="failed")
     said = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
-    services.index_pending()
-    return {"thread_id": of_alice.id, "turn_id": one.id, "exchange_id": said.id}
+    kept = document(alice, "secret.txt", "The secret of Alice is 4711, and it is written here. " * 20)
+    services.note_recall(one.id, services.find("secret", spaces=spaces.readable_by(alice.pk)))
+    return {"document_id": kept.pk, "thread_id": of_alice.id, "turn_id": one.id, "exchange_id": said.id}
 
 
 @pytest.fixture
@@ -102,14 +112,15 @@ def signed_in(person) -> Client:
 
 def arguments(name: str, ids: dict[str, uuid.UUID]) -> dict[str, object]:
     """Arguments for the route, those that name no thing of somebody's filled in."""
-    fill = {"token": "x" * 20, "person_id": uuid.uuid4(), "invitation_id": 0}
+    fill = {"token": "x" * 20, "person_id": uuid.uuid4(), "invitation_id": 0, "number": 1}
     pattern = next(route for route in routes_of(get_resolver()) if route.name == name)
     return {key: ids.get(key) or fill[key] for key in pattern.pattern.converters}
 
 
 def open_door(client: Client, name: str, method: str, ids: dict[str, uuid.UUID]) -> tuple[int, str]:
     answer = getattr(client, method)(reverse(name, kwargs=arguments(name, ids)), DOORS[name].data)
-    body = re.sub(r"[0-9a-f-]{36}", "ID", answer.content.decode())
+    content = b"".join(answer)
+    body = re.sub(r"[0-9a-f-]{36}", "ID", content.decode())
     body = re.sub(r'(csrfmiddlewaretoken" value="|X-CSRFToken": ")\w+', "TOKEN", body)
     return answer.status_code, body
 
@@ -123,7 +134,7 @@ def test_every_route_is_in_the_table():
 def test_a_stranger_is_sent_to_sign_in(name):
     for method in DOORS[name].methods:
         status, _ = open_door(
-            Client(), name, method, {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id")}
+            Client(), name, method, {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id", "document_id")}
         )
         assert status == 302, (name, method)
 

@@ -146,7 +146,7 @@ def test_without_scripts_the_panel_is_a_page_and_a_button_comes_back_to_it(alice
     answer = press(alice, one, "Pin", htmx=False)
 
     assert answer.status_code == 302
-    assert answer.headers["location"] == f"{reverse('recalled', args=[one.id])}#turn-{one.id}-r1"
+    assert answer.headers["location"] == f"{reverse('recalled', args=[one.id])}#turn-{one.id}-r{said.id}"
     whole = panel(alice, one, Accept="text/html")
     assert set(buttons(whole)) == {"Unpin", "Not relevant"}
     assert said.user_message in whole

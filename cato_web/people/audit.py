@@ -12,7 +12,15 @@ from memory import signals
 
 
 @receiver(signals.forgotten)
-def note_forgetting(exchange_ids: list[uuid.UUID], by: uuid.UUID, **kwargs: Any) -> None:
-    AuditEntry.objects.bulk_create(
-        [AuditEntry(who_id=by, action="forgot an exchange", about=str(exchange_id)) for exchange_id in exchange_ids]
-    )
+def note_forgetting(exchange_ids: list[uuid.UUID], by: uuid.UUID, as_part_of_a_document: bool, **kwargs: Any) -> None:
+    if not as_part_of_a_document:
+        _note("forgot an exchange", exchange_ids, by)
+
+
+@receiver(signals.documents_forgotten)
+def note_deleted_documents(document_ids: list[uuid.UUID], by: uuid.UUID, **kwargs: Any) -> None:
+    _note("deleted a document", document_ids, by)
+
+
+def _note(action: str, ids: list[uuid.UUID], by: uuid.UUID) -> None:
+    AuditEntry.objects.bulk_create([AuditEntry(who_id=by, action=action, about=str(id)) for id in ids])

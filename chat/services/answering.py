@@ -13,6 +13,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from chat import endpoint
+from chat.citations import Citations
 from chat.endpoint import Answering
 from chat.llm import Message
 from chat.models import Thread, Turn
@@ -21,6 +22,7 @@ from memory import services as memory
 from memory import spaces
 from memory.errors import StoreDisabled
 from memory.retrieval.context import material
+from memory.retrieval.passages import grouped
 from memory.services.search import Recollection
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,15 @@ class Brief:
     answering: Answering | None
     model: str
     is_remembered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What an answer goes on with once memory was asked: the prompt, its row's revision, what it may cite."""
+
+    messages: list[Message]
+    revision: int
+    citations: Citations
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +109,8 @@ def recall_for(turn_id: uuid.UUID) -> Recollection:
 
 
 @transaction.atomic
-def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection) -> tuple[list[Message], int] | None:
-    """Note what was recalled and give the prompt with the row's new revision; None where the turn was taken away."""
+def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection) -> Begun | None:
+    """Note what was recalled and give what the answer goes on with; None where the turn was taken away."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     begun = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
         state=Turn.State.ANSWERING,
@@ -114,7 +125,7 @@ def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection) -
     quoted = material(recollection.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     history = history_of(_turns_before(turn), max_tokens=room_for_history(turn.message))
     prompt = prompt_for(history=history, material=quoted, message=turn.message, said_so_far=turn.answer)
-    return prompt, turn.revision + 1
+    return Begun(prompt, turn.revision + 1, Citations(turn_id, len(grouped(recollection.results)) if quoted else 0))
 
 
 @transaction.atomic

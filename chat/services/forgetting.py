@@ -13,7 +13,7 @@ from memory.models import Exchange
 
 def readable_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
     """The exchange, if this person may read it; a forgotten one is as if it were not there. Raises NotFound."""
-    rows = spaces.among(Exchange.objects.filter(id=exchange_id, forgotten_at=None), spaces.readable_by(person_id))
+    rows = spaces.among(Exchange.objects.findable().filter(id=exchange_id), spaces.readable_by(person_id))
     exchange: Exchange | None = rows.select_related("owner", "space").first()
     if exchange is None:
         raise NotFound

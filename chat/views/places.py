@@ -15,16 +15,21 @@ from chat.services import forgetting
 from chat.snapshots import WINDOW
 from memory import spaces
 from memory.requests import PageRequest
+from memory.retrieval.places import places_of
 from memory.services.opinions import standings
+from memory.views.links import address_in_document
 
 
 @require_GET
 def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
-    """The turn in its thread; a note has a page of its own."""
+    """The turn in its thread, the passage in its document; a note has a page of its own."""
     found = forgetting.readable_exchange(request.user.pk, exchange_id)
     turn = Turn.objects.filter(id=found.turn_id).first() if found.turn_id else None
     if turn is not None:
         return redirect(place_of(turn))
+    place = places_of([found.id]).get(found.id)
+    if place is not None:
+        return redirect(address_in_document(place))
     may = forgetting.may_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
     standing = standings(request.user.pk, [found.id], spaces=spaces.readable_by(request.user.pk))[found.id]
     return render(

@@ -20,6 +20,7 @@ from chat.snapshots import WINDOW
 from chat.throttle import may_say
 from memory.requests import PageRequest
 from memory.text import clean_text
+from memory.views.documents import accepts
 
 
 @require_http_methods(["GET", "POST"])
@@ -173,5 +174,6 @@ def _page(
         "active": next((r for r in rows if r.is_active), None),
         "composer": _composer(text, error),
         "card": card,
+        "accepts": accepts(),
     }
     return render(request, "chat/thread.html", context, status=status)

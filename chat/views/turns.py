@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
+from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -16,10 +17,13 @@ from chat.errors import NotFound, Refused
 from chat.items import own_rows
 from chat.models import Turn
 from chat.throttle import may_say
+from chat.views.places import place_of
 from memory import services as memory
+from memory import spaces
 from memory.models import Embedding
 from memory.requests import PageRequest
 from memory.text import excerpt
+from memory.views.links import address_of
 
 
 @require_POST
@@ -57,10 +61,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
 
     The panel itself is drawn once for everyone who reads the thread, so what is one person's is fetched when it opens.
     """
-    thread_id = Turn.objects.filter(id=turn_id).values_list("thread_id", flat=True).first()
-    if thread_id is None:
-        raise NotFound
-    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    turn = _turn(request, turn_id)
     items = own_rows(turn, request.user.pk, is_administrator=request.user.is_administrator)
     if request.htmx:
         return render(request, "chat/_recalled_own.html", {"items": items})
@@ -72,6 +73,28 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
         "back_url": f"{reverse('thread', args=[turn.thread_id])}#turn-{turn.id}",
     }
     return render(request, "chat/recalled.html", context)
+
+
+@require_GET
+def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse:
+    """The passage that a number in an answer names, opened where it stands."""
+    turn = _turn(request, turn_id)
+    recalled = memory.recalled_for([turn.id], spaces=spaces.read_by_all_of(turn.thread.space_id)).get(turn.id, [])
+    passage = [item for item in recalled if item.rank == number]
+    if not passage:
+        raise NotFound
+    exchange = next((item.exchange for item in passage if item.exchange), None)
+    if exchange is None:
+        messages.info(request, f"Passage {number} was forgotten.")
+        return redirect(place_of(turn))
+    return redirect(address_of(exchange))
+
+
+def _turn(request: PageRequest, turn_id: uuid.UUID) -> Turn:
+    thread_id = Turn.objects.filter(id=turn_id).values_list("thread_id", flat=True).first()
+    if thread_id is None:
+        raise NotFound
+    return access.turn_for(request.user.pk, thread_id, turn_id)
 
 
 def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> HttpResponse:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from memory.filters import Filter
 from memory.models import Exchange
+from memory.retrieval.places import Place
 from memory.spaces import SpaceIds
 
 
@@ -30,10 +31,11 @@ class Remembered:
     timestamp: datetime
     source: str
     source_file: str
+    place: Place | None = None
 
     @classmethod
-    def from_row(cls, row: Exchange) -> Remembered:
-        """From an exchange loaded with its owner."""
+    def from_row(cls, row: Exchange, place: Place | None = None) -> Remembered:
+        """From an exchange loaded with its owner, and where it stands in a document."""
         return cls(
             id=row.id,
             space_id=row.space_id,
@@ -46,6 +48,7 @@ class Remembered:
             timestamp=row.timestamp,
             source=row.source,
             source_file=row.source_file,
+            place=place,
         )
 
 

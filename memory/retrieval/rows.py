@@ -17,7 +17,7 @@ from memory.filters import Filter, to_sql
 from memory.models import Exchange
 from memory.spaces import SpaceIds
 
-_COLUMNS = "e.id, e.session_id, e.previous_id, e.timestamp, w.terms, e.space_id, e.forgotten_at"
+_COLUMNS = "e.id, e.session_id, e.previous_id, e.timestamp, w.terms, e.space_id, e.forgotten_at, e.is_hidden"
 _FROM_EXCHANGES = "memory_exchange e LEFT JOIN memory_words w ON w.exchange_id = e.id"
 _FROM_WORDS = "memory_words w JOIN memory_exchange e ON e.id = w.exchange_id"
 
@@ -34,17 +34,17 @@ class Row:
 
 
 def by_id(ids: Iterable[str], spaces: SpaceIds) -> list[Row]:
-    """The living exchanges with these ids that lie in `spaces`."""
+    """The findable exchanges with these ids that lie in `spaces`."""
     return _rows(_FROM_EXCHANGES, "e.id", _bound(ids), spaces)
 
 
 def by_words(words_ids: Iterable[int], spaces: SpaceIds) -> list[Row]:
-    """The living exchanges with these rows of words that lie in `spaces`."""
+    """The findable exchanges with these rows of words that lie in `spaces`."""
     return _rows(_FROM_WORDS, "w.id", list(words_ids), spaces)
 
 
 def following(ids: Iterable[str], spaces: SpaceIds) -> list[Row]:
-    """The living exchanges said right after these."""
+    """The findable exchanges said right after these."""
     return _rows(_FROM_EXCHANGES, "e.previous_id", _bound(ids), spaces)
 
 
@@ -68,8 +68,8 @@ def _rows(tables: str, column: str, values: list[Any], spaces: SpaceIds) -> list
         cursor.execute(sql, parameters)
         return [
             Row(_hex(id) or "", _hex(session), _hex(previous), _moment(said), terms or "")
-            for id, session, previous, said, terms, space, forgotten in cursor.fetchall()
-            if forgotten is None and _hex(space) in readable
+            for id, session, previous, said, terms, space, forgotten, hidden in cursor.fetchall()
+            if forgotten is None and not hidden and _hex(space) in readable
         ]
 
 

@@ -15,6 +15,7 @@ from memory.retrieval.dates import Period, favour_named_dates, period_named
 from memory.retrieval.diversity import vary, without_repeats
 from memory.retrieval.fusion import fuse
 from memory.retrieval.gate import is_below
+from memory.retrieval.places import places_of
 from memory.retrieval.reasons import reason_of
 from memory.retrieval.recency import asks_for_latest, favour_recent
 from memory.retrieval.results import Query, Ranking, Remembered, Result
@@ -90,8 +91,9 @@ def _results(ranked: _Ranked) -> Ranking:
     query = ranked.pool.query
     most = 3 * query.wanted if rerank.is_configured() else query.wanted
     order = ranked.order[:most] if query.keep_repeats else without_repeats(ranked.order, most)
-    alive = Exchange.objects.filter(forgotten_at=None).select_related("owner")
+    alive = Exchange.objects.findable().select_related("owner")
     rows = {row.id.hex: row for row in alive.filter(id__in=[uuid.UUID(c.id) for c in order])}
+    places = places_of(row.pk for row in rows.values() if row.source_file)
     results = []
     for candidate in order:
         if candidate.id not in rows:  # forgotten this very moment
@@ -99,7 +101,7 @@ def _results(ranked: _Ranked) -> Ranking:
         below = ranked.is_below(candidate)
         results.append(
             Result(
-                exchange=Remembered.from_row(rows[candidate.id]),
+                exchange=Remembered.from_row(rows[candidate.id], places.get(rows[candidate.id].pk)),
                 similarity=candidate.similarity,
                 score=candidate.score,
                 strategy=ranked.strategy,

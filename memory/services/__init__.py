@@ -1,6 +1,18 @@
 """Memory's public verbs."""
 
 from memory.generations import Models, build_generation, models_in_use, switch_generation
+from memory.services.documents.describing import describe
+from memory.services.documents.reading import read_documents
+from memory.services.documents.receiving import Received, receive
+from memory.services.documents.removing import (
+    cancel,
+    forget_documents,
+    forget_version,
+    keep_last,
+    receipt_of,
+    tidy_documents,
+)
+from memory.services.documents.serving import progress_of, retry, serve_complete
 from memory.services.exchanges import NewExchange, remember, remember_many, revise
 from memory.services.figures import Figures, figures
 from memory.services.forgetting import Receipt, erase_forgotten, forget, receipt_for
@@ -22,38 +34,51 @@ __all__ = [
     "NewExchange",
     "NewRecord",
     "Receipt",
+    "Received",
     "RecordHit",
     "RelatedThread",
     "backfill",
     "build_generation",
+    "cancel",
     "delete_records",
+    "describe",
     "drift",
     "erase_forgotten",
     "express",
     "figures",
     "find",
     "forget",
+    "forget_documents",
+    "forget_version",
     "get_relevant_context",
     "index_pending",
+    "keep_last",
     "keep_text",
     "memory_states",
     "models_in_use",
     "move_thread",
     "note_recall",
+    "progress_of",
     "query_records",
+    "read_documents",
     "recall",
     "recall_stream",
     "recalled_for",
     "receipt_for",
+    "receipt_of",
+    "receive",
     "reconcile",
     "related_threads",
     "remember",
     "remember_many",
+    "retry",
     "retry_failed",
     "revise",
     "search_by_topic",
+    "serve_complete",
     "sweep",
     "switch_generation",
+    "tidy_documents",
     "upsert_records",
     "write_missing_words",
 ]

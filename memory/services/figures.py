@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from memory import generations
 from memory.models import Embedding, Erasure, Exchange, Job
@@ -29,7 +29,7 @@ class Figures:
 
 def figures(spaces: SpaceIds | None) -> Figures:
     """Count what may be read in `spaces`; None counts everything, for administrators."""
-    rows = Exchange.objects.filter(forgotten_at=None)
+    rows: QuerySet[Exchange] = Exchange.objects.findable()
     rows = rows if spaces is None else among(rows, spaces)
     generation = generations.serving()
     embeddings = Embedding.objects.filter(generation=generation, exchange__in=rows)

@@ -60,16 +60,18 @@ class Receipt:
 
 
 @transaction.atomic
-def forget(exchange_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> list[uuid.UUID]:
+def forget(exchange_ids: Iterable[uuid.UUID], *, by: uuid.UUID, as_part_of_a_document: bool = False) -> list[uuid.UUID]:
     """Make these exchanges tombstones, unreadable from the commit on; returns those that were not already.
 
     The caller has asked whether `by` may. Vectors, cached embeddings and texts follow in a worker.
+    `as_part_of_a_document`: what `by` deleted or replaced was the document, which is announced by itself.
     """
     forgotten = [id for some in batched(exchange_ids, _TOGETHER) for id in _forget_together(some, by)]
     if forgotten:
         cache.forget_queries()
         nudge.after_commit("erase_forgotten")
-        transaction.on_commit(lambda: signals.forgotten.send(sender=None, exchange_ids=forgotten, by=by))
+        told = {"exchange_ids": forgotten, "by": by, "as_part_of_a_document": as_part_of_a_document}
+        transaction.on_commit(lambda: signals.forgotten.send(sender=None, **told))
     return forgotten
 
 

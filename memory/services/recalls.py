@@ -11,6 +11,8 @@ from django.db import transaction
 from django.db.models import Count, Exists, OuterRef
 
 from memory.models import Exchange, Recall
+from memory.retrieval.passages import grouped
+from memory.retrieval.places import places_of
 from memory.retrieval.results import Remembered, Result
 from memory.spaces import SpaceIds, among
 
@@ -39,7 +41,7 @@ class Shares:
 
 @transaction.atomic
 def note_recall(turn_id: uuid.UUID, results: Sequence[Result]) -> None:
-    """Replace what is noted for this turn by `results`, best first."""
+    """Replace what is noted for this turn by `results`, best first, each with the number of its passage."""
     Recall.objects.filter(turn_id=turn_id).delete()
     Recall.objects.bulk_create(
         [
@@ -52,7 +54,8 @@ def note_recall(turn_id: uuid.UUID, results: Sequence[Result]) -> None:
                 strategy=result.strategy,
                 reason=result.reason[:300],
             )
-            for rank, result in enumerate(results, start=1)
+            for rank, group in enumerate(grouped(results), start=1)
+            for result in group
         ]
     )
 
@@ -60,10 +63,11 @@ def note_recall(turn_id: uuid.UUID, results: Sequence[Result]) -> None:
 def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, list[Recalled]]:
     """Per turn what was recalled, in its order, with the text of what lies in `spaces` and was not forgotten."""
     found: dict[uuid.UUID, list[Recalled]] = defaultdict(list)
-    rows = Recall.objects.filter(turn_id__in=list(turn_ids)).select_related("exchange__owner").order_by("rank")
+    rows = Recall.objects.filter(turn_id__in=list(turn_ids)).select_related("exchange__owner").order_by("rank", "id")
+    places = places_of(row.exchange_id for row in rows if row.exchange.source_file)
     for row in rows:
         forgotten = row.exchange.forgotten_at is not None
-        readable = row.exchange.space_id in spaces and not forgotten
+        readable = row.exchange.space_id in spaces and not forgotten and not row.exchange.is_hidden
         found[row.turn_id].append(
             Recalled(
                 exchange_id=row.exchange_id,
@@ -72,7 +76,7 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
                 score=row.score,
                 strategy=row.strategy,
                 reason=row.reason,
-                exchange=Remembered.from_row(row.exchange) if readable else None,
+                exchange=Remembered.from_row(row.exchange, places.get(row.exchange_id)) if readable else None,
                 is_forgotten=forgotten,
             )
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import uuid
 
+from django.db.models import QuerySet
+
 from memory import generations
 from memory.models import Exchange, Job
 from memory.spaces import SpaceIds, among
@@ -16,8 +18,8 @@ def drawn(count: int, spaces: SpaceIds | None) -> list[Exchange]:
 
     Their ids are random, so a stretch of ids from a random one on is as good as a draw, and reads no other row.
     """
-    rows = Exchange.objects.filter(
-        forgotten_at=None, embeddings__generation=generations.serving(), embeddings__state=Job.State.DONE
+    rows: QuerySet[Exchange] = Exchange.objects.findable().filter(
+        embeddings__generation=generations.serving(), embeddings__state=Job.State.DONE
     )
     rows = rows if spaces is None else among(rows, spaces)
     start, count = uuid.uuid4(), min(count, MOST)

@@ -24,6 +24,7 @@ from memory.retrieval.conversation import joined, leans_on_others
 from memory.retrieval.courtesy import is_courtesy
 from memory.retrieval.results import Query, Ranking, Result
 from memory.services import opinions
+from memory.services.documents.serving import last_switch
 from memory.spaces import SpaceIds
 from memory.text import clean_text
 
@@ -138,7 +139,7 @@ def ask(
     """What a strategy (the configured one unless named) ranks for `text`: ungated, each result marked."""
     asking = Asking(spaces=spaces)
     query = _query(text, _embedded([text], keep=True), asking, wanted=wanted, now=now, filters=filters)
-    return strategy(strategy_name or settings.CATO.vector_store.retrieval_strategy)(query)
+    return _ranked(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
 
 
 def _in_turn(said: list[str], asking: Asking, notes: set[str]) -> Iterator[Result]:
@@ -165,10 +166,18 @@ def _ask_noting(messages: list[str], asking: Asking, notes: set[str]) -> Ranking
     vector = _embedded(messages, keep=asking.keep_query)
     conf = settings.CATO.vector_store
     query = _query(joined(messages), vector, asking, wanted=3 * conf.context_results)
-    ranking = strategy(conf.retrieval_strategy)(query)
+    ranking = _ranked(query, conf.retrieval_strategy)
     if ranking.by_words_alone:
         notes.add(BY_WORDS)
     return ranking
+
+
+def _ranked(query: Query, strategy_name: str) -> Ranking:
+    """What the strategy ranks. Asked again where a document changed meanwhile: candidates from before the change are
+    hidden after it."""
+    ranks, before = strategy(strategy_name), last_switch()
+    ranking = ranks(query)
+    return ranking if last_switch() == before else ranks(query)
 
 
 def _query(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from memory import generations, jobs
+from memory import generations, jobs, nudge
 from memory.generations import switch_generation
 from memory.models import Embedding, Generation, Index, Job
+from memory.services.documents.reading import is_reading_due
+from memory.services.documents.removing import tidy_documents
+from memory.services.documents.serving import serve_complete
 from memory.services.erasing import erase_overdue
 from memory.services.forgetting import erase_forgotten
 from memory.services.indexing import index_pending
@@ -28,11 +31,16 @@ class Embedded:
 
 
 def sweep() -> None:
-    """Embed what is due, erase what was forgotten, and switch to a new index that is complete."""
+    """Embed what is due, erase what was forgotten, and switch to new indexes and documents that are complete."""
     index_pending()
+    serve_complete()
+    tidy_documents()
     erase_forgotten()
     switch_generation()
     erase_overdue()
+    if is_reading_due():
+        # Not here: a file may take as long as its limits let it, and conversations would wait for the next sweep.
+        nudge.after_commit("read_documents")
 
 
 def backfill(*, progress: Progress = unheard) -> Embedded:

@@ -54,7 +54,7 @@ class JobRow:
 @require_GET
 def exchanges(request: PageRequest) -> HttpResponse:
     """Every exchange, newest first, or the one with the id asked for."""
-    rows = Exchange.objects.filter(forgotten_at=None).select_related("owner", "space").order_by("-timestamp", "id")
+    rows = Exchange.objects.findable().select_related("owner", "space").order_by("-timestamp", "id")
     query = request.GET.get("q", "").strip()
     error = ""
     if query:

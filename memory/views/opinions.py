@@ -28,7 +28,7 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     without scripts goes on.
     """
     readable = spaces.readable_by(request.user.pk)
-    found = spaces.among(Exchange.objects.filter(id=exchange_id, forgotten_at=None), readable).first()
+    found = spaces.among(Exchange.objects.findable().filter(id=exchange_id), readable).first()
     if found is None:
         raise NotFound("There is nothing here, or it is not yours to see.")
     services.express(request.user.pk, found, request.POST.get("kind", ""))

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from memory import services, spaces
@@ -16,6 +15,7 @@ from memory.models import Exchange, Space
 from memory.requests import PageRequest
 from memory.retrieval.results import Result
 from memory.text import clean_text, excerpt
+from memory.views.links import address_of
 
 _COUNT = 20
 _EXCERPT = 320
@@ -35,6 +35,7 @@ class HitRow:
     space_kind: str
     source: str
     url: str
+    place: str
 
 
 @require_GET
@@ -46,7 +47,7 @@ def search(request: PageRequest) -> HttpResponse:
     if query:
         try:
             hits = hit_rows(services.find(query, spaces=readable, count=_COUNT))
-            total = spaces.among(Exchange.objects.filter(forgotten_at=None), readable).count()
+            total = spaces.among(Exchange.objects.findable(), readable).count()
             if hits and not any(hit.similarity_text for hit in hits):
                 context["note"] = "The index does not answer: found by words alone."
             context |= {"hits": hits, "total_text": f"{len(hits)} nearest of {total:,} memories you may read"}
@@ -77,5 +78,6 @@ def _hit(result: Result, space: Space) -> HitRow:
         space_name=space.name or space.get_kind_display(),
         space_kind=space.kind,
         source=said.source,
-        url=reverse("exchange", args=[said.id]),
+        url=address_of(said),
+        place=said.place.label if said.place else "",
     )

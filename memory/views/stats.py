@@ -22,7 +22,9 @@ def stats(request: PageRequest) -> HttpResponse:
     readable = spaces.readable_by(request.user.pk)
     mine = services.figures(readable)
     tiles = [*_lines(mine), *_context(context_shares(readable))]
-    groups = [{"title": "What you may read", "lines": tiles}, {"title": "By source", "lines": _sources(mine)}]
+    groups = [{"title": "What you may read", "lines": tiles}]
+    if mine.by_source:
+        groups.append({"title": "By source", "lines": _sources(mine)})
     if request.user.is_administrator:
         groups.append({"title": "The whole store", "lines": [*_lines(services.figures(None)), _drift()]})
     groups.append({"title": "How it works here", "lines": _setup(mine)})

@@ -26,7 +26,7 @@
   });
 
   form.addEventListener("click", (event) => {
-    if (event.target === form || event.target.closest(".composer-tools")) box().focus();
+    if (event.target === form || event.target.classList.contains("composer-tools")) box().focus();
   });
 
   form.addEventListener("htmx:beforeRequest", (event) => {

@@ -1,0 +1,31 @@
+"""What memory keeps in SQL."""
+
+from memory.models.documents import Chunk, Document, DocumentVersion
+from memory.models.exchanges import Exchange, MetadataValue, Opinion, Recall, Words
+from memory.models.index import CachedEmbedding, Embedding, Erasure, Generation, Index
+from memory.models.jobs import Job
+from memory.models.measured import Calibration, Evaluation
+from memory.models.records import Record
+from memory.models.spaces import Membership, Space
+
+__all__ = [
+    "CachedEmbedding",
+    "Calibration",
+    "Chunk",
+    "Document",
+    "DocumentVersion",
+    "Embedding",
+    "Erasure",
+    "Evaluation",
+    "Exchange",
+    "Generation",
+    "Index",
+    "Job",
+    "Membership",
+    "MetadataValue",
+    "Opinion",
+    "Recall",
+    "Record",
+    "Space",
+    "Words",
+]

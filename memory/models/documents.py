@@ -1,0 +1,104 @@
+"""Documents: a file's identity in its space, its versions, and the pieces of each that memory holds as exchanges."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from memory.models.exchanges import Exchange
+from memory.models.jobs import Job
+from memory.models.spaces import Space
+
+
+class Document(models.Model):
+    """A file by the name it has where it comes from; uploading that name again makes its next version.
+
+    A forgotten document stays as a row without name and metadata, from which its receipt is made.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    space = models.ForeignKey(Space, on_delete=models.PROTECT, related_name="+")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=255, blank=True)
+    source = models.CharField(max_length=12, choices=Exchange.Source.choices)
+    metadata = models.JSONField(default=dict)
+    serving = models.ForeignKey(
+        "DocumentVersion", null=True, on_delete=models.SET_NULL, related_name="+", help_text="what is found of it"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    forgotten_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["space", "name"], condition=Q(forgotten_at=None), name="one_document_of_a_name"
+            )
+        ]
+        indexes = [models.Index(fields=["space", "-created_at"])]
+
+
+def place_of(version: models.Model, name: str) -> str:
+    """Where an original is stored: never by its own name."""
+    return f"documents/{uuid.uuid4().hex}"
+
+
+class DocumentVersion(Job):
+    """One state of a document's bytes, and how far it is on its way into memory.
+
+    As a job it is the work of reading the file and cutting it into pieces; embedding these is work of their own.
+    """
+
+    class Stage(models.TextChoices):
+        RECEIVED = "received"
+        READING = "reading"
+        CHUNKING = "chunking"
+        EMBEDDING = "embedding"
+        READY = "ready"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+        REPLACED = "replaced"
+        REMOVED = "removed"
+
+    # Those that a worker still brings further by itself.
+    UNDER_WAY = (Stage.RECEIVED, Stage.READING, Stage.CHUNKING, Stage.EMBEDDING)
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    stage = models.CharField(max_length=9, choices=Stage.choices, default=Stage.RECEIVED)
+    original = models.FileField(upload_to=place_of, max_length=200, blank=True)
+    size = models.PositiveBigIntegerField(help_text="bytes")
+    digest = models.CharField(max_length=64, blank=True, help_text="SHA-256 of the bytes")
+    kind = models.CharField(max_length=20, blank=True)
+    title = models.CharField(max_length=255, blank=True)
+    uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    ready_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True, help_text="since when nothing of it is kept but this row")
+    total_chunks = models.PositiveIntegerField(null=True, help_text="known once the file was read")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["document", "number"], name="one_version_of_a_number")]
+        indexes = [
+            models.Index(fields=["due_at"], condition=Q(state="pending"), name="version_due"),
+            models.Index(fields=["stage"], name="version_stage"),
+            models.Index(fields=["-ready_at"], name="version_ready"),
+        ]
+
+
+class Chunk(models.Model):
+    """A piece of a version: where it stands, and the exchange that holds its text (several versions may share one)."""
+
+    version = models.ForeignKey(DocumentVersion, on_delete=models.CASCADE, related_name="chunks")
+    exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="chunks")
+    index = models.PositiveIntegerField()
+    start = models.PositiveIntegerField(help_text="characters from the beginning of the file's text")
+    end = models.PositiveIntegerField()
+    joint = models.CharField(max_length=2, blank=True, help_text="the white space before it, at most two characters")
+    place = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading, in words")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["version", "index"], name="one_chunk_at_a_place")]

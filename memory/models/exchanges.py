@@ -1,0 +1,138 @@
+"""What was said, and what stands beside it in SQL: its words, its metadata, what people think of it, where it was recalled."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from memory.models.spaces import Space
+
+
+class ExchangeQuerySet(models.QuerySet["Exchange"]):
+    """The exchanges, by what may come of them."""
+
+    def findable(self) -> ExchangeQuerySet:
+        """Those that recall, search and figures know: neither forgotten nor hidden."""
+        return self.filter(forgotten_at=None, is_hidden=False)
+
+
+class Exchange(models.Model):
+    """One message and its answer, or a note or a piece of a document: the unit of memory.
+
+    A forgotten exchange stays as a row without text (`forgotten_at`, then `erased_at` when its vectors, its cached
+    embedding and its words are verified to be gone), so that nothing brings it back.
+    """
+
+    class Source(models.TextChoices):
+        CHAT = "chat"
+        VADD = "vadd_command"
+        VDOC = "vdoc_command"
+        UPLOAD = "upload"
+        CLI = "cli"
+        IMPORT = "import"
+        API = "api"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    space = models.ForeignKey(Space, on_delete=models.PROTECT)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    thread_id = models.UUIDField(null=True, db_index=True)
+    session_id = models.UUIDField(null=True, db_index=True)
+    previous = models.ForeignKey(
+        "self",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="following",
+        help_text="what was said before it in its session, or the piece before it of the same text",
+    )
+    turn_id = models.UUIDField(null=True, unique=True)
+    thread_continuation_seq = models.PositiveIntegerField(default=0)
+    user_message = models.TextField()
+    assistant_message = models.TextField(blank=True)
+    timestamp = models.DateTimeField(help_text="when it was said, UTC")
+    created_at = models.DateTimeField(auto_now_add=True)
+    prior_exchange_ids = models.JSONField(default=list)
+    source = models.CharField(max_length=12, choices=Source.choices)
+    manual_entry = models.BooleanField(default=False)
+    source_file = models.CharField(max_length=255, blank=True)
+    chunk_index = models.PositiveIntegerField(null=True)
+    total_chunks = models.PositiveIntegerField(null=True)
+    metadata = models.JSONField(default=dict)
+    size = models.PositiveIntegerField(help_text="characters of both texts")
+    content_hash = models.CharField(max_length=64, db_index=True, blank=True)
+    version = models.PositiveIntegerField(default=1, help_text="rises when the text changes; part of the vector ids")
+    is_hidden = models.BooleanField(
+        default=False, help_text="a piece of a document's version that does not serve, yet or any more"
+    )
+    forgotten_at = models.DateTimeField(null=True)
+    forgotten_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    erased_at = models.DateTimeField(null=True)
+
+    objects = ExchangeQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["space", "-timestamp"]),
+            models.Index(fields=["forgotten_at"], condition=Q(erased_at=None), name="exchange_to_erase"),
+        ]
+
+    @property
+    def thread_session_id(self) -> str | None:
+        return f"{self.thread_id}_{self.session_id}" if self.thread_id else None
+
+
+class Words(models.Model):
+    """The words of an exchange as the analyser writes them; a full-text index stands beside (migration 0002)."""
+
+    exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="words")
+    space = models.ForeignKey(Space, on_delete=models.PROTECT, related_name="+")
+    terms = models.TextField(help_text="in their order, separated by spaces")
+    length = models.PositiveIntegerField(db_index=True, help_text="how many they are")
+
+
+class MetadataValue(models.Model):
+    """One scalar of an exchange's free metadata, as filters look for it; a list has a row for each member."""
+
+    exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="metadata_values")
+    key = models.CharField(max_length=100)
+    is_member = models.BooleanField(default=False, help_text="one of a list")
+    text = models.CharField(max_length=500, null=True)
+    number = models.FloatField(null=True)
+    truth = models.BooleanField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["key", "text"]), models.Index(fields=["key", "number"])]
+
+
+class Opinion(models.Model):
+    """What a person thinks of an exchange that was recalled for them."""
+
+    class Kind(models.TextChoices):
+        PINNED = "pinned", "always in the running"
+        IRRELEVANT = "irrelevant", "never again for this person"
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="opinions")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["person", "exchange"], name="one_opinion_an_exchange")]
+
+
+class Recall(models.Model):
+    """That an exchange was used for a turn, and why; never its text."""
+
+    turn_id = models.UUIDField()
+    exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="recalls")
+    rank = models.PositiveSmallIntegerField(help_text="the number of its passage in the prompt")
+    similarity = models.FloatField(null=True)
+    score = models.FloatField()
+    strategy = models.CharField(max_length=40)
+    reason = models.CharField(max_length=300)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["turn_id", "exchange"], name="recalled_once_a_turn")]

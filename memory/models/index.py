@@ -1,0 +1,82 @@
+"""Where vectors are, which model made them, and what is still to be done about them."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from memory.models.exchanges import Exchange
+from memory.models.jobs import Job
+from memory.models.spaces import Space
+
+
+class Generation(models.Model):
+    """All indexes made with one embedding model; one serves, another may be built beside it."""
+
+    class State(models.TextChoices):
+        BUILDING = "building"
+        SERVING = "serving"
+        RETIRED = "retired"
+
+    provider = models.CharField(max_length=20)
+    model = models.CharField(max_length=255)
+    dimension = models.PositiveIntegerField(null=True, help_text="known once the model answered")
+    state = models.CharField(max_length=8, choices=State.choices)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["state"], condition=Q(state="serving"), name="one_serving_generation"),
+            models.UniqueConstraint(fields=["state"], condition=Q(state="building"), name="one_building_generation"),
+        ]
+
+
+class Index(models.Model):
+    """One collection of vectors: a space in a generation."""
+
+    space = models.ForeignKey(Space, on_delete=models.PROTECT)
+    generation = models.ForeignKey(Generation, on_delete=models.CASCADE, related_name="indexes")
+    collection = models.CharField(max_length=128, unique=True)
+    soiled_at = models.DateTimeField(
+        null=True, help_text="since when its files may hold vectors of what was forgotten; null: they hold none"
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["space", "generation"], name="one_index_a_space")]
+
+
+class Embedding(Job):
+    """The vectors of one exchange in one generation: still to be made, or in `index`."""
+
+    exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="embeddings")
+    generation = models.ForeignKey(Generation, on_delete=models.CASCADE, related_name="embeddings")
+    index = models.ForeignKey(Index, null=True, on_delete=models.PROTECT, related_name="embeddings")
+    version = models.PositiveIntegerField(default=0, help_text="the exchange's version that is in the index")
+    parts = models.PositiveSmallIntegerField(default=0, help_text="how many vectors that version has there")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["exchange", "generation"], name="embedded_once_a_generation")]
+        indexes = [models.Index(fields=["due_at"], condition=Q(state="pending"), name="embedding_due")]
+
+
+class Erasure(Job):
+    """The rest of a forgetting: vectors, cached embedding and text still to be removed and verified gone."""
+
+    exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="erasure")
+
+    class Meta:
+        indexes = [models.Index(fields=["due_at"], condition=Q(state="pending"), name="erasure_due")]
+
+
+class CachedEmbedding(models.Model):
+    """The vectors of a text, kept as long as an exchange says that text."""
+
+    content_hash = models.CharField(max_length=64)
+    provider = models.CharField(max_length=20)
+    model = models.CharField(max_length=255)
+    vectors = models.BinaryField(help_text="float32, parts x dimension")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["content_hash", "provider", "model"], name="cached_once_a_model")
+        ]

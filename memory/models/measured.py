@@ -1,0 +1,32 @@
+"""What was measured on this store: where its gate lies, and how well it finds."""
+
+from __future__ import annotations
+
+from django.db import models
+
+
+class Calibration(models.Model):
+    """The gate that was fitted on this store for one embedding model."""
+
+    provider = models.CharField(max_length=20)
+    model = models.CharField(max_length=255)
+    threshold = models.FloatField()
+    sample = models.PositiveIntegerField(help_text="exchanges it was fitted on")
+    at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["provider", "model"], name="one_calibration_a_model")]
+
+
+class Evaluation(models.Model):
+    """One run of memory_eval for one strategy."""
+
+    run = models.UUIDField(help_text="the strategies measured together")
+    at = models.DateTimeField(auto_now_add=True)
+    strategy = models.CharField(max_length=40)
+    questions = models.PositiveIntegerField()
+    asked_by = models.CharField(max_length=255, help_text="the chat model that put them in other words, or how else")
+    k = models.PositiveSmallIntegerField()
+    recall = models.FloatField(help_text="share of questions whose exchange was among the first k")
+    empty = models.FloatField(help_text="share of questions for which the gate let nothing through")
+    median_ms = models.FloatField()

@@ -1,0 +1,28 @@
+"""What other programs keep here."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from memory.models.exchanges import Exchange
+from memory.models.index import Generation
+from memory.models.spaces import Space
+
+
+class Record(models.Model):
+    """An exchange that another program keeps here under a name of its own, perhaps with a vector of its own."""
+
+    exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="record")
+    space = models.ForeignKey(Space, on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=255)
+    vector = models.BinaryField(null=True, help_text="float32, as given; null: embedded from the text")
+    generation = models.ForeignKey(
+        Generation,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="the index the vector is meant for",
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["space", "name"], name="one_record_of_a_name")]

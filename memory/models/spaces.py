@@ -1,0 +1,46 @@
+"""Who may see something: a person, a group, the team."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+
+class Space(models.Model):
+    """Who may see something: one person, a group, or the team."""
+
+    class Kind(models.TextChoices):
+        OWN = "own", "Only you"
+        GROUP = "group", "Group"
+        TEAM = "team", "Everyone"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=5, choices=Kind.choices)
+    name = models.CharField(max_length=80, blank=True)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+    members: models.ManyToManyField[models.Model, Membership] = models.ManyToManyField(
+        settings.AUTH_USER_MODEL, through="Membership", related_name="+"
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["owner"], condition=Q(kind="own"), name="one_own_space_a_person"),
+            models.UniqueConstraint(fields=["kind"], condition=Q(kind="team"), name="one_team_space"),
+            models.CheckConstraint(
+                condition=Q(kind="own", owner__isnull=False) | Q(owner__isnull=True) & ~Q(kind="own"),
+                name="only_own_spaces_have_an_owner",
+            ),
+        ]
+
+
+class Membership(models.Model):
+    """A person in a group's space."""
+
+    space = models.ForeignKey(Space, on_delete=models.CASCADE)
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["space", "person"], name="in_a_group_once")]

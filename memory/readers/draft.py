@@ -1,0 +1,114 @@
+"""A text under way: readers add blocks and marks to it, and it keeps the offsets and the limit on its length."""
+
+from __future__ import annotations
+
+import re
+
+from memory.errors import CannotRead
+from memory.readers.reading import BETWEEN, Mark, MarkKind, Reading
+from memory.text import clean_text
+
+# Form feed, vertical tab, NEL and the two separators of Unicode end a line; the other control characters say nothing.
+_LINE_ENDS = re.compile(r"[\f\v\x85\u2028\u2029]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]")
+_LONGEST_LABEL = 120
+# Marks are objects in the worker that reads: a hundred bytes each.
+_MOST_MARKS = 500_000
+
+
+def tidy(text: str) -> str:
+    """`text` with `\\n` as its only line end, without control characters other than tabs, and without byte order marks."""
+    # Rows come by the hundred thousand, and hardly any has something to tidy.
+    if text.isprintable():
+        return text
+    return _CONTROLS.sub("", _LINE_ENDS.sub("\n", clean_text(text)))
+
+
+def one_line(text: str) -> str:
+    """`text` with each run of white space made one space, and none at its ends."""
+    return " ".join(text.split())
+
+
+class Draft:
+    """Collects the text and marks of one file. A mark stands where the next text begins.
+
+    Every method that adds raises CannotRead when the text gets longer than `longest` characters.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self.title = ""
+        self._longest = longest
+        self._parts: list[str] = []
+        self._length = 0
+        self._marks: list[Mark] = []
+        self._pending: list[tuple[MarkKind, str, int, str]] = []
+        self._path: list[tuple[int, str]] = []
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is no text yet."""
+        return not self._parts
+
+    def block(self, text: str, *, gap: str = "\n\n") -> None:
+        """Add a paragraph, with `gap` between it and what comes before; nothing where it is blank."""
+        text = tidy(text).strip("\n").rstrip()
+        if text:
+            if self._parts:
+                self._append(gap)
+            self._place_marks()
+            self._append(text)
+
+    def line(self, text: str) -> None:
+        """Add a line right below what comes before."""
+        self.block(text, gap="\n")
+
+    def verbatim(self, text: str) -> None:
+        """Add `text`, which is tidy, as it is."""
+        if text:
+            self._place_marks()
+            self._append(text)
+
+    def mark(self, kind: MarkKind, label: str, *, level: int = 0, within: str = "") -> None:
+        """Say where the next text stands. A page, slide or row that had no text before the next one leaves no mark."""
+        if kind != "heading":
+            self._pending = [pending for pending in self._pending if pending[0] != kind]
+        self._pending.append((kind, _short(label), level, within))
+
+    def heading(self, level: int, words: str) -> None:
+        """Mark a heading below those of a smaller level; its words are the next text."""
+        label = _short(words)
+        while self._path and self._path[-1][0] >= level:
+            self._path.pop()
+        # A chapter often opens with its own name.
+        if label and not (self._path and self._path[-1][1] == label):
+            self.mark("heading", label, level=level, within=BETWEEN.join(above for _, above in self._path))
+            self._path.append((level, label))
+
+    def chapter(self, name: str) -> None:
+        """Mark a chapter, which ends every heading before it."""
+        self._path = [(0, _short(name))]
+        self.mark("chapter", name)
+
+    def finish(self, kind: str) -> Reading:
+        """The whole. Raises CannotRead where there is no text."""
+        text = "".join(self._parts)
+        if not text.strip():
+            raise CannotRead("There is no text in this file.")
+        return Reading(text, tuple(self._marks), kind, _short(tidy(self.title)))
+
+    def _append(self, text: str) -> None:
+        self._length += len(text)
+        if self._length > self._longest:
+            raise CannotRead(f"This file has more than {self._longest:,} characters of text. Upload it in parts.")
+        self._parts.append(text)
+
+    def _place_marks(self) -> None:
+        self._marks += [Mark(self._length, *pending) for pending in self._pending]
+        self._pending.clear()
+        if len(self._marks) > _MOST_MARKS:
+            raise CannotRead(f"This file has more than {_MOST_MARKS:,} rows or headings. Upload it in parts.")
+
+
+def _short(label: str) -> str:
+    label = one_line(tidy(label))
+    return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1].rstrip() + "…"

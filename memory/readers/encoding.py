@@ -1,0 +1,94 @@
+"""Bytes to text, whatever encoding they are in: what they declare, else UTF-8, else what they look like."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    # That of UTF-32 begins with that of UTF-16.
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# What files were written in before UTF-8, the commoner first: between equals the first is taken. Rarer ones are left
+# out, as short texts are mistaken for them.
+_LEGACY = [
+    "cp1252", "cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257",
+    "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp874", "mac_roman",
+]  # fmt: skip
+_SAMPLE_BYTES = 65_536
+_CONTROL_BYTES = bytes(sorted(set(range(32)) - set(b"\t\n\v\f\r\x1b"))) + b"\x7f"
+_DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w-]{2,40})""", re.IGNORECASE)
+
+
+def looks_like_text(head: bytes) -> bool:
+    """Whether `head`, the first bytes of a file, reads as text in some encoding: next to no control characters."""
+    if head.startswith(tuple(bom for bom, _ in _BOMS)) or _utf16_without_bom(head):
+        return True
+    controls = len(head) - len(head.translate(None, _CONTROL_BYTES))
+    return b"\0" not in head and controls * 200 <= len(head)
+
+
+def decode(data: bytes, *, declared: str = "") -> str:
+    """The text of `data`. `declared` is an encoding it is said to be in: used where it is known and `data` is not UTF-8."""
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            return data.decode(encoding, "replace")
+    sample = data[:_SAMPLE_BYTES]
+    # This one is all ASCII, and so would pass for UTF-8.
+    if b"\x1b$" in sample or b"\x1b(J" in sample:
+        return data.decode("iso2022_jp", "replace")
+    if wide := _utf16_without_bom(sample):
+        return data.decode(wide, "replace")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        wrong_at = error.start
+    if _is_known(declared):
+        return data.decode(declared, "replace")
+    # A stray byte does not make another encoding of it.
+    text = data.decode("utf-8", "replace")
+    if text.count("\ufffd") * 20 < len(text) - len(text.encode("ascii", "ignore")):
+        return text
+    return data.decode(_resembling(data, wrong_at), "replace")
+
+
+def declared_in(data: bytes) -> str:
+    """The encoding that HTML or XML names in its first bytes; "" where it names none."""
+    found = _DECLARED.search(data[:2048])
+    return found[1].decode("ascii") if found else ""
+
+
+def _is_known(encoding: str) -> bool:
+    """Whether `encoding` names one of text to Python, whose list holds "hex" and "zip" too."""
+    try:
+        return bool(encoding) and codecs.lookup(encoding)._is_text_encoding
+    except LookupError:
+        return False
+
+
+def _utf16_without_bom(head: bytes) -> str:
+    """The UTF-16 whose letters are mostly ASCII, known by a zero in every other byte; "" if it is not that."""
+    zeros_first, zeros_second = head[0::2].count(0), head[1::2].count(0)
+    pairs = len(head) // 2
+    if pairs and zeros_second * 10 > pairs * 7 and zeros_first * 50 < pairs:
+        return "utf-16-le"
+    if pairs and zeros_first * 10 > pairs * 7 and zeros_second * 50 < pairs:
+        return "utf-16-be"
+    return ""
+
+
+def _resembling(data: bytes, wrong_at: int) -> str:
+    """The legacy encoding in which the lines from `wrong_at` on look most like a language."""
+    from charset_normalizer import from_bytes
+
+    start = max(data.rfind(b"\n", 0, wrong_at), wrong_at - _SAMPLE_BYTES, -1) + 1
+    sample = data[start : start + _SAMPLE_BYTES]
+    # A cut character would speak against the right encoding.
+    sample = sample[: sample.rfind(b"\n") + 1] or sample
+    matches = from_bytes(sample, cp_isolation=_LEGACY, enable_fallback=False)
+    scores = [(round(m.chaos - m.coherence / 10, 2), _LEGACY.index(m.encoding), m.encoding) for m in matches]
+    return min(scores)[2] if scores else _LEGACY[0]

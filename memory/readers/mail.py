@@ -1,0 +1,42 @@
+"""E-mail: who wrote to whom, when and about what, the message, and the names of what was attached."""
+
+from __future__ import annotations
+
+from email import message_from_binary_file, policy
+from email.message import MIMEPart
+from typing import BinaryIO
+
+from memory.readers.draft import Draft, one_line
+from memory.readers.encoding import decode
+from memory.readers.hypertext import add_page
+from memory.readers.reading import Limits
+
+_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+
+
+def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+    """Add the message in `file`. Of plain text and HTML it is the plain text, if there is any in it."""
+    message = message_from_binary_file(file, policy=policy.default)
+    for name in _HEADERS:
+        if value := one_line(str(message.get(name, ""))):
+            draft.line(f"{name}: {value}")
+    for preferred in ("plain", "html"):
+        part = message.get_body((preferred,))
+        if part is not None and (body := _text_of(part)).strip():
+            if preferred == "html":
+                add_page(body, draft)
+            else:
+                draft.block(body)
+            break
+    for attached in message.iter_attachments():
+        draft.block(f"Attachment: {_name_of(attached)}")
+    draft.title = one_line(str(message.get("Subject", "")))
+
+
+def _text_of(part: MIMEPart) -> str:
+    data = part.get_payload(decode=True)
+    return decode(data, declared=part.get_content_charset("")) if isinstance(data, bytes) else ""
+
+
+def _name_of(part: MIMEPart) -> str:
+    return one_line(part.get_filename() or "") or f"without a name ({part.get_content_type()})"

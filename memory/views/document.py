@@ -1,0 +1,259 @@
+"""The page of one document: its text with the borders of its passages, its versions, its metadata, and its original."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlencode
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib import messages
+from django.core.files import File
+from django.http import HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.http import content_disposition_header
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memory import services, spaces
+from memory.errors import BadQuery, CatoMemoryError, NotFound
+from memory.filters import parse
+from memory.models import Chunk, Document, DocumentVersion
+from memory.requests import PageRequest
+from memory.services.documents.listing import (
+    PieceRow,
+    VersionState,
+    document_for,
+    index_at,
+    pieces_of,
+    versions_of,
+)
+from memory.spaces import SpaceIds
+from memory.text import clean_text, excerpt
+from memory.views.document_rows import about, row_of, state_text
+from memory.views.documents import changeable, state_for
+
+_WINDOW = 60
+_BEFORE = 8
+_FOUND = 20
+_READ_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class PassageRow:
+    number: int
+    piece: PieceRow
+    is_cited: bool
+    place: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    number: int
+    about: str
+    state_text: str
+    uploaded_by: str
+    at: datetime
+    original_url: str
+    forget_url: str
+
+
+@require_GET
+def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
+    """The text from the passage at `at` (characters) or numbered `from` on; `q` searches within it."""
+    readable = spaces.readable_by(request.user.pk)
+    found = document_for(readable, document_id)
+    state = state_for(request, document_id)
+    cited = index_at(found, _number(request, "at")) if "at" in request.GET else None
+    since = max(0, cited - _BEFORE) if cited is not None else _number(request, "from")
+    pieces = pieces_of(found, since=since, count=_WINDOW + 1)
+    may_change = found.owner_id == request.user.pk or request.user.is_administrator
+    query = clean_text(request.GET.get("q", "")).strip()
+    context = {
+        "section": "documents",
+        "document": found,
+        "row": row_of(state, request.user),
+        "title": state.serving.title if state.serving else "",
+        "space_name": state.space_name,
+        "passages": _passages(pieces[:_WINDOW], cited),
+        "earlier_url": f"?{urlencode({'from': max(0, since - _WINDOW)})}" if since else "",
+        "later_url": f"?{urlencode({'from': since + _WINDOW})}" if len(pieces) > _WINDOW else "",
+        "versions": [_version(found, version, may_change) for version in versions_of(found)],
+        "may_change": may_change,
+        "metadata_text": metadata_text(found),
+        "query": query,
+        **(_search(found, readable, query) if query else {}),
+    }
+    return render(request, "memory/document.html", context)
+
+
+@require_GET
+def original(request: PageRequest, document_id: uuid.UUID, number: int) -> StreamingHttpResponse:
+    """The file as it was uploaded, to be kept, never shown by the browser."""
+    found = document_for(spaces.readable_by(request.user.pk), document_id)
+    version = found.versions.filter(number=number).exclude(original="").first()
+    if version is None:
+        raise NotFound("This version is not kept any more.")
+    response = StreamingHttpResponse(_chunks(version.original), content_type="application/octet-stream")
+    response["Content-Length"] = str(version.size)
+    name = PurePosixPath(found.name).name
+    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name) or "attachment"
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+@require_POST
+def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
+    """Other metadata, one line each."""
+    found = changeable(request, document_id)
+    try:
+        services.describe(found, metadata_of(request.POST.get("metadata", "")))
+        messages.success(request, "Saved. Searches that filter by it see it within seconds.")
+    except CatoMemoryError as error:
+        messages.error(request, str(error))
+    return redirect("document", document_id)
+
+
+@require_http_methods(["GET", "POST"])
+def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
+    """Ask once, then delete the document, or the version named, and give a receipt."""
+    found = changeable(request, document_id)
+    number = request.POST.get("version", request.GET.get("version", ""))
+    version = found.versions.filter(number=number).first() if number.isdecimal() else None
+    if request.method == "GET":
+        return render(request, "memory/confirm_delete.html", _question(found, version))
+    if version is not None:
+        services.forget_version(version, by=request.user.pk)
+        found.refresh_from_db()
+        if found.forgotten_at is None:
+            messages.success(request, f"Version {version.number} is deleted.")
+            return redirect("document", document_id)
+    else:
+        services.forget_documents([found.pk], by=request.user.pk)
+    return render(request, "memory/receipt.html", _receipt(found))
+
+
+def metadata_text(found: Document) -> str:
+    """A document's metadata as one edits it: a line for each key, values as in JSON, plain texts bare."""
+    return "\n".join(f"{key}: {_shown(value)}" for key, value in found.metadata.items())
+
+
+def metadata_of(text: str) -> dict[str, Any]:
+    """The metadata that such lines say, unchecked. Raises BadQuery for a line without a colon."""
+    described: dict[str, Any] = {}
+    for number, line in enumerate(clean_text(text).splitlines(), start=1):
+        if not line.strip():
+            continue
+        key, colon, value = line.partition(":")
+        if not colon:
+            raise BadQuery(f"Line {number} has no colon. Write it as key: value.")
+        try:
+            described[key.strip()] = json.loads(value)
+        except ValueError:
+            described[key.strip()] = value.strip()
+    return described
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    try:
+        json.loads(value)
+    except ValueError:
+        return value
+    return json.dumps(value, ensure_ascii=False)  # bare it would be read as a number or the like
+
+
+def _passages(pieces: list[PieceRow], cited: int | None) -> list[PassageRow]:
+    places = ["", *(piece.place for piece in pieces)]
+    return [
+        PassageRow(
+            number=piece.index + 1,
+            piece=piece,
+            is_cited=piece.index == cited,
+            place=piece.place if piece.place != before else "",
+            url=f"?at={piece.start}#passage-{piece.index + 1}",
+        )
+        for before, piece in zip(places, pieces, strict=False)
+    ]
+
+
+def _version(found: Document, version: VersionState, may_change: bool) -> VersionRow:
+    forget_url = f"{reverse('forget_document', args=[found.pk])}?version={version.number}"
+    return VersionRow(
+        number=version.number,
+        about=about(version),
+        state_text=state_text(version),
+        uploaded_by=version.uploaded_by,
+        at=version.created_at,
+        original_url=reverse("original", args=[found.pk, version.number]) if version.has_original else "",
+        forget_url=forget_url if may_change else "",
+    )
+
+
+def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object]:
+    """What is nearest to `query` in this document, in the order of the text."""
+    try:
+        hits = services.find(query, spaces=readable, count=_FOUND, filters=parse({"document": str(found.pk)}))
+    except CatoMemoryError as error:
+        return {"search_error": str(error)}
+    rows = [
+        {
+            "number": hit.exchange.place.index + 1,
+            "place": hit.exchange.place.label,
+            "excerpt": excerpt(hit.exchange.user_message, 200),
+            "url": f"?at={hit.exchange.place.start}#passage-{hit.exchange.place.index + 1}",
+        }
+        for hit in hits
+        if hit.exchange.place and not hit.is_below_gate
+    ]
+    return {"hits": rows}
+
+
+def _question(found: Document, version: DocumentVersion | None) -> dict[str, object]:
+    what = f"version {version.number} of {found.name}" if version else found.name
+    return {
+        "section": "documents",
+        "question": f"Delete {what}?",
+        "consequence": "Its passages, their vectors and the file itself are removed. Nobody can recall, find or "
+        "download it from now on; answers that used it keep their words.",
+        "action": reverse("forget_document", args=[found.pk]),
+        "back_url": reverse("document", args=[found.pk]),
+        "version": version.number if version else "",
+    }
+
+
+def _receipt(found: Document) -> dict[str, object]:
+    now = timezone.now()
+    by = now + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
+    pieces = Chunk.objects.filter(version__document=found).values("exchange").distinct().count()
+    lines = [
+        {"label": "Passages out of every search and answer", "figure": f"{pieces:,}, {now:%d %b %H:%M} UTC"},
+        {"label": "Vectors being removed and verified", "figure": f"those of {pieces:,} passages"},
+        {"label": "Original files being removed", "figure": f"{found.versions.exclude(original='').count():,}"},
+        {"label": "Gone from the disk by", "figure": f"{by:%d %b %H:%M} UTC"},
+    ]
+    return {"section": "documents", "lines": lines, "back_url": reverse("documents")}
+
+
+async def _chunks(file: File[bytes]) -> AsyncIterator[bytes]:
+    """The bytes of a stored file, read beside the loop."""
+    await sync_to_async(file.open)("rb")
+    try:
+        while chunk := await sync_to_async(file.read)(_READ_BYTES):
+            yield chunk
+    finally:
+        await sync_to_async(file.close)()
+
+
+def _number(request: PageRequest, name: str) -> int:
+    value = request.GET.get(name, "")
+    return int(value) if value.isdecimal() and len(value) < 12 else 0

@@ -1,0 +1,160 @@
+"""Documents for people: the list with how far each is, uploading, and what one may do with a document."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.files import File
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memory import services, spaces
+from memory.errors import BadQuery, CatoMemoryError, NotFound
+from memory.models import Document, DocumentVersion
+from memory.readers import FORMATS
+from memory.requests import PageRequest
+from memory.services.documents.listing import DocumentState, among_living, document_for, states_of
+from memory.services.documents.receiving import clean_name
+from memory.views.document_rows import DocumentRow, row_of
+
+_PAGE = 50
+_FORMATS = "Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepts:
+    """What the browser can know before it sends a file: extensions for its dialog, formats for people, limits."""
+
+    extensions: str
+    formats: str
+    most_mb: int
+    most_files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What became of one uploaded file: the document's row, or why there is none."""
+
+    name: str
+    row: DocumentRow | None = None
+    error: str = ""
+
+
+@require_http_methods(["GET", "POST"])
+def documents(request: PageRequest) -> HttpResponse:
+    """The list, newest first; by POST, files are added to it."""
+    if request.method == "POST":
+        return _upload(request)
+    return render(request, "memory/documents.html", _listed(request))
+
+
+@require_GET
+def row(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
+    """One document as a row of the list or, with `as=chip`, as a chip: asked for again while it is on its way."""
+    shown = row_of(state_for(request, document_id), request.user)
+    template = "memory/_chip.html" if request.GET.get("as") == "chip" else "memory/_document_row.html"
+    return render(request, template, {"row": shown, "chip": Chip(shown.name, shown)})
+
+
+@require_POST
+def cancel(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
+    """Give up the version that does not serve yet."""
+    document = changeable(request, document_id)
+    services.cancel(_newest(document), by=request.user.pk)
+    messages.success(request, f"Cancelled. {document.name} was not added.")
+    return redirect("documents")
+
+
+@require_POST
+def retry(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
+    """Go on with a version that failed."""
+    services.retry(_newest(changeable(request, document_id)))
+    return redirect("documents")
+
+
+def accepts() -> Accepts:
+    """What may be uploaded here."""
+    conf = settings.CATO.documents
+    return Accepts(
+        extensions=",".join(f".{extension}" for each in FORMATS for extension in each.extensions),
+        formats=_FORMATS,
+        most_mb=conf.max_file_mb,
+        most_files=conf.max_files,
+    )
+
+
+def changeable(request: PageRequest, document_id: uuid.UUID) -> Document:
+    """The document, where this person reads it and it is theirs, or they administrate. Raises NotFound."""
+    document = document_for(spaces.readable_by(request.user.pk), document_id)
+    if document.owner_id != request.user.pk and not request.user.is_administrator:
+        raise NotFound("There is nothing here, or it is not yours to change.")
+    return document
+
+
+def _listed(request: PageRequest) -> dict[str, object]:
+    rows = among_living(spaces.readable_by(request.user.pk)).select_related("space", "owner").order_by("-created_at")
+    page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
+    return {
+        "section": "documents",
+        "page": page,
+        "rows": [row_of(state, request.user) for state in states_of(page)],
+        "accepts": accepts(),
+    }
+
+
+def _upload(request: PageRequest) -> HttpResponse:
+    files = request.FILES.getlist("files")
+    most = settings.CATO.documents.max_files
+    try:
+        if not files:
+            raise BadQuery("Choose the files that are to be added first.")
+        if len(files) > most:
+            raise BadQuery(f"Add at most {most} files at once, not {len(files)} (documents.max_files).")
+    except BadQuery as error:
+        return _uploaded(request, [Chip("", error=str(error))])
+    return _uploaded(request, [_receive(request, file) for file in files])
+
+
+def _receive(request: PageRequest, file: File[bytes]) -> Chip:
+    name = clean_name(file.name or "")
+    try:
+        received = services.receive(
+            file, name=name, space=spaces.own(request.user.pk), owner_id=request.user.pk, source="upload"
+        )
+    except CatoMemoryError as error:
+        return Chip(name, error=str(error))
+    return Chip(name, row_of(state_for(request, received.version.document_id), request.user))
+
+
+def _uploaded(request: PageRequest, chips: Sequence[Chip]) -> HttpResponse:
+    """The chips for htmx; without scripts the list again, with what went wrong as messages."""
+    if request.htmx:
+        response = render(request, "memory/_chips.html", {"chips": chips})
+        response["HX-Trigger"] = "documents-changed"
+        return response
+    for chip in chips:
+        if chip.error:
+            messages.error(request, chip.error)
+    added = sum(1 for chip in chips if chip.row)
+    if added:
+        messages.success(request, f"{added} file{'' if added == 1 else 's'} added.")
+    return redirect(reverse("documents"))
+
+
+def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentState:
+    """The document's state, where this person reads it. Raises NotFound."""
+    states = states_of([document_for(spaces.readable_by(request.user.pk), document_id)])
+    if not states:
+        raise NotFound("There is nothing here, or it is not yours to see.")
+    return states[0]
+
+
+def _newest(document: Document) -> DocumentVersion:
+    return document.versions.order_by("-number")[0]

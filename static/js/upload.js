@@ -1,0 +1,79 @@
+// Files come by drop, by paste or from the dialog; what cannot be taken is said before anything is sent.
+(() => {
+  const form = document.getElementById("upload");
+  if (!form) return;
+  const field = form.querySelector("input[type=file]");
+  const mostFiles = Number(form.dataset.mostFiles);
+  const mostBytes = Number(form.dataset.mostMb) * 1_000_000;
+  const chips = () => document.getElementById("chips");
+
+  function refusal(files) {
+    if (files.length > mostFiles) return `Add at most ${mostFiles} files at once, not ${files.length}.`;
+    const large = files.find((file) => file.size > mostBytes);
+    if (large) return `${large.name} is larger than ${form.dataset.mostMb} MB.`;
+    const empty = files.find((file) => !file.size);
+    return empty ? `${empty.name} is empty.` : "";
+  }
+
+  function say(text, isError) {
+    const chip = document.createElement("p");
+    chip.className = isError ? "chip is-refused" : "chip is-sending";
+    chip.textContent = text;
+    if (isError) chip.setAttribute("role", "alert");
+    chips().append(chip);
+    return chip;
+  }
+
+  function add(files) {
+    const given = [...files];
+    if (!given.length) return;
+    const reason = refusal(given);
+    if (reason) {
+      say(reason, true);
+      field.value = "";
+      return;
+    }
+    const moved = new DataTransfer();
+    for (const file of given) moved.items.add(file);
+    field.files = moved.files;
+    form.requestSubmit();
+  }
+
+  field.addEventListener("change", () => add(field.files));
+  form.addEventListener("htmx:beforeRequest", () => {
+    for (const chip of document.querySelectorAll(".chip.is-sending")) chip.remove();
+    const names = [...field.files].map((file) => file.name);
+    say(names.length === 1 ? `Sending ${names[0]}` : `Sending ${names.length} files`, false);
+  });
+  form.addEventListener("htmx:afterRequest", (event) => {
+    for (const chip of document.querySelectorAll(".chip.is-sending")) chip.remove();
+    field.value = "";
+    if (!event.detail.successful) say("The files could not be sent. Add them again.", true);
+  });
+
+  const carries = (event) => event.dataTransfer?.types.includes("Files");
+  let depth = 0;
+  document.addEventListener("dragenter", (event) => {
+    if (carries(event)) document.body.classList.toggle("is-dropping", ++depth > 0);
+  });
+  document.addEventListener("dragleave", (event) => {
+    if (carries(event)) document.body.classList.toggle("is-dropping", --depth > 0);
+  });
+  document.addEventListener("dragover", (event) => carries(event) && event.preventDefault());
+  document.addEventListener("drop", (event) => {
+    if (!carries(event)) return;
+    event.preventDefault();
+    depth = 0;
+    document.body.classList.remove("is-dropping");
+    add(event.dataTransfer.files);
+  });
+  document.addEventListener("paste", (event) => {
+    const files = event.clipboardData?.files;
+    if (!files?.length) return;
+    event.preventDefault();
+    add(files);
+  });
+  document.addEventListener("click", (event) => {
+    event.target.closest("[data-dismiss]")?.closest(".chip")?.remove();
+  });
+})();

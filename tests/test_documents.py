@@ -1,0 +1,411 @@
+"""A document from its bytes to its pieces in memory: served whole, replaced whole, gone when deleted."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.db import connection
+
+from memory import jobs, spaces
+from memory.embeddings import local
+from memory.errors import BadQuery, EmbeddingFailed
+from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Job
+from memory.services import indexing
+from memory.services.documents import pieces, reading
+from memory.services.documents.listing import document_for, pieces_of, states_of, versions_of
+from memory.services.documents.removing import receipt_of
+from memory.services.parts import ids_up_to
+from tests.factories import PersonFactory, document, exchange, upload, work_on_documents
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BUOYS = "\n\n".join(
+    [
+        "# Uplink backoff",
+        "The buoy waits between zero and ten seconds before it dials again. " * 6,
+        "After forty attempts in one day it stays silent until midnight and stores its readings. " * 6,
+        "Above 3.6 volts the radio may stay on between attempts; below that it is switched off. " * 6,
+    ]
+)
+
+
+def found(memory: Any, person: Any, text: str) -> list[str]:
+    return [hit.exchange.user_message for hit in memory.find(text, spaces=spaces.readable_by(person.id), count=50)]
+
+
+def stage(version: DocumentVersion) -> str:
+    return str(DocumentVersion.objects.get(pk=version.pk).stage)
+
+
+def test_a_file_becomes_pieces_that_are_found_with_file_heading_and_place(memory, person):
+    made = document(person, "ADR-017 Uplink backoff.md", BUOYS, metadata={"team": "Hardware"})
+
+    assert stage(made.serving) == "ready"
+    (hit, *_) = memory.find("silent until midnight", spaces=spaces.readable_by(person.id))
+    assert "After forty attempts" in hit.exchange.user_message
+    assert hit.exchange.source_file == "ADR-017 Uplink backoff.md"
+    assert hit.exchange.place.label == "Uplink backoff"
+    assert hit.exchange.place.document_id == made.pk
+    row = Exchange.objects.get(pk=hit.exchange.id)
+    assert row.metadata == {"team": "Hardware", "document": str(made.pk), "place": "Uplink backoff"}
+    assert row.total_chunks == made.serving.chunks.count() == made.serving.total_chunks
+
+
+def test_the_pieces_are_the_whole_text_in_its_order(memory, person):
+    made = document(person, "notes.txt", BUOYS)
+
+    text = "".join(piece.joint + piece.text for piece in pieces_of(made, since=0, count=100))
+    assert "".join(text.split()) == "".join(BUOYS.split())
+
+
+def test_nothing_of_a_file_is_found_before_all_of_it_can_be(memory, person, monkeypatch):
+    version = upload(person, "notes.txt", BUOYS).version
+    assert stage(version) == "received"
+    memory.read_documents()
+    assert stage(version) == "embedding"
+    assert found(memory, person, "buoy") == []
+
+    monkeypatch.setattr(indexing, "_BATCH", 1)
+    memory.index_pending(limit=1)
+    memory.serve_complete()
+    assert found(memory, person, "buoy") == []
+
+    memory.index_pending()
+    memory.serve_complete()
+    assert stage(version) == "ready"
+    assert found(memory, person, "buoy")
+
+
+def test_the_same_bytes_again_cost_nothing(memory, person):
+    first = upload(person, "notes.txt", BUOYS)
+    again = upload(person, "notes.txt", BUOYS)
+    work_on_documents()
+    later = upload(person, "notes.txt", BUOYS)
+
+    assert not first.is_known
+    assert again.is_known
+    assert later.is_known
+    assert {first.version.pk, again.version.pk, later.version.pk} == {first.version.pk}
+    assert len(default_storage.listdir("documents")[1]) == 1
+
+
+def test_a_changed_file_embeds_only_what_changed_and_keeps_the_ids_of_the_rest(memory, person, monkeypatch):
+    old = document(person, "notes.txt", BUOYS)
+    before = dict(old.serving.chunks.values_list("exchange__content_hash", "exchange_id"))
+    embedded = []
+    embed = local.LocalEmbedder.embed_documents
+    monkeypatch.setattr(
+        local.LocalEmbedder, "embed_documents", lambda self, texts: embedded.extend(texts) or embed(self, texts)
+    )
+
+    new = document(person, "notes.txt", BUOYS.replace("forty attempts", "fifty attempts"))
+
+    assert new.pk == old.pk
+    assert new.serving.number == 2
+    after = dict(new.serving.chunks.values_list("exchange__content_hash", "exchange_id"))
+    same = before.keys() & after.keys()
+    assert same
+    assert all(before[digest] == after[digest] for digest in same)
+    assert embedded
+    assert all("fifty" in text for text in embedded)
+    assert not [text for text in found(memory, person, "attempts in one day") if "forty" in text]
+
+
+def test_a_search_sees_the_whole_old_or_the_whole_new_version(memory, person):
+    document(person, "list.txt", "\n\n".join(f"The old ferry number {n} leaves at dawn. " * 12 for n in range(8)))
+    seen: list[set[str]] = []
+    done = threading.Event()
+
+    def search() -> None:
+        while not done.is_set():
+            texts = found(memory, person, "which ferry leaves")
+            seen.append({word for text in texts for word in ("old", "new") if f"The {word} ferry" in text})
+        connection.close()
+
+    searching = threading.Thread(target=search)
+    searching.start()
+    try:
+        for number in range(3):
+            word = ("new", "old", "new")[number]
+            document(
+                person, "list.txt", "\n\n".join(f"The {word} ferry number {n} leaves at dawn. " * 12 for n in range(8))
+            )
+    finally:
+        done.set()
+        searching.join()
+
+    assert len(seen) > 3
+    assert [words for words in seen if len(words) != 1] == []
+
+
+def test_what_the_old_version_alone_said_is_gone_with_its_vectors_and_its_file(memory, person):
+    old = document(person, "notes.txt", BUOYS)
+    before = set(old.serving.chunks.values_list("exchange_id", flat=True))
+    kept_at = Path(settings.MEDIA_ROOT) / old.serving.original.name
+    assert kept_at.exists()
+
+    new = document(person, "notes.txt", "Something else altogether. " * 40)
+
+    gone = Exchange.objects.filter(pk__in=before)
+    assert set(gone.values_list("user_message", flat=True)) == {""}
+    assert not kept_at.exists()
+    assert not Chunk.objects.filter(version=old.serving).exists()
+    collection = Index.objects.get().collection
+    from memory import store
+
+    assert not store.present(collection, [id for key in before for id in ids_up_to(key, 1)])
+    assert [state.number for state in versions_of(new)] == [2]
+
+
+def test_a_deleted_document_is_out_of_every_read_at_once_and_then_gone(memory, person):
+    made = document(person, "secret.txt", BUOYS)
+    kept_at = Path(settings.MEDIA_ROOT) / made.serving.original.name
+
+    assert memory.forget_documents([made.pk], by=person.id) == 1
+
+    assert found(memory, person, "buoy") == []
+    assert memory.figures(spaces.readable_by(person.id)).exchanges == 0
+    work_on_documents()
+    receipt = receipt_of(made)
+    assert receipt.exchanges == receipt.vectors == made.serving.total_chunks
+    assert receipt.under_way == 0
+    assert not kept_at.exists()
+    row = Document.objects.get(pk=made.pk)
+    assert (row.name, row.metadata, row.serving) == ("", {}, None)
+    assert not Chunk.objects.exclude(place="").exists()
+    assert not Exchange.objects.exclude(user_message="").exists()
+
+
+def test_a_deleted_name_can_be_used_again(memory, person):
+    first = document(person, "notes.txt", BUOYS)
+    memory.forget_documents([first.pk], by=person.id)
+    second = document(person, "notes.txt", BUOYS)
+
+    assert second.pk != first.pk
+    assert found(memory, person, "buoy")
+
+
+def test_a_crash_while_a_document_is_deleted_ends_in_gone(memory, person, monkeypatch):
+    made = document(person, "secret.txt", BUOYS)
+    memory.forget_documents([made.pk], by=person.id)
+    monkeypatch.setattr(default_storage, "delete", lambda name: (_ for _ in ()).throw(OSError("killed here")))
+    with pytest.raises(OSError, match="killed"):
+        memory.tidy_documents()
+    monkeypatch.undo()
+
+    work_on_documents()
+    assert not Exchange.objects.exclude(user_message="").exists()
+    assert default_storage.listdir("documents")[1] == []
+
+
+def test_an_unreadable_file_says_why_and_can_be_tried_again(memory, person, monkeypatch):
+    version = upload(person, "broken.pdf", b"%PDF-1.7 and then nothing").version
+    memory.read_documents()
+    (state,) = states_of([document_for(spaces.readable_by(person.id), version.document_id)])
+    assert state.newest.stage == "failed"
+    assert "damaged" in state.newest.error
+
+    memory.retry(version)
+    assert stage(version) == "received"
+
+
+def test_a_failed_newer_version_leaves_the_old_one_serving(memory, person):
+    made = document(person, "notes.txt", BUOYS)
+    upload(person, "notes.txt", b"%PDF-1.7 and then nothing")
+    work_on_documents()
+
+    assert found(memory, person, "buoy")
+    (state,) = states_of([Document.objects.get(pk=made.pk)])
+    assert (state.serving.number, state.newest.number, state.newest.stage) == (1, 2, "failed")
+
+
+def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_with_them(memory, person, monkeypatch):
+    version = upload(person, "notes.txt", BUOYS).version
+    memory.read_documents()
+    away = EmbeddingFailed("The provider answered HTTP 401.", permanent=True)
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(away))
+    memory.index_pending()
+    memory.serve_complete()
+    assert stage(version) == "failed"
+
+    monkeypatch.undo()
+    memory.retry(version)
+    work_on_documents()
+    assert stage(version) == "ready"
+
+
+def test_cancelling_a_first_version_leaves_nothing_and_a_later_one_leaves_the_one_before(memory, person):
+    version = upload(person, "a.txt", BUOYS).version
+    memory.read_documents()
+    memory.cancel(DocumentVersion.objects.get(pk=version.pk), by=person.id)
+    work_on_documents()
+    assert not Document.objects.exclude(name="").exists()
+    assert not Exchange.objects.exclude(user_message="").exists()
+
+    made = document(person, "b.txt", BUOYS)
+    second = upload(person, "b.txt", "Other words. " * 80).version
+    memory.read_documents()
+    memory.cancel(DocumentVersion.objects.get(pk=second.pk), by=person.id)
+    work_on_documents()
+    assert stage(made.serving) == "ready"
+    assert found(memory, person, "buoy")
+    assert not found(memory, person, "other words") or "Other" not in "".join(found(memory, person, "other words"))
+
+
+def test_a_worker_that_died_while_reading_is_followed_by_another(memory, person):
+    version = upload(person, "notes.txt", BUOYS).version
+    jobs.claim(reading._due(), 1)
+    assert memory.read_documents() == 0
+    DocumentVersion.objects.update(locked_until="2020-01-01T00:00:00Z")
+
+    work_on_documents()
+    assert stage(version) == "ready"
+
+
+def test_pieces_that_a_dead_worker_wrote_are_gone_on_with(memory, person, monkeypatch):
+    text = "\n\n".join(f"Paragraph {n} speaks of the {n}th lighthouse on the coast. " * 10 for n in range(12))
+    version = upload(person, "coast.txt", text).version
+    monkeypatch.setattr(pieces, "_TOGETHER", 4)
+    write, written = pieces._write, []
+
+    def dies_after_two(*args: Any, **kwargs: Any) -> None:
+        if len(written) == 2:
+            raise KeyboardInterrupt
+        written.append(write(*args, **kwargs))
+
+    monkeypatch.setattr(pieces, "_write", dies_after_two)
+    with pytest.raises(KeyboardInterrupt):
+        memory.read_documents()
+    memory.index_pending()
+    early = set(Embedding.objects.filter(state=Job.State.DONE).values_list("exchange_id", flat=True))
+    assert len(early) == 8
+
+    monkeypatch.undo()
+    DocumentVersion.objects.update(locked_until=None)
+    work_on_documents()
+    made = Document.objects.get(pk=version.document_id)
+    ids = list(made.serving.chunks.order_by("index").values_list("exchange_id", flat=True))
+    assert set(ids[:8]) == early
+    assert len(ids) == len(set(ids)) == made.serving.total_chunks
+
+
+def test_a_conversation_goes_before_a_file(memory, person, monkeypatch):
+    upload(person, "long.txt", "\n\n".join(f"Page {n} of the long report. " * 20 for n in range(100)))
+    memory.read_documents()
+    said = exchange(person, "What is the deposit on the crates?")
+
+    memory.index_pending(limit=1)
+
+    assert memory.memory_states([said.id]) == {said.id: "remembered"}
+    assert Embedding.objects.filter(state=Job.State.PENDING).count() > 30
+
+
+def test_deleting_the_serving_version_brings_the_one_before_back_where_it_is_kept(memory, person, settings):
+    settings.CATO = settings.CATO.model_copy(
+        update={"documents": settings.CATO.documents.model_copy(update={"keep_versions": 2})}
+    )
+    document(person, "notes.txt", "The first words. " * 60)
+    document(person, "notes.txt", "The second words. " * 60)
+    made = document(person, "notes.txt", "The third words. " * 60)
+    assert [state.number for state in versions_of(made)] == [3, 2]
+
+    memory.forget_version(made.serving, by=person.id)
+    assert found(memory, person, "words") == []
+    work_on_documents()
+
+    (text, *_) = found(memory, person, "words")
+    assert "second" in text
+    assert [state.number for state in versions_of(Document.objects.get())] == [2]
+
+
+def test_all_but_the_last_versions_can_be_deleted(memory, person, settings):
+    settings.CATO = settings.CATO.model_copy(
+        update={"documents": settings.CATO.documents.model_copy(update={"keep_versions": 5})}
+    )
+    for number in range(4):
+        made = document(person, "notes.txt", f"Words number {number}. " * 60)
+    assert memory.keep_last(made, 2, by=person.id) == 2
+    work_on_documents()
+
+    assert [state.number for state in versions_of(made)] == [4, 3]
+    assert len(default_storage.listdir("documents")[1]) == 2
+
+
+def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):
+    made = document(person, "notes.txt", BUOYS)
+    memory.describe(made, {"zone": "north"})
+    work_on_documents()
+
+    from memory.filters import parse
+
+    readable = spaces.readable_by(person.id)
+    hits = memory.find("buoy", spaces=readable, filters=parse({"zone": "north"}))
+    assert len(hits) == made.serving.total_chunks
+    assert memory.find("buoy", spaces=readable, filters=parse({"document": str(made.pk)}))
+    assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "south"}))
+    with pytest.raises(BadQuery, match="written by Cato itself"):
+        memory.describe(made, {"document": "x"})
+
+
+def test_a_single_piece_can_be_forgotten_and_the_page_says_so(memory, person):
+    made = document(person, "notes.txt", BUOYS)
+    piece = pieces_of(made, since=1, count=1)[0]
+    memory.forget([piece.exchange_id], by=person.id)
+
+    assert piece.text not in found(memory, person, piece.text)
+    assert pieces_of(made, since=1, count=1)[0].text is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("empty.txt", b"", "empty.txt is empty"),
+        ("program.exe", b"MZ\x90\x00\x03\x00\x00\x00" * 40, "not a kind of file that can be read"),
+        ("large.txt", b"x" * 1_000_001, "a file may have 1"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_with_a_reason_and_leaves_nothing(
+    memory, person, settings, name, content, says
+):
+    conf = settings.CATO.documents.model_copy(update={"max_file_mb": 1})
+    settings.CATO = settings.CATO.model_copy(update={"documents": conf})
+    with pytest.raises(BadQuery, match=says):
+        upload(person, name, content)
+    assert not Document.objects.exists()
+    assert not default_storage.exists("documents") or default_storage.listdir("documents")[1] == []
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..\\..\\boot.ini", "a\x00b.txt", " ", "x" * 400])
+def test_a_name_is_never_a_path(memory, person, name):
+    made = document(person, name, BUOYS)
+
+    assert ".." not in made.name
+    assert not made.name.startswith("/")
+    assert 0 < len(made.name) <= 255
+    (kept,) = default_storage.listdir("documents")[1]
+    assert kept not in made.name
+
+
+def test_a_document_is_seen_by_those_who_read_its_space_and_nobody_else(memory, person):
+    stranger = PersonFactory()
+    made = document(person, "notes.txt", BUOYS)
+
+    assert document_for(spaces.readable_by(person.id), made.pk)
+    assert found(memory, stranger, "buoy") == []
+    from memory.errors import NotFound
+
+    with pytest.raises(NotFound):
+        document_for(spaces.readable_by(stranger.id), made.pk)
+
+
+@pytest.fixture(autouse=True)
+def _no_files_left():
+    yield
+    if default_storage.exists("documents"):
+        for name in default_storage.listdir("documents")[1]:
+            default_storage.delete(f"documents/{name}")
