@@ -67,7 +67,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="cato", description="A team chat that remembers. `cato serve` runs it; see `cato serve --help`."
     )
     action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--add-to-vector-store", metavar="PATH", type=Path, help="remember a plain text file")
+    action.add_argument(
+        "--add-to-vector-store", metavar="PATH", type=Path, help="remember a file, or the files of a folder"
+    )
     action.add_argument("--query-vector-store", metavar="QUERY", help="find what is near in meaning")
     action.add_argument("--vector-store-stats", action="store_true", help="how much is remembered")
     action.add_argument("--ask", metavar="TEXT", help="ask the model, with what memory recalls")
@@ -132,31 +134,15 @@ def _person(name: str | None) -> Any:
 
 
 def _add(options: argparse.Namespace, person: Any) -> Outcome:
-    """Remember a text file and return when it can be found."""
-    from memory import services as memory
-    from memory import spaces
+    """Remember a file, or the files of a folder, and return when they can be found."""
+    from cato_web.adding import add
 
-    path: Path = options.add_to_vector_store
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise Failed(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.") from error
-    except UnicodeDecodeError as error:
-        raise Failed(f"{path} is no plain text in UTF-8.") from error
-    kept = memory.keep_text(
-        text, space=spaces.own(person.pk), owner_id=person.pk, source="cli", source_file=path.name, manual_entry=True
-    )
-    ids = [exchange.id for exchange in kept]
-    while True:
-        memory.index_pending()
-        states = set(memory.memory_states(ids).values())
-        if states <= {"remembered"}:
-            break
-        if states & {"failed", "waiting"}:
-            raise Failed("The text is kept, but it could not be embedded yet. It is tried again while Cato runs.")
-        time.sleep(0.1)  # a worker has it in hand
-    plural = "" if len(ids) == 1 else "s"
-    return Outcome({"exchange_ids": [str(i) for i in ids]}, f"Remembered {path.name} as {len(ids)} exchange{plural}.")
+    is_quiet = options.quiet or options.output == "json"
+    rows = add(options.add_to_vector_store, person_id=person.pk, is_quiet=is_quiet)
+    lines = [str(row.get("error", f"Remembered {row['name']}, passages: {row.get('passages')}.")) for row in rows]
+    if all("error" in row for row in rows):
+        raise Failed("\n".join(lines))
+    return Outcome(rows, "\n".join(lines))
 
 
 def _query(options: argparse.Namespace, person: Any) -> Outcome:

@@ -15,8 +15,13 @@ from chat.items import ItemRow, result_rows
 from memory import services as memory
 from memory import spaces
 from memory.errors import CatoMemoryError
+from memory.services.documents import folders
+from memory.services.documents.folders import FoundFile
+from memory.services.documents.listing import states_of
 from memory.text import clean_text
+from memory.views.document_rows import Chip, row_of
 
+_MOST_FILES, _MOST_CHIPS = 500, 20
 _MODES = ("off", "summary", "on")
 _MODE_WORDS = {"off": "nothing is shown", "summary": "a count that opens the list", "on": "the list, open"}
 
@@ -37,6 +42,7 @@ class Card:
     text: str = ""
     lines: Sequence[Line] = ()
     results: Sequence[ItemRow] = ()
+    chips: Sequence[Chip] = ()
     goes_to: str = ""
 
 
@@ -122,6 +128,46 @@ def _vquery(caller: Caller, arguments: list[str]) -> Card:
     return Card("/vquery", title, kind="results", results=result_rows(results))
 
 
+def _vadd(caller: Caller, arguments: list[str]) -> Card:
+    text = " ".join(arguments)
+    if not text.strip():
+        raise Refused('What should be remembered? Write /vadd "TEXT".', '/vadd "')
+    kept = memory.keep_text(
+        text, space=spaces.own(caller.person_id), owner_id=caller.person_id, source="vadd_command", manual_entry=True
+    )
+    return Card("/vadd", "Remembered in your own space", text=text, lines=[Line("Exchange", str(kept[0].id))])
+
+
+def _vdoc(caller: Caller, arguments: list[str]) -> Card:
+    locations = settings.CATO.locations
+    if not arguments:
+        known = ", ".join(f"{alias}:" for alias in sorted(locations)) or "none, see locations in the configuration"
+        raise Refused(f"Which file or folder? Write /vdoc ALIAS:PATH. Configured: {known}.", "/vdoc ")
+    files = [file for asked in arguments for file in folders.named(locations, asked)]
+    if len(files) > _MOST_FILES:
+        raise Refused(f"These are {len(files):,} files; add at most {_MOST_FILES} with one command.", "/vdoc ")
+    chips = [_received(caller, file) for file in files]
+    added = sum(1 for chip in chips if chip.row)
+    title = f"{added} of {len(files)} file{'' if len(files) == 1 else 's'} added"
+    more = f"and {len(chips) - _MOST_CHIPS} more, on the page Documents" if len(chips) > _MOST_CHIPS else ""
+    # What was refused first: it would else be among those that are not shown.
+    return Card("/vdoc", title, text=more, chips=sorted(chips, key=lambda chip: not chip.error)[:_MOST_CHIPS])
+
+
+def _received(caller: Caller, file: FoundFile) -> Chip:
+    own = spaces.own(caller.person_id)
+    try:
+        with folders.opened(file) as content:
+            received = memory.receive(
+                content, name=file.name, space=own, owner_id=caller.person_id, source="vdoc_command"
+            )
+    except CatoMemoryError as error:
+        return Chip(file.name, error=str(error))
+    (state,) = states_of([received.version.document])
+    row = row_of(state, person_id=caller.person_id, is_administrator=caller.is_administrator)
+    return Chip(file.name, row)
+
+
 def _showcontext(caller: Caller, arguments: list[str]) -> Card:
     now = caller.context_mode
     mode = arguments[0].lower() if arguments else _MODES[(_MODES.index(now) + 1) % len(_MODES)]
@@ -139,6 +185,8 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "vquery", '"TEXT" [K]', "The K exchanges nearest to TEXT (5, at most 100), with how near they are", _vquery
     ),
+    Command("vadd", '"TEXT"', "Remember TEXT in your own space", _vadd),
+    Command("vdoc", "ALIAS:PATH…", "Remember files, or folders of them, that lie on the server", _vdoc),
     Command("vstats", "", "How much is remembered, by which model, and what is still to be done", _vstats),
     Command("showcontext", "[on|off|summary]", "How what was recalled is shown under your answers", _showcontext),
     Command("clear", "", "Begin a new thread", _clear),

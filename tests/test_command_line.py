@@ -29,7 +29,7 @@ def note(tmp_path: Path) -> Path:
 
 def test_beside_a_running_cato_what_is_added_is_found_at_once_by_its_person_alone(cato, alice, bob, note):
     added = run(cato.environment, "--add-to-vector-store", str(note), "--user", alice.email)
-    assert (added.returncode, added.stdout) == (0, "Remembered greenhouse.txt as 1 exchange.\n")
+    assert (added.returncode, added.stdout) == (0, "Remembered greenhouse.txt, passages: 1.\n")
 
     found = run(cato.environment, "--query-vector-store", "where is the key", "--user", alice.email, "--output", "json")
     answer = json.loads(found.stdout)
@@ -80,13 +80,31 @@ def test_what_cannot_be_done_ends_with_its_code_and_a_sentence(cato, alice, bob,
     assert ended.stdout == ""
 
 
-def test_a_file_that_is_not_there_or_is_no_text_is_refused(cato, alice, tmp_path):
+def test_a_file_that_is_not_there_or_cannot_be_read_is_refused(cato, alice, tmp_path):
     picture = tmp_path / "picture.png"
-    picture.write_bytes(b"\x89PNG\xff\xfe")
-    for path, says in ((tmp_path / "none.txt", "no such file"), (picture, "no plain text"), (tmp_path, "directory")):
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+    for path, says in ((tmp_path / "none.txt", "no such file"), (picture, "not a kind of file that can be read")):
         ended = run(cato.environment, "--add-to-vector-store", str(path), "--user", alice.email)
         assert ended.returncode == 1
         assert says in ended.stderr
+
+
+def test_the_files_of_a_folder_are_added_under_their_places_in_it(cato, alice, tmp_path):
+    folder = tmp_path / "handbook"
+    (folder / "tools").mkdir(parents=True)
+    (folder / "tools" / "saw.md").write_text("The band saw is serviced by Ingrid each spring.")
+    (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+    (folder / ".hidden.txt").write_text("not this")
+    (folder / "outside.txt").symlink_to("/etc/passwd")
+
+    added = run(cato.environment, "--add-to-vector-store", str(folder), "--user", alice.email, "--output", "json")
+
+    rows = json.loads(added.stdout)["result"]
+    assert {row["name"]: "error" in row for row in rows} == {
+        "handbook/picture.png": True,
+        "handbook/tools/saw.md": False,
+    }
+    assert "handbook/tools/saw.md" in alice.get("/documents").text
 
 
 def test_without_a_running_cato_the_command_starts_the_index_for_itself(tmp_path, note):

@@ -12,7 +12,7 @@ from memory.services.documents.removing import (
     receipt_of,
     tidy_documents,
 )
-from memory.services.documents.serving import progress_of, retry, serve_complete
+from memory.services.documents.serving import is_waiting, progress_of, retry, serve_complete
 from memory.services.exchanges import NewExchange, remember, remember_many, revise
 from memory.services.figures import Figures, figures
 from memory.services.forgetting import Receipt, erase_forgotten, forget, receipt_for
@@ -52,6 +52,7 @@ __all__ = [
     "forget_version",
     "get_relevant_context",
     "index_pending",
+    "is_waiting",
     "keep_last",
     "keep_text",
     "memory_states",

@@ -38,7 +38,7 @@ from memory.services.documents.listing import (
 from memory.spaces import SpaceIds
 from memory.text import clean_text, excerpt
 from memory.views.document_rows import about, row_of, state_text
-from memory.views.documents import changeable, state_for
+from memory.views.documents import accepts, changeable, state_for
 
 _WINDOW = 60
 _BEFORE = 8
@@ -80,7 +80,7 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     context = {
         "section": "documents",
         "document": found,
-        "row": row_of(state, request.user),
+        "row": row_of(state, person_id=request.user.pk, is_administrator=request.user.is_administrator),
         "title": state.serving.title if state.serving else "",
         "space_name": state.space_name,
         "passages": _passages(pieces[:_WINDOW], cited),
@@ -88,6 +88,7 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
         "later_url": f"?{urlencode({'from': since + _WINDOW})}" if len(pieces) > _WINDOW else "",
         "versions": [_version(found, version, may_change) for version in versions_of(found)],
         "may_change": may_change,
+        "accepts": accepts(),
         "metadata_text": metadata_text(found),
         "query": query,
         **(_search(found, readable, query) if query else {}),

@@ -10,7 +10,6 @@ from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 
 from memory.readers import FORMATS
-from memory.requests import Person
 from memory.services.documents.listing import DocumentState, VersionState
 
 _LABELS = {each.kind: each.label for each in FORMATS}
@@ -22,6 +21,15 @@ _STAGES = {
     "failed": "Not added",
     "replaced": "Replaced",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """What became of one added file: the document's row, or why there is none."""
+
+    name: str
+    row: DocumentRow | None = None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +55,10 @@ class DocumentRow:
     is_under_way: bool
 
 
-def row_of(state: DocumentState, person: Person) -> DocumentRow:
-    """The row as `person` gets it."""
+def row_of(state: DocumentState, *, person_id: uuid.UUID, is_administrator: bool) -> DocumentRow:
+    """The row as this person gets it."""
     newest = state.newest
-    may = state.owner_id == person.pk or person.is_administrator
+    may = state.owner_id == person_id or is_administrator
     return DocumentRow(
         id=state.id,
         name=state.name,

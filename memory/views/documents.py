@@ -22,7 +22,7 @@ from memory.readers import FORMATS
 from memory.requests import PageRequest
 from memory.services.documents.listing import DocumentState, among_living, document_for, states_of
 from memory.services.documents.receiving import clean_name
-from memory.views.document_rows import DocumentRow, row_of
+from memory.views.document_rows import Chip, DocumentRow, row_of
 
 _PAGE = 50
 _FORMATS = "Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code"
@@ -38,15 +38,6 @@ class Accepts:
     most_files: int
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """What became of one uploaded file: the document's row, or why there is none."""
-
-    name: str
-    row: DocumentRow | None = None
-    error: str = ""
-
-
 @require_http_methods(["GET", "POST"])
 def documents(request: PageRequest) -> HttpResponse:
     """The list, newest first; by POST, files are added to it."""
@@ -58,9 +49,12 @@ def documents(request: PageRequest) -> HttpResponse:
 @require_GET
 def row(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """One document as a row of the list or, with `as=chip`, as a chip: asked for again while it is on its way."""
-    shown = row_of(state_for(request, document_id), request.user)
+    shown = _row(request, state_for(request, document_id))
     template = "memory/_chip.html" if request.GET.get("as") == "chip" else "memory/_document_row.html"
-    return render(request, template, {"row": shown, "chip": Chip(shown.name, shown)})
+    response = render(request, template, {"row": shown, "chip": Chip(shown.name, shown)})
+    if not shown.is_under_way:
+        response["HX-Trigger"] = "document-ready"
+    return response
 
 
 @require_POST
@@ -104,7 +98,7 @@ def _listed(request: PageRequest) -> dict[str, object]:
     return {
         "section": "documents",
         "page": page,
-        "rows": [row_of(state, request.user) for state in states_of(page)],
+        "rows": [_row(request, state) for state in states_of(page)],
         "accepts": accepts(),
     }
 
@@ -119,18 +113,27 @@ def _upload(request: PageRequest) -> HttpResponse:
             raise BadQuery(f"Add at most {most} files at once, not {len(files)} (documents.max_files).")
     except BadQuery as error:
         return _uploaded(request, [Chip("", error=str(error))])
-    return _uploaded(request, [_receive(request, file) for file in files])
+    of = request.POST.get("version_of", "")
+    document = changeable(request, uuid.UUID(of)) if _is_id(of) else None
+    if document is not None:
+        files = files[:1]
+    return _uploaded(request, [_receive(request, file, document) for file in files])
 
 
-def _receive(request: PageRequest, file: File[bytes]) -> Chip:
-    name = clean_name(file.name or "")
+def _receive(request: PageRequest, file: File[bytes], document: Document | None) -> Chip:
+    """Keep the file: the next version of `document`, or of the one that has its name."""
+    name = document.name if document else clean_name(file.name or "")
     try:
         received = services.receive(
-            file, name=name, space=spaces.own(request.user.pk), owner_id=request.user.pk, source="upload"
+            file,
+            name=name,
+            space=document.space if document else spaces.own(request.user.pk),
+            owner_id=request.user.pk,
+            source="upload",
         )
     except CatoMemoryError as error:
         return Chip(name, error=str(error))
-    return Chip(name, row_of(state_for(request, received.version.document_id), request.user))
+    return Chip(name, _row(request, state_for(request, received.version.document_id)))
 
 
 def _uploaded(request: PageRequest, chips: Sequence[Chip]) -> HttpResponse:
@@ -154,6 +157,18 @@ def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentState:
     if not states:
         raise NotFound("There is nothing here, or it is not yours to see.")
     return states[0]
+
+
+def _row(request: PageRequest, state: DocumentState) -> DocumentRow:
+    return row_of(state, person_id=request.user.pk, is_administrator=request.user.is_administrator)
+
+
+def _is_id(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _newest(document: Document) -> DocumentVersion:

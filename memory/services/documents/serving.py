@@ -76,6 +76,12 @@ def _line_up(version: DocumentVersion) -> None:
     pieces.update(previous=Subquery(before.values("exchange")[:1]))
 
 
+def is_waiting(version: DocumentVersion) -> bool:
+    """Whether embedding it waits for something that is away, such as the index."""
+    pending = embeddings_of(version).filter(state=Job.State.PENDING, locked_until=None)
+    return pending.exclude(error="").exists()
+
+
 def progress_of(version_ids: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, int]]:
     """For each version that has pieces: how many are in the index, and how many are laid out so far."""
     in_index = Count(

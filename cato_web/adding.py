@@ -1,0 +1,61 @@
+"""Adding files to memory from the command line, and waiting until they are found."""
+
+from __future__ import annotations
+
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from memory import services as memory
+from memory import spaces
+from memory.errors import BadQuery, StoreDown
+from memory.models import DocumentVersion
+from memory.services.documents import folders
+from memory.services.documents.folders import FoundFile
+
+_Stage = DocumentVersion.Stage
+
+
+def add(path: Path, *, person_id: uuid.UUID, is_quiet: bool) -> list[dict[str, Any]]:
+    """Remember the file, or the files of the folder, at `path` in the person's own space, with a bar for a folder.
+
+    Returns for each its name with the document's id and how many passages it has, or with the error. Raises BadQuery
+    where there is no file, StoreDown where what is kept can be embedded only later.
+    """
+    files = folders.at(path)
+    bar = tqdm(files, unit=" files", disable=True if is_quiet or len(files) == 1 else None, file=sys.stderr)
+    return [_add(file, person_id) for file in bar]
+
+
+def _add(file: FoundFile, person_id: uuid.UUID) -> dict[str, Any]:
+    try:
+        with folders.opened(file) as content:
+            received = memory.receive(
+                content, name=file.name, space=spaces.own(person_id), owner_id=person_id, source="cli"
+            )
+        version = _finished(received.version)
+    except BadQuery as error:
+        return {"name": file.name, "error": str(error)}
+    if version.stage != _Stage.READY:
+        return {"name": file.name, "error": f"{file.name}: {version.error or 'cancelled'}"}
+    return {"name": file.name, "document_id": str(version.document_id), "passages": version.total_chunks}
+
+
+def _finished(version: DocumentVersion) -> DocumentVersion:
+    """Work on a version, beside workers that may be at it too, until it serves or cannot."""
+    while version.stage in DocumentVersion.UNDER_WAY:
+        memory.read_documents(limit=1)
+        memory.index_pending()
+        memory.serve_complete()
+        version.refresh_from_db()
+        if version.stage in DocumentVersion.UNDER_WAY:
+            if memory.is_waiting(version):
+                raise StoreDown(
+                    "The file is kept, but it could not be embedded yet. It is tried again while Cato runs."
+                )
+            time.sleep(0.1)  # a worker has it in hand
+    return version

@@ -1,0 +1,91 @@
+"""Files that lie on the server: below a configured folder, or wherever whoever runs a command may read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.core.files import File
+
+from memory.errors import BadQuery
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file, and the name it is known by as a document."""
+
+    name: str
+    path: Path
+
+
+def named(locations: Mapping[str, Path], asked: str) -> list[FoundFile]:
+    """The file or the files of the folder that `alias:path` names, below the folder that `locations` has for the alias.
+
+    Raises BadQuery for an unknown alias, for a path that leads out, by links too, and where there is no such file.
+    """
+    alias, colon, path = asked.partition(":")
+    if not colon or alias not in locations:
+        known = ", ".join(f"{name}:" for name in sorted(locations)) or "none"
+        raise BadQuery(f"Name a file as alias:path. Configured here: {known} (locations).")
+    try:
+        root = locations[alias].resolve(strict=True)
+    except OSError as error:
+        raise BadQuery(f"The folder of {alias}: is not there.") from error
+    wanted = Path(path)
+    if wanted.is_absolute() or ".." in wanted.parts:
+        raise BadQuery(f"{asked} should be a path below {alias}:, without .. and without a leading slash.")
+    found = [FoundFile(f"{alias}/{each.relative_to(root)}", each) for each in _below(root, root / wanted, asked)]
+    if not found:
+        raise BadQuery(f"There are no files in {asked}.")
+    return found
+
+
+def at(path: Path) -> list[FoundFile]:
+    """The file, or the files of the folder, at `path`. Raises BadQuery where there is none."""
+    try:
+        there = path.resolve(strict=True)
+    except OSError as error:
+        raise BadQuery(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.") from error
+    if not there.is_dir():
+        return [FoundFile(path.name, there)]
+    found = [FoundFile(f"{there.name}/{each.relative_to(there)}", each) for each in _below(there, there, str(path))]
+    if not found:
+        raise BadQuery(f"There are no files in {path}.")
+    return found
+
+
+@contextmanager
+def opened(found: FoundFile) -> Iterator[File[bytes]]:
+    """The file, open. Raises BadQuery for what is no ordinary file, and what may not be read."""
+    try:
+        # A pipe would wait for its other end for ever, and the last step may have become a link meanwhile.
+        handle = os.open(found.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise BadQuery(f"{found.name} cannot be read: {(error.strerror or str(error)).lower()}.") from error
+    with os.fdopen(handle, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise BadQuery(f"{found.name} is no ordinary file.")
+        yield File(stream, name=found.name)
+
+
+def _below(root: Path, wanted: Path, asked: str) -> Iterator[Path]:
+    """The file, or the files of the folder, in order; hidden ones and links are passed over."""
+    try:
+        there = wanted.resolve(strict=True)
+    except (OSError, ValueError) as error:
+        raise BadQuery(f"There is nothing at {asked}.") from error
+    if not there.is_relative_to(root):
+        raise BadQuery(f"{asked} leads out of its folder.")
+    if not there.is_dir():
+        yield there
+        return
+    for folder, folders, files in os.walk(there):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(files):
+            path = Path(folder) / name
+            if not name.startswith(".") and not path.is_symlink():
+                yield path

@@ -1,0 +1,120 @@
+"""From a dropped file to a cited answer, in the browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import KEY, begin, turn
+
+BUOYS = """# Uplink backoff
+
+The buoy waits between zero and ten seconds before it dials again, never longer than nine hundred.
+
+## Giving up
+
+After forty attempts in one day the buoy stays silent until midnight and stores its readings on the card.
+
+## Power
+
+Above 3.6 volts the radio may stay on between attempts; below that it is switched off.
+"""
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    path = tmp_path / "Uplink backoff.md"
+    path.write_text(BUOYS * 3)
+    return path
+
+
+def drop(page: Page, *paths: Path) -> None:
+    """Drop files from outside onto the page."""
+    moved = page.evaluate_handle(
+        "files => { const moved = new DataTransfer();"
+        " for (const [name, text] of files) moved.items.add(new File([text], name)); return moved; }",
+        [[path.name, path.read_text()] for path in paths],
+    )
+    page.dispatch_event("body", "dragenter", {"dataTransfer": moved})
+    page.dispatch_event("body", "drop", {"dataTransfer": moved})
+
+
+def chip(page: Page, name: str):
+    return page.locator(".chip").filter(has_text=name)
+
+
+def test_a_dropped_file_is_read_recalled_and_cited_and_the_citation_opens_the_passage(visit, alice, endpoint, file):
+    page = visit(alice)
+    drop(page, file)
+    expect(chip(page, file.name)).to_contain_text("Remembered")
+
+    endpoint.script(KEY, answer="It stays silent until midnight [1]. That is final [8].")
+    begin(page, "When does the buoy give up dialling for the day?")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    prompt = endpoint.asked(KEY)[-1]["messages"][-1]["content"]
+    assert 'source="Uplink backoff.md"' in prompt
+    assert "After forty attempts" in prompt
+    expect(turn(page).locator(".cite.is-unknown")).to_have_text("[8]")
+
+    turn(page).locator("a.cite").click()
+    page.wait_for_url(re.compile(r"/d/[0-9a-f-]{36}\?at=\d+#passage-\d+"))
+    expect(page.locator(".piece.is-cited")).to_contain_text("silent until midnight")
+    expect(page.locator(".piece.is-cited")).to_be_in_viewport()
+
+
+def test_the_list_shows_how_far_each_file_is_and_survives_a_reload(visit, alice, file, tmp_path):
+    broken = tmp_path / "broken.pdf"
+    broken.write_text("%PDF-1.7 and nothing more")
+    page = visit(alice, "/documents")
+    page.set_input_files("#files", [file, broken])
+
+    rows = page.locator(".document-row")
+    expect(rows).to_have_count(2)
+    page.reload()
+    expect(rows.filter(has_text=file.name).locator(".ring-remembered")).to_be_visible()
+    expect(rows.filter(has_text="broken.pdf").locator(".why")).to_contain_text("damaged")
+    expect(rows.filter(has_text="broken.pdf").get_by_role("button", name="Try again")).to_be_visible()
+
+
+def test_what_cannot_be_sent_is_said_before_it_is(visit, alice, tmp_path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("")
+    page = visit(alice, "/documents")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+
+    page.set_input_files("#files", [empty])
+
+    expect(chip(page, "empty.txt is empty")).to_be_visible()
+    assert sent == []
+
+
+def test_a_new_version_takes_the_place_of_the_old_and_a_deleted_document_is_gone(visit, alice, file):
+    page = visit(alice, "/documents")
+    page.set_input_files("#files", [file])
+    expect(page.locator(".document-row .ring-remembered")).to_be_visible()
+    page.locator(".document-row a.name").click()
+    file.write_text(BUOYS.replace("forty", "sixty") * 3)
+    page.set_input_files("#files", [file])
+    expect(page.locator(".document-facts")).to_contain_text("Version 2")
+    expect(page.locator(".document-text")).to_contain_text("After sixty attempts")
+
+    page.get_by_role("link", name="Delete this document…").click()
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.get_by_role("heading", name="Receipt")).to_be_visible()
+    page.goto("/search?q=forty attempts")
+    expect(page.locator(".hit")).to_have_count(0)
+
+
+def test_the_original_is_downloaded_and_never_shown(visit, alice, file):
+    page = visit(alice, "/documents")
+    page.set_input_files("#files", [file])
+    expect(page.locator(".document-row .ring-remembered")).to_be_visible()
+    page.locator(".document-row a.name").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert download.value.suggested_filename == file.name
+    assert Path(download.value.path()).read_text() == file.read_text()

@@ -1,0 +1,126 @@
+"""Files on the server, by /vdoc: below the configured folders and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from chat import commands
+from chat.errors import Refused
+from memory import spaces
+from memory.errors import BadQuery
+from memory.models import Document
+from memory.services.documents import folders
+from tests.factories import work_on_documents
+
+
+@pytest.fixture
+def root(tmp_path: Path, settings) -> Path:
+    """The folder that the alias `docs` stands for, with a secret beside it."""
+    root = tmp_path / "shared"
+    (root / "manuals").mkdir(parents=True)
+    (root / "rent.txt").write_text("The rent of the barn is 950 euros. " * 10)
+    (root / "manuals" / "saw.md").write_text("The band saw is serviced by Ingrid each spring. " * 10)
+    (tmp_path / "secret.txt").write_text("The safe opens with 4711.")
+    settings.CATO = settings.CATO.model_copy(update={"locations": {"docs": root}})
+    return root
+
+
+def names(root: Path, asked: str) -> list[str]:
+    return [found.name for found in folders.named({"docs": root}, asked)]
+
+
+def test_a_file_and_a_folder_are_known_by_alias_and_place(root):
+    assert names(root, "docs:rent.txt") == ["docs/rent.txt"]
+    assert names(root, "docs:") == ["docs/rent.txt", "docs/manuals/saw.md"]
+    assert names(root, "docs:manuals") == ["docs/manuals/saw.md"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("docs:../secret.txt", "without .."),
+        ("docs:manuals/../../secret.txt", "without .."),
+        ("docs:/etc/passwd", "leading slash"),
+        ("other:rent.txt", "Configured here: docs:"),
+        ("rent.txt", "alias:path"),
+        ("docs:none.txt", "nothing at"),
+        ("docs:ou\x00t", "nothing at"),
+        ("docs:way-out", "leads out"),
+        ("docs:way-out/secret.txt", "leads out"),
+        ("docs:link.txt", "leads out"),
+    ],
+)
+def test_what_lies_elsewhere_is_refused(root, asked, says):
+    (root / "way-out").symlink_to(root.parent)
+    (root / "link.txt").symlink_to(root.parent / "secret.txt")
+    with pytest.raises(BadQuery, match=says):
+        names(root, asked)
+
+
+def test_links_and_hidden_files_in_a_folder_are_passed_over(root):
+    (root / "link.txt").symlink_to(root.parent / "secret.txt")
+    (root / "way-out").symlink_to(root.parent)
+    (root / ".env").write_text("TOKEN=4711")
+    assert names(root, "docs:") == ["docs/rent.txt", "docs/manuals/saw.md"]
+
+
+def test_a_pipe_or_a_device_is_no_file(root):
+    os.mkfifo(root / "pipe")
+    with pytest.raises(BadQuery, match="no ordinary file"), folders.opened(folders.FoundFile("pipe", root / "pipe")):
+        pass
+    with pytest.raises(BadQuery, match="no ordinary file"), folders.opened(folders.FoundFile("z", Path("/dev/zero"))):
+        pass
+
+
+def test_a_file_that_becomes_a_link_before_it_is_opened_is_refused(root):
+    (found,) = folders.named({"docs": root}, "docs:rent.txt")
+    (root / "rent.txt").unlink()
+    (root / "rent.txt").symlink_to(root.parent / "secret.txt")
+    with pytest.raises(BadQuery, match="cannot be read"), folders.opened(found):
+        pass
+
+
+@pytest.fixture
+def caller(person):
+    return commands.Caller(
+        person_id=person.id, is_administrator=False, context_mode="summary", set_context_mode=lambda mode: None
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_vdoc_adds_a_folder_and_shows_a_chip_for_each_file(memory, person, caller, root):
+    (root / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+
+    card = commands.run("/vdoc docs:", caller)
+
+    assert card.title == "2 of 3 files added"
+    assert [(chip.name, bool(chip.error)) for chip in card.chips] == [
+        ("docs/picture.png", True),
+        ("docs/rent.txt", False),
+        ("docs/manuals/saw.md", False),
+    ]
+    work_on_documents()
+    found = memory.find("who services the saw", spaces=spaces.readable_by(person.id))
+    assert found[0].exchange.source_file == "docs/manuals/saw.md"
+    assert set(Document.objects.values_list("source", flat=True)) == {"vdoc_command"}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("message", ["/vdoc", "/vdoc docs:../secret.txt", "/vdoc none:x", '/vdoc "docs:none.txt"'])
+def test_vdoc_says_what_to_write(memory, person, caller, root, message):
+    with pytest.raises(Refused):
+        commands.run(message, caller)
+    assert not Document.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_vadd_keeps_a_text_of_ones_own(memory, person, caller):
+    commands.run('/vadd "The greenhouse key hangs behind the clock."', caller)
+    memory.index_pending()
+
+    (found, *_) = memory.find("greenhouse key", spaces=spaces.readable_by(person.id))
+    assert found.exchange.user_message == "The greenhouse key hangs behind the clock."
+    assert found.exchange.source == "vadd_command"
