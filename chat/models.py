@@ -19,6 +19,7 @@ class Thread(models.Model):
     title = models.CharField(max_length=200)
     is_remembered = models.BooleanField(default=True)
     model = models.CharField(max_length=120, blank=True, help_text="empty: the configured one")
+    scope = models.JSONField(default=dict, help_text="what recall is confined to; empty: all that may be read")
     head = models.ForeignKey("Turn", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     spoken_at = models.DateTimeField(help_text="when somebody last said something")

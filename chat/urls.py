@@ -2,13 +2,14 @@
 
 from django.urls import path
 
-from chat.views import model_settings, places, threads, turns
+from chat.views import model_settings, places, scopes, threads, turns
 
 urlpatterns = [
     path("", threads.new_thread, name="new_thread"),
     path("t/<uuid:thread_id>", threads.thread, name="thread"),
     path("t/<uuid:thread_id>/say", threads.say, name="say"),
     path("t/<uuid:thread_id>/remember", threads.remember, name="remember"),
+    path("t/<uuid:thread_id>/scope", scopes.scope, name="scope"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/stop", turns.stop, name="stop"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/retry", turns.retry, name="retry"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/resume", turns.resume, name="resume"),

@@ -43,6 +43,7 @@ DOORS: dict[str, Door] = {
     "thread": Door(names=("thread_id",)),
     "say": Door(methods=POST, names=("thread_id",), data={"message": "hello", "client_key": str(uuid.uuid4())}),
     "remember": Door(methods=POST, names=("thread_id",)),
+    "scope": Door(methods=("get", "post"), names=("thread_id",)),
     "stop": Door(methods=POST, names=("thread_id", "turn_id")),
     "retry": Door(methods=POST, names=("thread_id", "turn_id")),
     "resume": Door(methods=POST, names=("thread_id", "turn_id")),

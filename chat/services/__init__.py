@@ -2,6 +2,18 @@
 
 from chat.services.asking import Asked, ask, open_thread, resume, retry, start_waiting
 from chat.services.remembering import set_remembered
+from chat.services.scoping import set_scope
 from chat.services.stopping import stop, sweep
 
-__all__ = ["Asked", "ask", "open_thread", "resume", "retry", "set_remembered", "start_waiting", "stop", "sweep"]
+__all__ = [
+    "Asked",
+    "ask",
+    "open_thread",
+    "resume",
+    "retry",
+    "set_remembered",
+    "set_scope",
+    "start_waiting",
+    "stop",
+    "sweep",
+]

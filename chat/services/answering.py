@@ -23,6 +23,7 @@ from memory import spaces
 from memory.errors import StoreDisabled
 from memory.retrieval.context import material
 from memory.retrieval.passages import grouped
+from memory.services.documents.scope import Scope
 from memory.services.search import Recollection
 
 log = logging.getLogger(__name__)
@@ -105,6 +106,7 @@ def recall_for(turn_id: uuid.UUID) -> Recollection:
         conversation_length=history.length,
         keep_query=turn.thread.is_remembered,
         person_id=turn.author_id,
+        filters=Scope.from_json(turn.thread.scope).filter(),
     )
 
 

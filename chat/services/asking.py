@@ -14,7 +14,9 @@ from django.utils import timezone
 
 from chat.errors import Refused
 from chat.models import Session, Thread, Turn
+from chat.services.scoping import set_scope
 from memory import spaces
+from memory.services.documents.scope import EVERYTHING, Scope
 from memory.text import clean_text, excerpt
 
 
@@ -38,7 +40,7 @@ def checked_message(text: str) -> str:
 
 
 @transaction.atomic
-def open_thread(person_id: uuid.UUID, *, message: str, client_key: uuid.UUID) -> Asked:
+def open_thread(person_id: uuid.UUID, *, message: str, client_key: uuid.UUID, scope: Scope = EVERYTHING) -> Asked:
     """Begin a thread in the person's own space with its first message; the same key again gives the same thread."""
     message = checked_message(message)
     # The same message twice at once waits here for itself: there is no thread yet whose row could be locked.
@@ -49,6 +51,8 @@ def open_thread(person_id: uuid.UUID, *, message: str, client_key: uuid.UUID) ->
     thread = Thread.objects.create(
         owner_id=person_id, space=spaces.own(person_id), title=excerpt(message, 80), spoken_at=timezone.now()
     )
+    if not scope.is_everything:
+        set_scope(thread, scope)
     return ask(thread, author_id=person_id, message=message, client_key=client_key)
 
 

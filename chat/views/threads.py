@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import access, commands, endpoint, frames, replies, services
@@ -18,8 +21,13 @@ from chat.rows import ThreadRow, thread_row, turn_rows
 from chat.services import Asked
 from chat.snapshots import WINDOW
 from chat.throttle import may_say
+from chat.views.scopes import scope_in
+from memory import spaces
+from memory.errors import BadQuery
 from memory.requests import PageRequest
+from memory.services.documents.scope import Scope, names_in
 from memory.text import clean_text
+from memory.views.described import metadata_text
 from memory.views.documents import accepts
 
 
@@ -32,9 +40,12 @@ def new_thread(request: PageRequest) -> HttpResponse:
         message, key = _sent(request)
         if commands.is_command(message):
             return _command(request, None, message)
-        asked = services.open_thread(request.user.pk, message=message, client_key=key)
+        scope = scope_in(request.POST, spaces.readable_by(request.user.pk))
+        asked = services.open_thread(request.user.pk, message=message, client_key=key, scope=scope)
     except Refused as refusal:
         return _refused(request, None, refusal)
+    except BadQuery as error:
+        return _refused(request, None, Refused(str(error)))
     _begin(asked)
     target = redirect("thread", thread_id=asked.turn.thread_id)
     if request.htmx:
@@ -130,6 +141,31 @@ def _composer(text: str = "", error: str = "") -> dict[str, object]:
     return {"text": text, "error": error, "client_key": uuid.uuid4(), "placeholder": "Ask, or type / for commands"}
 
 
+@dataclass(frozen=True, slots=True)
+class ScopeRow:
+    """What recall is confined to: in words, and for a thread that is about to begin as it is to be sent along."""
+
+    words: list[str]
+    change_url: str = ""
+    ids: Sequence[uuid.UUID] = ()
+    metadata_text: str = ""
+
+
+def _scope(request: PageRequest, thread: Thread | None) -> ScopeRow:
+    readable = spaces.readable_by(request.user.pk)
+    if thread is not None:
+        kept = Scope.from_json(thread.scope)
+        return ScopeRow(names_in(kept, spaces=readable), reverse("scope", args=[thread.id]))
+    sent = request.POST if request.method == "POST" else request.GET
+    try:
+        asked = scope_in(sent, readable)
+    except BadQuery as error:
+        messages.error(request, str(error))
+        return ScopeRow([])
+    words = names_in(asked, spaces=readable)
+    return ScopeRow(words, ids=asked.documents, metadata_text=metadata_text(asked.metadata))
+
+
 def _window(thread: Thread, start: int | None) -> tuple[list[Turn], int | None]:
     """The turns to show, and where the next ones begin (None: these are the latest)."""
     turns = thread.turns.select_related("author")
@@ -175,5 +211,6 @@ def _page(
         "composer": _composer(text, error),
         "card": card,
         "accepts": accepts(),
+        "scope": _scope(request, thread),
     }
     return render(request, "chat/thread.html", context, status=status)

@@ -50,8 +50,8 @@ class Recollection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """Who asks for whom: the spaces that may be read, what not to bring, whose opinions count, and for how many tokens
-    (None: `context_max_tokens`)."""
+    """Who asks for whom: the spaces that may be read, what not to bring, whose opinions count, for how many tokens
+    (None: `context_max_tokens`), and what else must hold of what comes."""
 
     spaces: SpaceIds
     exclude: frozenset[uuid.UUID] = field(default=frozenset())
@@ -59,6 +59,7 @@ class Asking:
     keep_query: bool = True
     person_id: uuid.UUID | None = None
     max_tokens: int | None = None
+    filters: Filter | None = None
 
 
 def recall(messages: Sequence[str], **asking: Any) -> Recollection:
@@ -137,8 +138,8 @@ def ask(
     filters: Filter | None = None,
 ) -> Ranking:
     """What a strategy (the configured one unless named) ranks for `text`: ungated, each result marked."""
-    asking = Asking(spaces=spaces)
-    query = _query(text, _embedded([text], keep=True), asking, wanted=wanted, now=now, filters=filters)
+    asking = Asking(spaces=spaces, filters=filters)
+    query = _query(text, _embedded([text], keep=True), asking, wanted=wanted, now=now)
     return _ranked(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
 
 
@@ -187,7 +188,6 @@ def _query(
     *,
     wanted: int,
     now: datetime | None = None,
-    filters: Filter | None = None,
 ) -> Query:
     about = opinions.of(asking.person_id) if asking.person_id else opinions.NONE
     return Query(
@@ -199,7 +199,7 @@ def _query(
         exclude=asking.exclude | about.irrelevant,
         pinned=about.pinned,
         conversation_length=asking.conversation_length,
-        filters=filters,
+        filters=asking.filters,
     )
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
-from typing import Any
 from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
@@ -23,7 +21,7 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory import services, spaces
-from memory.errors import BadQuery, CatoMemoryError, NotFound
+from memory.errors import CatoMemoryError, NotFound
 from memory.filters import parse
 from memory.models import Chunk, Document, DocumentVersion
 from memory.requests import PageRequest
@@ -37,6 +35,7 @@ from memory.services.documents.listing import (
 )
 from memory.spaces import SpaceIds
 from memory.text import clean_text, excerpt
+from memory.views.described import metadata_of, metadata_text
 from memory.views.document_rows import about, row_of, state_text
 from memory.views.documents import accepts, changeable, state_for
 
@@ -89,7 +88,7 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
         "versions": [_version(found, version, may_change) for version in versions_of(found)],
         "may_change": may_change,
         "accepts": accepts(),
-        "metadata_text": metadata_text(found),
+        "metadata_text": metadata_text(found.metadata),
         "query": query,
         **(_search(found, readable, query) if query else {}),
     }
@@ -140,37 +139,6 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     else:
         services.forget_documents([found.pk], by=request.user.pk)
     return render(request, "memory/receipt.html", _receipt(found))
-
-
-def metadata_text(found: Document) -> str:
-    """A document's metadata as one edits it: a line for each key, values as in JSON, plain texts bare."""
-    return "\n".join(f"{key}: {_shown(value)}" for key, value in found.metadata.items())
-
-
-def metadata_of(text: str) -> dict[str, Any]:
-    """The metadata that such lines say, unchecked. Raises BadQuery for a line without a colon."""
-    described: dict[str, Any] = {}
-    for number, line in enumerate(clean_text(text).splitlines(), start=1):
-        if not line.strip():
-            continue
-        key, colon, value = line.partition(":")
-        if not colon:
-            raise BadQuery(f"Line {number} has no colon. Write it as key: value.")
-        try:
-            described[key.strip()] = json.loads(value)
-        except ValueError:
-            described[key.strip()] = value.strip()
-    return described
-
-
-def _shown(value: object) -> str:
-    if not isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    try:
-        json.loads(value)
-    except ValueError:
-        return value
-    return json.dumps(value, ensure_ascii=False)  # bare it would be read as a number or the like
 
 
 def _passages(pieces: list[PieceRow], cited: int | None) -> list[PassageRow]:

@@ -53,6 +53,7 @@ class DocumentRow:
     cancel_url: str
     retry_url: str
     is_under_way: bool
+    is_serving: bool
 
 
 def row_of(state: DocumentState, *, person_id: uuid.UUID, is_administrator: bool) -> DocumentRow:
@@ -77,6 +78,7 @@ def row_of(state: DocumentState, *, person_id: uuid.UUID, is_administrator: bool
         cancel_url=reverse("cancel_document", args=[state.id]) if may and newest.is_under_way else "",
         retry_url=reverse("retry_document", args=[state.id]) if may and newest.stage == "failed" else "",
         is_under_way=newest.is_under_way,
+        is_serving=state.serving is not None,
     )
 
 

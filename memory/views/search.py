@@ -14,6 +14,7 @@ from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled, StoreDown
 from memory.models import Exchange, Space
 from memory.requests import PageRequest
 from memory.retrieval.results import Result
+from memory.services.documents.scope import names_in, scope_of
 from memory.text import clean_text, excerpt
 from memory.views.links import address_of
 
@@ -44,9 +45,11 @@ def search(request: PageRequest) -> HttpResponse:
     query = clean_text(request.GET.get("q", "")).strip()
     readable = spaces.readable_by(request.user.pk)
     context: dict[str, object] = {"section": "search", "query": query, "searched": bool(query), "hits": []}
+    scope = scope_of(request.GET.getlist("only"), {}, spaces=readable)
+    context |= {"only": scope.documents, "only_names": names_in(scope, spaces=readable)}
     if query:
         try:
-            hits = hit_rows(services.find(query, spaces=readable, count=_COUNT))
+            hits = hit_rows(services.find(query, spaces=readable, count=_COUNT, filters=scope.filter()))
             total = spaces.among(Exchange.objects.findable(), readable).count()
             if hits and not any(hit.similarity_text for hit in hits):
                 context["note"] = "The index does not answer: found by words alone."

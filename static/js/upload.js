@@ -73,6 +73,10 @@
     event.preventDefault();
     add(files);
   });
+  // Other pages may have added files meanwhile; what is ticked here is not lost for it.
+  window.addEventListener("focus", () => {
+    if (!document.querySelector("#documents :checked")) htmx.trigger(document.body, "documents-changed");
+  });
   document.addEventListener("click", (event) => {
     event.target.closest("[data-dismiss]")?.closest(".chip")?.remove();
   });

@@ -1,0 +1,75 @@
+"""A scope: what a search or a thread is confined to, such as some documents or what has certain metadata."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory.errors import BadQuery
+from memory.filters import Filter, parse
+from memory.services.documents.describing import DOCUMENT
+from memory.services.documents.listing import among_living
+from memory.services.metadata import Checked, check_metadata
+from memory.spaces import SpaceIds
+
+MOST_DOCUMENTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """These documents, and of them what has this metadata; nothing in it means all of memory."""
+
+    documents: tuple[uuid.UUID, ...] = ()
+    metadata: Checked = field(default_factory=dict)
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.documents and not self.metadata
+
+    def filter(self) -> Filter | None:
+        """The condition that it is; None for everything."""
+        asked: dict[str, object] = {f"metadata.{key}": _wanted(value) for key, value in self.metadata.items()}
+        if self.documents:
+            asked[f"metadata.{DOCUMENT}"] = {"$in": [str(id) for id in self.documents]}
+        return parse(asked) if asked else None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"documents": [str(id) for id in self.documents], "metadata": self.metadata}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Scope:
+        """What `as_json` gave; an empty mapping is everything."""
+        return cls(tuple(uuid.UUID(id) for id in kept.get("documents", ())), kept.get("metadata", {}))
+
+
+EVERYTHING = Scope()
+
+
+def scope_of(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceIds) -> Scope:
+    """A scope of documents that lie in `spaces`; others are left out. Raises BadQuery."""
+    wanted = [id for id in map(_id, ids) if id is not None]
+    if len(wanted) > MOST_DOCUMENTS:
+        raise BadQuery(f"Choose at most {MOST_DOCUMENTS} documents.")
+    there = set(among_living(spaces).filter(pk__in=wanted).values_list("pk", flat=True))
+    return Scope(tuple(id for id in dict.fromkeys(wanted) if id in there), check_metadata(metadata))
+
+
+def names_in(scope: Scope, *, spaces: SpaceIds) -> list[str]:
+    """What the scope says, in words: names of documents, "a deleted document", and each key of metadata."""
+    names = dict(among_living(spaces).filter(pk__in=scope.documents).values_list("pk", "name"))
+    return [names.get(id, "a deleted document") for id in scope.documents] + [
+        f"{key}: {value}" for key, value in scope.metadata.items()
+    ]
+
+
+def _wanted(value: object) -> object:
+    return {"$in": value} if isinstance(value, list) else value
+
+
+def _id(text: str) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,112 @@
+"""Asking and searching across some documents only."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from chat.models import Thread
+from chat.services.answering import recall_for
+from memory import spaces
+from memory.errors import BadQuery
+from memory.services.documents.scope import Scope, names_in, scope_of
+from tests.factories import PersonFactory, document, exchange, thread, turn
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FERRY = "The ferry to the island leaves at seven from the north quay. " * 8
+TRAIN = "The train to the coast leaves at eight from the east station. " * 8
+
+
+@pytest.fixture
+def timetables(memory, person):
+    """Two documents and a word said in a conversation, all about departures."""
+    exchange(person, "When does the ferry to the island leave?", "At nine, somebody said.")
+    memory.index_pending()
+    return document(person, "ferry.txt", FERRY, metadata={"season": "winter"}), document(person, "train.txt", TRAIN)
+
+
+def browser(person) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def recalled(one) -> set[str]:
+    return {result.exchange.source_file or "said" for result in recall_for(one.id).results}
+
+
+def test_a_thread_recalls_from_the_chosen_documents_alone(person, timetables):
+    ferry, train = timetables
+    of_person = thread(person)
+    one = turn(of_person, "When does the ferry to the island leave?", state="recalling")
+    assert recalled(one) >= {"said", "ferry.txt"}
+
+    answer = browser(person).post(reverse("scope", args=[of_person.id]), {"only": [str(ferry.pk)]})
+
+    assert answer.status_code == 302
+    assert recalled(one) == {"ferry.txt"}
+    assert "Only ferry.txt" in browser(person).get(reverse("thread", args=[of_person.id])).content.decode()
+
+    browser(person).post(reverse("scope", args=[of_person.id]), {})
+    assert recalled(one) >= {"said", "ferry.txt"}
+
+
+def test_metadata_narrows_too(person, timetables):
+    of_person = thread(person)
+    one = turn(of_person, "When does the ferry to the island leave?", state="recalling")
+
+    browser(person).post(reverse("scope", args=[of_person.id]), {"only_metadata": "season: winter"})
+    assert recalled(one) == {"ferry.txt"}
+    browser(person).post(reverse("scope", args=[of_person.id]), {"only_metadata": "season: summer"})
+    assert recalled(one) == set()
+
+
+def test_a_new_thread_begins_with_what_was_chosen_on_the_page_of_documents(person, timetables):
+    ferry, _ = timetables
+    client = browser(person)
+    page = client.get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
+    assert "Only ferry.txt" in page
+    assert f'name="only" value="{ferry.pk}"' in page
+
+    client.post(reverse("new_thread"), {"message": "When?", "client_key": str(uuid.uuid4()), "only": [str(ferry.pk)]})
+    assert Thread.objects.get().scope == {"documents": [str(ferry.pk)], "metadata": {}}
+
+
+def test_search_stays_in_the_chosen_documents(person, timetables):
+    _, train = timetables
+    page = browser(person).get(reverse("search"), {"q": "when does it leave", "only": str(train.pk)}).content.decode()
+
+    assert "Only in train.txt" in page
+    assert "train.txt</a>" in page
+    assert "ferry.txt</a>" not in page
+
+
+def test_a_deleted_document_in_a_scope_is_said_and_recalls_nothing(memory, person, timetables):
+    ferry, _ = timetables
+    scope = Scope((ferry.pk,))
+    memory.forget_documents([ferry.pk], by=person.id)
+
+    readable = spaces.readable_by(person.id)
+    assert names_in(scope, spaces=readable) == ["a deleted document"]
+    assert memory.recall(["When does the ferry leave?"], spaces=readable, filters=scope.filter()).results == ()
+
+
+def test_a_scope_never_names_anothers_document(person, timetables):
+    stranger = PersonFactory()
+    ferry, _ = timetables
+
+    assert scope_of([str(ferry.pk)], {}, spaces=spaces.readable_by(stranger.id)).is_everything
+    page = browser(stranger).get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
+    assert "ferry.txt" not in page
+
+
+def test_what_is_no_scope_is_refused(person):
+    with pytest.raises(BadQuery, match="at most 50"):
+        scope_of([str(uuid.uuid4()) for _ in range(51)], {}, spaces=frozenset())
+    of_person = thread(person)
+    page = browser(person).post(reverse("scope", args=[of_person.id]), {"only_metadata": "no colon here"}, follow=True)
+    assert "has no colon" in page.content.decode()
