@@ -19,6 +19,8 @@ HOMES = {
     "openai": {"chat/llm.py", "memory/embeddings/openai.py", "memory/embeddings/remote.py"},
     "onnxruntime": {"memory/embeddings/local.py", "memory/retrieval/rerank.py"},
     "tokenizers": {"memory/embeddings/local.py", "memory/retrieval/rerank.py"},
+    "pypdf": {"memory/readers/pdf.py"},
+    "charset_normalizer": {"memory/readers/encoding.py"},
     "redis": {"chat/broadcast.py", "chat/throttle.py"},
 }
 # Where the event loop meets the database.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import connection
 
@@ -16,7 +18,7 @@ from memory.embeddings import local
 from memory.errors import BadQuery, EmbeddingFailed
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Job
 from memory.services import indexing
-from memory.services.documents import pieces, reading
+from memory.services.documents import pieces, reading, removing
 from memory.services.documents.listing import document_for, pieces_of, states_of, versions_of
 from memory.services.documents.removing import receipt_of
 from memory.services.parts import ids_up_to
@@ -401,6 +403,20 @@ def test_a_document_is_seen_by_those_who_read_its_space_and_nobody_else(memory, 
 
     with pytest.raises(NotFound):
         document_for(spaces.readable_by(stranger.id), made.pk)
+
+
+def test_reconcile_removes_files_that_no_document_names_but_not_young_ones(memory, person):
+    made = document(person, "notes.txt", BUOYS)
+    lost, young = (default_storage.save(f"documents/{name}", ContentFile(b"left by a crash")) for name in ("a", "b"))
+    os.utime(default_storage.path(lost), (1, 1))
+
+    assert removing.remove_unnamed_files(dry_run=True) == 1
+    assert removing.remove_unnamed_files() == 1
+
+    assert set(default_storage.listdir("documents")[1]) == {
+        made.serving.original.name.removeprefix("documents/"),
+        young.removeprefix("documents/"),
+    }
 
 
 @pytest.fixture(autouse=True)

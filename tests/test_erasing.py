@@ -67,7 +67,10 @@ session = uuid.uuid4()
 gone = [keep(FORGOTTEN["safe"], session)]
 follower = keep(FOLLOWER, session)
 gone.append(keep(FORGOTTEN["party"]))
-gone += services.keep_text(DOCUMENT, space=space, owner_id=person.pk, source="cli", source_file="rent.txt", manual_entry=True)
+from django.core.files.base import ContentFile
+version = services.receive(ContentFile(DOCUMENT.encode()), name="rent.txt", space=space, owner_id=person.pk, source="cli").version
+services.read_documents()
+gone += [chunk.exchange for chunk in version.chunks.select_related("exchange")]
 kept = [keep(pair) for pair in KEPT.values()]
 import time
 ids = [e.pk for e in [*gone, follower, *kept]]
@@ -104,7 +107,11 @@ def forget(cato: Cato, ids: list[str]) -> dict[str, int]:
 import dataclasses, time
 from datetime import timedelta
 ids = [uuid.UUID(id) for id in {ids!r}]
-services.forget(ids, by=User.objects.get().pk)
+by = User.objects.get().pk
+services.forget_documents(Document.objects.values_list("pk", flat=True), by=by)
+services.forget(ids, by=by)
+while services.tidy_documents():
+    pass
 while (receipt := forgetting.receipt_for(ids)).under_way or Embedding.objects.exclude(state="done").exists():
     services.erase_forgotten()
     services.index_pending()

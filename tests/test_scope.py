@@ -40,7 +40,7 @@ def recalled(one) -> set[str]:
 
 
 def test_a_thread_recalls_from_the_chosen_documents_alone(person, timetables):
-    ferry, train = timetables
+    ferry, _ = timetables
     of_person = thread(person)
     one = turn(of_person, "When does the ferry to the island leave?", state="recalling")
     assert recalled(one) >= {"said", "ferry.txt"}

@@ -123,7 +123,13 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
     unnamed = generations.renewed_name(index.collection)
     store.copy(index.collection, unnamed, stray)
     expected = reconciling.Mended(
-        queued=2, vectors_removed=2, collections_dropped=1, words_written=1, words_removed=1, cached_removed=1
+        queued=2,
+        vectors_removed=2,
+        collections_dropped=1,
+        words_written=1,
+        words_removed=1,
+        cached_removed=1,
+        files_removed=0,
     )
 
     assert reconciling.reconcile(dry_run=True) == expected
@@ -131,7 +137,7 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
     assert reconciling.reconcile() == expected
 
     memory.index_pending()
-    assert reconciling.reconcile() == reconciling.Mended(0, 0, 0, 0, 0, 0)
+    assert reconciling.reconcile() == reconciling.Mended(0, 0, 0, 0, 0, 0, 0)
     assert at_rest()
     assert store.page(index.collection, 0, 100) != []
     assert is_found(memory, person, "what warms the house") == FACTS[0]

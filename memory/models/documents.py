@@ -12,6 +12,9 @@ from memory.models.exchanges import Exchange
 from memory.models.jobs import Job
 from memory.models.spaces import Space
 
+# Where originals are stored.
+FOLDER = "documents"
+
 
 class Document(models.Model):
     """A file by the name it has where it comes from; uploading that name again makes its next version.
@@ -42,7 +45,7 @@ class Document(models.Model):
 
 def place_of(version: models.Model, name: str) -> str:
     """Where an original is stored: never by its own name."""
-    return f"documents/{uuid.uuid4().hex}"
+    return f"{FOLDER}/{uuid.uuid4().hex}"
 
 
 class DocumentVersion(Job):

@@ -16,6 +16,7 @@ from memory import generations, jobs, nudge, store
 from memory.batches import pages
 from memory.lexical.writing import write_words
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Space, Words
+from memory.services.documents.removing import remove_unnamed_files
 from memory.services.parts import PARTS, vector_ids
 
 _PAGE = 500
@@ -45,6 +46,7 @@ class Mended:
     words_written: int
     words_removed: int
     cached_removed: int
+    files_removed: int
 
 
 def unheard(what: str, count: int) -> None:
@@ -65,7 +67,7 @@ def drift() -> Drift:
 
 
 def reconcile(*, dry_run: bool = False, progress: Progress = unheard) -> Mended:
-    """Go through rows, vectors, words and cached embeddings, and mend what does not agree.
+    """Go through rows, vectors, words, cached embeddings and uploaded files, and mend what does not agree.
 
     Beside a live system, as often as one likes; what was mended before it was broken off stays so. `dry_run` counts
     only. Raises StoreDown, StoreDisabled.
@@ -84,6 +86,7 @@ def reconcile(*, dry_run: bool = False, progress: Progress = unheard) -> Mended:
         words_written=write_missing_words(dry_run=dry_run, progress=progress),
         words_removed=_remove_words_of_forgotten(dry_run),
         cached_removed=remove_unsaid(dry_run=dry_run, progress=progress),
+        files_removed=remove_unnamed_files(dry_run=dry_run),
     )
 
 

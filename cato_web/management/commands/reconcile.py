@@ -32,3 +32,4 @@ class Command(StoreCommand):
         self.stdout.write(f"{mended.words_written:,} exchanges given their words")
         self.stdout.write(f"{mended.words_removed:,} forgotten exchanges' words removed")
         self.stdout.write(f"{mended.cached_removed:,} cached embeddings removed that nobody says")
+        self.stdout.write(f"{mended.files_removed:,} uploaded files removed that no document names")
