@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
+from django.core.management import CommandError, call_command
 from django.db import connection
 
 from memory import jobs, spaces
@@ -336,6 +338,27 @@ def test_all_but_the_last_versions_can_be_deleted(memory, person, settings):
 
     assert [state.number for state in versions_of(made)] == [4, 3]
     assert len(default_storage.listdir("documents")[1]) == 2
+
+
+def test_versions_are_listed_and_deleted_by_command(memory, person, settings):
+    settings.CATO = settings.CATO.model_copy(
+        update={"documents": settings.CATO.documents.model_copy(update={"keep_versions": 5})}
+    )
+
+    def run(*arguments: str) -> list[str]:
+        out = StringIO()
+        call_command("versions", "notes.txt", "--user", person.email, *arguments, stdout=out)
+        return [line.split(",")[0] for line in out.getvalue().splitlines()]
+
+    for number in range(4):
+        document(person, "notes.txt", f"Words number {number}. " * 60)
+    assert run() == ["4: ready", "3: replaced", "2: replaced", "1: replaced"]
+    assert run("--delete", "2") == ["4: ready", "3: replaced", "1: replaced"]
+    assert run("--keep", "1") == ["4: ready"]
+    with pytest.raises(CommandError, match="no version 2"):
+        run("--delete", "2")
+    assert run("--delete", "4") == ["That was the last version: the document is deleted."]
+    assert found(memory, person, "words") == []
 
 
 def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):

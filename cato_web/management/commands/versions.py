@@ -1,0 +1,51 @@
+"""Lists the versions of a document, and deletes one or all but the last."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management import CommandError
+
+from cato_web.beside import StoreCommand
+from cato_web.people.named import NobodyCalledThat, person_called
+from memory import services as memory
+from memory import spaces
+from memory.services.documents.listing import among_living, versions_of
+
+
+class Command(StoreCommand):
+    help = "List the versions of a document, delete one of them, or all but the last."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name", help="the document's name, as the page Documents shows it")
+        parser.add_argument("--user", required=True, help="a person who reads it, by name or e-mail")
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument("--delete", type=int, metavar="N", help="delete all of version N")
+        which.add_argument("--keep", type=int, metavar="K", help="delete all but the last K versions")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            person = person_called(options["user"])
+        except NobodyCalledThat as error:
+            raise CommandError(str(error)) from error
+        document = among_living(spaces.readable_by(person.pk)).filter(name=options["name"]).first()
+        if document is None:
+            raise CommandError(f"{person} reads no document called {options['name']}.")
+        if options["delete"] is not None:
+            version = document.versions.filter(number=options["delete"], removed_at=None).first()
+            if version is None:
+                raise CommandError(f"{document.name} has no version {options['delete']}.")
+            memory.forget_version(version, by=person.pk)
+        elif options["keep"] is not None:
+            if options["keep"] < 1:
+                raise CommandError("Keep at least 1 version; the page of the document deletes all of it.")
+            memory.keep_last(document, options["keep"], by=person.pk)
+        memory.tidy_documents()
+        document.refresh_from_db()
+        if document.forgotten_at is not None:
+            self.stdout.write("That was the last version: the document is deleted.")
+            return
+        for state in versions_of(document):
+            serving = ", answers" if document.serving_id == state.id else ""
+            self.stdout.write(f"{state.number}: {state.stage}{serving}, {state.created_at:%Y-%m-%d %H:%M}")
