@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from chat.broadcast import Frame
-from chat.models import Turn
+from chat.models import Thread, Turn
 from chat.rows import TurnRow, turn_rows
 
 # What stands in the forms where a frame has its own.
@@ -66,10 +66,19 @@ def foot(turn_id: uuid.UUID) -> Frame:
     return _whole("chat/frames/ended.html", turn_id)
 
 
-def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow]) -> str:
-    """What a page lacks when it comes (back): turns that changed, in place, and turns it has never seen."""
+def branch(thread_id: uuid.UUID, gone: Sequence[uuid.UUID], shown: Sequence[uuid.UUID]) -> Frame:
+    """Another branch of a thread stands: the turns that go, and those that come, at the end and in their order."""
+    turns = Turn.objects.filter(id__in=shown).select_related("author", "thread").order_by("position")
+    rows = turn_rows(Thread.objects.get(id=thread_id), turns)
+    return Frame(thread_id, snapshot([], rows, gone))
+
+
+def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow], gone: Sequence[uuid.UUID] = ()) -> str:
+    """What a page lacks when it comes (back): turns that changed, in place, turns it has never seen, and those that no
+    longer stand."""
     active = next((row for row in [*rows, *missing] if row.is_active), None)
-    return render_to_string("chat/frames/snapshot.html", {"changed": rows, "missing": missing, "active": active})
+    context = {"changed": rows, "missing": missing, "gone": gone, "active": active}
+    return render_to_string("chat/frames/snapshot.html", context)
 
 
 def _whole(template: str, turn_id: uuid.UUID, **more: object) -> Frame:

@@ -41,6 +41,14 @@ class Session(models.Model):
         constraints = [models.UniqueConstraint(fields=["thread", "seq"], name="sessions_are_numbered_once")]
 
 
+class TurnQuerySet(models.QuerySet["Turn"]):
+    """Turns, by what is shown of them."""
+
+    def standing(self) -> TurnQuerySet:
+        """Those of the branch that stands, in its order."""
+        return self.filter(stands=True).order_by("position")
+
+
 class Turn(models.Model):
     """A message and its answer as the page shows them, while the answer is written and after."""
 
@@ -59,7 +67,8 @@ class Turn(models.Model):
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="turns")
     session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="turns")
     parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
-    position = models.PositiveIntegerField(help_text="place in the thread, from 0")
+    position = models.PositiveIntegerField(help_text="place in the thread, from 0; later than its parent's")
+    stands = models.BooleanField(default=True, help_text="on the branch that is shown, goes on and is remembered")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     client_key = models.UUIDField(help_text="made by the page; a message sent twice makes one turn")
     message = models.TextField()
@@ -78,6 +87,8 @@ class Turn(models.Model):
     exchange_id = models.UUIDField(null=True, help_text="what memory keeps of this turn")
     created_at = models.DateTimeField(auto_now_add=True)
     completed_at = models.DateTimeField(null=True)
+
+    objects = TurnQuerySet.as_manager()
 
     class Meta:
         ordering = ["position"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth import get_user_model
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
@@ -45,6 +47,16 @@ class RecalledRow:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchRow:
+    """Which of several messages or answers in this place is shown, and the way to the others."""
+
+    number: int
+    of: int
+    before_url: str
+    after_url: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRow:
     id: uuid.UUID
     author_name: str
@@ -62,6 +74,9 @@ class TurnRow:
     can_resume: bool
     retry_url: str
     resume_url: str
+    edit_url: str
+    again_url: str
+    branch: BranchRow | None
     stop_url: str
     memory_state: str
     memory_text: str
@@ -103,7 +118,8 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
             id__in=[i for i, state in states.items() if state == "forgotten"]
         ).select_related("forgotten_by")
     }
-    return [_turn_row(t, recalled.get(t.id, []), places, states, forgotten) for t in turns]
+    branches = _branches(thread, turns)
+    return [_turn_row(t, recalled.get(t.id, []), places, states, forgotten, branches.get(t.id)) for t in turns]
 
 
 def thread_row(
@@ -143,6 +159,7 @@ def _turn_row(
     titles: dict[uuid.UUID, str],
     states: dict[uuid.UUID, str],
     forgotten: dict[uuid.UUID, Exchange],
+    branch: BranchRow | None,
 ) -> TurnRow:
     blocks, open_html = _answer_html(turn, Citations(turn.id, max((item.rank for item in recalled), default=0)))
     done = not turn.is_active and turn.state != Turn.State.QUEUED
@@ -167,6 +184,9 @@ def _turn_row(
         can_resume=restartable and bool(turn.answer.strip()),
         retry_url=reverse("retry", args=here),
         resume_url=reverse("resume", args=here),
+        edit_url=reverse("edit", args=here) if done else "",
+        again_url=reverse("answer_again", args=here) if done and not restartable else "",
+        branch=branch,
         stop_url=reverse("stop", args=here),
         memory_state=state,
         memory_text=_MEMORY_WORDS.get(state, ""),
@@ -176,6 +196,27 @@ def _turn_row(
         forgotten_at=tomb.forgotten_at if tomb else None,
         recalled=_recalled_row(turn, recalled, titles),
     )
+
+
+def _branches(thread: Thread, turns: Iterable[Turn]) -> dict[uuid.UUID, BranchRow]:
+    """For each of these turns that has others in its place: where it stands among them."""
+    given = list(turns)
+    same_place = Q(parent__in=[t.parent_id for t in given if t.parent_id])
+    if any(t.parent_id is None for t in given):
+        same_place |= Q(parent=None)
+    by_parent: dict[uuid.UUID | None, list[uuid.UUID]] = defaultdict(list)
+    for id, parent_id in thread.turns.filter(same_place).order_by("position").values_list("id", "parent_id"):
+        by_parent[parent_id].append(id)
+    rows = {}
+    for t in given:
+        others = by_parent[t.parent_id]
+        if len(others) > 1:
+            at = others.index(t.id)
+            to = [reverse("choose", args=[thread.id, id]) for id in others]
+            rows[t.id] = BranchRow(
+                at + 1, len(others), to[at - 1] if at else "", to[at + 1] if at + 1 < len(others) else ""
+            )
+    return rows
 
 
 def _answer_html(turn: Turn, citations: Citations) -> tuple[list[str], str]:

@@ -26,9 +26,10 @@ def what_is_missing(
 ) -> tuple[str, dict[uuid.UUID, int]]:
     """HTML that brings the page up to date ("" if it is), and the revision of every turn it then shows."""
     thread = access.thread_for(person_id, thread_id)
-    latest = list(thread.turns.select_related("author").order_by("-position")[:WINDOW])[::-1]
+    latest = list(thread.turns.standing().select_related("author").order_by("-position")[:WINDOW])[::-1]
     rows = turn_rows(thread, latest)
+    gone = list(thread.turns.filter(id__in=have, stands=False).values_list("id", flat=True))
     changed = [row for row in rows if row.id in have and have[row.id] != row.revision]
     missing = [row for row in rows if row.id not in have]
-    html = frames.snapshot(changed, missing) if changed or missing else ""
+    html = frames.snapshot(changed, missing, gone) if changed or missing or gone else ""
     return html, {row.id: row.revision for row in rows}

@@ -192,7 +192,8 @@ def remember_turn(turn: Turn) -> None:
 def _turns_before(turn: Turn) -> list[Turn]:
     """The turns of the thread that stand before this one and carry an answer, oldest first, forgotten ones left out."""
     rows = (
-        Turn.objects.filter(thread_id=turn.thread_id, position__lt=turn.position)
+        Turn.objects.standing()
+        .filter(thread_id=turn.thread_id, position__lt=turn.position)
         .exclude(answer="")
         .exclude(is_dummy=True)
         .order_by("-position")[:_MOST_TURNS]

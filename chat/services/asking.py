@@ -69,7 +69,7 @@ def ask(thread: Thread, *, author_id: uuid.UUID, message: str, client_key: uuid.
     last = thread.turns.aggregate(last=Max("position"))["last"]
     turn = Turn.objects.create(
         thread=thread,
-        session=_session_for(thread, author_id),
+        session=session_for(thread, author_id),
         parent_id=thread.head_id,
         position=0 if last is None else last + 1,
         author_id=author_id,
@@ -136,7 +136,7 @@ def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     return turn
 
 
-def _session_for(thread: Thread, person_id: uuid.UUID) -> Session:
+def session_for(thread: Thread, person_id: uuid.UUID) -> Session:
     """The running session, or the next one where the thread rested for `session_idle_hours`."""
     now = timezone.now()
     last = thread.sessions.order_by("-seq").first()

@@ -49,7 +49,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
 def place_of(turn: Turn) -> str:
     """The address at which this turn is on the page, however many came after it."""
     page = reverse("thread", args=[turn.thread_id])
-    later = Turn.objects.filter(thread_id=turn.thread_id, position__gt=turn.position).count()
+    later = Turn.objects.standing().filter(thread_id=turn.thread_id, position__gt=turn.position).count()
     window = f"?from={max(0, turn.position - WINDOW // 2)}" if later >= WINDOW else ""
     return f"{page}{window}#turn-{turn.id}"
 

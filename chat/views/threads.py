@@ -22,6 +22,7 @@ from chat.services import Asked
 from chat.snapshots import WINDOW
 from chat.throttle import may_say
 from chat.views.scopes import scope_in
+from chat.views.sent import sent_key
 from memory import spaces
 from memory.errors import BadQuery
 from memory.requests import PageRequest
@@ -101,10 +102,7 @@ def _begin(asked: Asked) -> None:
 
 def _sent(request: PageRequest) -> tuple[str, uuid.UUID]:
     may_say(request.user.pk)
-    try:
-        key = uuid.UUID(request.POST.get("client_key", ""))
-    except ValueError as error:
-        raise Refused("This page is out of date. Copy your text, reload, and send it again.") from error
+    key = sent_key(request)
     return clean_text(request.POST.get("message", "")), key
 
 
@@ -168,7 +166,7 @@ def _scope(request: PageRequest, thread: Thread | None) -> ScopeRow:
 
 def _window(thread: Thread, start: int | None) -> tuple[list[Turn], int | None]:
     """The turns to show, and where the next ones begin (None: these are the latest)."""
-    turns = thread.turns.select_related("author")
+    turns = thread.turns.standing().select_related("author")
     if start is None:
         return list(turns.order_by("-position")[:WINDOW])[::-1], None
     shown = list(turns.filter(position__gte=start).order_by("position")[: WINDOW + 1])

@@ -9,20 +9,22 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import access, frames, replies, services
 from chat.broadcast import announce
 from chat.errors import NotFound, Refused
 from chat.items import own_rows
 from chat.models import Turn
+from chat.services import Switched
 from chat.throttle import may_say
 from chat.views.places import place_of
+from chat.views.sent import sent_key
 from memory import services as memory
 from memory import spaces
 from memory.models import Embedding
 from memory.requests import PageRequest
-from memory.text import excerpt
+from memory.text import clean_text, excerpt
 from memory.views.links import address_of
 
 
@@ -44,6 +46,43 @@ def retry(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Htt
 @require_POST
 def resume(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     return _again(request, access.turn_for(request.user.pk, thread_id, turn_id), services.resume)
+
+
+@require_http_methods(["GET", "POST"])
+def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+    """The message to be changed; by POST it is said anew, in its place."""
+    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    context = {"section": "thread", "turn": turn, "text": turn.message, "client_key": uuid.uuid4()}
+    if request.method == "GET":
+        return render(request, "chat/edit.html", context)
+    text = clean_text(request.POST.get("message", ""))
+    try:
+        may_say(request.user.pk)
+        switched = services.edit(turn, author_id=request.user.pk, message=text, client_key=sent_key(request))
+    except Refused as refusal:
+        return render(request, "chat/edit.html", context | {"text": text, "error": str(refusal)}, status=422)
+    return _switched(request, switched)
+
+
+@require_POST
+def answer_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+    """The same message answered once more."""
+    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    try:
+        may_say(request.user.pk)
+        return _switched(request, services.answer_again(turn, client_key=uuid.uuid4()))
+    except Refused as refusal:
+        return HttpResponse(str(refusal), status=409, content_type="text/plain")
+
+
+@require_POST
+def choose(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+    """Let the branch through this turn stand."""
+    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    try:
+        return _switched(request, services.choose(turn))
+    except Refused as refusal:
+        return HttpResponse(str(refusal), status=409, content_type="text/plain")
 
 
 @require_POST
@@ -108,7 +147,16 @@ def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> Ht
     return _back(request, turn)
 
 
+def _switched(request: PageRequest, switched: Switched) -> HttpResponse:
+    turn = switched.asked.turn
+    if switched.gone or switched.shown:
+        announce(frames.branch(turn.thread_id, switched.gone, switched.shown))
+    if switched.asked.is_new:
+        replies.start(turn.id)
+    return _back(request, turn)
+
+
 def _back(request: PageRequest, turn: Turn) -> HttpResponse:
     if request.htmx:
         return HttpResponse(status=204)
-    return redirect("thread", thread_id=turn.thread_id)
+    return redirect(place_of(turn))

@@ -16,6 +16,7 @@ from memory.services.documents.serving import is_waiting, progress_of, retry, se
 from memory.services.exchanges import NewExchange, remember, remember_many, revise
 from memory.services.figures import Figures, figures
 from memory.services.forgetting import Receipt, erase_forgotten, forget, receipt_for
+from memory.services.hiding import hide, show
 from memory.services.indexing import index_pending, memory_states, retry_failed
 from memory.services.moving import move_thread
 from memory.services.notes import keep_text
@@ -51,6 +52,7 @@ __all__ = [
     "forget_documents",
     "forget_version",
     "get_relevant_context",
+    "hide",
     "index_pending",
     "is_waiting",
     "keep_last",
@@ -77,6 +79,7 @@ __all__ = [
     "revise",
     "search_by_topic",
     "serve_complete",
+    "show",
     "sweep",
     "switch_generation",
     "tidy_documents",

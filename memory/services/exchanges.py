@@ -161,7 +161,7 @@ def _before(
         return kept_last if exchange.chunk_index else None
     if exchange.session_id in latest:
         return latest[exchange.session_id]
-    said = Exchange.objects.filter(session_id=exchange.session_id, timestamp__lte=exchange.timestamp, forgotten_at=None)
+    said = Exchange.objects.findable().filter(session_id=exchange.session_id, timestamp__lte=exchange.timestamp)
     return said.order_by("-timestamp", "-created_at").first()
 
 

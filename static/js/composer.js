@@ -19,6 +19,15 @@
     if (box().value.trim()) form.requestSubmit();
   });
 
+  // In an empty box the arrow up changes what was said last.
+  form.addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowUp" || event.target !== box() || box().value || event.isComposing) return;
+    const edit = [...document.querySelectorAll("[data-edit]")].pop();
+    if (!edit) return;
+    event.preventDefault();
+    edit.click();
+  });
+
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape" || event.isComposing || event.defaultPrevented) return;
     if (document.querySelector("dialog[open], [popover]:popover-open")) return;

@@ -1,0 +1,16 @@
+"""What pages send along with a message."""
+
+from __future__ import annotations
+
+import uuid
+
+from chat.errors import Refused
+from memory.requests import PageRequest
+
+
+def sent_key(request: PageRequest) -> uuid.UUID:
+    """The key that makes a message sent twice one turn. Raises Refused where there is none."""
+    try:
+        return uuid.UUID(request.POST.get("client_key", ""))
+    except ValueError as error:
+        raise Refused("This page is out of date. Copy your text, reload, and send it again.") from error

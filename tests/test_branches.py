@@ -1,0 +1,159 @@
+"""A message said differently, an answer made again, and the way back; memory holds what stands."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+
+from chat import frames, services, snapshots
+from chat.errors import Refused
+from chat.models import Turn
+from chat.services.answering import recall_for, remember_turn
+from memory import spaces
+from tests.factories import thread, turn
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def told(memory, person):
+    """A thread of three remembered turns, each the child of the one before."""
+    of_person = thread(person)
+    parent, turns = None, []
+    for message, answer in (
+        ("Where is the key to the greenhouse?", "Behind the clock."),
+        ("And the key to the boathouse?", "Under the red buoy."),
+        ("Who painted the buoy?", "Ingrid did, in May."),
+    ):
+        one = turn(of_person, message, answer, state="complete", parent=parent)
+        remember_turn(one)
+        one.refresh_from_db()
+        turns.append(one)
+        parent = one
+    of_person.head = parent
+    of_person.save()
+    memory.index_pending()
+    return turns
+
+
+def standing(one: Turn) -> list[str]:
+    return [t.message for t in one.thread.turns.standing()]
+
+
+def finished(one: Turn, answer: str) -> Turn:
+    """The turn answered and remembered, as the reply does it."""
+    Turn.objects.filter(pk=one.pk).update(state="complete", answer=answer)
+    one.refresh_from_db()
+    remember_turn(one)
+    one.refresh_from_db()
+    return one
+
+
+def test_an_edited_message_takes_the_place_of_the_first_and_of_all_that_followed(told, person):
+    _, second, _ = told
+    switched = services.edit(second, author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+
+    assert standing(second) == ["Where is the key to the greenhouse?", "And to the sauna?"]
+    assert switched.gone == (told[1].id, told[2].id)
+    assert switched.shown == (switched.asked.turn.id,)
+    assert switched.asked.turn.parent_id == told[0].id
+    second.thread.refresh_from_db()
+    assert second.thread.head_id == switched.asked.turn.id
+
+
+def test_memory_holds_the_branch_that_stands(memory, told, person):
+    readable = spaces.readable_by(person.id)
+
+    def found() -> set[str]:
+        hits = memory.find("key buoy sauna", spaces=readable, count=50)
+        return {hit.exchange.user_message for hit in hits}
+
+    before = found()
+    assert len(before) == 3
+    new = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
+    finished(new, "In the birch.")
+    memory.index_pending()
+    assert found() == {"Where is the key to the greenhouse?", "And to the sauna?"}
+
+    services.choose(told[1])
+    assert found() == before
+    assert memory.memory_states([new.exchange_id]) == {new.exchange_id: "remembered"}
+
+
+def test_the_way_back_leads_to_where_one_was(told, person):
+    new = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
+    finished(new, "In the birch.")
+
+    switched = services.choose(told[1])
+
+    assert standing(new) == [t.message for t in told]
+    assert switched.gone == (new.id,)
+    assert switched.shown == (told[1].id, told[2].id)
+
+
+def test_an_answer_made_again_has_the_same_message_and_author(told):
+    switched = services.answer_again(told[2], client_key=uuid.uuid4())
+
+    new = switched.asked.turn
+    assert (new.message, new.author_id, new.state) == (told[2].message, told[2].author_id, "recalling")
+    assert standing(new)[-1] == told[2].message
+
+
+def test_the_prompt_of_a_branch_knows_nothing_of_the_other(told, person):
+    new = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
+
+    from chat.services.answering import _turns_before
+
+    assert [t.message for t in _turns_before(new)] == ["Where is the key to the greenhouse?"]
+    assert told[1].exchange_id not in {r.exchange.id for r in recall_for(new.id).results}
+
+
+def test_the_first_message_can_be_edited_too(told, person):
+    services.edit(told[0], author_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
+    assert standing(told[0]) == ["Where is the ladder?"]
+
+
+def test_the_same_edit_sent_twice_makes_one_branch(told, person):
+    key = uuid.uuid4()
+    first = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=key)
+    again = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=key)
+
+    assert again.asked.turn.id == first.asked.turn.id
+    assert not again.asked.is_new
+    assert again.gone == ()
+
+
+def test_nothing_branches_while_an_answer_is_written(told, person):
+    services.answer_again(told[2], client_key=uuid.uuid4())
+    for act in (
+        lambda: services.edit(told[1], author_id=person.id, message="x", client_key=uuid.uuid4()),
+        lambda: services.answer_again(told[1], client_key=uuid.uuid4()),
+        lambda: services.choose(told[2]),
+    ):
+        with pytest.raises(Refused, match="An answer is being written"):
+            act()
+
+
+def test_pages_are_told_which_turns_go_and_which_come_and_how_many_there_are(told, person):
+    switched = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    html = frames.branch(told[1].thread_id, switched.gone, switched.shown).html
+
+    assert html.count('hx-swap-oob="delete"') == 2
+    assert "And to the sauna?" in html
+    assert "2 of 2" not in html  # it is still being answered and has no tools yet
+    finished(switched.asked.turn, "In the birch.")
+    assert "2 of 2" in frames.turn(switched.asked.turn.id).html
+
+
+def test_a_page_that_comes_back_is_told_what_no_longer_stands(told, person):
+    have = {t.id: t.revision for t in told}
+    services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+
+    html, revisions = snapshots.what_is_missing(
+        person.id, told[0].thread_id, snapshots.understood(json.dumps({"have": {str(k): v for k, v in have.items()}}))
+    )
+    assert f'id="turn-{told[2].id}" hx-swap-oob="delete"' in html
+    assert f'id="turn-{told[0].id}" hx-swap-oob="delete"' not in html
+    assert told[2].id not in revisions
