@@ -65,4 +65,5 @@ def sweep() -> None:
 
     for turn_id in chat.sweep():
         publish_from_outside(frames.turn(turn_id))
+    chat.purge_deleted()
     memory.sweep()

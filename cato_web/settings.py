@@ -9,6 +9,8 @@ from cato_web import config
 
 CATO = config.load()
 config.ensure_data_dir(CATO)
+# For people to read: no secrets in it.
+CATO_SHOWN = config.masked(CATO)
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 SECRET_KEY = config.secret_key(CATO)

@@ -107,14 +107,16 @@ def store_answers() -> bool:
 
 
 def _thread_groups(person_id: uuid.UUID, path: str) -> list[ThreadGroup]:
-    rows = list(access.threads_of(person_id).select_related("space").order_by("-spoken_at")[:_MOST_THREADS])
+    listed = access.threads_of(person_id).filter(archived_at=None).select_related("space")
+    pinned = list(listed.exclude(pinned_at=None).order_by("-pinned_at")[:_MOST_THREADS])
+    rows = [*pinned, *listed.filter(pinned_at=None).order_by("-spoken_at")[:_MOST_THREADS]]
     answering = set(
         Turn.objects.filter(thread__in=[t.id for t in rows], state__in=Turn.ACTIVE).values_list("thread_id", flat=True)
     )
     groups: dict[str, list[ThreadLink]] = {}
     for thread in rows:
         link = _link(thread, path, thread.id in answering)
-        groups.setdefault(_group(thread.spoken_at), []).append(link)
+        groups.setdefault("Pinned" if thread.pinned_at else _group(thread.spoken_at), []).append(link)
     return [ThreadGroup(label, links) for label, links in groups.items()]
 
 

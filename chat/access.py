@@ -27,7 +27,7 @@ class Seat(NamedTuple):
 
 def threads_of(person_id: uuid.UUID) -> QuerySet[Thread]:
     """Every thread this person may read."""
-    return Thread.objects.filter(space_id__in=list(spaces.readable_by(person_id)))
+    return Thread.objects.filter(space_id__in=list(spaces.readable_by(person_id)), deleted_at=None)
 
 
 def thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
@@ -67,7 +67,8 @@ def still_allowed(seats: Iterable[Seat]) -> set[Seat]:
             session_key__in={seat.sign_in for seat in seats}, expire_date__gt=timezone.now()
         ).values_list("session_key", flat=True)
     )
-    thread_spaces = dict(Thread.objects.filter(id__in={seat.thread_id for seat in seats}).values_list("id", "space_id"))
+    there = Thread.objects.filter(id__in={seat.thread_id for seat in seats}, deleted_at=None)
+    thread_spaces = dict(there.values_list("id", "space_id"))
     readable = {person_id: spaces.readable_by(person_id) for person_id in epochs}
     return {
         seat

@@ -15,6 +15,7 @@ from chat.services.forgetting import may_forget
 from memory import services as memory
 from memory import spaces
 from memory.models import Exchange
+from memory.retrieval.places import places_of as places_in_documents
 from memory.retrieval.results import Remembered, Result
 from memory.services.opinions import Standing, standings
 from memory.services.recalls import Recalled
@@ -43,6 +44,12 @@ class ItemRow:
     anchor: str = ""
     opinion_url: str = ""
     forget_url: str = ""
+
+
+def row_of_exchange(row: Exchange, number: int) -> ItemRow:
+    """An exchange (loaded with its owner) as such an item, without any nearness."""
+    said = Remembered.from_row(row, places_in_documents([row.id]).get(row.id))
+    return item_row(number=number, exchange=said, similarity=None, reason="", titles=titles_of([said]))
 
 
 def result_rows(results: Iterable[Result]) -> list[ItemRow]:

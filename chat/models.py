@@ -23,9 +23,15 @@ class Thread(models.Model):
     head = models.ForeignKey("Turn", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     spoken_at = models.DateTimeField(help_text="when somebody last said something")
+    pinned_at = models.DateTimeField(null=True, help_text="since when it stands at the head of the list")
+    archived_at = models.DateTimeField(null=True, help_text="since when it is out of the list")
+    deleted_at = models.DateTimeField(null=True, help_text="out of every read; taken back for a moment, then gone")
 
     class Meta:
-        indexes = [models.Index(fields=["space", "-spoken_at"])]
+        indexes = [
+            models.Index(fields=["space", "-spoken_at"]),
+            models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="thread_to_remove"),
+        ]
 
 
 class Session(models.Model):

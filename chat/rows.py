@@ -104,6 +104,9 @@ class ThreadRow:
     is_dummy: bool
     socket_url: str
     max_chars: int
+    is_own: bool
+    is_pinned: bool
+    is_archived: bool
 
 
 def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
@@ -150,6 +153,9 @@ def thread_row(
         is_dummy=is_dummy,
         socket_url=f"/ws/t/{thread_id}" if thread_id else "",
         max_chars=max_chars,
+        is_own=thread is None or thread.owner_id == person_id,
+        is_pinned=thread is not None and thread.pinned_at is not None,
+        is_archived=thread is not None and thread.archived_at is not None,
     )
 
 

@@ -2,13 +2,21 @@
 
 from django.urls import path
 
-from chat.views import model_settings, places, scopes, threads, turns
+from chat.views import model_settings, organising, places, scopes, threads, turns
 
 urlpatterns = [
     path("", threads.new_thread, name="new_thread"),
     path("t/<uuid:thread_id>", threads.thread, name="thread"),
     path("t/<uuid:thread_id>/say", threads.say, name="say"),
     path("t/<uuid:thread_id>/remember", threads.remember, name="remember"),
+    path("threads", organising.threads, name="threads"),
+    path("t/<uuid:thread_id>/rename", organising.rename, name="rename"),
+    path("t/<uuid:thread_id>/mark", organising.mark, name="mark"),
+    path("t/<uuid:thread_id>/continue", organising.continue_thread, name="continue"),
+    path("t/<uuid:thread_id>/export/<slug:kind>", organising.export, name="export"),
+    path("t/<uuid:thread_id>/delete", organising.delete, name="delete_thread"),
+    path("t/<uuid:thread_id>/take-back", organising.take_back, name="take_back"),
+    path("t/<uuid:thread_id>/take-out", organising.take_out, name="take_out"),
     path("t/<uuid:thread_id>/scope", scopes.scope, name="scope"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/stop", turns.stop, name="stop"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/retry", turns.retry, name="retry"),

@@ -52,6 +52,20 @@ def space_for(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
     return found
 
 
+def called(person_id: uuid.UUID, name: str) -> Space:
+    """The space of this name among those this person may read; the team's is also called "team". Raises NotFound."""
+    wanted = name.strip().casefold()
+    for space in _readable(person_id).order_by("kind", "name"):
+        names = {
+            space.name.casefold(),
+            "own" if space.owner_id else "",
+            "team" if space.kind == Space.Kind.TEAM else "",
+        }
+        if wanted and wanted in names:
+            return space
+    raise NotFound(f"There is no space {name}, or it is not yours to see.")
+
+
 def readers(space: Space, active_people: QuerySet[Any]) -> int:
     """How many of `active_people` may read `space`."""
     if space.kind == Space.Kind.OWN:

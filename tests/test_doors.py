@@ -43,6 +43,14 @@ DOORS: dict[str, Door] = {
     "thread": Door(names=("thread_id",)),
     "say": Door(methods=POST, names=("thread_id",), data={"message": "hello", "client_key": str(uuid.uuid4())}),
     "remember": Door(methods=POST, names=("thread_id",)),
+    "threads": Door(),
+    "rename": Door(methods=("get", "post"), names=("thread_id",), data={"title": "Another title"}),
+    "mark": Door(methods=POST, names=("thread_id",), data={"mark": "pin"}),
+    "continue": Door(methods=POST, names=("thread_id",)),
+    "export": Door(names=("thread_id",)),
+    "delete_thread": Door(methods=("get", "post"), names=("thread_id",)),
+    "take_back": Door(methods=POST, names=("thread_id",)),
+    "take_out": Door(methods=("get", "post"), names=("thread_id",)),
     "scope": Door(methods=("get", "post"), names=("thread_id",)),
     "edit": Door(methods=("get", "post"), names=("thread_id", "turn_id"), data={"client_key": str(uuid.uuid4())}),
     "answer_again": Door(methods=POST, names=("thread_id", "turn_id")),
@@ -80,7 +88,18 @@ DOORS: dict[str, Door] = {
 }
 THINGS = {name: door for name, door in DOORS.items() if door.names}
 # These ask for more than to read a thing: to own it. Opening the question of spaces alone does not open them.
-OWNERS_ONLY = {"remember", "cancel_document", "retry_document", "describe_document", "forget_document"}
+OWNERS_ONLY = {
+    "rename",
+    "mark",
+    "delete_thread",
+    "take_back",
+    "take_out",
+    "remember",
+    "cancel_document",
+    "retry_document",
+    "describe_document",
+    "forget_document",
+}
 SOCKETS = {"ws/t/<uuid:thread_id>"}
 
 
@@ -116,7 +135,7 @@ def signed_in(person) -> Client:
 
 def arguments(name: str, ids: dict[str, uuid.UUID]) -> dict[str, object]:
     """Arguments for the route, those that name no thing of somebody's filled in."""
-    fill = {"token": "x" * 20, "person_id": uuid.uuid4(), "invitation_id": 0, "number": 1}
+    fill = {"token": "x" * 20, "person_id": uuid.uuid4(), "invitation_id": 0, "number": 1, "kind": "md"}
     pattern = next(route for route in routes_of(get_resolver()) if route.name == name)
     return {key: ids.get(key) or fill[key] for key in pattern.pattern.converters}
 

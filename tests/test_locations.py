@@ -109,7 +109,7 @@ def test_vdoc_adds_a_folder_and_shows_a_chip_for_each_file(memory, person, calle
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("message", ["/vdoc", "/vdoc docs:../secret.txt", "/vdoc none:x", '/vdoc "docs:none.txt"'])
+@pytest.mark.parametrize("message", ["/vdoc docs:../secret.txt", "/vdoc none:x", '/vdoc "docs:none.txt"'])
 def test_vdoc_says_what_to_write(memory, person, caller, root, message):
     with pytest.raises(Refused):
         commands.run(message, caller)

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat import endpoint, services
 from chat.errors import Refused
-from chat.models import Endpoint, Thread, Turn
+from chat.models import Endpoint, Session, Thread, Turn
 from chat.prompts import history_of, prompt_for
 from chat.services import answering
 from chat.snapshots import WINDOW
@@ -65,7 +65,9 @@ def test_writing_after_a_rest_begins_the_next_session(alice):
     Turn.objects.update(state=Turn.State.COMPLETE)
     soon = services.ask(first.thread, author_id=alice.id, message="Again", client_key=uuid.uuid4()).turn
     Turn.objects.update(state=Turn.State.COMPLETE)
-    Thread.objects.update(spoken_at=timezone.now() - timedelta(hours=7))
+    seven_hours_ago = timezone.now() - timedelta(hours=7)
+    Thread.objects.update(spoken_at=seven_hours_ago)
+    Session.objects.update(started_at=seven_hours_ago)
     later = services.ask(first.thread, author_id=alice.id, message="Good evening", client_key=uuid.uuid4()).turn
 
     assert [t.session.seq for t in (first, soon, later)] == [0, 0, 1]

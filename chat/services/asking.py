@@ -141,7 +141,7 @@ def session_for(thread: Thread, person_id: uuid.UUID) -> Session:
     now = timezone.now()
     last = thread.sessions.order_by("-seq").first()
     rest = timedelta(hours=settings.CATO.chat.session_idle_hours)
-    if last is not None and now - thread.spoken_at < rest:
+    if last is not None and now - max(thread.spoken_at, last.started_at) < rest:
         return last
     seq = 0 if last is None else last.seq + 1
     return Session.objects.create(thread=thread, seq=seq, started_by_id=person_id, started_at=now)

@@ -118,11 +118,11 @@ def _command(request: PageRequest, thread: Thread | None, message: str) -> HttpR
         is_administrator=user.is_administrator,
         context_mode=user.context_mode or settings.CATO.vector_store.context_mode,
         set_context_mode=set_context_mode,
+        thread=thread,
     )
     card = commands.run(message, caller)
     if card.goes_to:
-        target = redirect(card.goes_to)
-        return HttpResponse(headers={"HX-Redirect": target.url}) if request.htmx else target
+        return HttpResponse(headers={"HX-Redirect": card.goes_to}) if request.htmx else redirect(card.goes_to)
     if request.htmx:
         return render(request, "chat/_card_shown.html", {"card": card, "composer": _composer()})
     return _page(request, thread, card=card)
@@ -210,5 +210,6 @@ def _page(
         "card": card,
         "accepts": accepts(),
         "scope": _scope(request, thread),
+        "commands": commands.COMMANDS,
     }
     return render(request, "chat/thread.html", context, status=status)

@@ -21,7 +21,7 @@ from memory.services.indexing import index_pending, memory_states, retry_failed
 from memory.services.moving import move_thread
 from memory.services.notes import keep_text
 from memory.services.opinions import express
-from memory.services.recalls import note_recall, recalled_for
+from memory.services.recalls import drop_recalls, note_recall, recalled_for
 from memory.services.reconciling import Drift, drift, reconcile, write_missing_words
 from memory.services.records import NewRecord, RecordHit, delete_records, query_records, upsert_records
 from memory.services.search import find, recall, recall_stream
@@ -44,6 +44,7 @@ __all__ = [
     "delete_records",
     "describe",
     "drift",
+    "drop_recalls",
     "erase_forgotten",
     "express",
     "figures",

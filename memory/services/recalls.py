@@ -60,6 +60,11 @@ def note_recall(turn_id: uuid.UUID, results: Sequence[Result]) -> None:
     )
 
 
+def drop_recalls(turn_ids: Iterable[uuid.UUID]) -> None:
+    """Note no longer what was recalled for these turns, which are gone."""
+    Recall.objects.filter(turn_id__in=list(turn_ids)).delete()
+
+
 def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, list[Recalled]]:
     """Per turn what was recalled, in its order, with the text of what lies in `spaces` and was not forgotten."""
     found: dict[uuid.UUID, list[Recalled]] = defaultdict(list)

@@ -5,6 +5,7 @@
       const parts = button.closest(".turn").querySelectorAll(".blocks > .block > *");
       return [...parts].map((part) => (part.querySelector("pre") ?? part).innerText.trim()).join("\n\n");
     }
+    if (button.dataset.copy === "card") return button.closest(".card").querySelector(".card-text").innerText;
     const code = button.closest(".code");
     return code ? code.querySelector("pre").innerText : document.getElementById(button.dataset.copy).value;
   };

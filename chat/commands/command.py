@@ -1,0 +1,75 @@
+"""What a command is: who calls it, what it needs, and the card it gives."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from chat.errors import Refused
+from chat.items import ItemRow
+from chat.models import Thread
+from memory.views.document_rows import Chip
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    label: str
+    figure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A command's output: shown to its author alone, kept nowhere.
+
+    `goes_to` is an address to open instead; `asks` one of a question that is put first, with the words of its link.
+    """
+
+    command: str
+    title: str
+    kind: str = "text"
+    text: str = ""
+    lines: Sequence[Line] = ()
+    results: Sequence[ItemRow] = ()
+    chips: Sequence[Chip] = ()
+    goes_to: str = ""
+    asks: tuple[str, str] = ("", "")
+    is_to_copy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who gave the command, in which thread (None: on the page of a new one), and what it may change of theirs."""
+
+    person_id: uuid.UUID
+    is_administrator: bool
+    context_mode: str
+    set_context_mode: Callable[[str], None]
+    thread: Thread | None = None
+
+    def in_thread(self) -> Thread:
+        """The thread. Raises Refused where there is none yet."""
+        if self.thread is None:
+            raise Refused("This works in a thread that has begun. Say something first.")
+        return self.thread
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`usage` is shown after the name; `run` gets the caller and the arguments. Some make no sense without memory."""
+
+    name: str
+    usage: str
+    does: str
+    run: Callable[[Caller, list[str]], Card]
+    aliases: tuple[str, ...] = field(default=())
+    needs_memory: bool = False
+
+
+def number_in(arguments: list[str], *, default: int, most: int, usage: str) -> int:
+    """The one whole number that may be given. Raises Refused for anything else."""
+    if not arguments:
+        return default
+    if len(arguments) > 1 or not arguments[0].isdecimal() or not 1 <= int(arguments[0]) <= most:
+        raise Refused(f"Give a number from 1 to {most}: {usage}.", usage.split()[0] + " ")
+    return int(arguments[0])

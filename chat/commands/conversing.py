@@ -1,0 +1,108 @@
+"""Commands on the thread one is in: continue, look back, take back, export, its model."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.urls import reverse
+
+from chat import access, endpoint, services
+from chat.commands.command import Caller, Card, Command, Line, number_in
+from chat.errors import Refused
+from chat.models import Thread
+from memory.text import excerpt
+
+_SHORTEST_ID = 6
+_MOST_BACK = 50
+
+
+def _continue(caller: Caller, arguments: list[str]) -> Card:
+    if len(arguments) != 1 or len(arguments[0]) < _SHORTEST_ID:
+        raise Refused(f"Which thread? Write /continue ID; the first {_SHORTEST_ID} characters do.", "/continue ")
+    thread = _thread(caller, arguments[0])
+    services.continue_thread(thread, person_id=caller.person_id)
+    return Card("/continue", "", goes_to=reverse("thread", args=[thread.id]))
+
+
+def _thread(caller: Caller, text: str) -> Thread:
+    """The one thread that this person reads whose id is, or begins with, `text`."""
+    begins = text.strip().lower().replace("-", "")
+    if not all(char in "0123456789abcdef" for char in begins) or len(begins) > 32:
+        raise Refused(f"{text} is no id of a thread. It stands in the address of the thread's page.", "/continue ")
+    low, high = uuid.UUID(begins.ljust(32, "0")), uuid.UUID(begins.ljust(32, "f"))
+    found = list(access.threads_of(caller.person_id).filter(id__range=(low, high))[:2])
+    if not found:
+        raise Refused(f"There is no thread {text}, or it is not yours to see.", "/continue ")
+    if len(found) > 1:
+        raise Refused(f"Several threads begin with {text}. Give more of the id.", "/continue ")
+    return found[0]
+
+
+def _history(caller: Caller, arguments: list[str]) -> Card:
+    count = number_in(arguments, default=10, most=_MOST_BACK, usage="/history [N]")
+    thread = caller.in_thread()
+    turns = list(thread.turns.standing().select_related("author").order_by("-position")[:count])[::-1]
+    lines = [Line(f"{t.author.name}: {excerpt(t.message, 100)}", excerpt(t.answer, 120) or t.state) for t in turns]
+    return Card("/history", f"The last {len(turns)} turns", kind="list", lines=lines)
+
+
+def _delete(caller: Caller, arguments: list[str]) -> Card:
+    count = number_in(arguments, default=1, most=_MOST_BACK, usage="/delete [N]")
+    thread = caller.in_thread()
+    if thread.owner_id != caller.person_id:
+        raise Refused("Only who began this thread may take turns out of it.")
+    turns = list(thread.turns.standing().order_by("-position")[:count])[::-1]
+    lines = [Line(excerpt(t.message, 100), excerpt(t.answer, 120)) for t in turns]
+    asks = (f"{reverse('take_out', args=[thread.id])}?n={len(turns)}", "Take them out…")
+    return Card("/delete", f"Take out the last {len(turns)}, and forget them?", kind="list", lines=lines, asks=asks)
+
+
+def _model(caller: Caller, arguments: list[str]) -> Card:
+    answering = endpoint.current()
+    configured = answering.model if answering else "none is connected"
+    thread = caller.in_thread()
+    if not arguments:
+        return Card("/model", thread.model or configured, text="Write /model NAME to change it for this thread.")
+    name = " ".join(arguments)
+    if name == configured or name == "default":
+        name = ""
+    services.set_model(thread, name)
+    return Card("/model", name or configured, text="It answers from the next message of this thread on.")
+
+
+def _writemd(caller: Caller, arguments: list[str]) -> Card:
+    return Card("/writemd", "", goes_to=reverse("export", args=[caller.in_thread().id, "md"]))
+
+
+def _writejson(caller: Caller, arguments: list[str]) -> Card:
+    return Card("/writejson", "", goes_to=reverse("export", args=[caller.in_thread().id, "json"]))
+
+
+def _copy(caller: Caller, arguments: list[str]) -> Card:
+    last = caller.in_thread().turns.standing().exclude(answer="").order_by("-position").first()
+    if last is None:
+        raise Refused("There is no answer to copy yet.")
+    return Card("/copy", "The last answer", text=last.answer, is_to_copy=True)
+
+
+def _clear(caller: Caller, arguments: list[str]) -> Card:
+    return Card("/clear", "A new thread", goes_to=reverse("new_thread"))
+
+
+COMMANDS = (
+    Command(
+        "continue",
+        "ID",
+        "Continue an older thread in a new session",
+        _continue,
+        ("cont",),
+        needs_memory=True,
+    ),
+    Command("history", "[N]", "The last N turns of this thread (10)", _history),
+    Command("delete", "[N]", "Take out the last N turns (1) and forget them", _delete),
+    Command("model", "[NAME]", "Show or change the model of this thread", _model),
+    Command("writemd", "", "Export this thread as Markdown", _writemd),
+    Command("writejson", "", "Export this thread as JSON", _writejson),
+    Command("copy", "", "Copy the last answer", _copy),
+    Command("clear", "", "Begin a new thread", _clear),
+)

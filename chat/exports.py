@@ -1,0 +1,182 @@
+"""A thread as a file to keep: Markdown, JSON that can be imported again, or one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString, mark_safe
+
+from chat.importers.cato import FORMAT
+from chat.items import ItemRow, places_of, recalled_row
+from chat.markup import blocks_of
+from chat.models import Thread, Turn
+from memory import services as memory
+from memory import spaces
+from memory.batches import batched
+
+_PAGE = 200
+_VERSION = 1
+_STATES = {
+    Turn.State.QUEUED: "Not answered yet",
+    Turn.State.RECALLING: "Not answered yet",
+    Turn.State.ANSWERING: "Still being answered",
+    Turn.State.STOPPED: "Stopped",
+    Turn.State.INTERRUPTED: "Interrupted",
+    Turn.State.FAILED: "Failed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A turn as its thread's page shows it: with what was recalled for it, and whether it was forgotten since."""
+
+    turn: Turn
+    recalled: tuple[ItemRow, ...]
+    is_forgotten: bool
+
+    @property
+    def said_at(self) -> str:
+        return _iso(self.turn.created_at)
+
+    @property
+    def note(self) -> str:
+        """How the answer ended and what became of it, in words; "" where there is nothing to say."""
+        ending = _STATES.get(Turn.State(self.turn.state), "")
+        return ". ".join(filter(None, (ending, "Forgotten" if self.is_forgotten else "")))
+
+    @property
+    def blocks_html(self) -> SafeString:
+        # Its numbers stay text: the passages they lead to are not in the file.
+        return mark_safe("".join(blocks_of(self.turn.answer)))
+
+    @property
+    def recalled_lines(self) -> list[str]:
+        return [_recalled_line(item) for item in self.recalled]
+
+
+def standing_turns(thread: Thread) -> Iterator[Turn]:
+    """The turns of the branch that stands, first to last, with their authors, read a page at a time.
+
+    Where nothing branches these are all: a turn whose parent was deleted still belongs to its thread.
+    """
+    rows = list(thread.turns.order_by("position").values_list("id", "parent_id"))
+    parents = [parent for _, parent in rows if parent]
+    ids = [id for id, _ in rows]
+    if thread.head_id and len(set(parents)) < len(parents):
+        ids = _way_to(thread.head_id, dict(rows))
+    for page in batched(ids, _PAGE):
+        found = Turn.objects.select_related("author").in_bulk(page)
+        yield from (found[id] for id in page if id in found)
+
+
+def as_markdown(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
+    """The thread as Markdown, in pieces: what was said quoted, answers as they are, times in UTC."""
+    yield f"# {_one_line(thread.title)}\n"
+    for told in _told(thread, turns):
+        yield f"\n---\n\n**{_one_line(told.turn.author.name)}**, {told.said_at}\n\n"
+        yield "\n".join(f"> {line}".rstrip() for line in told.turn.message.split("\n")) + "\n"
+        if told.turn.answer.strip():
+            yield f"\n**{told.turn.model or 'Answer'}**\n\n{told.turn.answer.strip()}\n"
+        if told.note:
+            yield f"\n*{told.note}.*\n"
+        if told.recalled:
+            yield "\nRecalled:\n\n" + "".join(f"- {line}\n" for line in told.recalled_lines)
+
+
+def as_json(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
+    """The thread as one JSON object, in pieces; `chat.importers` reads it again.
+
+    `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered) and `turns`, in their
+    order: id, author (a name), said_at, message, answer, answered_at (null while there is none), model, state, is_dummy,
+    is_forgotten, and `recalled`, each with number, exchange_id, and who, said_at and place, or is_forgotten alone where
+    it was forgotten or may not be read. Times are ISO 8601 in UTC.
+    """
+    about = {
+        "id": str(thread.id),
+        "title": thread.title,
+        "created_at": _iso(thread.created_at),
+        "model": thread.model,
+        "is_remembered": thread.is_remembered,
+    }
+    yield f'{{"format": {_json(FORMAT)}, "version": {_VERSION}, "thread": {_json(about)}, "turns": ['
+    for number, told in enumerate(_told(thread, turns)):
+        yield (",\n" if number else "\n") + _json(_turn_fields(told))
+    yield "\n]}\n"
+
+
+def as_html(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
+    """The thread as one HTML page, in pieces: light and dark, without script, and nothing in it loads from elsewhere."""
+    # Pages may have no style of their own, this file has nowhere else to have one; so it is not in the template.
+    style = mark_safe(f"<style>{render_to_string('chat/export.css')}</style>")
+    yield render_to_string("chat/export.html", {"part": "head", "title": thread.title, "style": style})
+    for page in batched(_told(thread, turns), _PAGE):
+        yield render_to_string("chat/export.html", {"part": "turns", "turns": page})
+    yield render_to_string("chat/export.html", {"part": "foot"})
+
+
+def _told(thread: Thread, turns: Iterable[Turn]) -> Iterator[Told]:
+    readers = spaces.read_by_all_of(thread.space_id)
+    for page in batched(turns, _PAGE):
+        recalled = memory.recalled_for((turn.id for turn in page), spaces=readers)
+        places = places_of(recalled)
+        states = memory.memory_states(turn.exchange_id for turn in page if turn.exchange_id)
+        for turn in page:
+            rows = tuple(recalled_row(item, places) for item in recalled.get(turn.id, []))
+            forgotten = turn.exchange_id is not None and states.get(turn.exchange_id) == "forgotten"
+            yield Told(turn, rows, forgotten)
+
+
+def _way_to(head: uuid.UUID, parents: dict[uuid.UUID, uuid.UUID | None]) -> list[uuid.UUID]:
+    way: list[uuid.UUID] = []
+    at: uuid.UUID | None = head
+    while at is not None:
+        way.append(at)
+        at = parents.get(at)
+    return way[::-1]
+
+
+def _turn_fields(told: Told) -> dict[str, object]:
+    turn = told.turn
+    return {
+        "id": str(turn.id),
+        "author": turn.author.name,
+        "said_at": told.said_at,
+        "message": turn.message,
+        "answer": turn.answer,
+        "answered_at": _iso(turn.completed_at) if turn.completed_at else None,
+        "model": turn.model,
+        "state": turn.state,
+        "is_dummy": turn.is_dummy,
+        "is_forgotten": told.is_forgotten,
+        "recalled": [_recalled_fields(item) for item in told.recalled],
+    }
+
+
+def _recalled_fields(item: ItemRow) -> dict[str, object]:
+    known = {"number": item.number, "exchange_id": str(item.exchange_id)}
+    if item.is_forgotten or item.said_at is None:
+        return known | {"is_forgotten": True}
+    return known | {"who": item.who, "said_at": _iso(item.said_at), "place": item.place}
+
+
+def _recalled_line(item: ItemRow) -> str:
+    if item.is_forgotten or item.said_at is None:
+        return f"[{item.number}] forgotten, or not to be read here any more"
+    return _one_line(", ".join(filter(None, (f"[{item.number}] {item.who}", _iso(item.said_at), item.place))))
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,87 @@
+"""Where an export lies: in a JSON file, in a folder of them, or in the zip as it was downloaded."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, BinaryIO, cast
+
+from memory.errors import CannotRead
+from memory.services.documents import folders
+
+# Zip's own ways to say that it is damaged; they come up while a member is read.
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
+
+_MOST_UNPACKED = 4_000_000_000
+_MOST_MEMBERS = 200_000
+# JSON packs 1 to 5, or 1 to 30 where it repeats itself; a bomb packs 1 to 1000 and is small.
+_HIGHEST_RATIO = 200
+_RATIO_MATTERS_FROM = 20_000_000
+_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+
+
+def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
+    """The JSON files with conversations in `source`, each with its name, open until the next is asked for.
+
+    Beside conversations an export has files about the account: where some are called `conversations`, or lie in a
+    folder of that name, only those are given. Raises CannotRead for a zip that is unsafe or damaged, BadQuery for a
+    path that cannot be read.
+    """
+    if not isinstance(source, Path):
+        yield from _in_file("The file", source)
+        return
+    found = {file.name: file for file in folders.at(source)}
+    for name in _chosen(found) if source.is_dir() else found:
+        with folders.opened(found[name]) as file:
+            yield from _in_file(name, cast(BinaryIO, file))
+
+
+def _in_file(name: str, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
+    is_zip = file.read(2) == b"PK"
+    file.seek(0)
+    if not is_zip:
+        yield name, file
+        return
+    try:
+        with zipfile.ZipFile(file) as package:
+            members = {member.filename: member for member in package.infolist() if not member.is_dir()}
+            chosen = [members[each] for each in _chosen(members)]
+            _check(len(members), chosen)
+            for member in chosen:
+                with package.open(member) as stream:
+                    yield member.filename, stream
+    except DAMAGED as error:
+        raise CannotRead(f"This zip is damaged: it does not unpack ({error}).") from error
+
+
+def _chosen(names: Iterable[str]) -> list[str]:
+    """The names of JSON files with conversations, in order; of all JSON files where none is called so."""
+    files = sorted(name for name in names if name.lower().endswith(".json") and not _is_hidden(name))
+    return [name for name in files if _is_called_so(name)] or files
+
+
+def _is_called_so(name: str) -> bool:
+    *folders_above, own = PurePosixPath(name.lower()).parts
+    return own.startswith("conversations") or "conversations" in folders_above
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith((".", "__MACOSX")) for part in PurePosixPath(name).parts)
+
+
+def _check(count: int, chosen: list[zipfile.ZipInfo]) -> None:
+    """Raises CannotRead. Declared sizes are what is counted: `zipfile` gives no more of a member than it declares."""
+    unpacked = sum(member.file_size for member in chosen)
+    packed = sum(member.compress_size for member in chosen)
+    if count > _MOST_MEMBERS:
+        raise CannotRead(f"This zip holds more than {_MOST_MEMBERS:,} files.")
+    if unpacked > _MOST_UNPACKED:
+        raise CannotRead(f"This zip unpacks to more than {_MOST_UNPACKED // 1_000_000:,} MB of conversations.")
+    if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _HIGHEST_RATIO:
+        raise CannotRead(f"This zip unpacks to more than {_HIGHEST_RATIO} times its size.")
+    if any(member.flag_bits & 1 for member in chosen):
+        raise CannotRead("This zip is protected by a password. Unpack it first.")
+    if any(member.compress_type not in _METHODS for member in chosen):
+        raise CannotRead("This zip is packed in a way that is not read here. Unpack it first.")

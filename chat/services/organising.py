@@ -1,0 +1,118 @@
+"""Keeping threads in order: title, pin, archive, model, the next session; and taking turns or whole threads away."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from chat.errors import Refused
+from chat.models import Session, Thread, Turn
+from memory import services as memory
+from memory.batches import batched
+from memory.text import clean_text
+
+# So long may a deleted thread be taken back; a little longer than the page offers it.
+_REGRET = timedelta(seconds=15)
+_TOGETHER = 200
+_LONGEST_TITLE, _LONGEST_MODEL = 200, 120
+
+
+def rename(thread: Thread, title: str) -> None:
+    """Give the thread a title of one's own. Raises Refused for an empty one."""
+    title = " ".join(clean_text(title).split())[:_LONGEST_TITLE]
+    if not title:
+        raise Refused("Write a title; it is empty.")
+    Thread.objects.filter(id=thread.id).update(title=title)
+
+
+def set_pinned(thread: Thread, is_pinned: bool) -> None:
+    """Keep the thread at the head of the list, or no longer."""
+    Thread.objects.filter(id=thread.id).update(pinned_at=timezone.now() if is_pinned else None)
+
+
+def set_archived(thread: Thread, is_archived: bool) -> None:
+    """Take the thread out of the list, or put it back; it is remembered and found as before."""
+    now = timezone.now() if is_archived else None
+    Thread.objects.filter(id=thread.id).update(archived_at=now, pinned_at=None)
+
+
+def set_model(thread: Thread, name: str) -> None:
+    """Have another model answer in this thread; "" is the configured one."""
+    Thread.objects.filter(id=thread.id).update(model=clean_text(name).strip()[:_LONGEST_MODEL])
+
+
+@transaction.atomic
+def continue_thread(thread: Thread, *, person_id: uuid.UUID) -> Session:
+    """Begin the thread's next session; one in which nothing was said yet is taken up."""
+    Thread.objects.select_for_update().get(id=thread.id)
+    last = thread.sessions.order_by("-seq").first()
+    now = timezone.now()
+    if last is not None and not last.turns.exists():
+        Session.objects.filter(id=last.id).update(started_at=now)
+        return last
+    seq = 0 if last is None else last.seq + 1
+    return Session.objects.create(thread=thread, seq=seq, started_by_id=person_id, started_at=now)
+
+
+@transaction.atomic
+def delete(thread: Thread) -> None:
+    """Take the thread and what memory has of it out of every read; for a moment it can be taken back."""
+    locked = Thread.objects.select_for_update().get(id=thread.id)
+    if locked.turns.filter(state__in=Turn.ACTIVE).exists():
+        raise Refused("An answer is being written in this thread. Stop it or wait until it is done.")
+    Thread.objects.filter(id=thread.id).update(deleted_at=timezone.now())
+    memory.hide(locked.turns.values_list("exchange_id", flat=True))
+
+
+@transaction.atomic
+def take_back(thread: Thread) -> bool:
+    """Undo `delete`; False where it is too late."""
+    back = Thread.objects.filter(id=thread.id, deleted_at__gt=timezone.now() - _REGRET).update(deleted_at=None)
+    if back:
+        memory.show(thread.turns.standing().values_list("exchange_id", flat=True))
+    return bool(back)
+
+
+def take_out(thread: Thread, count: int, *, by: uuid.UUID) -> list[uuid.UUID]:
+    """Remove the last `count` turns of the branch that stands and forget their exchanges; returns their ids.
+
+    What branched off from them goes too. Raises Refused while an answer is written.
+    """
+    with transaction.atomic():
+        locked = Thread.objects.select_for_update().get(id=thread.id)
+        if locked.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
+            raise Refused("An answer is being written in this thread. Stop it or wait until it is done.")
+        last = list(locked.turns.standing().order_by("-position")[:count])
+        if not last:
+            return []
+        doomed = {last[-1].id}
+        for id, parent_id in locked.turns.order_by("position").values_list("id", "parent_id"):
+            if parent_id in doomed:
+                doomed.add(id)
+        Thread.objects.filter(id=thread.id).update(head=last[-1].parent_id)
+        _remove(Turn.objects.filter(id__in=doomed), by=by)
+    return [turn.id for turn in last]
+
+
+def purge_deleted() -> int:
+    """Forget and remove the threads that were deleted and not taken back; returns how many. Repeatable."""
+    purged = 0
+    for thread in Thread.objects.filter(deleted_at__lt=timezone.now() - _REGRET)[:_TOGETHER]:
+        with transaction.atomic():
+            Thread.objects.filter(id=thread.id).update(head=None)
+            _remove(thread.turns.all(), by=thread.owner_id)
+            thread.sessions.all().delete()
+            thread.delete()
+        purged += 1
+    return purged
+
+
+def _remove(turns: Iterable[Turn], *, by: uuid.UUID) -> None:
+    for some in batched(turns, _TOGETHER):
+        memory.forget([turn.exchange_id for turn in some if turn.exchange_id], by=by)
+        memory.drop_recalls(turn.id for turn in some)
+        Turn.objects.filter(id__in=[turn.id for turn in some]).delete()
