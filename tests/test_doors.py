@@ -44,6 +44,7 @@ DOORS: dict[str, Door] = {
     "say": Door(methods=POST, names=("thread_id",), data={"message": "hello", "client_key": str(uuid.uuid4())}),
     "remember": Door(methods=POST, names=("thread_id",)),
     "threads": Door(),
+    "find": Door(),
     "rename": Door(methods=("get", "post"), names=("thread_id",), data={"title": "Another title"}),
     "mark": Door(methods=POST, names=("thread_id",), data={"mark": "pin"}),
     "continue": Door(methods=POST, names=("thread_id",)),

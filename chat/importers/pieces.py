@@ -11,9 +11,9 @@ from memory.errors import CannotRead
 # A conversation of a year of work has a few megabytes; this is what one may cost before it is refused.
 LARGEST_PIECE = 100_000_000
 _READ = 1_000_000
-# A whole string, so that nothing inside of it counts; its end is missing where it goes on in what is still unread.
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[\[\]{}]', re.DOTALL)
-_QUOTE, _BRACE, _BRACKET, _OPENING = ord('"'), ord("{"), ord("["), b"{["
+# Up to the next bracket that counts: whole strings are passed over, whatever stands in them. A quotation mark in its
+# place begins a string that goes on in what is still unread.
+_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(["\[\]{}]?)', re.DOTALL)
 
 
 def pieces(stream: IO[bytes], *, largest: int = LARGEST_PIECE) -> Iterator[bytes]:
@@ -37,29 +37,23 @@ def pieces(stream: IO[bytes], *, largest: int = LARGEST_PIECE) -> Iterator[bytes
         if not held and b"\x00" in more[:4]:
             raise CannotRead("This is no JSON in UTF-8.")
         held += more
-        for token in _TOKEN.finditer(held, at):
-            sign = held[token.start()]
-            if sign == _QUOTE:
-                if not token[1]:
-                    at = token.start()
-                    break
-            elif sign in _OPENING:
-                if sign == _BRACE and depth == level:
-                    start = token.start()
-                elif sign == _BRACKET and depth == 0:
+        while (found := _TO_BRACKET.match(held, at)) and (sign := found[1]) not in (b"", b'"'):
+            at = found.end()
+            if sign in b"{[":
+                if sign == b"{" and depth == level:
+                    start = at - 1
+                elif sign == b"[" and depth == 0:
                     level = 1
                 depth += 1
             elif depth:
                 depth -= 1
                 if depth == level and start >= 0:
-                    if token.end() - start > largest:
+                    if at - start > largest:
                         raise _too_large(largest)
-                    yield held[start : token.end()]
+                    yield held[start:at]
                     start = -1
                 level = min(level, depth)
-            at = token.end()
-        else:
-            at = len(held)
+        at = found.start(1) if found else at
     if depth or start >= 0:
         raise CannotRead("The file breaks off in the middle; what came before that was read.")
 

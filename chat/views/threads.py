@@ -36,7 +36,7 @@ from memory.views.documents import accepts
 def new_thread(request: PageRequest) -> HttpResponse:
     """The empty page on which a thread begins, and its first message."""
     if request.method == "GET":
-        return _page(request, None)
+        return _page(request, None, text=clean_text(request.GET.get("say", ""))[:200])
     try:
         message, key = _sent(request)
         if commands.is_command(message):

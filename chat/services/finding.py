@@ -1,0 +1,78 @@
+"""One box for everything: threads by title, what was said by meaning and by word, documents by name, commands."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from django.db.models import Model, Q, QuerySet
+
+from chat import access
+from chat.commands import COMMANDS, Command
+from chat.models import Thread, Turn
+from memory import services as memory
+from memory import spaces
+from memory.errors import CatoMemoryError
+from memory.models import Document
+from memory.retrieval.results import Result
+from memory.services.documents.listing import among_living
+
+_EACH = 5
+M = TypeVar("M", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class Finds:
+    """What there is for a few typed words, best first within each group; `note` says what could not be asked."""
+
+    threads: list[Thread] = field(default_factory=list)
+    memories: list[Result] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    documents: list[Document] = field(default_factory=list)
+    commands: list[Command] = field(default_factory=list)
+    note: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.threads or self.memories or self.turns or self.documents or self.commands)
+
+
+def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
+    """Look in all that this person may read; turns by word are those that memory does not have."""
+    words = text.split()
+    threads = access.threads_of(person_id)
+    if not words:
+        return Finds(threads=list(threads.filter(archived_at=None).order_by("-spoken_at")[:_EACH]))
+    readable = spaces.readable_by(person_id)
+    note, memories = "", list[Result]()
+    try:
+        hits = memory.find(text, spaces=readable, count=_EACH)
+        memories = [hit for hit in hits if not hit.is_below_gate or "words" in hit.ranks]
+    except CatoMemoryError as error:
+        note = str(error)
+    asked = text.lstrip("/").lower()
+    return Finds(
+        threads=list(_with(threads, words, "title").order_by("-spoken_at")[:_EACH]),
+        memories=memories,
+        turns=list(_unremembered(threads, words)),
+        documents=list(_with(among_living(readable), words, "name").order_by("-created_at")[:_EACH]),
+        commands=[command for command in COMMANDS if command.name.startswith(asked)][:3],
+        note=note,
+    )
+
+
+def _with(rows: QuerySet[M], words: list[str], field_name: str) -> QuerySet[M]:
+    for word in words:
+        rows = rows.filter(**{f"{field_name}__icontains": word})
+    return rows
+
+
+def _unremembered(threads: QuerySet[Thread], words: list[str]) -> QuerySet[Turn]:
+    """The latest turns with these words in threads that are not remembered: nothing else finds them."""
+    rows: QuerySet[Turn] = Turn.objects.standing().filter(
+        thread__in=threads.filter(is_remembered=False), exchange_id=None
+    )
+    for word in words:
+        rows = rows.filter(Q(message__icontains=word) | Q(answer__icontains=word))
+    return rows.select_related("thread").order_by("-created_at")[:_EACH]

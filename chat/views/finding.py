@@ -1,0 +1,70 @@
+"""The box that Ctrl K opens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from chat.items import titles_of
+from chat.services.finding import Finds, look_up
+from chat.views.places import place_of
+from memory.requests import PageRequest
+from memory.text import clean_text, excerpt
+from memory.views.links import address_of, document_address
+
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    title: str
+    url: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    name: str
+    kind: str
+    rows: list[Row]
+
+
+@require_GET
+def find(request: PageRequest) -> HttpResponse:
+    """What there is for what was typed so far, in groups."""
+    query = clean_text(request.GET.get("q", "")).strip()[:_LONGEST]
+    found = look_up(query, person_id=request.user.pk)
+    context = {"query": query, "groups": _groups(found), "is_empty": found.is_empty, "note": found.note}
+    return render(request, "chat/_found.html", context)
+
+
+def _groups(found: Finds) -> list[Group]:
+    titles = titles_of(hit.exchange for hit in found.memories)
+    memories = [
+        Row(
+            excerpt(hit.exchange.user_message, 100),
+            address_of(hit.exchange),
+            titles.get(hit.exchange.thread_id, "") if hit.exchange.thread_id else hit.exchange.source_file,
+        )
+        for hit in found.memories
+    ]
+    groups = [
+        Group("Threads", "thread", [Row(t.title, reverse("thread", args=[t.id])) for t in found.threads]),
+        Group("Memory", "memory", memories),
+        Group(
+            "Not remembered", "turn", [Row(excerpt(t.message, 100), place_of(t), t.thread.title) for t in found.turns]
+        ),
+        Group("Documents", "document", [Row(d.name, document_address(d.pk)) for d in found.documents]),
+        Group(
+            "Commands", "command", [Row(f"/{c.name} {c.usage}".strip(), _typed(c.name), c.does) for c in found.commands]
+        ),
+    ]
+    return [group for group in groups if group.rows]
+
+
+def _typed(name: str) -> str:
+    return f"{reverse('new_thread')}?say=/{name}"

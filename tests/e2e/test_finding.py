@@ -1,0 +1,40 @@
+"""Finding with the keyboard alone."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import begin, turn
+
+
+def test_ctrl_k_finds_a_thread_and_enter_opens_it(visit, alice):
+    page = visit(alice)
+    path = begin(page, "Where does the red boat lie in winter?")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    page.goto("/stats")
+
+    page.keyboard.press("Control+k")
+    page.locator("#find-query").press_sequentially("red boat")
+    expect(page.locator(".found-group.is-thread [data-chosen]")).to_contain_text("Where does the red boat lie")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{path}")
+
+
+def test_the_menu_of_commands_is_worked_by_keys(visit, alice):
+    page = visit(alice)
+    box = page.get_by_label("Message", exact=True)
+    box.press_sequentially("/vs")
+    expect(page.locator("#commands [aria-selected]")).to_contain_text("/vstats")
+    box.press("Tab")
+    expect(box).to_have_value("/vstats")
+    box.press("Enter")
+    expect(page.locator(".card")).to_contain_text("Exchanges you may read")
+    expect(page.locator("#commands")).to_be_hidden()
+
+
+def test_the_list_of_shortcuts_opens_and_closes(visit, alice):
+    page = visit(alice)
+    page.keyboard.press("Control+/")
+    expect(page.locator("#shortcuts")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#shortcuts")).to_be_hidden()
