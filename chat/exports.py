@@ -41,7 +41,7 @@ class Told:
 
     @property
     def said_at(self) -> str:
-        return _iso(self.turn.created_at)
+        return _to_the_second(self.turn.created_at)
 
     @property
     def note(self) -> str:
@@ -145,7 +145,7 @@ def _turn_fields(told: Told) -> dict[str, object]:
     return {
         "id": str(turn.id),
         "author": turn.author.name,
-        "said_at": told.said_at,
+        "said_at": _iso(turn.created_at),
         "message": turn.message,
         "answer": turn.answer,
         "answered_at": _iso(turn.completed_at) if turn.completed_at else None,
@@ -167,11 +167,15 @@ def _recalled_fields(item: ItemRow) -> dict[str, object]:
 def _recalled_line(item: ItemRow) -> str:
     if item.is_forgotten or item.said_at is None:
         return f"[{item.number}] forgotten, or not to be read here any more"
-    return _one_line(", ".join(filter(None, (f"[{item.number}] {item.who}", _iso(item.said_at), item.place))))
+    return _one_line(", ".join(filter(None, (f"[{item.number}] {item.who}", _to_the_second(item.said_at), item.place))))
 
 
 def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _to_the_second(moment: datetime) -> str:
+    return _iso(moment.replace(microsecond=0))
 
 
 def _one_line(text: str) -> str:

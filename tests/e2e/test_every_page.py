@@ -71,8 +71,13 @@ def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
 
     page.keyboard.press("Control+k")
-    expect(page.locator("#query")).to_be_focused()
+    expect(page.locator("#find-query")).to_be_focused()
     page.keyboard.type("where is what opens the glass house")
+    everything = page.get_by_role("link", name="Search all of memory")
+    expect(everything).to_be_visible()
+    while "data-chosen" not in everything.evaluate("node => node.getAttributeNames()"):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
     hit = page.locator(".hit a").first
     expect(hit).to_contain_text("greenhouse key")
     tab_to(page, hit)
@@ -102,9 +107,9 @@ def test_a_command_shows_its_card_and_a_wrong_one_keeps_the_text(alice, visit):
     expect(page.locator(".card")).to_contain_text("Exchanges you may read")
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
 
-    say(page, "/vstat")
+    say(page, "/vstast")
     expect(page.locator("#composer-error")).to_contain_text("Did you mean /vstats?")
-    expect(page.get_by_label("Message", exact=True)).to_have_value("/vstat")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("/vstast")
     page.reload()
     expect(page.locator(".card")).to_have_count(0)
     expect(page.locator("article.turn")).to_have_count(1)

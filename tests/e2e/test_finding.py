@@ -38,3 +38,20 @@ def test_the_list_of_shortcuts_opens_and_closes(visit, alice):
     expect(page.locator("#shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.locator("#shortcuts")).to_be_hidden()
+
+
+def test_what_was_typed_and_not_sent_survives_a_reload_in_its_own_thread(visit, alice):
+    page = visit(alice)
+    path = begin(page, "Hello")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    box = page.get_by_label("Message", exact=True)
+    box.press_sequentially("half a thought")
+    page.reload()
+    expect(box).to_have_value("half a thought")
+    page.goto("/")
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+    page.goto(path)
+    box.press("Enter")
+    expect(turn(page, 1)).to_contain_text("half a thought")
+    page.reload()
+    expect(box).to_have_value("")
