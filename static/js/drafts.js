@@ -21,5 +21,7 @@
   form.addEventListener("input", (event) => event.target === box() && keep());
   form.addEventListener("submit", () => localStorage.removeItem(key()));
   // A message that was refused or not sent is a draft again.
-  document.addEventListener("htmx:afterRequest", (event) => event.target === form && keep());
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.target === form && !event.detail.successful) keep();
+  });
 })();
