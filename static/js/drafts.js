@@ -22,6 +22,7 @@
   form.addEventListener("submit", () => localStorage.removeItem(key()));
   // A message that was refused or not sent is a draft again.
   document.addEventListener("htmx:afterRequest", (event) => {
-    if (event.target === form && !event.detail.successful) keep();
+    const { status } = event.detail.xhr;
+    if (event.target === form && (status < 200 || status >= 400)) keep();
   });
 })();
