@@ -134,7 +134,8 @@ def _cpu(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def _script(endpoint: FakeEndpoint, seconds: float, rate: float) -> None:
+def script(endpoint: FakeEndpoint, seconds: float, rate: float) -> None:
+    """Let every answer take about `seconds`, at `rate` tokens a second."""
     words = int(seconds * rate)
     paragraphs = -(-words // len(PARAGRAPH.split()))
     endpoint.script(KEY, answer="\n\n".join([PARAGRAPH] * paragraphs), token_delay=1 / rate)
@@ -161,7 +162,7 @@ def main() -> None:
         person = cato.set_up()
         for streams in options.streams:
             # Starting so many at once takes a while; the first must not end before the last runs.
-            _script(endpoint, options.seconds + 5 + streams / 4, options.rate)
+            script(endpoint, options.seconds + 5 + streams / 4, options.rate)
             ours = asyncio.run(with_cato(cato, person, streams, options.seconds))
             wait_for(lambda: is_settled(cato), "the answers to end", 180)
             failed = sum(row.state != "complete" for row in turns(cato)) - sum(row[-1] for row in rows)

@@ -1,9 +1,11 @@
-"""A thread as a file to keep: Markdown, JSON that can be imported again, or one HTML page that needs nothing else."""
+"""A thread as a file to keep: Markdown, JSON that can be imported again, or one HTML page that needs nothing else.
+
+Each writer takes the turns to tell, in their order and loaded with their authors, and gives the file in pieces.
+"""
 
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -57,21 +59,6 @@ class Told:
     @property
     def recalled_lines(self) -> list[str]:
         return [_recalled_line(item) for item in self.recalled]
-
-
-def standing_turns(thread: Thread) -> Iterator[Turn]:
-    """The turns of the branch that stands, first to last, with their authors, read a page at a time.
-
-    Where nothing branches these are all: a turn whose parent was deleted still belongs to its thread.
-    """
-    rows = list(thread.turns.order_by("position").values_list("id", "parent_id"))
-    parents = [parent for _, parent in rows if parent]
-    ids = [id for id, _ in rows]
-    if thread.head_id and len(set(parents)) < len(parents):
-        ids = _way_to(thread.head_id, dict(rows))
-    for page in batched(ids, _PAGE):
-        found = Turn.objects.select_related("author").in_bulk(page)
-        yield from (found[id] for id in page if id in found)
 
 
 def as_markdown(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
@@ -129,15 +116,6 @@ def _told(thread: Thread, turns: Iterable[Turn]) -> Iterator[Told]:
             rows = tuple(recalled_row(item, places) for item in recalled.get(turn.id, []))
             forgotten = turn.exchange_id is not None and states.get(turn.exchange_id) == "forgotten"
             yield Told(turn, rows, forgotten)
-
-
-def _way_to(head: uuid.UUID, parents: dict[uuid.UUID, uuid.UUID | None]) -> list[uuid.UUID]:
-    way: list[uuid.UUID] = []
-    at: uuid.UUID | None = head
-    while at is not None:
-        way.append(at)
-        at = parents.get(at)
-    return way[::-1]
 
 
 def _turn_fields(told: Told) -> dict[str, object]:

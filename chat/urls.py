@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat.views import finding, model_settings, organising, places, scopes, threads, turns
+from chat.views import finding, importing, model_settings, organising, places, scopes, threads, turns
 
 urlpatterns = [
     path("", threads.new_thread, name="new_thread"),
@@ -10,6 +10,7 @@ urlpatterns = [
     path("t/<uuid:thread_id>/say", threads.say, name="say"),
     path("t/<uuid:thread_id>/remember", threads.remember, name="remember"),
     path("find", finding.find, name="find"),
+    path("import", importing.import_page, name="import"),
     path("threads", organising.threads, name="threads"),
     path("t/<uuid:thread_id>/rename", organising.rename, name="rename"),
     path("t/<uuid:thread_id>/mark", organising.mark, name="mark"),

@@ -45,6 +45,7 @@ DOORS: dict[str, Door] = {
     "remember": Door(methods=POST, names=("thread_id",)),
     "threads": Door(),
     "find": Door(),
+    "import": Door(methods=("get", "post")),
     "rename": Door(methods=("get", "post"), names=("thread_id",), data={"title": "Another title"}),
     "mark": Door(methods=POST, names=("thread_id",), data={"mark": "pin"}),
     "continue": Door(methods=POST, names=("thread_id",)),

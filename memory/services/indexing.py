@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from numpy.typing import NDArray
 
 from memory import generations, jobs, nudge, signals, store
@@ -25,13 +25,13 @@ log = logging.getLogger(__name__)
 
 # About two seconds' work of one core: what is said meanwhile waits no longer.
 _BATCH = 64
-_ORDER = (F("exchange__total_chunks").asc(nulls_first=True), "due_at", "id")
 
 
 def index_pending(limit: int | None = None) -> int:
     """Embed what is due until nothing is or `limit` exchanges are done; returns how many were.
 
-    What was said goes before the pieces of documents, so that no conversation waits for a file; else oldest first.
+    What was said goes before the pieces of documents, so that no conversation waits for a file, and the pieces of short
+    documents before those of long ones; else oldest first.
     Failures are noted on the rows and tried again later; nothing is raised for them.
     """
     done = 0
@@ -43,7 +43,9 @@ def index_pending(limit: int | None = None) -> int:
             .exclude(generation__state=Generation.State.RETIRED)
             .select_related("exchange__space", "exchange__previous", "generation", "index")
         )
-        claimed = jobs.claim(due.order_by(*_ORDER), _BATCH)
+        said, pieces = due.filter(exchange__total_chunks=None), due.filter(exchange__total_chunks__isnull=False)
+        claimed = jobs.claim(said.order_by("due_at", "id"), _BATCH)
+        claimed = claimed or jobs.claim(pieces.order_by("exchange__total_chunks", "due_at", "id"), _BATCH)
         if not claimed:
             break
         by_index: dict[tuple[uuid.UUID, int], list[Embedding]] = defaultdict(list)

@@ -1,0 +1,205 @@
+"""Documents: how soon a file can be found and how much memory that takes, beside a loop of the bare libraries.
+
+    python -m benchmarks.documents [--large]
+
+For a text of 1 MB, a PDF of 300 pages and with --large a text of 10 MB: seconds from the upload until the document
+serves, the peak of the worker with its reader, and how long a message said meanwhile waited until it could be found. The
+bare loop, in the same run: the library that reads, the same pieces, the same model on one thread as the worker has it,
+`collection.add`. Then the gaps between the frames of one stream with an upload going on, and without.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from benchmarks.bench import processes, workbench
+from benchmarks.figures import percentile, table
+from benchmarks.streams import KEY, script, with_cato
+from tests import files
+from tests.fake_endpoint import start as start_endpoint
+from tests.server import Cato, Client, running, wait_for
+
+SENTENCE = "The crew of station {n} checks the mooring, the battery and the antenna before day {day} of the month. "
+_PATIENCE = 1800
+
+
+def text_of(megabytes: float) -> bytes:
+    """Paragraphs of plain English, no two of them alike."""
+    paragraphs, size = [], 0
+    while size < megabytes * 1_000_000:
+        n = len(paragraphs)
+        paragraphs.append("".join(SENTENCE.format(n=n, day=(n + k) % 28 + 1) for k in range(5)))
+        size += len(paragraphs[-1]) + 2
+    return "\n\n".join(paragraphs).encode()
+
+
+class Peak:
+    """The most memory (MB, proportional set size) that a process and its children had while it was watched."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self.megabytes = 0.0
+        self._process, self._over = process, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Peak:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.2):
+            self.megabytes = max(self.megabytes, sum(_pss(each) for each in self._family()) / 1e6)
+
+    def _family(self) -> list[psutil.Process]:
+        try:
+            return [self._process, *self._process.children(recursive=True)]
+        except psutil.Error:
+            return []
+
+
+def _pss(process: psutil.Process) -> float:
+    try:
+        return float(process.memory_full_info().pss)
+    except psutil.Error:  # a reader that ended just now
+        return 0.0
+
+
+def upload(cato: Cato, person: Client, name: str, data: bytes) -> str:
+    """Upload a file; returns its document's id."""
+    headers = {"X-CSRFToken": person.http.cookies.get("cato_csrf") or "", "Referer": person.url}
+    answer = person.http.post("/documents", files={"files": (name, data)}, headers=headers, timeout=60)
+    assert answer.status_code == 302, answer.status_code
+    found = cato.sql("SELECT id FROM memory_document WHERE name = ?", name)
+    return str(found[0][0])
+
+
+def is_served(cato: Cato, document: str) -> bool:
+    (stage,) = cato.sql(
+        "SELECT stage FROM memory_documentversion WHERE document_id = ? ORDER BY number DESC LIMIT 1", document
+    )[0]
+    assert stage not in ("failed", "cancelled"), stage
+    return bool(stage == "ready")
+
+
+def with_cato_until_served(cato: Cato, person: Client, name: str, data: bytes) -> tuple[float, float, float]:
+    """Seconds until the file serves, the worker's peak in MB, and the longest wait of a note kept meanwhile."""
+    waits: list[float] = []
+    with Peak(processes(cato)["worker"]) as peak:
+        begun = time.perf_counter()
+        document = upload(cato, person, name, data)
+        while not is_served(cato, document):
+            if time.perf_counter() - begun > _PATIENCE:
+                raise TimeoutError(name)
+            waits.append(_note_until_embedded(cato, person, len(waits)))
+        took = time.perf_counter() - begun
+    return took, peak.megabytes, max(waits, default=0.0)
+
+
+def _note_until_embedded(cato: Cato, person: Client, number: int) -> float:
+    """Say something to be kept, and wait until it is in the index."""
+    note = f"Note {number} at {time.time()}"
+    begun = time.perf_counter()
+    person.post("/", {"message": f'/vadd "{note}"', "client_key": "6a1f2f54-65f5-4d4c-9f66-0f3f3b3f6a10"})
+    query = (
+        "SELECT e.state FROM memory_embedding e JOIN memory_exchange x ON x.id = e.exchange_id WHERE x.user_message = ?"
+    )
+    wait_for(lambda: cato.sql(query, note) == [("done",)], "the note to be embedded", 120)
+    return time.perf_counter() - begun
+
+
+BARE = """
+import sys, time, resource
+from io import BytesIO
+begun = time.perf_counter()
+data = open(sys.argv[1], "rb").read()
+if data.startswith(b"%PDF"):
+    import pypdf
+    text = "\\n".join(page.extract_text() for page in pypdf.PdfReader(BytesIO(data)).pages)
+else:
+    text = data.decode()
+import django, os
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
+django.setup()
+from memory.chunking import split
+from memory.embeddings.local import LocalEmbedder
+import chromadb, uuid
+pieces = [text[s.start:s.end] for s in split(text, strategy="semantic", chunk_size=600, chunk_overlap=0,
+          max_chunk_size=1500, preserve_sentence_boundaries=True)]
+model = LocalEmbedder("all-MiniLM-L6-v2", threads=1)
+collection = chromadb.HttpClient(host="127.0.0.1", port=int(sys.argv[2])).create_collection(uuid.uuid4().hex)
+for at in range(0, len(pieces), 64):
+    some = pieces[at:at + 64]
+    collection.add(ids=[f"{at + i}" for i in range(len(some))], embeddings=model.embed_documents(some))
+print(len(pieces), time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000)
+"""
+
+
+def with_bare_libraries(cato: Cato, folder: Path, data: bytes) -> tuple[int, float, float]:
+    """Pieces, seconds and peak MB of a loop that does nothing but read, cut, embed and add."""
+    path = folder / "bare"
+    path.write_bytes(data)
+    port = _chroma_port(cato)
+    done = subprocess.run(
+        [sys.executable, "-c", BARE, str(path), port], env=cato.environment, capture_output=True, text=True, check=True
+    )
+    pieces, seconds, peak = done.stdout.split()
+    return int(pieces), float(seconds), float(peak)
+
+
+def _chroma_port(cato: Cato) -> str:
+    command = processes(cato)["chroma"].cmdline()
+    return command[command.index("--port") + 1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.documents", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--large", action="store_true", help="a text of 10 MB as well, which takes long")
+    options = parser.parse_args()
+    inputs = {"text, 1 MB": ("one.txt", text_of(1)), "PDF, 300 pages": ("pages.pdf", files.pdf(_pages(300)))}
+    if options.large:
+        inputs["text, 10 MB"] = ("ten.txt", text_of(10))
+    rows, gaps = [], []
+    with (
+        workbench() as home,
+        start_endpoint() as endpoint,
+        running(home / "cato", OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY=KEY,
+                CATO_CHAT_MESSAGES_PER_MINUTE="100000") as cato,
+    ):  # fmt: skip
+        person = cato.set_up()
+        for label, (name, data) in inputs.items():
+            pieces, bare, bare_peak = with_bare_libraries(cato, home, data)
+            took, peak, wait = with_cato_until_served(cato, person, name, data)
+            rows.append((label, pieces, took, bare, took / bare, peak, bare_peak, wait))
+        for label, busy in (("alone", False), ("during an upload", True)):
+            script(endpoint, 20, 30)
+            if busy:
+                upload(cato, person, "during.txt", text_of(1) + b"\n\nDuring a stream.")
+            sitting = asyncio.run(with_cato(cato, person, 1, 10))
+            gaps.append((label, *(1000 * percentile(sitting.gaps, share) for share in (0.5, 0.99))))
+    table(
+        ("file", "passages", "Cato, s", "bare, s", "ratio", "worker's peak, MB", "bare peak, MB", "a note waits, s"),
+        rows,
+    )
+    table(("stream", "gap p50, ms", "gap p99, ms"), gaps)
+
+
+def _pages(count: int) -> list[str]:
+    return [
+        f"Page {n}. " + " ".join(SENTENCE.format(n=n * 10 + k, day=(n + k) % 28 + 1) for k in range(18))
+        for n in range(1, count + 1)
+    ]
+
+
+if __name__ == "__main__":
+    main()

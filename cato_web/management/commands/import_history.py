@@ -1,0 +1,45 @@
+"""Brings conversations held elsewhere into a person's own space, from the file in which they were exported."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from cato_web.beside import Bars
+from cato_web.people.named import NobodyCalledThat, person_called
+from chat.importers import PROVIDERS
+from chat.services.importing import Report, import_conversations
+from memory.errors import CatoMemoryError
+
+
+class Command(BaseCommand):
+    help = f"Import conversations of {', '.join(PROVIDERS)}. May be broken off and called again; nothing comes twice."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", type=Path, metavar="PATH", help="the zip, the JSON file, or the unpacked folder")
+        parser.add_argument("--user", required=True, metavar="NAME", help="whose they become; name or e-mail")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            person = person_called(options["user"])
+            with Bars() as bars:
+                report = import_conversations(options["path"], person_id=person.pk, progress=bars)
+        except (CatoMemoryError, NobodyCalledThat) as error:
+            raise CommandError(str(error)) from error
+        for line in _lines(report):
+            self.stdout.write(line)
+
+
+def _lines(report: Report) -> list[str]:
+    lines = [
+        f"{report.found:,} conversations found: {report.imported:,} imported ({report.turns:,} turns), "
+        f"{report.already_there:,} were there already, {report.passed_over:,} have something left out."
+    ]
+    lines += [f"Left out, {what}: {count:,}" for what, count in sorted(report.left_out.items())]
+    lines += [f"{title}: {why}" for title, why in report.skipped]
+    more = report.passed_over - len(report.skipped)
+    return [*lines, f"and {more:,} more"] if more else lines

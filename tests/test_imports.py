@@ -1,0 +1,577 @@
+"""Conversations held elsewhere become threads of one's own: whole, dated, remembered, once, and never the forgotten."""
+
+from __future__ import annotations
+
+import io
+import json
+import uuid
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.urls import reverse
+
+from chat.exports import as_json
+from chat.importers import conversations
+from chat.importers.conversation import Unread
+from chat.importers.pieces import pieces
+from chat.models import Session, Thread, Turn
+from chat.services import importing
+from chat.services.importing import Report, import_conversations
+from chat.services.organising import delete
+from memory import spaces
+from memory.errors import BadQuery, CannotRead
+from memory.models import Exchange
+from tests.factories import PersonFactory, exchange, thread, turn
+
+pytestmark = pytest.mark.django_db
+
+EXPORTED = Path(__file__).with_name("exported")
+BREAD, TIDES, BEES, KILN = (
+    "Sauerteig für Anfänger 🍞",
+    "Gezeiten auf Föhr",
+    "Bienen im Winter ❄️",
+    "Brennofen für Töpfer",
+)
+SAMPLES = {"chatgpt.json": BREAD, "claude.json": TIDES, "open_webui.json": BEES, "librechat.json": KILN}
+
+
+def bring(person, sample: str | Path) -> Report:
+    return import_conversations(EXPORTED / sample, person_id=person.id)
+
+
+def bring_json(person, value: object) -> Report:
+    return import_conversations(io.BytesIO(json.dumps(value).encode()), person_id=person.id)
+
+
+def said_in(title: str) -> list[tuple[str, str]]:
+    return list(Turn.objects.filter(thread__title=title).order_by("position").values_list("message", "answer"))
+
+
+def simple(*messages: str, id: str = "simple", **more: object) -> dict[str, object]:
+    """A conversation in an old Claude export: messages and answers in turn."""
+    rows = [
+        {
+            "uuid": f"{id}-{n}",
+            "sender": ("human", "assistant")[n % 2],
+            "text": text,
+            "created_at": f"2025-03-01T10:00:{n:02}Z",
+        }
+        for n, text in enumerate(messages)
+    ]
+    return {"uuid": id, "name": f"About {id}", "created_at": "2025-03-01T10:00:00Z", "chat_messages": rows, **more}
+
+
+def delete_threads() -> None:
+    Turn.objects.all().delete()
+    Thread.objects.all().delete()
+
+
+def zipped(**members: object) -> io.BytesIO:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as package:
+        for name, value in members.items():
+            package.writestr(name, value if isinstance(value, str) else json.dumps(value))
+    data.seek(0)
+    return data
+
+
+# What is read of each product's export.
+
+
+@pytest.mark.parametrize(
+    ("sample", "title", "pairs"),
+    [
+        (
+            "chatgpt.json",
+            BREAD,
+            [
+                (
+                    "How long does sourdough rise in a cold kitchen?",
+                    "About fourteen hours at 16 °C.\n\nThe loaf from Bäckerei Lönne needs less.",
+                ),
+                ("Is this crumb dense?", "A little; it wanted two hours more."),
+                ("And the crust?", ""),
+            ],
+        ),
+        (
+            "claude.json",
+            TIDES,
+            [
+                ("When is low tide at Utersum?", "Low tide is at 14:20.\n\nWalk out an hour before."),
+                ("[image or file]", "That is the groyne at Utersum."),
+                ("Which boots?", ""),
+            ],
+        ),
+        (
+            "open_webui.json",
+            BEES,
+            [
+                ("How warm is the winter cluster?", "About 25 °C at its core."),
+                ("Is this hive alive?", "It hums, so yes."),
+                ("When do I feed them?", ""),
+            ],
+        ),
+        (
+            "librechat.json",
+            KILN,
+            [
+                ("How hot is a bisque firing?", "Around 1000 °C.\n\nCone 06."),
+                ("Does this glaze run?", "It will, near the foot."),
+                ("And in reduction?", ""),
+            ],
+        ),
+        (
+            "librechat_tree.json",
+            "Baum",
+            [
+                ("What grows on the north wall?", "Ivy and a climbing hydrangea."),
+                ("Does it need a trellis?", "The hydrangea clings by itself."),
+            ],
+        ),
+        ("open_webui.json", "A list only", [("What came before the tree?", "A list of messages.")]),
+    ],
+)
+def test_the_branch_that_stands_becomes_turns_without_system_tools_thoughts_and_marks(person, sample, title, pairs):
+    bring(person, sample)
+    assert said_in(title) == pairs
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_what_is_left_out_is_counted(person, sample):
+    left_out = bring(person, sample).left_out
+    assert left_out["images and files"] == 1
+    assert left_out["system and tool messages"] >= 2
+    assert left_out["empty messages"] == 1
+
+
+def test_an_answer_that_nobody_asked_for_is_left_out_and_counted(person):
+    greeted = simple("How do I begin?", "With flour.")
+    greeted["chat_messages"].insert(0, {"uuid": "hello", "sender": "assistant", "text": "Hello, ask me anything."})
+    assert bring_json(person, [greeted]).left_out == {"answers without a question": 1}
+    assert said_in("About simple") == [("How do I begin?", "With flour.")]
+
+
+def test_a_tree_whose_end_is_not_named_stands_as_it_was_said_last(person):
+    value = json.loads((EXPORTED / "open_webui.json").read_text())[:1]
+    del value[0]["chat"]["history"]["currentId"]
+    bring_json(person, value)
+    assert [message for message, _ in said_in(BEES)][-1] == "When do I feed them?"
+
+
+def test_a_circle_of_parents_ends(person):
+    value = json.loads((EXPORTED / "chatgpt.json").read_text())[:1]
+    value[0]["mapping"]["root"]["parent"] = "a3"
+    assert bring_json(person, value).imported == 1
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["conversations.json"],
+        ["conversations-000.json", "conversations-001.json"],
+        ["export/conversations/one.json", "export/conversations/two.json"],
+    ],
+)
+def test_the_zip_is_read_as_it_was_downloaded_in_one_file_or_many(person, names):
+    rows = [simple("A question", "An answer", id=str(n)) for n in range(2 * len(names))]
+    parts = {name: rows[2 * n : 2 * n + 2] for n, name in enumerate(names)}
+    data = zipped(**parts, **{"user.json": {"id": "me"}, "__MACOSX/conversations.json": "x", "chat.html": "<p>"})
+
+    report = import_conversations(data, person_id=person.id)
+
+    assert (report.found, report.imported, report.skipped) == (len(rows), len(rows), [])
+
+
+def test_an_unpacked_folder_is_read_too(person, tmp_path):
+    (tmp_path / "conversations-000.json").write_text(json.dumps([simple("One", "1", id="one")]))
+    (tmp_path / "conversations-001.json").write_text(json.dumps([simple("Two", "2", id="two")]))
+    (tmp_path / "user.json").write_text("{}")
+    assert bring(person, tmp_path).imported == 2
+
+
+# What stands here afterwards.
+
+
+def test_dates_and_models_are_kept(person):
+    bring(person, "chatgpt.json")
+
+    of_bread = Thread.objects.get(title=BREAD)
+    first = of_bread.turns.order_by("position").first()
+    assert of_bread.created_at == datetime(2024, 5, 1, 10, 0, tzinfo=UTC)
+    assert of_bread.spoken_at == datetime(2024, 5, 1, 10, 2, tzinfo=UTC)
+    assert first.created_at == datetime(2024, 5, 1, 10, 0, tzinfo=UTC)
+    assert first.completed_at == datetime(2024, 5, 1, 10, 0, 21, tzinfo=UTC)
+    assert (first.model, first.state) == ("gpt-4o", "complete")
+    assert Exchange.objects.get(turn_id=first.id).timestamp == first.created_at
+
+
+def test_a_message_without_a_date_was_said_when_the_one_before_it_was(person):
+    undated = simple("First", "Answer", "Second", "Answer")
+    undated["chat_messages"][2]["created_at"] = "the other day"
+    bring_json(person, [undated])
+    first, second = Turn.objects.order_by("position")
+    assert second.created_at == first.completed_at == datetime(2025, 3, 1, 10, 0, 1, tzinfo=UTC)
+
+
+def test_it_lies_in_ones_own_space_in_one_session_and_the_next_message_follows_it(person):
+    bring(person, "claude.json")
+    of_tides = Thread.objects.get(title=TIDES)
+    turns = list(of_tides.turns.order_by("position"))
+    assert (of_tides.owner, of_tides.space) == (person, spaces.own(person.id))
+    assert Session.objects.get(thread=of_tides).seq == 0
+    assert of_tides.head == turns[-1]
+    assert [one.parent_id for one in turns] == [None, turns[0].id, turns[1].id]
+
+
+def test_what_has_an_answer_is_remembered_and_found(memory, person):
+    bring(person, "chatgpt.json")
+    bring(person, "claude.json")
+    memory.index_pending()
+
+    found = memory.find("how long does the bread rise", spaces=spaces.readable_by(person.id))[0].exchange
+
+    assert found.user_message == "How long does sourdough rise in a cold kitchen?"
+    assert found.source == "import"
+    assert Turn.objects.get(exchange_id=found.id).thread.title == BREAD
+    assert memory.find("low tide at Utersum", spaces=spaces.readable_by(PersonFactory().id)) == []
+    assert not Exchange.objects.filter(user_message="And the crust?").exists()
+
+
+def test_a_conversation_that_was_not_to_be_remembered_there_is_not_remembered_here(person):
+    bring(person, "chatgpt.json")
+    locker = Thread.objects.get(title="Not to be kept in mind")
+    assert not locker.is_remembered
+    assert locker.turns.get().exchange_id is None
+    assert not Exchange.objects.filter(thread_id=locker.id).exists()
+
+
+def test_without_a_store_there_are_turns_alone_and_a_later_import_remembers_them(person, settings):
+    with_store = settings.CATO
+    without = with_store.vector_store.model_copy(update={"enabled": False})
+    settings.CATO = with_store.model_copy(update={"vector_store": without})
+    assert bring(person, "librechat.json").turns == 3
+    assert Exchange.objects.count() == 0
+    assert bring(person, "librechat.json").already_there == 1
+
+    settings.CATO = with_store
+    bring(person, "librechat.json")
+    assert Exchange.objects.count() == 2
+    assert Turn.objects.exclude(exchange_id=None).count() == 2
+
+
+# Once, and not what was forgotten.
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_importing_twice_changes_nothing(person, sample):
+    first = bring(person, sample)
+    before = list(Turn.objects.order_by("id").values()), list(Exchange.objects.order_by("id").values())
+
+    again = bring(person, sample)
+
+    assert (again.found, again.already_there) == (first.found, first.imported)
+    assert (again.imported, again.turns) == (0, 0)
+    assert (list(Turn.objects.order_by("id").values()), list(Exchange.objects.order_by("id").values())) == before
+
+
+def test_two_people_import_the_same_file_each_for_themselves(person):
+    bring(person, "claude.json")
+    other = PersonFactory()
+    assert bring(other, "claude.json").imported == 2
+    assert Thread.objects.filter(owner=other).count() == 2
+
+
+def test_a_longer_version_adds_what_is_new_after_what_was_said_here(person):
+    bring_json(person, [simple("One", "1", "Two")])
+    of_it = Thread.objects.get()
+    turn(of_it, "Said here since", "Yes")
+
+    report = bring_json(person, [simple("One", "1", "Two", "2", "Three", "3")])
+
+    assert (report.imported, report.turns) == (1, 2)
+    assert said_in("About simple") == [("One", "1"), ("Two", "2"), ("Said here since", "Yes"), ("Three", "3")]
+    assert Exchange.objects.filter(source="import").count() == 3
+
+
+def test_what_broke_off_is_completed(person, monkeypatch):
+    long = [simple(*(f"Line {n}" for n in range(120)))]
+    remember, calls = importing.memory.remember_many, []
+
+    def fails_at_the_second(items):
+        calls.append(items)
+        if len(calls) == 2:
+            raise ConnectionError
+        return remember(items)
+
+    monkeypatch.setattr(importing.memory, "remember_many", fails_at_the_second)
+    with pytest.raises(ConnectionError):
+        bring_json(person, long)
+    assert Turn.objects.count() == Exchange.objects.count() == 50
+
+    bring_json(person, long)
+    assert Turn.objects.count() == Exchange.objects.count() == 60
+    assert [message for message, _ in said_in("About simple")] == [f"Line {n}" for n in range(0, 120, 2)]
+
+
+def test_a_forgotten_turn_stays_forgotten(memory, person):
+    bring_json(person, [simple("The PIN is 8253", "Noted", "Two", "2")])
+    pin = Exchange.objects.get(user_message="The PIN is 8253")
+    memory.forget([pin.id], by=person.id)
+    memory.erase_forgotten()
+    Turn.objects.filter(exchange_id=pin.id).delete()
+
+    report = bring_json(person, [simple("The PIN is 8253", "Noted", "Two", "2")])
+
+    assert report.skipped == [("About simple", "Forgotten earlier and left so: 1 of 2 turns.")]
+    assert not Turn.objects.filter(message__contains="8253").exists()
+    assert not Exchange.objects.filter(user_message__contains="8253").exists()
+
+
+def test_a_turn_whose_text_was_taken_away_does_not_get_it_back(memory, person):
+    bring_json(person, [simple("The PIN is 8253", "Noted: 8253")])
+    memory.forget([Exchange.objects.get().id], by=person.id)
+    Turn.objects.update(message="", answer="")
+    bring_json(person, [simple("The PIN is 8253", "Noted: 8253")])
+    assert Turn.objects.get().answer == ""
+
+
+def test_a_deleted_thread_stays_deleted_longer_versions_of_it_too(memory, person):
+    bring_json(person, [simple("One", "1")])
+    memory.forget(Exchange.objects.values_list("id", flat=True), by=person.id)
+    delete_threads()
+
+    report = bring_json(person, [simple("One", "1", "Two", "2")])
+
+    assert report.skipped == [("About simple", "It was forgotten here earlier and stays so.")]
+    assert not Thread.objects.exists()
+
+
+def test_nothing_goes_into_a_thread_that_was_just_deleted(memory, person):
+    bring_json(person, [simple("One", "1")])
+    delete(Thread.objects.get())
+    bring_json(person, [simple("One", "1", "Two", "2")])
+    assert Turn.objects.count() == 1
+
+
+def test_a_turn_that_was_left_for_another_branch_is_not_remembered_by_importing_again(person):
+    bring_json(person, [simple("One", "1", "Two")])
+    Turn.objects.filter(message="Two").update(stands=False)
+    bring_json(person, [simple("One", "1", "Two", "2")])
+    assert said_in("About simple") == [("One", "1"), ("Two", "2")]
+    assert Exchange.objects.get().user_message == "One"
+
+
+@pytest.mark.parametrize("new", [["Two", "2"], ["Two", "2", "Three", "3"]])
+def test_what_is_new_does_not_go_where_the_thread_was_moved_for_others_to_read(person, new):
+    bring_json(person, [simple("One", "1", "Two")])
+    Thread.objects.update(space=spaces.team())
+
+    report = bring_json(person, [simple("One", "1", *new)])
+
+    assert report.skipped[0][1].startswith("Its thread was moved")
+    assert said_in("About simple") == [("One", "1"), ("Two", "")]
+    assert bring_json(person, [simple("One", "1", "Two")]).already_there == 1
+
+
+# Cato's own files.
+
+
+def own_file(of_thread: Thread) -> io.BytesIO:
+    return io.BytesIO("".join(as_json(of_thread, of_thread.turns.select_related("author"))).encode())
+
+
+def test_an_export_is_imported_whole_elsewhere(person):
+    alice = PersonFactory()
+    told = thread(alice, title="Übergabe", is_remembered=False)
+    turn(told, "Ünïcode\n\n```\ncode\n```", "# An answer\n\nwith *marks*", model="m")
+    turn(told, "Not answered", "")
+
+    import_conversations(own_file(told), person_id=person.id)
+
+    copy = Thread.objects.get(owner=person)
+    fields = ("message", "answer", "created_at", "completed_at", "model")
+    assert (copy.title, copy.created_at, copy.is_remembered) == ("Übergabe", told.created_at, False)
+    assert [one.message for one in copy.turns.all()] == [one.message for one in told.turns.all()]
+    first, was = copy.turns.first(), told.turns.first()
+    assert [getattr(first, name) for name in fields[:3]] == [getattr(was, name) for name in fields[:3]]
+    assert own_file(copy).getvalue().count(b'"message"') == 2
+
+
+def test_an_export_of_a_thread_that_is_still_here_is_there_already(person):
+    own = thread(person)
+    turn(own)
+    assert import_conversations(own_file(own), person_id=person.id).already_there == 1
+    assert Thread.objects.count() == 1
+
+
+def test_an_export_does_not_bring_back_what_was_forgotten_here_since(memory, person):
+    own = thread(person)
+    said = turn(own, "The PIN is 8253", "Noted")
+    kept = exchange(person, said.message, said.answer, thread_id=own.id, turn_id=said.id)
+    file = own_file(own)
+    memory.forget([kept.id], by=person.id)
+    delete_threads()
+
+    report = import_conversations(file, person_id=person.id)
+
+    assert report.skipped == [("A thread", "It was forgotten here earlier and stays so.")]
+    assert not Thread.objects.exists()
+
+
+def test_a_turn_that_was_forgotten_before_the_export_is_not_taken_over(memory, person):
+    alice = PersonFactory()
+    told = thread(alice)
+    gone, kept = turn(told, "The PIN is 8253", "Noted"), turn(told, "Two", "2")
+    said = exchange(alice, gone.message, gone.answer, thread_id=told.id, turn_id=gone.id)
+    Turn.objects.filter(id=gone.id).update(exchange_id=said.id)
+    memory.forget([said.id], by=alice.id)
+
+    import_conversations(own_file(told), person_id=person.id)
+
+    assert [one.message for one in Turn.objects.filter(author=person)] == [kept.message]
+
+
+# Files that are not as they should be.
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'Dear diary, "quoted', b"[1, 2, [3]]", b"null"])
+def test_a_file_without_conversations_gets_a_sentence(person, data):
+    with pytest.raises(CannotRead, match="exports of ChatGPT, Claude, Open WebUI, LibreChat, Cato"):
+        import_conversations(io.BytesIO(data), person_id=person.id)
+
+
+def test_a_file_in_another_encoding_says_so(person):
+    report = import_conversations(io.BytesIO("[{}]".encode("utf-16")), person_id=person.id)
+    assert report.skipped == [("The file", "This is no JSON in UTF-8.")]
+
+
+def test_what_can_be_read_of_a_damaged_file_is_imported(person):
+    good = [json.dumps(simple("One", "1", id=id)) for id in ("first", "second")]
+    bad = ['{"title": "Broken", "mapping": }', '{"title": "Unknown"}', '{"a":' * 3000 + "1" + "}" * 3000]
+    data = f"[{good[0]}, {', '.join(bad)}, {good[1]}, {good[0][:-20]}".encode()
+
+    report = import_conversations(io.BytesIO(data), person_id=person.id)
+
+    assert report.imported == 2
+    assert [why for _, why in report.skipped] == [
+        "It is damaged: this is no JSON.",
+        "It is no conversation of ChatGPT, Claude, Open WebUI, LibreChat or Cato.",
+        "It is nested too deeply to be read.",
+        "The file breaks off in the middle; what came before that was read.",
+    ]
+
+
+WRONG = [None, True, 7, 1e400, "\ud800\x00", [], {}, [[]], {"role": {}}, ["x"], [{"type": "text", "text": 5}]]
+
+
+def everywhere(value: object):
+    """The value with each of its parts in turn as each of the wrong ones."""
+    if isinstance(value, dict):
+        for key in value:
+            yield from ({**value, key: other} for other in WRONG)
+            yield from ({**value, key: inner} for inner in everywhere(value[key]))
+    elif isinstance(value, list):
+        for place, member in enumerate(value):
+            yield from ([*value[:place], other, *value[place + 1 :]] for other in WRONG)
+            yield from ([*value[:place], inner, *value[place + 1 :]] for inner in everywhere(member))
+
+
+@pytest.mark.parametrize("sample", [*SAMPLES, "librechat_tree.json"])
+def test_whatever_stands_in_a_field_it_is_read_or_refused_with_a_sentence(sample):
+    value = json.loads((EXPORTED / sample).read_text())
+    one = value[0] if isinstance(value, list) else value
+    data = io.BytesIO("\n".join(json.dumps(each) for each in everywhere(one)).encode())
+
+    read = list(conversations(data))
+
+    assert len(read) > 500
+    assert all(each.why if isinstance(each, Unread) else each.id for each in read)
+    texts = (said.text + said.id for each in read if not isinstance(each, Unread) for said in each.messages)
+    assert not any("\x00" in text or "\ud800" in text for text in texts)
+
+
+def test_a_conversation_larger_than_memory_should_be_is_refused_and_the_rest_before_it_kept():
+    small, large = b'{"a": 1}', b'{"a": "' + b"x" * 3_000_000 + b'"}'
+    found = []
+    with pytest.raises(CannotRead, match="more than 2 MB"):
+        found.extend(pieces(io.BytesIO(b"[%s, %s, %s]" % (small, large, small)), largest=2_000_000))
+    assert found == [small]
+
+
+def test_pieces_are_the_same_wherever_a_read_ends():
+    rows = [{"a": '"}]\\', "b": [{"c": {}}, '\\"']}, {}, {"é": "ü" * 50}]
+
+    class Slow(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            return super().read(1)
+
+    for data in (
+        json.dumps(rows, ensure_ascii=False),
+        "\ufeff" + json.dumps(rows, indent=2),
+        "\n".join(map(json.dumps, rows)),
+    ):
+        assert [json.loads(piece) for piece in pieces(Slow(data.encode()))] == rows
+
+
+def test_a_zip_bomb_is_refused(person):
+    bomb = zipped(**{"conversations.json": "[" + " " * 30_000_000 + "]"})
+    with pytest.raises(CannotRead, match="200 times its size"):
+        import_conversations(bomb, person_id=person.id)
+
+
+def test_a_zip_that_is_damaged_halfway_gives_what_comes_before(person):
+    rows = [simple(str(uuid.uuid4()) * 1000, "1", id=str(n)) for n in range(60)]
+    data = bytearray(zipped(**{"conversations.json": rows}).getvalue())
+    place = len(data) * 9 // 10
+    data[place : place + 50] = b"\x00" * 50
+
+    report = import_conversations(io.BytesIO(bytes(data)), person_id=person.id)
+
+    assert 0 < report.imported < 60
+    assert "what came before" in report.skipped[-1][1]
+
+
+def test_what_is_cut_off_from_a_zip_is_said(person):
+    data = zipped(**{"conversations.json": [simple("One", "1")]}).getvalue()
+    with pytest.raises(CannotRead, match="does not unpack"):
+        import_conversations(io.BytesIO(data[:-30]), person_id=person.id)
+
+
+# The command.
+
+
+def test_the_command_imports_for_the_person_named_and_tells_what_became_of_it(person, capsys):
+    call_command("import_history", str(EXPORTED / "chatgpt.json"), "--user", person.email)
+
+    told = capsys.readouterr().out
+    assert told.startswith(
+        "2 conversations found: 2 imported (4 turns), 0 were there already, 2 have something left out."
+    )
+    assert "Left out, images and files: 1" in told
+    assert "Nothing in it: Nobody said anything in it." in told
+
+
+def test_the_command_says_what_it_cannot_read(person, tmp_path):
+    with pytest.raises(CommandError, match="no account Nobody"):
+        call_command("import_history", str(EXPORTED / "chatgpt.json"), "--user", "Nobody")
+    with pytest.raises(CommandError, match="cannot be read"):
+        call_command("import_history", str(tmp_path / "not there.zip"), "--user", person.email)
+    with pytest.raises(BadQuery, match="no files"):
+        bring(person, tmp_path)
+
+
+def test_a_file_is_imported_on_its_page_and_the_report_stands_there(person, client):
+    client.force_login(person)
+    with (EXPORTED / "chatgpt.json").open("rb") as file:
+        page = client.post(reverse("import"), {"file": file}).content.decode()
+    assert "What became of it" in page
+    assert Thread.objects.filter(owner=person).exists()
+
+    answer = client.post(reverse("import"), {"file": SimpleUploadedFile("notes.json", b"nothing of the kind")})
+    assert answer.status_code == 422
+    assert 'role="alert"' in answer.content.decode()
