@@ -24,7 +24,7 @@ Rows = NDArray[np.int64]
 # A term that more rows hold than this counts as one that so many hold; PostgreSQL counts no further.
 MOST_COUNTED = 20_000
 # The rarest terms of a question are looked up until together they stand in so many rows.
-MOST_PROPOSED = 20_000
+MOST_PROPOSED = 10_000
 _SHORTEST_PREFIX = 3
 _SHORTEST_HEAD = 4
 _MOST_VARIED = 12

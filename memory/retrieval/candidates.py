@@ -11,7 +11,7 @@ from memory.filters import to_chroma
 from memory.lexical.proposals import Question, proposed, question
 from memory.retrieval import rows
 from memory.retrieval.results import Query
-from memory.retrieval.rows import Row
+from memory.retrieval.rows import Beside, Row
 from memory.retrieval.semantic import nearest
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Pool:
     query: Query
     question: Question
     candidates: list[Candidate]
-    beside: list[Row]
+    beside: list[Beside]
     near: dict[str, float]
     by_words_alone: bool
 
@@ -93,7 +93,7 @@ def _candidates(query: Query, near: dict[str, float], by_words: list[Row]) -> li
         ids = rows.passing(ids, query.filters)
     found = [
         Candidate(
-            row.id, row.session_id, row.previous_id, row.timestamp, row.terms, near.get(row.id), is_pinned=id in pinned
+            row.id, row.previous_id, row.terms, row.session_id, row.timestamp, near.get(row.id), is_pinned=id in pinned
         )
         for id, row in known.items()
         if id in ids
@@ -104,8 +104,8 @@ def _candidates(query: Query, near: dict[str, float], by_words: list[Row]) -> li
     return found
 
 
-def _beside(candidates: list[Candidate], query: Query) -> list[Row]:
+def _beside(candidates: list[Candidate], query: Query) -> list[Beside]:
     here = {c.id for c in candidates}
     before = {c.previous_id for c in candidates if c.previous_id} - here
-    found = rows.by_id(before, query.spaces) + rows.following(here, query.spaces)
+    found = rows.said_before(before, query.spaces) + rows.said_after(here, query.spaces)
     return [row for row in found if row.id not in here]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memory.lexical import bm25
 from memory.retrieval.candidates import Candidate, Pool
-from memory.retrieval.rows import Row
+from memory.retrieval.rows import Beside
 
 # Chosen on conversations between people and on work exchanges in four languages (docs/retrieval.md has the figures).
 _WORDS = 1.4
@@ -47,7 +47,7 @@ def fuse(pool: Pool, *, lexical_weight: float) -> list[Candidate]:
 Places = NDArray[np.int64]
 
 
-def _everything(pool: Pool) -> list[Row]:
+def _everything(pool: Pool) -> list[Beside]:
     """The candidates, then what was said beside them."""
     return [*pool.candidates, *pool.beside]
 

@@ -17,35 +17,49 @@ from memory.filters import Filter, to_sql
 from memory.models import Exchange
 from memory.spaces import SpaceIds
 
-_COLUMNS = "e.id, e.session_id, e.previous_id, e.timestamp, w.terms, e.space_id, e.forgotten_at, e.is_hidden"
+# What is asked of every row first, then what is made of it.
+_ALWAYS = "e.forgotten_at, e.is_hidden, e.space_id, e.id, e.previous_id, w.terms"
+_MORE = f"{_ALWAYS}, e.session_id, e.timestamp"
+Id = str | uuid.UUID
 _FROM_EXCHANGES = "memory_exchange e LEFT JOIN memory_words w ON w.exchange_id = e.id"
 _FROM_WORDS = "memory_words w JOIN memory_exchange e ON e.id = w.exchange_id"
 
 
 @dataclass(slots=True)
-class Row:
-    """What is needed of an exchange to rank it; ids in hexadecimal."""
+class Beside:
+    """What is needed of an exchange that was said before or after one that is ranked; ids in hexadecimal."""
 
     id: str
-    session_id: str | None
     previous_id: str | None
-    timestamp: datetime
     terms: str
+
+
+@dataclass(slots=True)
+class Row(Beside):
+    """What is needed of an exchange to rank it."""
+
+    session_id: str | None
+    timestamp: datetime
 
 
 def by_id(ids: Iterable[str], spaces: SpaceIds) -> list[Row]:
     """The findable exchanges with these ids that lie in `spaces`."""
-    return _rows(_FROM_EXCHANGES, "e.id", _bound(ids), spaces)
+    return [_row(*found) for found in _found(_MORE, _FROM_EXCHANGES, "e.id", _bound(ids), spaces)]
 
 
 def by_words(words_ids: Iterable[int], spaces: SpaceIds) -> list[Row]:
     """The findable exchanges with these rows of words that lie in `spaces`."""
-    return _rows(_FROM_WORDS, "w.id", list(words_ids), spaces)
+    return [_row(*found) for found in _found(_MORE, _FROM_WORDS, "w.id", list(words_ids), spaces)]
 
 
-def following(ids: Iterable[str], spaces: SpaceIds) -> list[Row]:
+def said_before(ids: Iterable[str], spaces: SpaceIds) -> list[Beside]:
+    """The findable exchanges with these ids."""
+    return [_beside(*found) for found in _found(_ALWAYS, _FROM_EXCHANGES, "e.id", _bound(ids), spaces)]
+
+
+def said_after(ids: Iterable[str], spaces: SpaceIds) -> list[Beside]:
     """The findable exchanges said right after these."""
-    return _rows(_FROM_EXCHANGES, "e.previous_id", _bound(ids), spaces)
+    return [_beside(*found) for found in _found(_ALWAYS, _FROM_EXCHANGES, "e.previous_id", _bound(ids), spaces)]
 
 
 def passing(ids: Iterable[str], filters: Filter) -> set[str]:
@@ -54,23 +68,33 @@ def passing(ids: Iterable[str], filters: Filter) -> set[str]:
     return {id.hex for id in rows.values_list("id", flat=True)}
 
 
-def _rows(tables: str, column: str, values: list[Any], spaces: SpaceIds) -> list[Row]:
+def _found(columns: str, tables: str, column: str, values: list[Any], spaces: SpaceIds) -> list[tuple[Any, ...]]:
+    """The columns after `_ALWAYS`' first three of the rows that may be found."""
     if not values:
         return []
     # By id alone: given the spaces too, SQLite walks through all of a space instead of looking up these few.
-    sql = f"SELECT {_COLUMNS} FROM {tables} WHERE {column}"
+    sql = f"SELECT {columns} FROM {tables} WHERE {column}"
     if connection.vendor == "sqlite":
         sql, parameters = f"{sql} IN ({', '.join(['%s'] * len(values))})", values
     else:
         sql, parameters = f"{sql} = ANY(%s)", [values]
-    readable = {space.hex for space in spaces}
+    # As the database gives them, so that none has to be turned into anything else.
+    readable = {space.hex for space in spaces} if connection.vendor == "sqlite" else spaces
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return [
-            Row(_hex(id) or "", _hex(session), _hex(previous), _moment(said), terms or "")
-            for id, session, previous, said, terms, space, forgotten, hidden in cursor.fetchall()
-            if forgotten is None and not hidden and _hex(space) in readable
+            found
+            for forgotten, hidden, space, *found in cursor.fetchall()
+            if forgotten is None and not hidden and space in readable
         ]
+
+
+def _row(id: Id, previous: Id | None, terms: str | None, session: Id | None, said: datetime) -> Row:
+    return Row(_hex(id) or "", _hex(previous), terms or "", _hex(session), _moment(said))
+
+
+def _beside(id: Id, previous: Id | None, terms: str | None) -> Beside:
+    return Beside(_hex(id) or "", _hex(previous), terms or "")
 
 
 def _bound(ids: Iterable[str]) -> list[Any]:
@@ -78,7 +102,7 @@ def _bound(ids: Iterable[str]) -> list[Any]:
     return list(ids) if connection.vendor == "sqlite" else [uuid.UUID(id) for id in ids]
 
 
-def _hex(id: str | uuid.UUID | None) -> str | None:
+def _hex(id: Id | None) -> str | None:
     return id.hex if isinstance(id, uuid.UUID) else id
 
 

@@ -35,7 +35,9 @@ def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> di
                 missing.append(error)
     if missing and not best:
         raise missing[0]
-    return best
+    # Of several spaces as many as of one: each further candidate costs reading and weighing it and its neighbours.
+    nearest_first = sorted(best, key=lambda id: (-best[id], id))
+    return {id: best[id] for id in nearest_first[:count]}
 
 
 def _ask(index: Index, vector: NDArray[np.float32], count: int, where: dict[str, Any] | None) -> dict[str, float]:
