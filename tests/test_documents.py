@@ -74,7 +74,7 @@ def test_nothing_of_a_file_is_found_before_all_of_it_can_be(memory, person, monk
     assert stage(version) == "embedding"
     assert found(memory, person, "buoy") == []
 
-    monkeypatch.setattr(indexing, "_BATCH", 1)
+    monkeypatch.setattr(indexing, "_PIECES_HERE", 1)
     memory.index_pending(limit=1)
     memory.serve_complete()
     assert found(memory, person, "buoy") == []

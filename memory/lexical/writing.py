@@ -13,9 +13,18 @@ from memory.models import Exchange, Words
 
 def write_words(exchanges: Iterable[Exchange]) -> None:
     """Write, or write again, the words of these exchanges: date, speaker, both texts."""
+    keep_words(words_of(exchanges))
+
+
+def words_of(exchanges: Iterable[Exchange]) -> list[Words]:
+    """The words of these exchanges, not written yet: finding them takes longer than writing them."""
     exchanges = list(exchanges)
     prefetch_related_objects(exchanges, "owner")
-    rows = [_words_of(exchange) for exchange in exchanges]
+    return [_words_of(exchange) for exchange in exchanges]
+
+
+def keep_words(rows: list[Words]) -> None:
+    """Write words that were found."""
     Words.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["exchange"], update_fields=["space", "terms", "length"]
     )

@@ -23,8 +23,10 @@ from memory.services.parts import ids_up_to, texts_of, vector_ids
 
 log = logging.getLogger(__name__)
 
-# About two seconds' work of one core: what is said meanwhile waits no longer.
 _BATCH = 64
+# Pieces of documents at once, where the model runs here: about a second's work of one core, for which what is said
+# meanwhile waits. A provider elsewhere is asked for more at once.
+_PIECES_HERE = 16
 
 
 def index_pending(limit: int | None = None) -> int:
@@ -45,7 +47,7 @@ def index_pending(limit: int | None = None) -> int:
         )
         said, pieces = due.filter(exchange__total_chunks=None), due.filter(exchange__total_chunks__isnull=False)
         claimed = jobs.claim(said.order_by("due_at", "id"), _BATCH)
-        claimed = claimed or jobs.claim(pieces.order_by("exchange__total_chunks", "due_at", "id"), _BATCH)
+        claimed = claimed or jobs.claim(pieces.order_by("exchange__total_chunks", "due_at", "id"), _pieces_together())
         if not claimed:
             break
         by_index: dict[tuple[uuid.UUID, int], list[Embedding]] = defaultdict(list)
@@ -54,6 +56,10 @@ def index_pending(limit: int | None = None) -> int:
         for rows in by_index.values():
             done += _index_together(rows)
     return done
+
+
+def _pieces_together() -> int:
+    return _PIECES_HERE if generations.serving().provider == "local" else _BATCH
 
 
 def retry_failed(rows: QuerySet[Embedding]) -> int:

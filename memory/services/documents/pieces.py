@@ -15,14 +15,14 @@ from memory import generations, nudge
 from memory.batches import batched
 from memory.chunking import Span, split
 from memory.errors import CannotRead
-from memory.lexical.writing import write_words
-from memory.models import Chunk, DocumentVersion, Embedding, Exchange
+from memory.lexical.writing import keep_words, words_of
+from memory.models import Chunk, DocumentVersion, Embedding, Exchange, Words
 from memory.readers import Mark, Reading, place_at
 from memory.services.documents.describing import metadata_of_piece
 from memory.services.metadata import write_values
 from memory.text import content_hash
 
-_TOGETHER = 100
+_TOGETHER = 50
 
 Known = dict[str, deque[uuid.UUID]]
 
@@ -89,39 +89,48 @@ def _placed(spans: list[Span], reading: Reading, *, since: int) -> Iterator[tupl
         end = span.end
 
 
-@transaction.atomic
 def _write(
     version: DocumentVersion, placed: list[tuple[int, Span, str]], reading: Reading, known: Known, *, total: int
 ) -> None:
-    chunks: list[Chunk] = []
-    fresh: list[Exchange] = []
+    """Write these pieces. All that takes time is done before the transaction, or running answers would wait for it."""
     digests = [content_hash(reading.text[span.start : span.end], "", "") for _, span, _ in placed]
-    taken = _still_there([known[digest].popleft() if known.get(digest) else None for digest in digests])
-    for (index, span, joint), digest, exchange_id in zip(placed, digests, taken, strict=True):
-        place = place_at(reading.marks, span.start, span.end)
-        if exchange_id is None:
-            text, page = reading.text[span.start : span.end], _page(reading.marks, span.start)
-            fresh.append(_exchange(version, text, digest, index, total, page=page, place=place))
-            exchange_id = fresh[-1].pk
-        chunks.append(
+    taken = [known[digest].popleft() if known.get(digest) else None for digest in digests]
+    places = [place_at(reading.marks, span.start, span.end) for _, span, _ in placed]
+
+    def made(at: int) -> Exchange:
+        index, span, _ = placed[at]
+        page = _page(reading.marks, span.start)
+        text = reading.text[span.start : span.end]
+        return _exchange(version, text, digests[at], index, total, page=page, place=places[at])
+
+    fresh = {at: made(at) for at, exchange_id in enumerate(taken) if exchange_id is None}
+    words = words_of(fresh.values())
+    with transaction.atomic():
+        there = _still_there(taken)
+        lost = {at: made(at) for at, id in enumerate(there) if id is None and at not in fresh}
+        fresh |= lost
+        _keep(list(fresh.values()), words + words_of(lost.values()))
+        Chunk.objects.bulk_create(
             Chunk(
                 version=version,
-                exchange_id=exchange_id,
+                exchange_id=there[at] or fresh[at].pk,
                 index=index,
                 start=span.start,
                 end=span.end,
                 joint=joint,
-                place=place[:300],
+                place=places[at][:300],
             )
+            for at, (index, span, joint) in enumerate(placed)
         )
+        nudge.after_commit("index_pending")
+
+
+def _keep(fresh: list[Exchange], words: list[Words]) -> None:
     Exchange.objects.bulk_create(fresh)
-    write_words(fresh)
+    keep_words(words)
     write_values(fresh)
-    now = timezone.now()
-    live = generations.live()
+    now, live = timezone.now(), generations.live()
     Embedding.objects.bulk_create([Embedding(exchange=e, generation=g, due_at=now) for e in fresh for g in live])
-    Chunk.objects.bulk_create(chunks)
-    nudge.after_commit("index_pending")
 
 
 def _still_there(exchange_ids: list[uuid.UUID | None]) -> list[uuid.UUID | None]:
