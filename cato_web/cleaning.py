@@ -8,9 +8,11 @@ pages and log. Imports neither Django nor chromadb. Exit codes: 0 all is gone, 1
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,6 +27,8 @@ CHROMA = (
     "-c",
     "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(['chroma', *sys.argv[1:]])",
 )
+_HEADER = struct.Struct("<i4Q")
+_BLANK = 1 << 20
 _A_SEGMENT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -55,7 +59,7 @@ def clean_if_asked(path: Path) -> None:
 
 
 def clean(path: Path) -> None:
-    """Remove the folders that no segment names, then have Chroma write its database anew.
+    """Remove the folders that no segment names, blank what the others do not use, then have Chroma write its database anew.
 
     The server must not run. Raises OSError, sqlite3.Error, subprocess.CalledProcessError; may be repeated.
     """
@@ -64,6 +68,8 @@ def clean(path: Path) -> None:
         return
     for folder in _unnamed(path, database):
         shutil.rmtree(folder)
+    for folder in _segments_in(path):
+        _blank_unused(folder)
     subprocess.run(  # noqa: S603  (the command is ours)
         [*CHROMA, "vacuum", "--path", str(path), "--force"], check=True, stdout=subprocess.DEVNULL
     )
@@ -72,9 +78,32 @@ def clean(path: Path) -> None:
 def _unnamed(path: Path, database: Path) -> Iterator[Path]:
     with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         segments = {row[0] for row in connection.execute("SELECT id FROM segments")}
-    for folder in path.iterdir():
-        if folder.is_dir() and _A_SEGMENT.fullmatch(folder.name) and folder.name not in segments:
-            yield folder
+    yield from (folder for folder in _segments_in(path) if folder.name not in segments)
+
+
+def _segments_in(path: Path) -> list[Path]:
+    return [folder for folder in path.iterdir() if folder.is_dir() and _A_SEGMENT.fullmatch(folder.name)]
+
+
+def _blank_unused(folder: Path) -> None:
+    """Write zeros where an index has room for vectors that it does not hold.
+
+    hnswlib writes that room as the server's memory happened to be, with vectors of collections that were dropped before.
+    Its header begins with a version (1), an offset, the room, how many are held, and the bytes of each.
+    """
+    header, data = folder / "header.bin", folder / "data_level0.bin"
+    if not header.is_file() or not data.is_file():
+        return
+    version, _, room, held, size = _HEADER.unpack_from(header.read_bytes())
+    length = data.stat().st_size
+    if version != 1 or room * size != length:
+        raise OSError(f"{header} is of a layout that is not known; the index beside it was not cleaned.")
+    with data.open("r+b") as file:
+        file.seek(held * size)
+        for at in range(held * size, length, _BLANK):
+            file.write(bytes(min(_BLANK, length - at)))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 if __name__ == "__main__":
