@@ -377,6 +377,16 @@ def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):
         memory.describe(made, {"document": "x"})
 
 
+def test_metadata_given_with_an_upload_reaches_the_pieces_that_are_there_already(memory, person):
+    from memory.filters import parse
+
+    document(person, "notes.txt", BUOYS, metadata={"zone": "north"})
+    made = document(person, "notes.txt", BUOYS, metadata={"zone": "south"})
+    readable = spaces.readable_by(person.id)
+    assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "north"}))
+    assert len(memory.find("buoy", spaces=readable, filters=parse({"zone": "south"}))) == made.serving.total_chunks
+
+
 def test_a_single_piece_can_be_forgotten_and_the_page_says_so(memory, person):
     made = document(person, "notes.txt", BUOYS)
     piece = pieces_of(made, since=1, count=1)[0]

@@ -21,9 +21,8 @@ from memory.errors import BadQuery, CannotRead, StoreDisabled
 from memory.models import Document, DocumentVersion, Space
 from memory.models.documents import place_of
 from memory.readers import kinds
-from memory.services.documents.describing import check_description
+from memory.services.documents.describing import check_description, describe
 from memory.services.exchanges import Metadata
-from memory.services.metadata import Checked
 from memory.text import clean_text
 
 Stage = DocumentVersion.Stage
@@ -57,17 +56,20 @@ def receive(
         raise StoreDisabled("Nothing is remembered: the vector store is disabled (vector_store.enabled).")
     name = clean_name(name)
     check_size(name, file.size)
-    described = None if metadata is None else check_description(metadata)
+    if metadata is not None:
+        check_description(metadata)
     kind = _kind(file, name)
     digest = _digest(file)
     kept = default_storage.save(place_of(DocumentVersion(), name), file)
     try:
         with transaction.atomic():
-            document = _document(name, space, owner_id, source, described)
+            document = _document(name, space, owner_id, source)
+            if metadata is not None:
+                describe(document, metadata)
             known = _same_bytes(document, digest)
             version = known or _next_version(document, kept, file.size, digest, kind, owner_id)
             nudge.after_commit("read_documents")
-    except BaseException:
+    except BaseException:  # raised again below: whatever it was, a file that no row names is not left behind
         default_storage.delete(kept)
         raise
     if known:
@@ -107,14 +109,11 @@ def _digest(file: File[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _document(name: str, space: Space, owner_id: uuid.UUID, source: str, described: Checked | None) -> Document:
+def _document(name: str, space: Space, owner_id: uuid.UUID, source: str) -> Document:
     """The document of this name, locked; made where there is none."""
     document, _ = Document.objects.select_for_update().get_or_create(
         space=space, name=name, forgotten_at=None, defaults={"owner_id": owner_id, "source": source}
     )
-    if described is not None and described != document.metadata:
-        document.metadata = described
-        document.save(update_fields=["metadata"])
     return document
 
 
