@@ -121,15 +121,16 @@ def _action(options: argparse.Namespace) -> str:
 
 def _person(name: str | None) -> Any:
     from cato_web.people.models import User
+    from cato_web.people.named import NobodyCalledThat, person_called
 
-    people = User.objects.filter(is_active=True)
     if name:
-        people = people.filter(email__iexact=name) or people.filter(name__iexact=name)
-    found = list(people[:2])
+        try:
+            return person_called(name)
+        except NobodyCalledThat as error:
+            raise Failed(str(error)) from error
+    found = list(User.objects.filter(is_active=True)[:2])
     if len(found) == 1:
         return found[0]
-    if name:
-        raise Failed(f"There is no account {name}." if not found else f"Several are called {name}; give the e-mail.")
     raise Failed("Say whose memory with --user NAME." if found else "There is no account yet. Start Cato and make one.")
 
 

@@ -54,6 +54,15 @@ def own_thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     return thread
 
 
+def deleted_thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
+    """The thread that this person deleted and may still take back."""
+    theirs = Thread.objects.filter(owner_id=person_id, space_id__in=list(spaces.readable_by(person_id)))
+    thread = theirs.filter(id=thread_id).exclude(deleted_at=None).first()
+    if thread is None:
+        raise NotFound
+    return thread
+
+
 def still_allowed(seats: Iterable[Seat]) -> set[Seat]:
     """Those of `seats` who are still signed in, active, in the same epoch, and readers of their thread."""
     seats = set(seats)

@@ -53,16 +53,17 @@ def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
         note = str(error)
     asked = text.lstrip("/").lower()
     return Finds(
-        threads=list(_with(threads, words, "title").order_by("-spoken_at")[:_EACH]),
+        threads=list(with_words(threads, words, "title").order_by("-spoken_at")[:_EACH]),
         memories=memories,
         turns=list(_unremembered(threads, words)),
-        documents=list(_with(among_living(readable), words, "name").order_by("-created_at")[:_EACH]),
+        documents=list(with_words(among_living(readable), words, "name").order_by("-created_at")[:_EACH]),
         commands=[command for command in COMMANDS if command.name.startswith(asked)][:3],
         note=note,
     )
 
 
-def _with(rows: QuerySet[M], words: list[str], field_name: str) -> QuerySet[M]:
+def with_words(rows: QuerySet[M], words: list[str], field_name: str) -> QuerySet[M]:
+    """Those of `rows` whose field holds every one of the words, whatever their case and order."""
     for word in words:
         rows = rows.filter(**{f"{field_name}__icontains": word})
     return rows

@@ -19,6 +19,7 @@ from chat import access, exports, frames, services
 from chat.broadcast import announce
 from chat.errors import NotFound, Refused
 from chat.models import Thread
+from chat.services.finding import with_words
 from memory.requests import PageRequest
 from memory.text import clean_text
 
@@ -36,9 +37,8 @@ def threads(request: PageRequest) -> HttpResponse:
     query = clean_text(request.GET.get("q", "")).strip()
     is_archive = request.GET.get("archived") == "yes"
     rows = access.threads_of(request.user.pk).filter(archived_at__isnull=not is_archive).select_related("space")
-    for word in query.split():
-        rows = rows.filter(title__icontains=word)
-    page = Paginator(rows.order_by("-spoken_at"), _PAGE).get_page(request.GET.get("page"))
+    found = with_words(rows, query.split(), "title")
+    page = Paginator(found.order_by("-spoken_at"), _PAGE).get_page(request.GET.get("page"))
     context = {"section": "threads", "page": page, "query": query, "is_archive": is_archive}
     return render(request, "chat/threads.html", context)
 
@@ -109,9 +109,7 @@ def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Undo a deletion."""
-    thread = Thread.objects.filter(id=thread_id, owner_id=request.user.pk).exclude(deleted_at=None).first()
-    if thread is None:
-        raise NotFound
+    thread = access.deleted_thread_for(request.user.pk, thread_id)
     if not services.take_back(thread):
         messages.error(request, "It is too late: the thread is gone.")
         return redirect("new_thread")
