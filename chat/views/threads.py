@@ -173,6 +173,13 @@ def _window(thread: Thread, start: int | None) -> tuple[list[Turn], int | None]:
     return shown[:WINDOW], shown[WINDOW].position if len(shown) > WINDOW else None
 
 
+def _earlier(thread: Thread, first: Turn) -> int | None:
+    """Where the turns before `first` begin; None where none stands before it, whatever other branches have."""
+    before = thread.turns.standing().filter(position__lt=first.position).order_by("-position")
+    positions = list(before.values_list("position", flat=True)[:WINDOW])
+    return positions[-1] if positions else None
+
+
 def _row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
     answering = endpoint.current()
     model = (thread.model if thread else "") or (answering.model if answering else "")
@@ -202,7 +209,7 @@ def _page(
         "section": "thread" if thread else "new",
         # Only the latest turns are kept up to date: new ones belong after them, and not after older ones.
         "thread": replace(row, socket_url="") if later is not None else row,
-        "earlier": max(0, turns[0].position - WINDOW) if turns and turns[0].position > 0 else None,
+        "earlier": _earlier(thread, turns[0]) if thread and turns else None,
         "later": later,
         "turns": rows,
         "active": next((r for r in rows if r.is_active), None),
