@@ -9,6 +9,7 @@ from typing import Any
 
 import nh3
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from pygments import highlight
@@ -16,26 +17,30 @@ from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from chat import math
 from chat.citations import Citations, cite_plugin
 
 # Above this a block is shown as plain text: a parser's worst cases grow faster than its input.
 _LARGEST_BLOCK = 60_000
 _FORMATTER = HtmlFormatter(nowrap=True)
+_BOXES = {"[ ] ": 'aria-label="To do"', "[x] ": 'aria-label="Done" checked'}
 _TAGS = {
-    "a", "blockquote", "br", "button", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li",
-    "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
-}  # fmt: skip
+    "a", "blockquote", "br", "button", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "input",
+    "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+} | math.TAGS  # fmt: skip
 _ATTRIBUTES = {
     "a": {"class", "href", "title", "target"},
     "button": {"type", "class", "data-copy"},
     "code": {"class"},
     "div": {"class"},
+    "input": {"aria-label", "checked", "disabled"},
     "ol": {"start"},
+    "p": {"class"},
     "pre": {"class"},
     "span": {"class", "title"},
     "td": {"class"},
     "th": {"class"},
-}
+} | {tag: math.ATTRIBUTES for tag in math.TAGS}
 
 
 def blocks_of(text: str, citations: Citations | None = None) -> list[str]:
@@ -98,6 +103,7 @@ def render_block(text: str, citations: Citations | None = None) -> str:
             _md.render(text, {"citations": citations}),
             tags=_TAGS,
             attributes=_ATTRIBUTES,
+            tag_attribute_values={"input": {"type": {"checkbox"}}},
             link_rel="noopener noreferrer nofollow",
         )
     )
@@ -167,8 +173,25 @@ def _cell(name: str) -> Any:
     return cell
 
 
+def _task_list(state: StateCore) -> None:
+    """List items that begin with `[ ]` or `[x]` get a box that shows it."""
+    for item, paragraph, token in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        if (item.type, paragraph.type, token.type) != ("list_item_open", "paragraph_open", "inline"):
+            continue
+        first = token.children[0] if token.children else None
+        mark = token.content[:4].lower()
+        if first is None or first.type != "text" or mark not in _BOXES:
+            continue
+        box = Token("html_inline", "", 0)
+        box.content = f'<input type="checkbox" disabled {_BOXES[mark]}>'
+        first.content = first.content[4:]
+        token.children = [box, *token.children]  # type: ignore[misc]  # there are some, as just seen
+
+
 def _make() -> MarkdownIt:
-    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).use(cite_plugin)
+    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    made.use(cite_plugin).use(math.math_plugin)
+    made.core.ruler.after("inline", "task_list", _task_list)
     made.renderer.rules |= {  # type: ignore[attr-defined]
         "fence": _fence,
         "code_block": _fence,
@@ -182,4 +205,5 @@ def _make() -> MarkdownIt:
 
 _md = _make()
 # The same block rules without reading what stands inside the blocks: enough to see where they begin.
-_structure = MarkdownIt("commonmark", {"html": False}).enable(["table"]).disable(["inline", "text_join"])
+_structure = MarkdownIt("commonmark", {"html": False}).enable(["table"]).use(math.math_blocks)
+_structure.disable(["inline", "text_join"])

@@ -34,6 +34,22 @@ lazily continued
 Underlined
 ===
 - [ ] to do
+- [x] done
+
+The sum $a_1 + b$ and \\(c\\):
+$$
+\\frac{a}{b}
++ c
+$$
+then \\[ d \\] in a line
+\\[
+e = \\sqrt{2}
+\\]
+> $$
+> unclosed
+
+$$
+unclosed
 
 last *line"""
 
@@ -88,7 +104,58 @@ def test_code_is_highlighted_and_named_and_an_open_fence_is_shown_as_code():
     assert '<span class="k">def</span>' in growing.open_html()
 
 
-@pytest.mark.parametrize("text", ["[" * 20_000, "*a " * 20_000, ">" * 5_000, "`" * 20_001, "x" * 500_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 20_000,
+        "*a " * 20_000,
+        ">" * 5_000,
+        "`" * 20_001,
+        "x" * 500_000,
+        "$a " * 20_000,
+        "\\(" * 20_000,
+        "- [ ] x\n" * 8_000,
+        "$$\n" * 15_000,
+        "${" + "{" * 1_900 + "}" * 1_901 + "$",
+    ],
+)
 def test_a_hostile_answer_ends(text):
     """Bounded by count, not by clock: the test runner's own time-out is the judge."""
     assert blocks_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("the root $x_1$ of it", "<msub><mi>x</mi><mn>1</mn></msub>"),
+        (r"so \(a < b\) holds", "<mi>a</mi><mo>&lt;</mo><mi>b</mi>"),
+        ("Thus:\n$$\na\n+ b\n$$", '<div class="math"><math display="block"><mrow><mi>a</mi><mo>+</mo><mi>b</mi>'),
+        ("\\[\n\\frac{1}{2}\n\\]", "<mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac>"),
+        (r"$x^$", '<code class="formula">x^</code>'),
+        ("- [x] done\n- [ ] open", '<input type="checkbox" disabled="" aria-label="Done" checked="">done'),
+        ("- [ ] **now**", '<input type="checkbox" disabled="" aria-label="To do"><strong>now</strong>'),
+    ],
+)
+def test_formulas_and_task_lists_are_drawn(text, drawn):
+    assert drawn in "".join(blocks_of(text))
+
+
+@pytest.mark.parametrize("text", ["It costs $5, or $10 with a frame.", "Use `$HOME` and $PATH.", "A [ ] b", "[ ] c"])
+def test_what_only_looks_like_a_formula_or_a_task_stays_text(text):
+    html = "".join(blocks_of(text))
+    assert "<math" not in html
+    assert "<input" not in html
+
+
+def test_a_formula_that_is_still_written_is_plain_text_until_it_closes():
+    growing = GrowingAnswer()
+    assert growing.feed("$$\n\\frac{a}{b}\n+ c\n") == []
+    assert growing.open_html() == '<div class="block"><p class="typing">$$\n\\frac{a}{b}\n+ c</p></div>'
+    growing.feed("$$\n")
+    assert "<mfrac>" in growing.open_html()
+
+
+def test_no_formula_leads_anywhere():
+    assert "javascript" not in "".join(
+        blocks_of(r"$\href{javascript:alert(1)}{x}$ $\style{x:url(http://a.example)}{y}$")
+    )

@@ -1,0 +1,125 @@
+"""Formulas in answers: LaTeX between dollars or backslashed brackets, as MathML, drawn on the server."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from functools import lru_cache
+from html import escape
+
+from latex2mathml import exceptions
+from latex2mathml.converter import convert
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from mdit_py_plugins.dollarmath.index import math_inline_dollar
+
+# What a formula may become; nothing of it leads anywhere or loads anything.
+TAGS = {
+    "math", "menclose", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts",
+    "mroot", "mrow", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder",
+    "munderover",
+}  # fmt: skip
+ATTRIBUTES = {
+    "accent", "columnalign", "columnspacing", "depth", "display", "displaystyle", "fence", "form", "height",
+    "linethickness", "lspace", "mathvariant", "maxsize", "minsize", "notation", "rowspacing", "rspace", "scriptlevel",
+    "separator", "stretchy", "voffset", "width",
+}  # fmt: skip
+_LONGEST = 2_000
+_CLOSERS = {"$$": "$$", r"\[": r"\]"}
+# The converter's own errors have no common base; the others are what its parser trips over.
+_UNREADABLE: tuple[type[Exception], ...] = (
+    *(error for _, error in inspect.getmembers(exceptions, inspect.isclass) if issubclass(error, Exception)),
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+@lru_cache(maxsize=1024)
+def mathml(latex: str, is_display: bool) -> str:
+    """The formula as a `<math>` element; one that cannot be read stays as it was written."""
+    if len(latex) <= _LONGEST:
+        try:
+            return convert(latex, display="block" if is_display else "inline")
+        except _UNREADABLE:
+            pass
+    return f'<code class="formula">{escape(latex)}</code>'
+
+
+def math_plugin(md: MarkdownIt) -> None:
+    """Read formulas: `$x$`, `$$x$$` and their bracketed forms in a line, and the latter two on lines of their own."""
+    md.inline.ruler.before("escape", "math_inline", math_inline_dollar(False, False, True))
+    md.inline.ruler.before("escape", "math_bracket", _read_bracket)
+    md.renderer.rules |= {  # type: ignore[attr-defined]
+        "math_inline": _draw_inline,
+        "math_inline_double": _draw_display,
+        "math_block": _draw_block,
+    }
+    math_blocks(md)
+
+
+def math_blocks(md: MarkdownIt) -> None:
+    """Only the rule that says where a formula on lines of its own begins and ends."""
+    md.block.ruler.before("fence", "math_block", _read_block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+
+
+def _read_bracket(state: StateInline, silent: bool) -> bool:
+    opener = state.src[state.pos : state.pos + 2]
+    if opener not in (r"\(", r"\["):
+        return False
+    end = state.src.find(r"\)" if opener == r"\(" else r"\]", state.pos + 2)
+    if end < 0 or not state.src[state.pos + 2 : end].strip():
+        return False
+    if not silent:
+        kind = "math_inline" if opener == r"\(" else "math_inline_double"
+        state.push(kind, "math", 0).content = state.src[state.pos + 2 : end]
+    state.pos = end + 2
+    return True
+
+
+def _read_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    r"""A formula from a line that begins with `$$` or `\[` to the one that ends with its counterpart.
+
+    A blank line ends it too: so what is read of half an answer is what is read of the whole of it.
+    """
+    if state.is_code_block(start):
+        return False
+    first = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]].strip()
+    closer = _CLOSERS.get(first[:2])
+    if closer is None or (closer in first[2:] and not first.endswith(closer)):
+        return False
+    if silent:
+        return True
+    line = start
+    is_closed = len(first) > 3 and first.endswith(closer)
+    while (
+        not is_closed and line + 1 < end and not state.isEmpty(line + 1) and state.sCount[line + 1] >= state.blkIndent
+    ):
+        line += 1
+        is_closed = state.src[state.bMarks[line] : state.eMarks[line]].rstrip().endswith(closer)
+    token = state.push("math_block", "math", 0)
+    token.content = state.getLines(start, line + 1, state.tShift[start], False).strip()
+    token.map = [start, line + 1]
+    token.meta = {"is_closed": is_closed}
+    state.line = line + 1
+    return True
+
+
+def _draw_inline(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    return mathml(tokens[index].content.strip(), False)
+
+
+def _draw_display(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    return mathml(tokens[index].content.strip(), True)
+
+
+def _draw_block(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    token = tokens[index]
+    if not token.meta["is_closed"]:
+        return f'<p class="typing">{escape(token.content)}</p>'
+    return f'<div class="math">{mathml(token.content[2:-2].strip(), True)}</div>'
