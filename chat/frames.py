@@ -11,26 +11,38 @@ from django.utils.safestring import mark_safe
 
 from chat.broadcast import Frame
 from chat.models import Thread, Turn
-from chat.rows import TurnRow, turn_rows
+from chat.rows import THINKING, TurnRow, turn_rows
 
 # What stands in the forms where a frame has its own.
 _NOBODY = uuid.UUID(int=0)
 _REVISION, _HTML = "{revision}", "{html}"
 
 
-def growing(thread_id: uuid.UUID, turn_id: uuid.UUID, revision: int, finished: Sequence[str], open_html: str) -> Frame:
-    """The blocks an answer just finished, and its whole open block."""
+def growing(
+    thread_id: uuid.UUID,
+    turn_id: uuid.UUID,
+    revision: int,
+    finished: Sequence[str],
+    open_html: str,
+    *,
+    thought: str = "",
+) -> Frame:
+    """What the model thought since the last frame, the blocks its answer just finished, and the whole open block."""
     # What somebody said is filled in last, so that nothing in it is taken for a place to fill in.
-    appended, replaced = (form.replace(str(_NOBODY), str(turn_id)) for form in _growing_forms())
+    appended, replaced, waiting = (form.replace(str(_NOBODY), str(turn_id)) for form in _growing_forms())
+    if thought and not open_html:
+        replaced = waiting
     html = replaced.replace(_REVISION, str(revision)).replace(_HTML, open_html, 1)
     if finished:
         html = appended.replace(_HTML, "".join(finished), 1) + html
+    if thought:
+        html = _thought(turn_id, thought) + html
     return Frame(thread_id, html, turn_id, revision)
 
 
 @cache
-def _growing_forms() -> tuple[str, str]:
-    """The two fragments of a growing answer, drawn once by their template with places to fill in.
+def _growing_forms() -> tuple[str, str, str]:
+    """The fragments of a growing answer, drawn once by their template with places to fill in.
 
     There are some fifteen of them a second for each answer; drawing each anew cost more than all else together.
     """
@@ -43,7 +55,12 @@ def _growing_forms() -> tuple[str, str]:
     }
     both = render_to_string("chat/frames/growing.html", {"finished": mark_safe(_HTML), "turn": blank})
     replaced = render_to_string("chat/frames/growing.html", {"finished": "", "turn": blank})
-    return both.removesuffix(replaced.lstrip()), replaced
+    thinking = {"finished": "", "turn": blank | {"phase_text": THINKING}}
+    return both.removesuffix(replaced.lstrip()), replaced, render_to_string("chat/frames/growing.html", thinking)
+
+
+def _thought(turn_id: uuid.UUID, thought: str) -> str:
+    return render_to_string("chat/frames/thought.html", {"turn_id": turn_id, "thought": thought})
 
 
 def turn(turn_id: uuid.UUID) -> Frame:
@@ -56,9 +73,11 @@ def new_turn(turn_id: uuid.UUID) -> Frame:
     return _whole("chat/frames/new_turn.html", turn_id)
 
 
-def ended(turn_id: uuid.UUID, last_blocks: Sequence[str] = ()) -> Frame:
-    """An answer that is over: its last blocks, its foot, and the button that sends again."""
-    return _whole("chat/frames/ended.html", turn_id, finished=mark_safe("".join(last_blocks)))
+def ended(turn_id: uuid.UUID, last_blocks: Sequence[str] = (), last_thought: str = "") -> Frame:
+    """An answer that is over: what was thought last, its last blocks, its foot, and the button that sends again."""
+    thought = _thought(turn_id, last_thought) if last_thought else ""
+    last = {"finished": mark_safe("".join(last_blocks)), "thought": mark_safe(thought)}
+    return _whole("chat/frames/ended.html", turn_id, **last)
 
 
 def foot(turn_id: uuid.UUID) -> Frame:

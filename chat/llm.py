@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
@@ -13,6 +13,7 @@ from django.conf import settings
 
 from chat.endpoint import Answering
 from chat.errors import ModelFailed
+from chat.thoughts import Thoughts
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -24,9 +25,10 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Answering, AsyncOpen
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of the answer's text; the last one may carry what it cost."""
+    """A piece of the answer's text, or of what the model thinks before it; the last one may carry what it cost."""
 
     text: str = ""
+    reasoning: str = ""
     usage: dict[str, int] | None = None
 
 
@@ -37,6 +39,7 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
 
     conf = settings.CATO.llm
     began = finished = False
+    thoughts = Thoughts()
     try:
         chosen = model or answering.model or await _first_model(answering)
         asking = _client(answering).chat.completions.with_streaming_response.create(
@@ -54,9 +57,13 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
                     continue
                 piece, is_last = _read(line[5:])
                 finished = finished or is_last
-                if piece.text or piece.usage:
+                if piece.text:
+                    thought, said = thoughts.feed(piece.text)
+                    piece = replace(piece, text=said, reasoning=piece.reasoning + thought)
+                if piece != Piece():
                     began = True
                     yield piece
+        yield Piece(*reversed(thoughts.end()))
     except (openai.APITimeoutError, httpx2.TimeoutException) as error:
         raise _timed_out() from error
     except (openai.APIConnectionError, httpx2.HTTPError) as error:
@@ -125,12 +132,14 @@ def _read(data: str) -> tuple[Piece, bool]:
         if event.get("error"):
             raise ModelFailed("The model's server failed in the middle. What it said so far is kept.", "broken")
         choice = (event.get("choices") or [{}])[0]
-        text = (choice.get("delta") or {}).get("content") or ""
+        delta = choice.get("delta") or {}
+        # Endpoints disagree on the name; OpenAI's own sends none of it.
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning") or ""
         used = event.get("usage")
         usage = {name: int(used[name]) for name in ("prompt_tokens", "completion_tokens")} if used else None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelFailed("The model's answer could not be read. Try again.", "broken") from error
-    return Piece(str(text), usage), choice.get("finish_reason") is not None
+    return Piece(str(delta.get("content") or ""), str(reasoning), usage), choice.get("finish_reason") is not None
 
 
 def _broke_off() -> ModelFailed:

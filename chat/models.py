@@ -10,19 +10,31 @@ from django.db import models
 from django.db.models import Q
 
 
+def place_of_image(image: Image, name: str) -> str:
+    """Where an image is kept: by its id, never by its name."""
+    return f"images/{image.id}"
+
+
 class Thread(models.Model):
     """One conversation, in exactly one space. `head` is the last turn of the branch that stands."""
+
+    class TitledBy(models.TextChoices):
+        FIRST = "first", "its first line"
+        MODEL = "model", "the model"
+        OWN = "own", "a person"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     space = models.ForeignKey("memory.Space", on_delete=models.PROTECT, related_name="+")
     title = models.CharField(max_length=200)
+    titled_by = models.CharField(max_length=5, choices=TitledBy.choices, default=TitledBy.FIRST)
     is_remembered = models.BooleanField(default=True)
     model = models.CharField(max_length=120, blank=True, help_text="empty: the configured one")
     scope = models.JSONField(default=dict, help_text="what recall is confined to; empty: all that may be read")
     head = models.ForeignKey("Turn", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     spoken_at = models.DateTimeField(help_text="when somebody last said something")
+    changed_at = models.DateTimeField(null=True, help_text="when a message or an answer last was complete")
     pinned_at = models.DateTimeField(null=True, help_text="since when it stands at the head of the list")
     archived_at = models.DateTimeField(null=True, help_text="since when it is out of the list")
     deleted_at = models.DateTimeField(null=True, help_text="out of every read; taken back for a moment, then gone")
@@ -32,6 +44,17 @@ class Thread(models.Model):
             models.Index(fields=["space", "-spoken_at"]),
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="thread_to_remove"),
         ]
+
+
+class ReadMark(models.Model):
+    """How far somebody has seen a thread: what was complete by then."""
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="read_marks")
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["person", "thread"], name="one_mark_for_each_reader")]
 
 
 class Session(models.Model):
@@ -45,6 +68,20 @@ class Session(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["thread", "seq"], name="sessions_are_numbered_once")]
+
+
+class Image(models.Model):
+    """A picture that goes with a message; a copied turn shows the same one. It goes with the last turn that has it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    file = models.FileField(upload_to=place_of_image, max_length=120)
+    name = models.CharField(max_length=200)
+    media_type = models.CharField(max_length=20)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["created_at"]
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):
@@ -78,7 +115,9 @@ class Turn(models.Model):
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     client_key = models.UUIDField(help_text="made by the page; a message sent twice makes one turn")
     message = models.TextField()
+    images = models.ManyToManyField(Image, related_name="turns")
     answer = models.TextField(blank=True)
+    reasoning = models.TextField(blank=True, help_text="what the model thought aloud: shown, never remembered or sent")
     state = models.CharField(max_length=11, choices=State.choices, default=State.QUEUED)
     revision = models.PositiveIntegerField(default=0, help_text="rises with everything that pages are told")
     attempt = models.PositiveIntegerField(default=0, help_text="rises with every try; fences an older writer")
@@ -90,7 +129,9 @@ class Turn(models.Model):
     error_code = models.CharField(max_length=40, blank=True)
     error = models.CharField(max_length=300, blank=True)
     recall_note = models.CharField(max_length=20, blank=True, help_text="why nothing could be recalled: slow, down")
+    is_blind = models.BooleanField(default=False, help_text="the model takes no images and answered without them")
     exchange_id = models.UUIDField(null=True, help_text="what memory keeps of this turn")
+    copied_exchange_id = models.UUIDField(null=True, help_text="of a copied turn: what memory keeps of the first")
     created_at = models.DateTimeField(auto_now_add=True)
     completed_at = models.DateTimeField(null=True)
 

@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 _PULSE = 0.06
 _SAVE_EVERY = 0.5
 _GRACE = 10.0
+_LONGEST_REASONING = 200_000
 PLACEHOLDER = (
     "No model is connected, so this is a placeholder. It is not remembered. "
     "An administrator can connect a model in the settings."
@@ -46,6 +47,7 @@ class Reply:
     def __init__(self, brief: Brief) -> None:
         self.brief = brief
         self.text = brief.said_so_far
+        self.reasoning = brief.reasoning
         self.revision = brief.revision
         self.usage: dict[str, int] | None = None
         self.model = brief.model or (brief.answering.model if brief.answering else "")
@@ -55,6 +57,7 @@ class Reply:
         self.is_over = False
         self.saved_at = 0.0
         self._shown = len(self.text)
+        self._kept_reasoning = self._shown_reasoning = len(self.reasoning)
         self._growing = GrowingAnswer(self.text)
         self._finished: list[str] = []
         self._held = ""
@@ -70,6 +73,8 @@ class Reply:
         heard = self._held + piece.text
         self._held = heard[-1:] if heard[-1:] == "\r" or "\ud800" <= heard[-1:] <= "\udbff" else ""
         self.text += clean_text(heard[: len(heard) - len(self._held)])
+        thought = piece.reasoning if self.reasoning else piece.reasoning.lstrip()
+        self.reasoning += clean_text(thought)[: _LONGEST_REASONING - len(self.reasoning)]
         self.usage = piece.usage or self.usage
 
     def advance(self) -> bool:
@@ -81,25 +86,49 @@ class Reply:
         self.revision += 1
         return True
 
+    def think(self) -> bool:
+        """Take in what was thought, right before it is saved; whether there is something new of it to show."""
+        if len(self.reasoning) == self._shown_reasoning:
+            return False
+        self._kept_reasoning = len(self.reasoning)
+        self.revision += 1
+        return True
+
     def must_be_saved(self, now: float) -> bool:
         return bool(self._finished) or now - self.saved_at >= _SAVE_EVERY
 
     def saved(self) -> Saved:
         """What the row is to hold: exactly what has been taken in, not what came since."""
-        return Saved(self.brief.turn_id, self.brief.attempt, self.text[: self._shown], self.revision)
+        reasoning = self.reasoning[: self._kept_reasoning]
+        return Saved(self.brief.turn_id, self.brief.attempt, self.text[: self._shown], reasoning, self.revision)
 
     def frame(self) -> Frame:
-        """The finished blocks, given away once, and the whole open one."""
+        """What was thought and the finished blocks, given away once, and the whole open one."""
         finished, self._finished = self._finished, []
         return frames.growing(
-            self.brief.thread_id, self.brief.turn_id, self.revision, finished, self._growing.open_html()
+            self.brief.thread_id,
+            self.brief.turn_id,
+            self.revision,
+            finished,
+            self._growing.open_html(),
+            thought=self._new_thought(),
         )
 
-    def last_blocks(self) -> list[str]:
-        """What pages do not have yet of an answer that is over."""
+    def rest(self) -> tuple[list[str], str]:
+        """What pages do not have yet of an answer that is over: its last blocks, and what was thought last."""
         self.advance()
+        self.think()
         finished, self._finished = [*self._finished, *self._growing.close()], []
-        return finished
+        return finished, self._new_thought()
+
+    def ending(self, state: str, error_code: str = "", error: str = "") -> Ending:
+        """How it ended, with all that was said and thought until then."""
+        return Ending(state, self.text, self.reasoning, self.model, self.usage, error_code, error)
+
+    def _new_thought(self) -> str:
+        thought = self.reasoning[self._shown_reasoning : self._kept_reasoning]
+        self._shown_reasoning = self._kept_reasoning
+        return thought
 
 
 _replies: dict[uuid.UUID, Reply] = {}
@@ -152,7 +181,7 @@ async def answer(turn_id: uuid.UUID) -> None:
         ending = await _write(reply)
         await _close(reply, ending)
     except asyncio.CancelledError:
-        await asyncio.shield(_close(reply, Ending(Turn.State.INTERRUPTED, reply.text, reply.model, reply.usage)))
+        await asyncio.shield(_close(reply, reply.ending(Turn.State.INTERRUPTED)))
         raise
     except Exception:
         # Whatever it was, the row keeps what was saved; the sweep marks it as interrupted and it can be resumed.
@@ -169,25 +198,23 @@ async def _write(reply: Reply) -> Ending:
     begun = await _begin(reply)
     if begun is None:
         reply.is_taken = True
-        return Ending(Turn.State.INTERRUPTED, reply.text)
+        return reply.ending(Turn.State.INTERRUPTED)
     stopping = asyncio.ensure_future(reply.stopped.wait())
     listening = asyncio.ensure_future(_listen(reply, begun))
     try:
         await asyncio.wait({stopping, listening}, return_when=asyncio.FIRST_COMPLETED)
         if not listening.done():
-            return Ending(Turn.State.STOPPED, reply.text, reply.model, reply.usage)
+            return reply.ending(Turn.State.STOPPED)
         listening.result()
     except ModelFailed as error:
-        return Ending(Turn.State.FAILED, reply.text, reply.model, reply.usage, error.code, str(error))
+        return reply.ending(Turn.State.FAILED, error.code, str(error))
     finally:
         stopping.cancel()
         listening.cancel()
         await asyncio.gather(stopping, listening, return_exceptions=True)
     if not reply.text.strip():
-        return Ending(
-            Turn.State.FAILED, "", reply.model, reply.usage, "empty", "The model answered with nothing. Try again."
-        )
-    return Ending(Turn.State.COMPLETE, reply.text, reply.model, reply.usage)
+        return reply.ending(Turn.State.FAILED, "empty", "The model answered with nothing. Try again.")
+    return reply.ending(Turn.State.COMPLETE)
 
 
 async def _begin(reply: Reply) -> list[Message] | None:
@@ -221,7 +248,7 @@ async def _close(reply: Reply, ending: Ending) -> None:
     reply.is_over = True
     reply.revision += 1
     if await to_database(answering.close, reply.brief, ending, reply.revision):
-        broadcast.publish(await to_database(frames.ended, reply.brief.turn_id, reply.last_blocks()))
+        broadcast.publish(await to_database(frames.ended, reply.brief.turn_id, *reply.rest()))
 
 
 def _beat() -> None:
@@ -239,8 +266,9 @@ async def _pulse() -> None:
         now = time.monotonic()
         # Before it begins and after it is over, the row is somebody else's to write.
         running = [reply for reply in _replies.values() if reply.has_begun and not reply.is_over]
-        grown = [reply for reply in running if reply.advance()]
+        grown = {reply for reply in running if reply.advance()}
         due = [reply for reply in running if reply.must_be_saved(now)]
+        grown |= {reply for reply in due if reply.think()}
         try:
             stops, gone = (
                 await to_database(answering.save_answers, [reply.saved() for reply in due]) if due else ((), ())

@@ -23,6 +23,7 @@ from memory import spaces
 from memory.models import Exchange, Space
 from memory.services.recalls import Recalled
 
+THINKING = "Thinking…"
 _RECALL_NOTES = {
     "slow": "Recall took too long, answered without it",
     "failed": "Recall failed, answered without it",
@@ -63,6 +64,7 @@ class TurnRow:
     author_initials: str
     said_at: datetime
     message: str
+    reasoning: str
     blocks_html: SafeString
     open_html: SafeString
     revision: int
@@ -179,6 +181,7 @@ def _turn_row(
         author_initials=turn.author.initials,
         said_at=turn.created_at,
         message=turn.message,
+        reasoning=turn.reasoning,
         blocks_html=mark_safe("".join(blocks)),
         open_html=mark_safe(open_html),
         revision=turn.revision,
@@ -237,7 +240,7 @@ def _phase(turn: Turn) -> str:
         return "Waits its turn"
     if turn.state == Turn.State.RECALLING:
         return "Recalling…"
-    return "Thinking…" if turn.state == Turn.State.ANSWERING and not turn.answer else ""
+    return THINKING if turn.state == Turn.State.ANSWERING and not turn.answer else ""
 
 
 def _note(turn: Turn) -> str:

@@ -43,6 +43,8 @@ class Script:
     """What the endpoint does for one key."""
 
     answer: str | list[str] | None = None  # a list: one for each request, the last one again and again
+    reasoning: str = ""  # what is thought aloud before it
+    reasoning_field: str = "reasoning_content"  # where that stands in a piece; servers disagree
     mode: str = "ok"
     first_delay: float = 0.0  # seconds before the first token, or before an answer that is not streamed
     token_delay: float = 0.0  # seconds before each token; 0.05 in the mode slow where not set
@@ -179,6 +181,8 @@ async def _chat(person: Person, mode: str, body: Any, receive: Receive, send: Se
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
     gone = asyncio.ensure_future(_until_gone(receive))
     delay = script.token_delay or (0.05 if mode == "slow" else 0)
+    async for _, piece in _paced(re.findall(r"\s*\S+", script.reasoning), delay):
+        await _event(send, frame | {"choices": [{"index": 0, "delta": {script.reasoning_field: piece}}]})
     async for number, piece in _paced(pieces, delay):
         if gone.done():
             return

@@ -39,6 +39,7 @@ class Brief:
     thread_id: uuid.UUID
     attempt: int
     said_so_far: str
+    reasoning: str
     revision: int
     answering: Answering | None
     model: str
@@ -61,6 +62,7 @@ class Saved:
     turn_id: uuid.UUID
     attempt: int
     answer: str
+    reasoning: str
     revision: int
 
 
@@ -70,6 +72,7 @@ class Ending:
 
     state: str
     answer: str
+    reasoning: str = ""
     model: str = ""
     usage: dict[str, int] | None = None
     error_code: str = ""
@@ -86,6 +89,7 @@ def brief(turn_id: uuid.UUID) -> Brief | None:
         thread_id=turn.thread_id,
         attempt=turn.attempt,
         said_so_far=turn.answer,
+        reasoning=turn.reasoning,
         revision=turn.revision,
         answering=endpoint.current(),
         model=turn.thread.model,
@@ -138,7 +142,8 @@ def save_answers(answers: Iterable[Saved]) -> tuple[set[uuid.UUID], set[uuid.UUI
     gone = set()
     for saved in answers:
         held = Turn.objects.filter(id=saved.turn_id, attempt=saved.attempt, state__in=Turn.ACTIVE)
-        if not held.update(answer=saved.answer, revision=saved.revision, heartbeat_at=now):
+        said = {"answer": saved.answer, "reasoning": saved.reasoning}
+        if not held.update(**said, revision=saved.revision, heartbeat_at=now):
             gone.add(saved.turn_id)
     ids = [saved.turn_id for saved in answers]
     stops = set(Turn.objects.filter(id__in=ids, stop_asked=True).values_list("id", flat=True))
@@ -151,6 +156,7 @@ def close(brief: Brief, ending: Ending, revision: int) -> bool:
     closed = Turn.objects.filter(id=brief.turn_id, attempt=brief.attempt, state__in=Turn.ACTIVE).update(
         state=ending.state,
         answer=ending.answer,
+        reasoning=ending.reasoning,
         model=ending.model,
         is_dummy=brief.answering is None,
         usage=ending.usage or {},

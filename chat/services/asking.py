@@ -118,7 +118,7 @@ def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     thread = Thread.objects.select_for_update().get(id=turn.thread_id)
     if thread.turns.filter(state__in=Turn.ACTIVE).exists():
         raise Refused("Another answer is being written in this thread. Try again when it is done.")
-    changes = {"answer": answer} if answer is not None else {}
+    changes = {"answer": answer, "reasoning": ""} if answer is not None else {}
     begun = thread.turns.filter(id=turn.id, state__in=states).update(
         state=Turn.State.RECALLING,
         attempt=F("attempt") + 1,
