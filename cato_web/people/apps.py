@@ -1,4 +1,4 @@
-"""Registers people with Django and lets the audit log hear what memory announces."""
+"""Registers people with Django, and lets the audit log hear what memory announces and the list of sign-ins who comes."""
 
 from django.apps import AppConfig
 
@@ -9,4 +9,4 @@ class PeopleConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from cato_web.people import audit  # noqa: F401  (connects the signal receivers)
+        from cato_web.people import audit, sign_ins  # noqa: F401  (connects the signal receivers)

@@ -11,6 +11,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 
 from cato_web.people.models import User
+from cato_web.people.offers import Offer
 from memory.text import clean_text
 
 
@@ -91,11 +92,19 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
 
     class Meta:
         model = User
-        fields = ("name", "context_mode", "theme")
-        labels = {"name": "Your name", "context_mode": "What was recalled is shown as", "theme": "Theme"}
+        fields = ("name", "theme", "density", "context_mode", "default_model")
+        labels = {
+            "name": "Your name",
+            "theme": "Theme",
+            "density": "Density",
+            "context_mode": "What was recalled is shown as",
+            "default_model": "Model of new threads",
+        }
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, offer: Offer, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.offer = offer
+        self._offer_models(self.instance.default_model)
         mode = settings.CATO.vector_store.context_mode
         cast(forms.ChoiceField, self.fields["context_mode"]).choices = [
             ("", f"As set for everyone ({mode})"),
@@ -104,6 +113,57 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
 
     def clean_name(self) -> str:
         return clean_text(self.cleaned_data["name"]).strip() or self.instance.name
+
+    def clean_default_model(self) -> str:
+        model = clean_text(self.cleaned_data["default_model"]).strip()
+        is_chosen_now = model != self.initial.get("default_model", "")
+        if model and is_chosen_now and self.offer.names and model not in self.offer.names:
+            raise ValidationError(f"{self.offer.host} does not offer {model}. Choose one of its models.")
+        return model
+
+    def _offer_models(self, chosen: str) -> None:
+        field, offer = self.fields["default_model"], self.offer
+        configured = f"As configured ({offer.configured})" if offer.configured else "As configured"
+        field.help_text = offer.trouble and f"{offer.trouble} Type a model's name, or leave it empty: as configured."
+        if not offer.names:
+            return
+        names = [(name, name) for name in offer.names]
+        if chosen and chosen not in offer.names:
+            names.append((chosen, f"{chosen} (not offered)"))
+            field.help_text = (
+                f"{offer.host} does not offer {chosen} any more: what you say in a new thread is kept, but not answered "
+                "until another model is chosen."
+            )
+        field.widget = forms.Select(choices=[("", configured), *names])
+
+
+class LeaveForm(forms.Form):
+    """What only the person of the account knows, typed once more before it is deleted."""
+
+    email = forms.CharField(
+        label="Your e-mail, typed out", max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "off"})
+    )
+    password = forms.CharField(
+        label="Your password",
+        strip=False,
+        max_length=200,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+    def __init__(self, person: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person = person
+
+    def clean_email(self) -> str:
+        email = clean_text(self.cleaned_data["email"]).strip().lower()
+        if email != self.person.email.lower():
+            raise ValidationError("This is not the e-mail of your account.")
+        return email
+
+    def clean_password(self) -> str:
+        if not self.person.check_password(clean_text(self.cleaned_data["password"])):
+            raise ValidationError("This is not your password.")
+        return str(self.cleaned_data["password"])
 
 
 class InvitationForm(forms.Form):

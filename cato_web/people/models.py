@@ -1,4 +1,4 @@
-"""People, the links that let them in, and the audit log."""
+"""People, the links that let them in, where they are signed in, how they leave, and the audit log."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import ClassVar
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
+from django.utils.crypto import salted_hmac
+
+from memory.models import Job
 
 
 class People(BaseUserManager["User"]):
@@ -17,7 +20,10 @@ class People(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser):
-    """A person with an account; `epoch` rises whenever their open pages must be let go."""
+    """A person with an account; `epoch` rises whenever their open pages must be let go, and no older sign-in counts.
+
+    Who deleted their account stays as a row without name, for what they said in shared spaces and the audit log.
+    """
 
     class Role(models.TextChoices):
         MEMBER = "member", "Member"
@@ -27,6 +33,10 @@ class User(AbstractBaseUser):
         SYSTEM = "", "As the system"
         LIGHT = "light", "Light"
         DARK = "dark", "Dark"
+
+    class Density(models.TextChoices):
+        COMFORTABLE = "", "Comfortable"
+        COMPACT = "compact", "Compact"
 
     class ContextMode(models.TextChoices):
         SUMMARY = "summary", "A count that opens the list"
@@ -40,8 +50,14 @@ class User(AbstractBaseUser):
     is_active = models.BooleanField(default=True)
     epoch = models.PositiveIntegerField(default=0)
     theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM, blank=True)
+    density = models.CharField(max_length=8, choices=Density.choices, default=Density.COMFORTABLE, blank=True)
     context_mode = models.CharField(max_length=8, choices=ContextMode.choices, blank=True, default="")
+    default_model = models.CharField(
+        max_length=120, blank=True, default="", help_text="with which new threads begin; empty: the configured one"
+    )
+    is_notified = models.BooleanField(default=False, help_text="of answers that end while they are elsewhere")
     joined_at = models.DateTimeField(auto_now_add=True)
+    left_at = models.DateTimeField(null=True, help_text="since when this is a former member without a name")
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = ["name"]
@@ -54,6 +70,11 @@ class User(AbstractBaseUser):
     @property
     def initials(self) -> str:
         return initials_of(self.name)
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """What a sign-in carries and is compared with at each request."""
+        salt = "cato_web.people.models.User"
+        return str(salted_hmac(salt, f"{self.epoch} {self.password}", secret=secret, algorithm="sha256").hexdigest())
 
     def __str__(self) -> str:
         return self.name
@@ -82,6 +103,30 @@ class Pass(models.Model):
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
     used_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+
+
+class SignIn(models.Model):
+    """Where somebody is signed in: what the page of settings tells of a session, and gone with it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_ins")
+    session = models.OneToOneField("sessions.Session", on_delete=models.CASCADE, related_name="+")
+    browser = models.CharField(max_length=80, help_text="in words")
+    since = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+
+class Departure(Job):
+    """An account that was deleted: what it had, and the work of removing that. Only the hash of its receipt's token is kept."""
+
+    person = models.OneToOneField(User, on_delete=models.PROTECT, related_name="+")
+    token_hash = models.CharField(max_length=64, unique=True)
+    asked_at = models.DateTimeField()
+    emptied_at = models.DateTimeField(null=True, help_text="since when nothing of it can be found any more")
+    sign_ins = models.PositiveIntegerField()
+    threads = models.PositiveIntegerField()
+    exchanges = models.PositiveIntegerField()
+    documents = models.PositiveIntegerField()
 
 
 class AuditEntry(models.Model):

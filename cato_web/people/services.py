@@ -27,8 +27,8 @@ class PassRefused(Exception):
 
 
 def is_set_up() -> bool:
-    """Whether there is an account yet."""
-    return User.objects.exists()
+    """Whether anybody has an account; those who deleted theirs have none."""
+    return User.objects.filter(left_at=None).exists()
 
 
 @transaction.atomic
@@ -88,18 +88,26 @@ def create_person(*, name: str, email: str, password: str, role: str = User.Role
 
 @transaction.atomic
 def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
-    """Let a person in again, or out: their open pages end within seconds."""
-    User.objects.filter(id=person_id).update(is_active=is_active, epoch=F("epoch") + 1)
-    note(by, "activated" if is_active else "deactivated", str(person_id))
+    """Let a person in again, or out: their open pages end within seconds. Who deleted their account stays out."""
+    if User.objects.filter(id=person_id, left_at=None).update(is_active=is_active, epoch=F("epoch") + 1):
+        note(by, "activated" if is_active else "deactivated", str(person_id))
 
 
 @transaction.atomic
 def change_password(person: User, password: str) -> None:
-    """Set a new password and end every other sign-in."""
+    """Set a new password and end every other sign-in; the one that asked has to be renewed."""
     person.set_password(password)
     person.epoch += 1
     person.save(update_fields=["password", "epoch"])
     note(person, "changed password", str(person.id))
+
+
+@transaction.atomic
+def sign_out_elsewhere(person: User) -> None:
+    """End every other sign-in; the one that asked has to be renewed."""
+    person.epoch += 1
+    person.save(update_fields=["epoch"])
+    note(person, "signed out elsewhere", str(person.pk))
 
 
 def note(who: User | None, action: str, about: str) -> None:

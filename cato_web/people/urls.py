@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from cato_web.people.views import accounts, administration, entrance
+from cato_web.people.views import accounts, administration, entrance, leaving
 
 urlpatterns = [
     path("setup/<str:token>", entrance.set_up, name="set_up"),
@@ -11,6 +11,11 @@ urlpatterns = [
     path("sign-out", entrance.sign_out, name="sign_out"),
     path("settings", accounts.settings_page, name="settings"),
     path("settings/password", accounts.password, name="password"),
+    path("settings/notify", accounts.notify, name="notify"),
+    path("settings/sign-ins", accounts.end_sign_in, name="end_sign_in"),
+    path("settings/export", accounts.export_own, name="export_own"),
+    path("settings/leave", leaving.leave, name="leave"),
+    path("receipt/<str:token>", leaving.farewell, name="farewell"),
     path("admin/people", administration.people, name="admin_people"),
     path("admin/people/<uuid:person_id>/active", administration.set_active, name="set_active"),
     path("admin/invitations/<int:invitation_id>/withdraw", administration.withdraw, name="withdraw"),

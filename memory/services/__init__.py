@@ -13,6 +13,7 @@ from memory.services.documents.removing import (
     tidy_documents,
 )
 from memory.services.documents.serving import is_waiting, progress_of, retry, serve_complete
+from memory.services.emptying import forget_space, leave_groups, receipt_of_space
 from memory.services.exchanges import NewExchange, remember, remember_many, revise
 from memory.services.figures import Figures, figures
 from memory.services.forgetting import Receipt, erase_forgotten, forget, receipt_for
@@ -51,6 +52,7 @@ __all__ = [
     "find",
     "forget",
     "forget_documents",
+    "forget_space",
     "forget_version",
     "get_relevant_context",
     "hide",
@@ -58,6 +60,7 @@ __all__ = [
     "is_waiting",
     "keep_last",
     "keep_text",
+    "leave_groups",
     "memory_states",
     "models_in_use",
     "move_thread",
@@ -70,6 +73,7 @@ __all__ = [
     "recalled_for",
     "receipt_for",
     "receipt_of",
+    "receipt_of_space",
     "receive",
     "reconcile",
     "related_threads",

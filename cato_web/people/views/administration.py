@@ -50,7 +50,7 @@ def people(request: PeoplePageRequest) -> HttpResponse:
             active_url=reverse("set_active", args=[p.id]),
             is_you=p.pk == request.user.pk,
         )
-        for p in User.objects.order_by("name", "id")
+        for p in User.objects.filter(left_at=None).order_by("name", "id")
     ]
     open_invitations = Pass.objects.filter(
         kind=Pass.Kind.INVITATION, used_at=None, expires_at__gt=timezone.now()

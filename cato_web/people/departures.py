@@ -1,0 +1,200 @@
+"""Deleting one's own account: closed at once, then emptied slice by slice, whatever crashes between; with a receipt.
+
+What was said in shared spaces stays there. Its author's row stays too, without name and e-mail, for turns, tombstones and
+the audit log refer to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from cato_web.people import services, sign_ins
+from cato_web.people.models import Departure, Pass, User
+from chat import services as chat
+from chat.models import ReadMark, Thread, Turn
+from memory import jobs, spaces
+from memory import services as memory
+from memory.models import Document, Exchange, Job, Space
+
+FORMER = "Former member"
+# How much one sweep removes before others have their turn, and how soon what waits for an answer to stop is tried again.
+_SLICES = 5
+_SOON = timedelta(seconds=2)
+# An upload or import that was under way may still add something; it is looked for once more.
+_LATE = timedelta(minutes=10)
+
+
+class MustStay(Exception):
+    """This account cannot be deleted now; the message says what to do."""
+
+
+class NoReceipt(Exception):
+    """There is no receipt behind this link."""
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    """What goes with an account, and what stays of it in spaces that others read too."""
+
+    threads: int
+    exchanges: int
+    documents: int
+    said_elsewhere: int
+    documents_elsewhere: int
+
+
+def belongings(person: User) -> Belongings:
+    """What there is of this person now."""
+    own = spaces.own(person.pk)
+    shared_turns = Turn.objects.filter(author_id=person.pk, thread__deleted_at=None)
+    shared_turns = shared_turns.exclude(thread__space__kind=Space.Kind.OWN)
+    return Belongings(
+        threads=Thread.objects.filter(space=own, deleted_at=None).count(),
+        exchanges=Exchange.objects.filter(space=own, forgotten_at=None).count(),
+        documents=Document.objects.filter(space=own, forgotten_at=None).count(),
+        said_elsewhere=shared_turns.count(),
+        documents_elsewhere=Document.objects.filter(owner_id=person.pk, forgotten_at=None).exclude(space=own).count(),
+    )
+
+
+def check_may_leave(person: User) -> None:
+    """Raises MustStay where nobody would be left to administer those who stay."""
+    others = User.objects.filter(is_active=True).exclude(pk=person.pk)
+    count = others.count()
+    if person.is_administrator and count and not others.filter(role=User.Role.ADMINISTRATOR).exists():
+        raise MustStay(
+            f"You are the only administrator, and {_counted(count, 'other person uses', 'other people use')} this Cato. "
+            "Invite another administrator on the page Admin, People; when they have joined, come back here."
+        )
+
+
+@transaction.atomic
+def leave(person: User) -> str:
+    """Close the account for good; returns the token of its receipt. What it had is removed by the sweep.
+
+    Raises MustStay.
+    """
+    # Two administrators who leave at the same moment see each other here, and who presses the button twice themselves.
+    concerned = User.objects.filter(Q(role=User.Role.ADMINISTRATOR) | Q(pk=person.pk))
+    list(concerned.select_for_update().order_by("id").values_list("id"))
+    if User.objects.filter(pk=person.pk).exclude(left_at=None).exists():
+        raise MustStay("This account is deleted already.")
+    check_may_leave(person)
+    now, token = timezone.now(), secrets.token_urlsafe(32)
+    had = belongings(person)
+    Departure.objects.create(
+        person=person,
+        token_hash=_hash(token),
+        asked_at=now,
+        due_at=now,
+        sign_ins=sign_ins.end_all(person),
+        threads=had.threads,
+        exchanges=had.exchanges,
+        documents=had.documents,
+    )
+    Pass.objects.filter(made_by=person, used_at=None).delete()
+    ReadMark.objects.filter(person_id=person.pk).delete()
+    memory.leave_groups(person.pk)
+    services.note(person, "deleted own account", str(person.pk))
+    _make_nameless(person)
+    return token
+
+
+def finish_departures() -> int:
+    """Go on emptying the space of one who left; returns how many are empty now. Repeatable, from any process."""
+    return sum(_go_on(job) for job in jobs.claim(Departure.objects.order_by("due_at", "id"), 1))
+
+
+def receipt(token: str) -> list[dict[str, str]]:
+    """What went, number by number, and what is still under way. Raises NoReceipt."""
+    left = Departure.objects.filter(token_hash=_hash(token)).first()
+    if left is None:
+        raise NoReceipt
+    own = spaces.own(left.person_id)
+    removed, originals = memory.receipt_of_space(own.pk, since=left.asked_at)
+    threads = Thread.objects.filter(space=own).count()
+    gone_by = left.asked_at + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
+    is_empty = left.emptied_at is not None
+    return [
+        {"label": "Closed, name and e-mail removed", "figure": f"{left.asked_at:%d %b %H:%M} UTC"},
+        {"label": "Sign-ins ended", "figure": f"{left.sign_ins:,}"},
+        {"label": "Threads removed", "figure": _of(left.threads, threads)},
+        {"label": "Exchanges forgotten", "figure": f"{removed.exchanges:,}{'' if is_empty else ', under way'}"},
+        {"label": "Documents deleted", "figure": f"{left.documents:,}"},
+        {"label": "Original files removed", "figure": "all" if not originals else f"{originals:,} under way"},
+        {"label": "Out of the words", "figure": f"{removed.words:,}"},
+        {"label": "Blank in recall panels", "figure": f"{removed.recalls:,}"},
+        {"label": "Cached embeddings removed", "figure": f"{removed.cached:,}"},
+        {"label": "Vectors removed", "figure": _vectors(removed.vectors, removed.under_way, is_empty)},
+        {
+            "label": "Gone from the disk",
+            "figure": f"by {gone_by:%d %b %H:%M} UTC" if removed.in_files or not is_empty else "yes",
+        },
+    ]
+
+
+def is_finished(token: str) -> bool:
+    """Whether nothing of what the receipt tells is still under way, but for the files themselves."""
+    left = Departure.objects.filter(token_hash=_hash(token)).first()
+    if left is None or left.emptied_at is None:
+        return False
+    removed, originals = memory.receipt_of_space(spaces.own(left.person_id).pk, since=left.asked_at)
+    return not removed.under_way and not originals
+
+
+def _go_on(job: Departure) -> bool:
+    space = spaces.own(job.person_id)
+    for _ in range(_SLICES):
+        removed = chat.remove_threads_of(space.pk, by=job.person_id)
+        removed += memory.forget_space(space.pk, by=job.person_id)
+        if not removed:
+            break
+    now = timezone.now()
+    is_empty = not Thread.objects.filter(space=space).exists() and not removed
+    again = job.asked_at + _LATE
+    held = Departure.objects.filter(pk=job.pk, attempt=job.attempt)
+    if is_empty and job.emptied_at is None:
+        held.update(emptied_at=now)
+    if is_empty and now >= again:
+        held.update(state=Job.State.DONE, locked_until=None)
+    else:
+        held.update(due_at=again if is_empty else now + _SOON, locked_until=None)
+    return is_empty
+
+
+def _make_nameless(person: User) -> None:
+    person.name, person.email = FORMER, f"{person.pk.hex}@former.invalid"
+    person.role, person.is_active, person.left_at = User.Role.MEMBER, False, timezone.now()
+    person.theme = person.density = person.context_mode = person.default_model = ""
+    person.is_notified, person.last_login = False, None
+    person.epoch += 1
+    person.set_unusable_password()
+    person.save()
+
+
+def _vectors(removed: int, under_way: int, is_empty: bool) -> str:
+    if under_way:
+        return f"{removed:,}, those of {under_way:,} exchanges under way"
+    if not is_empty:
+        return f"{removed:,}, under way"
+    return f"{removed:,}, confirmed by the index"
+
+
+def _of(all_of_them: int, left: int) -> str:
+    return f"{all_of_them:,}" if not left else f"{max(0, all_of_them - left):,} of {all_of_them:,} so far"
+
+
+def _counted(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,48 @@
+"""Which models a person may choose for new threads: those the endpoint lists, asked now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from chat import endpoint, llm
+from chat.endpoint import Answering
+from chat.errors import ModelFailed
+
+_PATIENCE = 3.0
+_ASK_EVERY = 30.0
+_asked: dict[Answering, tuple[float, Offer]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The models on offer, or why that is not known; `configured` is the one that answers where none is chosen."""
+
+    names: tuple[str, ...] = ()
+    trouble: str = ""
+    host: str = ""
+    configured: str = ""
+
+
+def current() -> Offer:
+    """What the endpoint in force offers. It is asked at most every half minute, and not waited for long."""
+    answering = endpoint.current()
+    if answering is None:
+        return Offer(trouble="No model is connected.")
+    asked, offer = _asked.get(answering, (0.0, Offer()))
+    if not asked or time.monotonic() - asked > _ASK_EVERY:
+        offer = _ask(answering)
+        _asked.clear()
+        _asked[answering] = (time.monotonic(), offer)
+    return offer
+
+
+def _ask(answering: Answering) -> Offer:
+    host, configured = answering.host, answering.model
+    try:
+        names = asyncio.run(asyncio.wait_for(llm.models(answering), _PATIENCE))
+    except (ModelFailed, TimeoutError):
+        return Offer((), f"{host} does not say at the moment which models it has.", host, configured)
+    # Models that only embed answer nothing.
+    return Offer(tuple(name for name in names if "embed" not in name.lower()), "", host, configured)

@@ -1,0 +1,277 @@
+"""Everything of one person as a zip file, written while it is sent: no more of it is held than a piece of one member."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, TypeVar
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from django.core.files import File
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Sum
+from django.utils import timezone
+
+from cato_web.people import sign_ins
+from cato_web.people.models import AuditEntry, User
+from chat import access
+from chat.exports import as_json, as_markdown
+from chat.models import Image, Thread, Turn
+from memory import services as memory
+from memory import spaces
+from memory.batches import pages
+from memory.models import Chunk, Document, DocumentVersion, Exchange, Opinion
+from memory.text import excerpt
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_PIECE = 64 * 1024
+_PAGE = 200
+# From here on a member's size is written in the newer way, which not every program unpacks.
+_LARGE = 1_000_000_000
+# About as much as a turn with a long answer and what was recalled for it takes.
+_OF_A_TURN = 20_000
+_GIVEN_UP = (DocumentVersion.Stage.CANCELLED, DocumentVersion.Stage.REMOVED)
+M = TypeVar("M", bound=Model)
+
+README = """\
+This is everything that this Cato keeps of one person. Times are ISO 8601 in UTC; *.jsonl is one JSON object a line.
+
+account.json        the account, its choices, and where it is signed in
+threads/            each thread of this person as JSON, which Cato can import again, and as Markdown: what they said
+                    there, with the answers. *.branches.json holds what was edited or answered once more
+said-elsewhere.jsonl  what they said in threads of others
+images/             the pictures that went with what they said; images.jsonl names the turns
+exchanges.jsonl     what memory keeps: of their own space all of it, of shared spaces what this person said
+notes.jsonl         the same, of what was written down by hand
+documents/          the originals that are kept, with what is known of each
+opinions.jsonl      what was pinned, and what was called not relevant
+audit.jsonl         what the audit log says of this person's doings
+
+What was forgotten or deleted is not in it: turns that were forgotten are left out of the threads as well, though their
+words still stand on the pages of these.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file of the archive: its path, when it was last changed, its content in pieces, and about how large that is."""
+
+    path: str
+    at: datetime
+    pieces: Iterable[bytes]
+    size: int = 0
+
+
+class _Outlet(io.RawIOBase):
+    """What the archive is written into: gives out what came since the last time, and cannot be gone back in."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.size = 0
+
+    def write(self, data: Buffer, /) -> int:
+        self._parts.append(bytes(data))
+        self.size += len(self._parts[-1])
+        return len(self._parts[-1])
+
+    def take(self) -> bytes:
+        taken = b"".join(self._parts)
+        self._parts, self.size = [], 0
+        return taken
+
+
+def as_zip(person: User) -> Iterator[bytes]:
+    """The archive, in pieces."""
+    outlet = _Outlet()
+    with ZipFile(outlet, "w", ZIP_DEFLATED) as archive:
+        for member in members_of(person):
+            # A zip file's calendar begins in 1980.
+            info = ZipInfo(member.path, date_time=max(member.at.astimezone(UTC).timetuple()[:6], (1980, 1, 1, 0, 0, 0)))
+            info.compress_type = ZIP_DEFLATED
+            info.external_attr = 0o600 << 16
+            with archive.open(info, "w", force_zip64=member.size > _LARGE) as file:
+                for piece in member.pieces:
+                    file.write(piece)
+                    if outlet.size >= _PIECE:
+                        yield outlet.take()
+    yield outlet.take()
+
+
+def members_of(person: User) -> Iterator[Member]:
+    """The files of the archive, one after the other."""
+    now = timezone.now()
+    yield Member("README.txt", now, [README.encode()])
+    yield Member("account.json", now, [_json(_account(person)).encode()])
+    yield from _threads(person)
+    yield Member("said-elsewhere.jsonl", now, _lines(_said_elsewhere(person), _turn_fields))
+    yield from _images(person)
+    remembered = _exchanges(person)
+    size = 12 * (remembered.aggregate(sum=Sum("size"))["sum"] or 0)
+    is_note = Q(manual_entry=True) & ~Exists(Chunk.objects.filter(exchange=OuterRef("pk")))
+    yield Member("exchanges.jsonl", now, _lines(remembered.exclude(is_note), _exchange_fields), size)
+    yield Member("notes.jsonl", now, _lines(remembered.filter(is_note), _exchange_fields), size)
+    yield from _documents(person)
+    yield Member("opinions.jsonl", now, _lines(Opinion.objects.filter(person_id=person.pk), _opinion_fields))
+    yield Member("audit.jsonl", now, _lines(AuditEntry.objects.filter(who=person), _audit_fields))
+
+
+def _account(person: User) -> dict[str, object]:
+    names = ("name", "email", "role", "joined_at", "last_login", "theme", "density", "context_mode", "default_model")
+    listed = sign_ins.listed(person).values("browser", "since", "seen_at")
+    return {name: getattr(person, name) for name in (*names, "is_notified")} | {"sign_ins": list(listed)}
+
+
+def _threads(person: User) -> Iterator[Member]:
+    mine = access.threads_of(person.pk).filter(owner_id=person.pk)
+    for number, thread in enumerate((t for page in pages(mine, _PAGE) for t in page), start=1):
+        thread.title = _title(thread)
+        path = f"threads/{number:05d} {_safe(thread.title)[:60].strip()}"
+        # A thread in a shared space, or one that was forked there, has turns of others as well.
+        turns = thread.turns.select_related("author").filter(author_id=person.pk)
+        at, standing, beside = thread.spoken_at, turns.filter(stands=True), turns.filter(stands=False)
+        size = turns.count() * _OF_A_TURN
+        yield Member(f"{path}.json", at, _encoded(as_json(thread, _not_forgotten(standing))), size)
+        yield Member(f"{path}.md", at, _encoded(as_markdown(thread, _not_forgotten(standing))), size)
+        if beside.exists():
+            yield Member(f"{path}.branches.json", at, _encoded(as_json(thread, _not_forgotten(beside))), size)
+
+
+def _title(thread: Thread) -> str:
+    """The thread's title, unless that is still the beginning of a message that was forgotten."""
+    firsts = thread.turns.filter(parent=None)
+    kept = {turn.pk for turn in _not_forgotten(firsts)}
+    gone = (excerpt(turn.message, 80) for turn in firsts if turn.pk not in kept)
+    return "Forgotten" if thread.title in gone else thread.title
+
+
+def _not_forgotten(turns: QuerySet[Turn]) -> Iterator[Turn]:
+    """The turns in their order, read a page at a time: who downloads slowly keeps no cursor open."""
+    page = list(turns.order_by("position")[:_PAGE])
+    while page:
+        states = memory.memory_states(turn.kept_as for turn in page if turn.kept_as)
+        yield from (turn for turn in page if turn.kept_as is None or states.get(turn.kept_as) != "forgotten")
+        page = list(turns.filter(position__gt=page[-1].position).order_by("position")[:_PAGE])
+
+
+def _said_elsewhere(person: User) -> QuerySet[Turn]:
+    return _said(person).exclude(thread__owner_id=person.pk)
+
+
+def _said(person: User) -> QuerySet[Turn]:
+    """All that this person said where they may still read it, without what was forgotten."""
+    forgotten = Exchange.objects.exclude(forgotten_at=None)
+    rows: QuerySet[Turn] = Turn.objects.filter(author_id=person.pk, thread__in=access.threads_of(person.pk))
+    for kept_as in ("exchange_id", "copied_exchange_id"):
+        rows = rows.filter(~Exists(forgotten.filter(pk=OuterRef(kept_as))))
+    return rows
+
+
+def _turn_fields(turn: Turn) -> dict[str, object]:
+    names = ("id", "thread_id", "message", "answer", "reasoning", "state", "model", "created_at", "completed_at")
+    return {name: getattr(turn, name) for name in names}
+
+
+def _images(person: User) -> Iterator[Member]:
+    shown = Image.objects.filter(owner_id=person.pk, turns__in=_said(person)).distinct()
+    told = []
+    for number, image in enumerate((i for page in pages(shown, _PAGE) for i in page), start=1):
+        path = f"images/{number:05d} {_safe(image.name)}"
+        turn_ids = list(image.turns.filter(author_id=person.pk).values_list("id", flat=True))
+        is_there = image.file.storage.exists(image.file.name or "")
+        told.append({"file": path if is_there else None, "media_type": image.media_type, "turn_ids": turn_ids})
+        if is_there:
+            yield Member(path, image.created_at, _bytes_of(image.file), image.file.size)
+    yield Member("images.jsonl", timezone.now(), [f"{_json(about)}\n".encode() for about in told])
+
+
+def _exchanges(person: User) -> QuerySet[Exchange]:
+    own, readable = spaces.own(person.pk), spaces.readable_by(person.pk)
+    theirs = Q(space=own) | Q(owner_id=person.pk, space_id__in=list(readable))
+    rows: QuerySet[Exchange] = Exchange.objects.findable().filter(theirs).select_related("space")
+    return rows
+
+
+def _exchange_fields(exchange: Exchange) -> dict[str, object]:
+    names = (
+        "id", "thread_id", "session_id", "previous_id", "turn_id", "thread_continuation_seq", "user_message",
+        "assistant_message", "timestamp", "created_at", "prior_exchange_ids", "source", "manual_entry", "source_file",
+        "chunk_index", "total_chunks", "metadata", "size", "version",
+    )  # fmt: skip
+    space = exchange.space.name or exchange.space.get_kind_display()
+    return {name: getattr(exchange, name) for name in names} | {"space": space}
+
+
+def _documents(person: User) -> Iterator[Member]:
+    own, readable = spaces.own(person.pk), spaces.readable_by(person.pk)
+    rows = Document.objects.filter(Q(space=own) | Q(owner_id=person.pk, space_id__in=list(readable)), forgotten_at=None)
+    for number, document in enumerate((d for page in pages(rows, _PAGE) for d in page), start=1):
+        versions = document.versions.filter(removed_at=None).exclude(stage__in=_GIVEN_UP).order_by("number")
+        if document.space_id != own.pk:
+            versions = versions.filter(uploaded_by_id=person.pk)
+        name = _safe(PurePosixPath(document.name).name)
+        folder = f"documents/{number:05d} {PurePosixPath(name).stem[:60].strip()}"
+        kept = [version for version in versions if version.original and _is_there(version)]
+        for version in kept:
+            path = f"{folder}/version {version.number}/{name}"
+            yield Member(path, version.created_at, _bytes_of(version.original), version.size)
+        about = _document_fields(document) | {
+            "versions": [_version_fields(version) | {"original_is_here": version in kept} for version in versions]
+        }
+        yield Member(f"{folder}/about.json", document.created_at, [_json(about).encode()])
+
+
+def _is_there(version: DocumentVersion) -> bool:
+    return bool(version.original.storage.exists(version.original.name or ""))
+
+
+def _document_fields(document: Document) -> dict[str, object]:
+    return {name: getattr(document, name) for name in ("id", "name", "source", "metadata", "created_at")}
+
+
+def _version_fields(version: DocumentVersion) -> dict[str, object]:
+    names = ("number", "stage", "size", "digest", "kind", "title", "created_at", "ready_at", "total_chunks")
+    return {name: getattr(version, name) for name in names}
+
+
+def _opinion_fields(opinion: Opinion) -> dict[str, object]:
+    return {"exchange_id": opinion.exchange_id, "opinion": opinion.kind, "at": opinion.at}
+
+
+def _audit_fields(entry: AuditEntry) -> dict[str, object]:
+    return {"at": entry.at, "action": entry.action, "about": entry.about}
+
+
+def _lines(rows: QuerySet[M], fields: Callable[[M], dict[str, object]]) -> Iterator[bytes]:
+    for page in pages(rows, _PAGE):
+        yield "".join(f"{_json(fields(row))}\n" for row in page).encode()
+
+
+def _bytes_of(file: File[bytes]) -> Iterator[bytes]:
+    with file.open("rb"):
+        yield from file.chunks(_PIECE)
+
+
+def _encoded(pieces: Iterable[str]) -> Iterator[bytes]:
+    return (piece.encode() for piece in pieces)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=_written)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return str(value)
+
+
+def _safe(name: str) -> str:
+    """The name as every system takes it for a file, and none for a path."""
+    plain = re.sub(r'[\x00-\x1f\x7f<>:"/\\|?*]+', "_", name).strip(" .")
+    return plain[-120:] or "without a name"

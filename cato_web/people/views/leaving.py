@@ -1,0 +1,64 @@
+"""Deleting one's own account, and the receipt that stays readable for who has its link."""
+
+from __future__ import annotations
+
+from django.contrib.auth import logout
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods
+
+from cato_web.people import departures
+from cato_web.people.forms import LeaveForm
+from cato_web.people.models import User
+from cato_web.people.requests import PeoplePageRequest
+from chat.throttle import within
+
+_TRIES, _WINDOW = 10, 300
+
+
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def leave(request: PeoplePageRequest) -> HttpResponse:
+    """Say what goes and what stays; with password and e-mail, delete the account."""
+    form = LeaveForm(request.user, request.POST or None)
+    try:
+        departures.check_may_leave(request.user)
+        if request.method == "POST" and not within(f"leave:{request.user.pk}", _TRIES, _WINDOW):
+            form = LeaveForm(request.user)
+            context = _context(request.user, form) | {"error": "Too many tries. Wait five minutes and try again."}
+            return render(request, "people/leave.html", context, status=429)
+        if request.method == "POST" and form.is_valid():
+            token = departures.leave(request.user)
+            logout(request)
+            answer = redirect("farewell", token)
+            # Drafts that this browser kept.
+            answer["Clear-Site-Data"] = '"storage"'
+            return answer
+    except departures.MustStay as reason:
+        return render(request, "people/leave.html", {"section": "settings", "must_stay": str(reason)}, status=409)
+    return render(request, "people/leave.html", _context(request.user, form), status=422 if form.errors else 200)
+
+
+@login_not_required
+@never_cache
+@require_GET
+def farewell(request: HttpRequest, token: str) -> HttpResponse:
+    """What went with an account, and what is still under way."""
+    try:
+        context = {"lines": departures.receipt(token), "is_finished": departures.is_finished(token)}
+    except departures.NoReceipt:
+        return render(request, "404.html", {"error": "There is no receipt behind this link."}, status=404)
+    return render(request, "people/farewell.html", context)
+
+
+def _context(person: User, form: LeaveForm) -> dict[str, object]:
+    return {
+        "section": "settings",
+        "form": form,
+        "had": departures.belongings(person),
+        "former": departures.FORMER,
+        "is_alone": not User.objects.filter(is_active=True).exclude(pk=person.pk).exists(),
+    }

@@ -1,0 +1,236 @@
+"""The page of settings as its person uses it: density, the model, notifications, the archive, and leaving for good."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import KEY, begin, row_count, say, turn
+from tests.server import PASSWORD, wait_for
+
+# The browser's own notifications lie outside the page: this notes what would be shown, and answers as `permission` says.
+NOTED = """
+window.shown = []; window.asked = 0; window.elsewhere = false;
+window.Notification = class extends EventTarget {
+  constructor(title, options) { super(); shown.push({ title, ...options }); }
+  close() {}
+  static get permission() { return sessionStorage.getItem("permission") ?? "default"; }
+  static async requestPermission() {
+    asked += 1;
+    sessionStorage.setItem("permission", "%s");
+    return "%s";
+  }
+};
+Object.defineProperty(document, "hidden", { get: () => elsewhere });
+"""
+LEAVE = "() => { elsewhere = true; document.dispatchEvent(new Event('visibilitychange')); }"
+DRAFTS = "Object.keys(localStorage).filter((key) => key.startsWith('draft'))"
+COME_BACK = "() => { elsewhere = false; document.dispatchEvent(new Event('visibilitychange')); }"
+
+
+def with_notifications(page, answer: str) -> None:
+    page.context.add_init_script(NOTED.replace("%s", answer))
+    page.reload()
+
+
+def choose_density(page, name: str) -> None:
+    page.goto("/settings")
+    page.get_by_label("Density").select_option(name)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Saved.")).to_be_visible()
+
+
+def test_compact_takes_less_room_and_its_letters_stay_legible(alice, visit):
+    page = visit(alice, "/")
+    thread = begin(page, "Hello")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    measured = {}
+    for density in ("Comfortable", "Compact"):
+        choose_density(page, density)
+        page.goto(thread)
+        measured[density] = [
+            page.locator("article.turn").bounding_box()["height"],
+            page.locator(".sidebar .row").first.bounding_box()["height"],
+        ]
+        assert float(page.locator(".said").evaluate("node => parseFloat(getComputedStyle(node).fontSize)")) >= 15
+        smallest = page.evaluate(
+            """() => Math.min(...[...document.querySelectorAll("body *")].filter((node) => node.checkVisibility() && !node.ariaHidden
+                && [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim()))
+                .map((node) => parseFloat(getComputedStyle(node).fontSize)))"""
+        )
+        assert smallest >= 11
+    assert all(small < large for small, large in zip(measured["Compact"], measured["Comfortable"], strict=True))
+
+
+@pytest.mark.parametrize("width", [320, 390, 1000])
+def test_compact_leaves_what_fingers_press_large_enough_and_no_page_scrolls_sideways(alice, visit, width):
+    page = visit(alice, "/settings", viewport={"width": width, "height": 800}, has_touch=True, is_mobile=width < 800)
+    choose_density(page, "Compact")
+    thread = alice.say("Hello")
+    for path in (f"/t/{thread}", "/settings", "/settings/leave", "/search", "/stats"):
+        page.goto(path)
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, path
+        low = page.locator(".button:visible, .icon-button:visible, .field :is(input, select):visible").evaluate_all(
+            "nodes => nodes.filter((n) => n.getBoundingClientRect().height < 40).map((n) => n.outerHTML.slice(0, 200))"
+        )
+        assert low == [], path
+    touch = "getComputedStyle(document.documentElement).getPropertyValue('--touch')"
+    assert page.evaluate(touch) == "44px"
+
+
+def test_new_threads_begin_with_the_model_chosen_from_the_endpoints_list(alice, visit, cato):
+    page = visit(alice, "/settings")
+    model = page.get_by_label("Model of new threads")
+    expect(model.locator("option")).to_have_text(["As configured", "fake", "fake-large"])
+    model.select_option("fake-large")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_label("Model of new threads")).to_have_value("fake-large")
+
+    page.goto("/")
+    thread = begin(page, "Which one are you?")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    assert cato.sql("SELECT model FROM chat_thread WHERE id = ?", thread.removeprefix("/t/").replace("-", "")) == [
+        ("fake-large",)
+    ]
+
+
+def test_an_answer_that_ends_while_one_is_elsewhere_is_told_with_the_threads_title_alone(alice, visit, endpoint):
+    page = visit(alice, "/settings")
+    with_notifications(page, "granted")
+    page.get_by_role("button", name="Switch on").click()
+    expect(page.get_by_text("You will be told.")).to_be_visible()
+    expect(page.locator("#notify")).to_contain_text("On.")
+    page.goto("/")
+    begin(page, "When is the greenhouse painted?")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    title = page.title()
+    assert page.evaluate("shown") == [], "who is here sees the answer"
+
+    page.evaluate(LEAVE)
+    say(page, "And the shed?")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(page).to_have_title(f"● {title}")
+    (told,) = page.evaluate("shown")
+    assert told["title"] == page.locator(".topbar-title").inner_text()
+    assert "All right" not in json.dumps(told)
+
+    page.evaluate(COME_BACK)
+    expect(page).to_have_title(title)
+    say(page, "And the house?")
+    expect(page.locator("article.turn")).to_have_count(3)
+    expect(turn(page).locator(".tools")).to_be_visible()
+    assert len(page.evaluate("shown")) == 1
+
+
+def test_who_did_not_ask_for_it_gets_the_mark_in_the_title_alone(alice, visit):
+    page = visit(alice, "/")
+    with_notifications(page, "granted")
+    page.evaluate("sessionStorage.setItem('permission', 'granted')")
+    begin(page, "Hello")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    title = page.title()
+
+    page.evaluate(LEAVE)
+    say(page, "Are you there?")
+    expect(page).to_have_title(f"● {title}")
+    assert page.evaluate("shown") == []
+
+
+def test_without_the_browsers_permission_it_stays_off_and_the_page_says_what_to_do(alice, visit):
+    page = visit(alice, "/settings")
+    with_notifications(page, "denied")
+    page.get_by_role("button", name="Switch on").click()
+
+    expect(page.locator("#notify-state")).to_contain_text("The browser does not allow it.")
+    assert page.evaluate("asked") == 1
+    page.reload()
+    expect(page.locator("#notify")).to_contain_text("Off.")
+
+
+def test_switched_on_in_another_browser_this_one_can_be_asked_too(alice, visit):
+    alice.post("/settings/notify", {"notify": "yes"})
+    page = visit(alice, "/settings")
+    with_notifications(page, "granted")
+    expect(page.locator("#notify-state")).to_have_text("This browser has not been asked yet.")
+
+    page.get_by_role("button", name="Allow it in this browser").click()
+
+    expect(page.get_by_role("button", name="Allow it in this browser")).to_be_hidden()
+    expect(page.locator("#notify-state")).to_be_empty()
+    assert page.evaluate("asked") == 1
+
+
+def test_a_browser_that_shows_none_is_told_so(alice, visit):
+    page = visit(alice, "/settings")
+    page.context.add_init_script("delete window.Notification;")
+    page.reload()
+    page.get_by_role("button", name="Switch on").click()
+    expect(page.locator("#notify-state")).to_contain_text("https pages only")
+
+
+def test_everything_is_downloaded_by_one_button(alice, visit, tmp_path):
+    page = visit(alice, "/")
+    begin(page, "The greenhouse is painted in May.")
+    expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
+    page.goto("/settings")
+    with page.expect_download() as coming:
+        page.get_by_role("button", name="Download everything").click()
+    assert re.fullmatch(r"cato-\d{4}-\d\d-\d\d\.zip", coming.value.suggested_filename)
+    coming.value.save_as(tmp_path / "all.zip")
+
+    with zipfile.ZipFile(tmp_path / "all.zip") as archive:
+        assert archive.testzip() is None
+        said = [json.loads(line) for line in archive.read("exchanges.jsonl").decode().splitlines()]
+    assert [line["user_message"] for line in said] == ["The greenhouse is painted in May."]
+
+
+def test_other_sign_ins_are_seen_and_ended_from_the_page(alice, visit, cato):
+    elsewhere = cato.sign_in(alice)
+    page = visit(alice, "/settings")
+    rows = page.locator(".sign-ins tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("this one")
+    rows.last.get_by_role("button", name=re.compile("Sign out")).click()
+    expect(page.get_by_text("Signed out there.")).to_be_visible()
+    expect(rows).to_have_count(1)
+    assert elsewhere.get("/settings").status_code == 302
+
+
+def test_deleting_the_account_ends_with_a_receipt_that_completes_by_itself(cato, administrator, visit, endpoint):
+    endpoint.script(KEY, answer="All right.")
+    charlie = cato.join(administrator, "Charlie Gone")
+    page = visit(charlie, "/")
+    path = begin(page, "The boat lies at pier 77-43.")
+    expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
+    threads = row_count(cato, "chat_thread")
+
+    page.get_by_label("Message", exact=True).fill("Not sent yet")
+    assert page.evaluate(DRAFTS) != []
+    page.goto("/settings")
+    page.get_by_role("link", name="Delete the account…").click()
+    expect(page.get_by_text("1 thread in your own space")).to_be_visible()
+    page.get_by_label("Your e-mail, typed out").fill(charlie.email)
+    page.get_by_label("Your password").fill("not the right one")
+    page.get_by_role("button", name="Delete it for good").click()
+    expect(page.get_by_text("This is not your password.")).to_be_visible()
+    expect(page.get_by_label("Your e-mail, typed out")).to_have_value(charlie.email)
+    page.get_by_label("Your password").fill(PASSWORD)
+    page.get_by_role("button", name="Delete it for good").click()
+
+    expect(page.get_by_role("heading", name="The account is deleted")).to_be_visible()
+    assert page.evaluate(DRAFTS) == []
+    expect(page.locator("#receipt")).to_contain_text("confirmed by the index")
+    expect(page.get_by_role("status").filter(has_text="Complete")).to_be_visible()
+    assert row_count(cato, "chat_thread") == threads - 1
+    wait_for(lambda: cato.sql("SELECT count(*) FROM memory_exchange WHERE user_message LIKE '%77-43%'") == [(0,)], "it")
+
+    page.goto(path)
+    page.wait_for_url(re.compile("/sign-in"))
+    page.get_by_label("E-mail").fill(charlie.email)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_contain_text("do not belong together")

@@ -1,0 +1,227 @@
+"""All of one's own as a zip file: everything of this person, nothing of others, and no more of it in memory than a piece."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import random
+import tracemalloc
+import zipfile
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.test import Client
+
+from cato_web.people import own_data
+from cato_web.people.models import AuditEntry
+from chat.importers import conversations
+from chat.models import Image, Turn
+from memory import spaces
+from tests.factories import PersonFactory, document, exchange, thread, turn, upload
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice(memory):
+    return PersonFactory(name="Alice Owner", email="alice@halden.example")
+
+
+@pytest.fixture
+def bob(memory):
+    return PersonFactory(name="Bob Team")
+
+
+def remembered_turn(person, in_thread, message: str, answer: str = "Noted.", **more: Any) -> Turn:
+    one = turn(in_thread, message, answer, author=person, **more)
+    kept = exchange(person, message, answer, space=in_thread.space, thread_id=in_thread.id, turn_id=one.id)
+    one.exchange_id = kept.id
+    one.save()
+    return one
+
+
+def downloaded(person) -> zipfile.ZipFile:
+    client = Client()
+    client.force_login(person)
+    answer = client.post("/settings/export")
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "application/zip"
+    archive = zipfile.ZipFile(io.BytesIO(b"".join(answer)))
+    assert archive.testzip() is None
+    return archive
+
+
+def names(archive: zipfile.ZipFile, ending: str = "") -> list[str]:
+    return [name for name in archive.namelist() if name.endswith(ending)]
+
+
+def lines(archive: zipfile.ZipFile, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in archive.read(name).decode().splitlines()]
+
+
+def everything(archive: zipfile.ZipFile) -> str:
+    return "\n".join([*archive.namelist(), *(archive.read(n).decode(errors="replace") for n in archive.namelist())])
+
+
+def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(memory, alice, bob):
+    greenhouse = thread(alice, title="The greenhouse: when?")
+    remembered_turn(alice, greenhouse, "The greenhouse is painted in May.")
+    memory.keep_text("The key hangs behind the clock.", space=spaces.own(alice.pk), owner_id=alice.pk, source="vadd_command", manual_entry=True)  # fmt: skip
+    document(alice, "plans/house.txt", "The house has three floors. " * 20, metadata={"zone": "north"})
+    of_bob = exchange(bob, "The team meets on Mondays.", space=spaces.team())
+    memory.express(alice.pk, of_bob, "pinned")
+    AuditEntry.objects.create(who=alice, action="joined", about="member")
+
+    archive = downloaded(alice)
+
+    account = json.loads(archive.read("account.json"))
+    assert (account["name"], account["email"], len(account["sign_ins"])) == ("Alice Owner", "alice@halden.example", 1)
+    (as_json,) = [name for name in names(archive, ".json") if name.startswith("threads/")]
+    (as_markdown,) = names(archive, ".md")
+    assert json.loads(archive.read(as_json))["turns"][0]["message"] == "The greenhouse is painted in May."
+    assert "> The greenhouse is painted in May." in archive.read(as_markdown).decode()
+    (note,) = lines(archive, "notes.jsonl")
+    assert (note["user_message"], note["source"]) == ("The key hangs behind the clock.", "vadd_command")
+    said = {line["source"]: line for line in lines(archive, "exchanges.jsonl")}
+    assert said["chat"]["assistant_message"] == "Noted."
+    assert said["chat"]["thread_id"] == str(greenhouse.id)
+    assert said["upload"]["metadata"]["zone"] == "north"
+    (original,) = names(archive, "house.txt")
+    assert archive.read(original).decode() == "The house has three floors. " * 20
+    (about,) = names(archive, "about.json")
+    assert json.loads(archive.read(about))["metadata"] == {"zone": "north"}
+    (opinion,) = lines(archive, "opinions.jsonl")
+    assert (opinion["exchange_id"], opinion["opinion"]) == (str(of_bob.id), "pinned")
+    assert [line["action"] for line in lines(archive, "audit.jsonl")] == ["joined", "exported own data"]
+
+
+def test_pictures_that_went_with_a_message_are_in_it_and_those_of_others_are_not(memory, alice, bob):
+    team = spaces.team()
+    for person in (alice, bob):
+        one = turn(thread(person, space=team), "Look at this")
+        one.images.add(
+            Image.objects.create(
+                owner=person, name=f"{person.name}.png", media_type="image/png", file=ContentFile(b"\x89PNG", "x.png")
+            )
+        )
+
+    archive = downloaded(alice)
+
+    (picture,) = names(archive, ".png")
+    assert (picture, archive.read(picture)) == ("images/00001 Alice Owner.png", b"\x89PNG")
+    (about,) = lines(archive, "images.jsonl")
+    assert (about["file"], len(about["turn_ids"])) == (picture, 1)
+
+
+def test_what_others_said_in_a_thread_that_was_forked_is_not_in_it(memory, alice, bob):
+    fork = thread(alice, title="Plans")
+    turn(fork, "Bob wants to move to Bergen.", author=bob)
+    turn(fork, "Alice asks when that will be.", author=alice)
+
+    found = everything(downloaded(alice))
+
+    assert "Alice asks when that will be." in found
+    assert "Bob" not in found
+
+
+def test_its_threads_can_be_imported_again(memory, alice, tmp_path):
+    remembered_turn(alice, thread(alice, title="The greenhouse"), "The greenhouse is painted in May.")
+    archive = downloaded(alice)
+    (name,) = [name for name in names(archive, ".json") if name.startswith("threads/")]
+    (tmp_path / "one.json").write_bytes(archive.read(name))
+
+    (read,) = conversations(tmp_path / "one.json")
+
+    assert read.title == "The greenhouse"
+
+
+def test_nothing_of_others_is_in_it_also_from_spaces_that_are_shared(memory, alice, bob):
+    team = spaces.team()
+    of_bob = thread(bob, space=team, title="Bob's plan for Bergen")
+    remembered_turn(bob, of_bob, "Bob wants to move to Bergen.")
+    remembered_turn(alice, of_bob, "Alice asks when that will be.")
+    of_alice = thread(alice, space=team, title="The party")
+    remembered_turn(alice, of_alice, "Alice bakes a cake.")
+    remembered_turn(bob, of_alice, "Bob brings the ballons.")
+    remembered_turn(bob, thread(bob, title="Own"), "Bob has a secret.")
+    document(bob, "secret.txt", "Bob wrote a poem. " * 20)
+    document(bob, "shared.txt", "Bob wrote minutes. " * 20, space=team)
+    document(alice, "recipe.txt", "Alice wrote a recipe. " * 20, space=team)
+    document(bob, "recipe.txt", "Bob wrote a longer recipe. " * 20, space=team)
+    AuditEntry.objects.create(who=bob, action="changed password", about="Bob")
+
+    found = everything(downloaded(alice))
+
+    assert "Bob" not in found
+    for said in ("Alice asks when that will be.", "Alice bakes a cake."):
+        assert said in found
+
+
+def test_what_was_forgotten_or_deleted_is_not_in_it(memory, alice):
+    talk = thread(alice, title="The safe opens with 12-34-56.")
+    for words in ("The safe opens with 12-34-56.", "The cellar is damp."):
+        remembered_turn(alice, talk, words)
+    memory.forget([Turn.objects.get(message__contains="safe").exchange_id], by=alice.pk)
+    gone = thread(alice, title="Deleted yesterday")
+    remembered_turn(alice, gone, "This was deleted.")
+    kept = document(alice, "burnt.txt", "These pages were burnt. " * 20)
+    memory.forget_documents([kept.pk], by=alice.pk)
+    from chat.services import delete
+
+    delete(gone)
+
+    found = everything(downloaded(alice))
+
+    for words in ("12-34-56", "was deleted", "Deleted yesterday", "burnt"):
+        assert words not in found
+    assert "The cellar is damp." in found
+
+
+def test_other_branches_stand_in_a_file_of_their_own(memory, alice):
+    talk = thread(alice)
+    turn(talk, "First try", stands=False)
+    turn(talk, "Second try")
+
+    archive = downloaded(alice)
+
+    (beside,) = names(archive, ".branches.json")
+    (standing,) = [n for n in names(archive, ".json") if n.startswith("threads/") and n != beside]
+    assert [t["message"] for t in json.loads(archive.read(beside))["turns"]] == ["First try"]
+    assert [t["message"] for t in json.loads(archive.read(standing))["turns"]] == ["Second try"]
+
+
+def test_names_of_files_stay_inside_the_folder_they_are_unpacked_to(memory, alice):
+    thread(alice, title="../../etc: passwd\x07")
+    upload(alice, "..\\..\\system\\evil.txt", "Nothing to see here. " * 20)
+
+    for name in downloaded(alice).namelist():
+        assert ".." not in name.split("/")
+        assert not set(name) & set('\\:\x07"')
+
+
+def test_an_original_that_is_lost_does_not_break_the_rest(memory, alice):
+    lost = document(alice, "lost.txt", "These words stay. " * 20)
+    default_storage.delete(lost.versions.get().original.name)
+
+    archive = downloaded(alice)
+
+    (about,) = names(archive, "about.json")
+    assert not json.loads(archive.read(about))["versions"][0]["original_is_here"]
+    assert "audit.jsonl" in archive.namelist()
+
+
+def test_it_is_written_in_pieces_and_never_held_whole(memory, alice):
+    for number in range(4):
+        upload(alice, f"noise-{number}.txt", base64.encodebytes(random.Random(number).randbytes(4_000_000)))
+
+    tracemalloc.start()
+    sizes = [len(piece) for piece in own_data.as_zip(alice)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert sum(sizes) > 16_000_000
+    assert max(sizes) < 1_000_000
+    assert peak < 3_000_000, "one of the files alone is larger"

@@ -1,0 +1,252 @@
+"""What a person chooses for themselves, and where they are signed in."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.test import Client
+from django.utils import timezone
+
+from cato_web.people import browsers, offers
+from cato_web.people.models import AuditEntry, SignIn, User
+from cato_web.people.offers import Offer
+from chat import access, services
+from chat.endpoint import Answering
+from chat.models import Thread
+from tests.factories import PersonFactory, thread
+from tests.server import PASSWORD
+from tests.socket import listening
+
+pytestmark = pytest.mark.django_db
+
+FIREFOX = "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0"
+CHROME = "Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Mobile Safari/537.36"
+
+
+@pytest.fixture
+def alice():
+    return PersonFactory(name="Alice Owner")
+
+
+@pytest.fixture(autouse=True)
+def offer(monkeypatch):
+    """What the endpoint offers; tests put another in its place."""
+    kept = {"now": Offer(("fake", "fake-large"), "", "models.example", "fake")}
+    monkeypatch.setattr(offers, "current", lambda: kept["now"])
+    return kept
+
+
+def signed_in(person: User, user_agent: str = FIREFOX) -> Client:
+    client = Client(headers={"User-Agent": user_agent})
+    answer = client.post("/sign-in", {"email": person.email, "password": PASSWORD})
+    assert answer.status_code == 302
+    return client
+
+
+def choices(person: User, **changes: str) -> dict[str, str]:
+    kept = {"name": person.name, "theme": "", "density": "", "context_mode": "", "default_model": ""}
+    return kept | changes
+
+
+def test_density_is_chosen_like_the_theme_and_stands_on_every_page(alice):
+    page = signed_in(alice)
+    assert "data-density" not in page.get("/stats").content.decode()
+
+    assert page.post("/settings", choices(alice, density="compact")).status_code == 302
+
+    assert 'data-density="compact"' in page.get("/stats").content.decode()
+    assert page.post("/settings", choices(alice, density="tiny")).status_code == 422
+
+
+def test_new_threads_begin_with_the_model_one_chose_and_older_ones_keep_theirs(alice):
+    before = thread(alice)
+    page = signed_in(alice)
+    page.post("/settings", choices(alice, default_model="fake-large"))
+
+    asked = services.open_thread(alice.pk, message="Which model are you?", client_key=uuid.uuid4())
+
+    assert asked.turn.thread.model == "fake-large"
+    assert Thread.objects.get(id=before.id).model == ""
+
+
+def test_a_model_that_is_not_offered_is_refused_in_words_and_what_was_typed_stays(alice):
+    answer = signed_in(alice).post("/settings", choices(alice, name="Alice Anew", default_model="nowhere-7b"))
+
+    page = answer.content.decode()
+    assert answer.status_code == 422
+    assert "models.example does not offer nowhere-7b." in page
+    assert 'value="Alice Anew"' in page
+    alice.refresh_from_db()
+    assert (alice.default_model, alice.name) == ("", "Alice Owner")
+
+
+def test_a_model_that_is_no_longer_offered_is_said_so_and_kept_until_another_is_chosen(alice, offer):
+    page = signed_in(alice)
+    page.post("/settings", choices(alice, default_model="fake-large"))
+    offer["now"] = Offer(("fake",), "", "models.example", "fake")
+
+    shown = page.get("/settings").content.decode()
+    assert "models.example does not offer fake-large any more" in shown
+    assert '<option value="fake-large" selected>' in shown
+
+    # Other choices can still be saved.
+    assert page.post("/settings", choices(alice, theme="dark", default_model="fake-large")).status_code == 302
+    alice.refresh_from_db()
+    assert (alice.theme, alice.default_model) == ("dark", "fake-large")
+
+
+def test_where_the_models_cannot_be_listed_a_name_can_be_typed(alice, offer):
+    offer["now"] = Offer((), "models.example does not say at the moment which models it has.", "models.example")
+    page = signed_in(alice)
+
+    assert "models.example does not say at the moment" in page.get("/settings").content.decode()
+    assert page.post("/settings", choices(alice, default_model=" some-model ")).status_code == 302
+    alice.refresh_from_db()
+    assert alice.default_model == "some-model"
+
+
+def test_an_endpoint_that_is_away_is_said_to_be_and_holds_nothing_up():
+    asked = offers._ask(Answering("http://127.0.0.1:9/v1", "", "some-model"))
+
+    assert asked == Offer(
+        (), "127.0.0.1:9 does not say at the moment which models it has.", "127.0.0.1:9", "some-model"
+    )
+
+
+def test_notifications_are_off_until_they_are_switched_on(alice):
+    page = signed_in(alice)
+    assert "data-notify>" not in page.get("/stats").content.decode()
+
+    page.post("/settings/notify", {"notify": "yes"})
+    assert "data-notify>" in page.get("/stats").content.decode()
+
+    page.post("/settings/notify", {"notify": "no"})
+    assert "data-notify>" not in page.get("/stats").content.decode()
+
+
+def test_each_sign_in_is_listed_in_plain_words_and_this_one_is_marked(alice):
+    signed_in(alice, CHROME)
+    page = signed_in(alice, FIREFOX).get("/settings").content.decode()
+
+    assert page.index("Firefox on Windows") < page.index("this one") < page.index("Chrome on Android")
+    assert page.count(">Sign out</button>") == 2, "the one of the account, and that of the other sign-in"
+    assert not any(key in page for key in Session.objects.values_list("session_key", flat=True))
+
+
+def test_browsers_are_told_by_what_they_are_and_not_by_what_they_claim_to_be():
+    edge = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/142.0 Safari/537.36 Edg/142.0"
+    safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605 Version/18.0 Mobile Safari/604.1"
+    assert browsers.in_words(edge) == "Edge on Windows"
+    assert browsers.in_words(safari) == "Safari on an iPhone"
+    assert browsers.in_words("curl/8.5.0") == browsers.in_words("") == "Another program"
+
+
+def test_one_sign_in_is_ended_and_the_others_stay(alice):
+    phone, desk = signed_in(alice, CHROME), signed_in(alice)
+    on_the_phone = SignIn.objects.get(browser="Chrome on Android")
+
+    desk.post("/settings/sign-ins", {"sign_in": str(on_the_phone.id)})
+
+    assert phone.get("/settings").status_code == 302
+    assert desk.get("/settings").status_code == 200
+    assert not SignIn.objects.filter(id=on_the_phone.id).exists()
+
+
+def test_nobody_ends_a_sign_in_of_another(alice):
+    hers = signed_in(alice)
+    of_alice = SignIn.objects.get(person=alice)
+
+    for which in (str(of_alice.id), "no id"):
+        answer = signed_in(PersonFactory()).post("/settings/sign-ins", {"sign_in": which}, follow=True)
+        assert "That sign-in has ended already." in answer.content.decode()
+    assert hers.get("/settings").status_code == 200
+
+
+def test_signing_out_everywhere_else_ends_every_other_sign_in_and_this_one_gets_a_new_key(alice):
+    phone, desk = signed_in(alice, CHROME), signed_in(alice)
+    forgotten_by_the_list = signed_in(alice)
+    SignIn.objects.exclude(browser="Chrome on Android").exclude(session_id=desk.session.session_key).delete()
+    since, key = SignIn.objects.get(session_id=desk.session.session_key).since, desk.session.session_key
+    seat = access.Seat(alice.pk, key, alice.epoch, thread(alice).id)
+    assert access.still_allowed([seat])
+
+    desk.post("/settings/sign-ins", {"sign_in": "others"})
+
+    assert desk.get("/settings").status_code == 200
+    assert desk.session.session_key != key
+    assert [c.get("/settings").status_code for c in (phone, forgotten_by_the_list)] == [302, 302]
+    (left,) = SignIn.objects.filter(person=alice)
+    assert (left.session_id, left.since) == (desk.session.session_key, since)
+    assert not access.still_allowed([seat]), "pages that are open are let go"
+    assert AuditEntry.objects.filter(who=alice, action="signed out elsewhere").exists()
+
+
+def test_a_new_password_ends_the_other_sign_ins_too(alice):
+    phone, desk = signed_in(alice, CHROME), signed_in(alice)
+
+    desk.post("/settings/password", {"old": PASSWORD, "new": "five other words are fine"})
+
+    assert desk.get("/settings").status_code == 200
+    assert phone.get("/settings").status_code == 302
+    assert SignIn.objects.filter(person=alice).count() == 1
+
+
+def test_who_was_let_in_again_signs_in_again(alice):
+    from cato_web.people.services import set_active
+
+    page = signed_in(alice)
+    administrator = PersonFactory(role=User.Role.ADMINISTRATOR)
+    set_active(alice.pk, False, by=administrator)
+    set_active(alice.pk, True, by=administrator)
+
+    assert page.get("/settings").status_code == 302
+
+
+def test_a_sign_in_is_gone_with_its_session(alice):
+    page = signed_in(alice)
+    assert SignIn.objects.count() == 1
+
+    page.post("/sign-out")
+
+    assert SignIn.objects.count() == 0
+
+
+def test_when_it_was_last_seen_is_noted_now_and_then(alice):
+    page = signed_in(alice)
+    long_ago = timezone.now() - timedelta(days=2)
+    SignIn.objects.update(seen_at=long_ago)
+    page.get("/stats")
+    seen = SignIn.objects.get().seen_at
+    assert seen > long_ago
+
+    page.get("/stats")
+    assert SignIn.objects.get().seen_at == seen
+
+
+def test_a_sign_in_of_an_earlier_version_enters_the_list_when_it_is_used(alice):
+    page = signed_in(alice)
+    SignIn.objects.all().delete()
+
+    assert "Firefox on Windows" in page.get("/settings").content.decode()
+    assert SignIn.objects.get().session_id == page.session.session_key
+
+
+def test_open_pages_elsewhere_end_within_seconds_of_signing_out_everywhere(alice_at_home, cato):
+    talk = alice_at_home.say("Listening")
+    elsewhere = cato.sign_in(alice_at_home)
+    with listening(elsewhere, talk) as there:
+        there.hello()
+        there.until("Listening")
+        alice_at_home.post("/settings/sign-ins", {"sign_in": "others"})
+        assert there.closed_with(6) in (1013, 4404)
+    with listening(elsewhere, talk) as again:
+        assert again.closed_with() == 4401
+    assert alice_at_home.get("/settings").status_code == 200
+
+
+@pytest.fixture
+def alice_at_home(cato, administrator):
+    return cato.join(administrator, "Alice Owner")
