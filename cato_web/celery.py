@@ -58,6 +58,7 @@ def catch_up() -> None:
 
 def sweep() -> None:
     """Everything that must happen even if nobody asked for it."""
+    from cato_web.people.departures import finish_departures
     from chat import frames
     from chat import services as chat
     from chat.broadcast import publish_from_outside
@@ -66,4 +67,6 @@ def sweep() -> None:
     for turn_id in chat.sweep():
         publish_from_outside(frames.turn(turn_id))
     chat.purge_deleted()
+    chat.tidy_images()
+    finish_departures()
     memory.sweep()

@@ -186,6 +186,9 @@ class Chat(Section):
     session_idle_hours: Annotated[float, Field(gt=0)]
     max_message_chars: Count
     messages_per_minute: Count
+    titles: bool
+    max_images: Count
+    max_image_mb: Count
 
 
 class Logging(Section):

@@ -40,6 +40,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
+    "cato_web.compressing.CompressPages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -182,8 +183,13 @@ CONTENT_SECURITY_POLICY = {
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-SERVESTATIC_USE_FINDERS = True
+STATIC_ROOT = CATO.server.data_dir / "static"
 SERVESTATIC_AUTOREFRESH = False
+# `prepare` gathers them before any page is served; commands and tests do without.
+IS_GATHERED = (STATIC_ROOT / "staticfiles.json").exists()
+SERVESTATIC_USE_FINDERS = not IS_GATHERED
+if IS_GATHERED:
+    STORAGES["staticfiles"] = {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"}
 
 LOGGING = {
     "version": 1,

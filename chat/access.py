@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session as SignIn
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from chat.errors import NotFound
-from chat.models import Thread, Turn
+from chat.models import Image, Thread, Turn
 from memory import spaces
 
 
 class Seat(NamedTuple):
-    """Somebody listening to a thread: who, by which sign-in, since which epoch of their account."""
+    """Somebody who listens, most often to a thread: who, by which sign-in, since which epoch of their account."""
 
     person_id: uuid.UUID
     sign_in: str
     epoch: int
-    thread_id: uuid.UUID
+    thread_id: uuid.UUID | None
 
 
 def threads_of(person_id: uuid.UUID) -> QuerySet[Thread]:
@@ -63,8 +63,17 @@ def deleted_thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     return thread
 
 
+def image_for(person_id: uuid.UUID, image_id: uuid.UUID) -> Image:
+    """The picture, if a thread this person may read shows it, or it is theirs and about to be sent."""
+    shown = Q(turns__thread__in=threads_of(person_id)) | Q(turns=None, owner_id=person_id)
+    image = Image.objects.filter(shown, id=image_id).first()
+    if image is None:
+        raise NotFound
+    return image
+
+
 def still_allowed(seats: Iterable[Seat]) -> set[Seat]:
-    """Those of `seats` who are still signed in, active, in the same epoch, and readers of their thread."""
+    """Those of `seats` who are still signed in, active, in the same epoch, and readers of their thread, if any."""
     seats = set(seats)
     epochs = dict(
         get_user_model()
@@ -76,7 +85,8 @@ def still_allowed(seats: Iterable[Seat]) -> set[Seat]:
             session_key__in={seat.sign_in for seat in seats}, expire_date__gt=timezone.now()
         ).values_list("session_key", flat=True)
     )
-    there = Thread.objects.filter(id__in={seat.thread_id for seat in seats}, deleted_at=None)
+    threads = {seat.thread_id for seat in seats if seat.thread_id}
+    there = Thread.objects.filter(id__in=threads, deleted_at=None)
     thread_spaces = dict(there.values_list("id", "space_id"))
     readable = {person_id: spaces.readable_by(person_id) for person_id in epochs}
     return {
@@ -84,5 +94,5 @@ def still_allowed(seats: Iterable[Seat]) -> set[Seat]:
         for seat in seats
         if epochs.get(seat.person_id) == seat.epoch
         and seat.sign_in in sign_ins
-        and thread_spaces.get(seat.thread_id) in readable[seat.person_id]
+        and (seat.thread_id is None or thread_spaces.get(seat.thread_id) in readable[seat.person_id])
     }

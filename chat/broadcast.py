@@ -12,16 +12,19 @@ import os
 import time
 import uuid
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
+from typing import Any, TypeVar
 
 from django.conf import settings
 
 log = logging.getLogger(__name__)
 
+K = TypeVar("K")
 _CHANNEL = "cato:frames"
 _REGISTER = "cato:webs"
+_OUTSIDE = "outside"
 _ALIVE_FOR = 30.0
 _QUEUE = 64
 _UNSENT = 10_000
@@ -37,13 +40,21 @@ class Frame:
     revision: int | None = None
 
 
+class News(Enum):
+    """What a page is told beside frames."""
+
+    THREADS = "the list of threads is not what it was"
+
+
 @dataclass(eq=False, slots=True)
 class Seat:
-    """A page that listens to a thread: its queue ends with None when the page must come back."""
+    """A page of somebody's that listens, most often to a thread: its queue ends with None when it must come back."""
 
-    thread_id: uuid.UUID
-    queue: asyncio.Queue[Frame | None] = field(default_factory=lambda: asyncio.Queue(_QUEUE + 1))
+    person_id: uuid.UUID
+    thread_id: uuid.UUID | None
+    queue: asyncio.Queue[Frame | News | None] = field(default_factory=lambda: asyncio.Queue(_QUEUE + 2))
     is_ended: bool = False
+    has_news: bool = False
 
     def give(self, frame: Frame) -> None:
         if self.is_ended:
@@ -52,6 +63,12 @@ class Seat:
             self.end()
         else:
             self.queue.put_nowait(frame)
+
+    def tell(self) -> None:
+        """The list of threads is to be drawn anew; told once until that was done."""
+        if not self.has_news and not self.is_ended:
+            self.has_news = True
+            self.queue.put_nowait(News.THREADS)
 
     def end(self) -> None:
         if not self.is_ended:
@@ -65,7 +82,8 @@ class Broadcast:
     def __init__(self) -> None:
         self.process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self.loop: asyncio.AbstractEventLoop | None = None
-        self._seats: dict[uuid.UUID, set[Seat]] = defaultdict(set)
+        self._seats: dict[uuid.UUID | None, set[Seat]] = defaultdict(set)
+        self._seats_of: dict[uuid.UUID, set[Seat]] = defaultdict(set)
         self._unsent: deque[str] = deque()
         self._wake = asyncio.Event()
         self._others = False
@@ -88,15 +106,27 @@ class Broadcast:
         self._end_all()
         self.loop = None
 
-    def take_seat(self, thread_id: uuid.UUID) -> Seat:
-        seat = Seat(thread_id)
+    def take_seat(self, person_id: uuid.UUID, thread_id: uuid.UUID | None) -> Seat:
+        seat = Seat(person_id, thread_id)
         self._seats[thread_id].add(seat)
+        self._seats_of[person_id].add(seat)
         return seat
 
     def leave_seat(self, seat: Seat) -> None:
-        self._seats[seat.thread_id].discard(seat)
-        if not self._seats[seat.thread_id]:
-            del self._seats[seat.thread_id]
+        _take_out(self._seats, seat.thread_id, seat)
+        _take_out(self._seats_of, seat.person_id, seat)
+
+    def tell(self, people: Sequence[uuid.UUID]) -> None:
+        """Tell every page of these people that their list of threads changed; call it in the loop's thread."""
+        for person_id in people:
+            for seat in self._seats_of.get(person_id, ()):
+                seat.tell()
+
+    def tell_all(self, people: Sequence[uuid.UUID]) -> None:
+        """The same, and in the other processes too."""
+        self.tell(people)
+        if self._others:
+            self._send(_packed_news(self.process, people))
 
     def publish(self, frame: Frame) -> None:
         """Give a frame to every page of its thread; call it in the loop's thread."""
@@ -179,6 +209,8 @@ class Broadcast:
             return
         if "hello" in message:
             self._others = True
+        elif "people" in message:
+            self.tell([uuid.UUID(person_id) for person_id in message["people"]])
         elif "lost" in message:
             self._end_all()
         elif "stop" in message:
@@ -206,14 +238,33 @@ class Broadcast:
                     self._say_lost()
 
 
+def _take_out(seats: dict[K, set[Seat]], key: K, seat: Seat) -> None:
+    seats[key].discard(seat)
+    if not seats[key]:
+        del seats[key]
+
+
 def publish_from_outside(frame: Frame) -> None:
     """Give a frame to every web process, from one that serves no pages (a worker, a command)."""
+    _send_from_outside(_packed(_OUTSIDE, frame))
+
+
+def tell_people(people: Iterable[uuid.UUID]) -> None:
+    """Have these people's pages draw their list of threads anew, from any thread of any process."""
+    ids = list(people)
+    if broadcast.loop is None:
+        _send_from_outside(_packed_news(_OUTSIDE, ids))
+    else:
+        broadcast.loop.call_soon_threadsafe(broadcast.tell_all, ids)
+
+
+def _send_from_outside(message: str) -> None:
     if not settings.REDIS_URL:
         return
     import redis
 
     try:
-        _sync_redis().publish(_CHANNEL, _packed("outside", frame))
+        _sync_redis().publish(_CHANNEL, message)
     except redis.RedisError as error:
         log.warning("pages were not told of a change (%s); they show it when they are loaded", type(error).__name__)
 
@@ -236,6 +287,10 @@ def _packed(process: str, frame: Frame) -> str:
             "html": frame.html,
         }
     )
+
+
+def _packed_news(process: str, people: Sequence[uuid.UUID]) -> str:
+    return json.dumps({"from": process, "people": [str(person_id) for person_id in people]})
 
 
 def _unpacked(message: dict[str, Any]) -> Frame:

@@ -1,27 +1,38 @@
-"""The socket of a thread: it lets a reader in, gives a snapshot of what the page lacks, then hands on the frames."""
+"""The socket of a page: it lets a reader in, gives what the page lacks of its thread, then hands on frames and news."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import time
 import uuid
 
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import DatabaseError
 
-from chat import access, seats, snapshots
-from chat.broadcast import Seat, broadcast
+from chat import access, frames, seats, snapshots
+from chat.broadcast import News, Seat, broadcast
 from chat.errors import NotFound
 from chat.hops import to_database
+from chat.services.reading import mark_seen
+from chat.snapshots import Told
+
+log = logging.getLogger(__name__)
 
 # Pages come back after 1013 (try again later), and stay away after the others.
 SIGNED_OUT, NOT_YOURS, COME_BACK = 4401, 4404, 1013
+# The list of threads is drawn anew at most this often, in seconds.
+_LIST_EVERY = 1.0
 
 
-class ThreadConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """Accepts, then closes with a reason where there is none to stay: a refused handshake would be retried for ever."""
 
     seat: Seat | None = None
     relay: asyncio.Task[None] | None = None
+    listing: asyncio.Task[None] | None = None
+    listed_at = 0.0
 
     async def connect(self) -> None:
         await self.accept()
@@ -30,49 +41,79 @@ class ThreadConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if not user.is_authenticated or not sign_in:
             await self.close(SIGNED_OUT)
             return
-        self.who = access.Seat(user.id, sign_in, user.epoch, self.scope["url_route"]["kwargs"]["thread_id"])
+        self.who = access.Seat(user.id, sign_in, user.epoch, self.scope["url_route"]["kwargs"].get("thread_id"))
         if not await to_database(access.still_allowed, [self.who]):
             await self.close(NOT_YOURS)
             return
-        self.seat = broadcast.take_seat(self.who.thread_id)
+        self.seat = broadcast.take_seat(self.who.person_id, self.who.thread_id)
         seats.watch(self.who, self.seat)
+        if self.who.thread_id is None:
+            self._begin_to_relay(self.seat)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """The only thing a page says: which turns it has, at which revision. Asked again at each such frame: may they?"""
+        """What a page says (`snapshots.Told`). Asked again at each such frame: may they?"""
         if self.seat is None:
             return
         if not await to_database(access.still_allowed, [self.who]):
             await self.close(NOT_YOURS)
             return
         try:
-            have = snapshots.understood(text_data or "")
+            told = snapshots.understood(text_data or "")
         except ValueError:
-            await self.send(json.dumps({"error": "This socket takes one JSON object with the key have."}))
+            await self.send(json.dumps({"error": "This socket takes one JSON object with the key have, seen or back."}))
             return
         try:
-            html, self.revisions = await to_database(
-                snapshots.what_is_missing, self.who.person_id, self.who.thread_id, have
-            )
+            await self._heed(told, self.seat)
         except NotFound:
             await self.close(NOT_YOURS)
-            return
-        if html:
-            await self.send(html)
-        if self.relay is None:
-            self.relay = asyncio.create_task(self._relay(self.seat))
 
     async def disconnect(self, code: int) -> None:
-        if self.relay is not None:
-            self.relay.cancel()
+        for task in (self.relay, self.listing):
+            if task is not None:
+                task.cancel()
         if self.seat is not None:
             seats.unwatch(self.seat)
             broadcast.leave_seat(self.seat)
 
+    async def _heed(self, told: Told, seat: Seat) -> None:
+        who, thread_id = self.who.person_id, self.who.thread_id
+        if told.is_back:
+            seat.tell()
+        if thread_id is None:
+            return
+        if told.is_seen:
+            await to_database(lambda: mark_seen(access.thread_for(who, thread_id), who))
+        if told.have is not None:
+            html, self.revisions = await to_database(snapshots.what_is_missing, who, thread_id, told.have)
+            if html:
+                await self.send(html)
+            self._begin_to_relay(seat)
+
+    def _begin_to_relay(self, seat: Seat) -> None:
+        if self.relay is None:
+            self.relay = asyncio.create_task(self._relay(seat))
+
     async def _relay(self, seat: Seat) -> None:
-        while (frame := await seat.queue.get()) is not None:
-            if frame.turn_id is not None and frame.revision is not None:
-                if frame.revision <= self.revisions.get(frame.turn_id, -1):
+        while (heard := await seat.queue.get()) is not None:
+            if isinstance(heard, News):
+                self.listing = asyncio.create_task(self._send_list(seat))
+                continue
+            if heard.turn_id is not None and heard.revision is not None:
+                if heard.revision <= self.revisions.get(heard.turn_id, -1):
                     continue
-                self.revisions[frame.turn_id] = frame.revision
-            await self.send(frame.html)
+                self.revisions[heard.turn_id] = heard.revision
+            await self.send(heard.html)
         await self.close(COME_BACK)
+
+    async def _send_list(self, seat: Seat) -> None:
+        """Draw the list anew, some time after the last time; what changes from then on is news again."""
+        await asyncio.sleep(max(0.0, self.listed_at + _LIST_EVERY - time.monotonic()))
+        self.listed_at = time.monotonic()
+        seat.has_news = False
+        try:
+            html = await to_database(frames.thread_list, self.who.person_id, self.who.thread_id)
+        except DatabaseError as error:
+            log.warning("a list of threads could not be drawn (%s); its page comes back", type(error).__name__)
+            seat.end()
+        else:
+            await self.send(html)

@@ -29,7 +29,7 @@ class Refused(ChatError):
 
 
 class ModelFailed(ChatError):
-    """`code` is one of unreachable, timeout, rate_limited, refused, broken, cut, empty."""
+    """`code` is one of unreachable, timeout, rate_limited, refused, rejected, broken, cut, empty."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)

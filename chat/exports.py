@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from django.db.models import prefetch_related_objects
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
 
@@ -17,6 +18,7 @@ from chat.importers.cato import FORMAT
 from chat.items import ItemRow, places_of, recalled_row
 from chat.markup import blocks_of
 from chat.models import Thread, Turn
+from chat.pictures import data_url
 from memory import services as memory
 from memory import spaces
 from memory.batches import batched
@@ -52,6 +54,11 @@ class Told:
         return ". ".join(filter(None, (ending, "Forgotten" if self.is_forgotten else "")))
 
     @property
+    def pictures(self) -> list[tuple[str, str]]:
+        """The message's pictures: the name of each, and an address that carries it."""
+        return [(image.name, data_url(image)) for image in self.turn.images.all()]
+
+    @property
     def blocks_html(self) -> SafeString:
         # Its numbers stay text: the passages they lead to are not in the file.
         return mark_safe("".join(blocks_of(self.turn.answer)))
@@ -67,6 +74,7 @@ def as_markdown(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
     for told in _told(thread, turns):
         yield f"\n---\n\n**{_one_line(told.turn.author.name)}**, {told.said_at}\n\n"
         yield "\n".join(f"> {line}".rstrip() for line in told.turn.message.split("\n")) + "\n"
+        yield "".join(f"\n*Picture: {_one_line(image.name)}*\n" for image in told.turn.images.all())
         if told.turn.answer.strip():
             yield f"\n**{told.turn.model or 'Answer'}**\n\n{told.turn.answer.strip()}\n"
         if told.note:
@@ -79,7 +87,7 @@ def as_json(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
     """The thread as one JSON object, in pieces; `chat.importers` reads it again.
 
     `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered) and `turns`, in their
-    order: id, author (a name), said_at, message, answer, answered_at (null while there is none), model, state, is_dummy,
+    order: id, author (a name), said_at, message, pictures (their names), answer, answered_at (null while there is none), model, state, is_dummy,
     is_forgotten, and `recalled`, each with number, exchange_id, and who, said_at and place, or is_forgotten alone where
     it was forgotten or may not be read. Times are ISO 8601 in UTC.
     """
@@ -109,12 +117,13 @@ def as_html(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
 def _told(thread: Thread, turns: Iterable[Turn]) -> Iterator[Told]:
     readers = spaces.read_by_all_of(thread.space_id)
     for page in batched(turns, _PAGE):
+        prefetch_related_objects(page, "images")
         recalled = memory.recalled_for((turn.id for turn in page), spaces=readers)
         places = places_of(recalled)
-        states = memory.memory_states(turn.exchange_id for turn in page if turn.exchange_id)
+        states = memory.memory_states(turn.kept_as for turn in page if turn.kept_as)
         for turn in page:
             rows = tuple(recalled_row(item, places) for item in recalled.get(turn.id, []))
-            forgotten = turn.exchange_id is not None and states.get(turn.exchange_id) == "forgotten"
+            forgotten = turn.kept_as is not None and states.get(turn.kept_as) == "forgotten"
             yield Told(turn, rows, forgotten)
 
 
@@ -125,6 +134,7 @@ def _turn_fields(told: Told) -> dict[str, object]:
         "author": turn.author.name,
         "said_at": _iso(turn.created_at),
         "message": turn.message,
+        "pictures": [image.name for image in turn.images.all()],
         "answer": turn.answer,
         "answered_at": _iso(turn.completed_at) if turn.completed_at else None,
         "model": turn.model,

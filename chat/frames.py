@@ -10,6 +10,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from chat.broadcast import Frame
+from chat.listing import thread_groups
 from chat.models import Thread, Turn
 from chat.rows import THINKING, TurnRow, turn_rows
 
@@ -90,6 +91,13 @@ def branch(thread_id: uuid.UUID, gone: Sequence[uuid.UUID], shown: Sequence[uuid
     turns = Turn.objects.filter(id__in=shown).select_related("author", "thread").order_by("position")
     rows = turn_rows(Thread.objects.get(id=thread_id), turns)
     return Frame(thread_id, snapshot([], rows, gone))
+
+
+def thread_list(person_id: uuid.UUID, open_id: uuid.UUID | None) -> str:
+    """One person's list of threads as it is now, and what the one that is open is called."""
+    title = Thread.objects.filter(id=open_id).values_list("title", flat=True).first() if open_id else ""
+    context = {"groups": thread_groups(person_id, open_id), "title": title}
+    return render_to_string("chat/frames/thread_list.html", context)
 
 
 def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow], gone: Sequence[uuid.UUID] = ()) -> str:

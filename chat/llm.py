@@ -18,8 +18,11 @@ from chat.thoughts import Thoughts
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-Message = dict[str, str]
+# A message's content is text, or a list of parts where pictures go with it.
+Message = dict[str, Any]
 _CONNECT_TIMEOUT = 10.0
+# What servers answer to a request that they understand and will not do; 404 is said for models and for abilities.
+_REJECTIONS = (400, 413, 415, 422)
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Answering, AsyncOpenAI]] = WeakKeyDictionary()
 
 
@@ -63,7 +66,8 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
                 if piece != Piece():
                     began = True
                     yield piece
-        yield Piece(*reversed(thoughts.end()))
+        thought, said = thoughts.end()
+        yield Piece(said, thought)
     except (openai.APITimeoutError, httpx2.TimeoutException) as error:
         raise _timed_out() from error
     except (openai.APIConnectionError, httpx2.HTTPError) as error:
@@ -72,6 +76,25 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
         raise _failure(error, answering) from error
     if not finished:
         raise _broke_off()
+
+
+def has_images(messages: Sequence[Message]) -> bool:
+    """Whether pictures go with any of `messages`."""
+    return any(isinstance(message["content"], list) for message in messages)
+
+
+def without_images(messages: Sequence[Message]) -> list[Message]:
+    """The same with a line of text in the place of each picture, for models that take none."""
+
+    def told(part: dict[str, Any]) -> str:
+        return str(part["text"]) if part["type"] == "text" else "[a picture that you cannot see]"
+
+    return [
+        message
+        if isinstance(message["content"], str)
+        else message | {"content": "\n\n".join(told(part) for part in message["content"])}
+        for message in messages
+    ]
 
 
 async def models(answering: Answering) -> list[str]:
@@ -88,14 +111,20 @@ async def models(answering: Answering) -> list[str]:
 async def try_it(answering: Answering) -> str:
     """Ask for one short answer and return it with the model's name. Raises ModelFailed."""
     model = answering.model or await _first_model(answering)
+    said = await say(answering, [{"role": "user", "content": "Say hello in three words."}], model=model)
+    return f"{model} answers: {said}"
+
+
+async def say(answering: Answering, messages: Sequence[Message], *, model: str = "") -> str:
+    """A short answer, at most 200 characters of it, without what is thought before. Raises ModelFailed."""
     said = ""
-    async for piece in stream(answering, [{"role": "user", "content": "Say hello in three words."}], model=model):
+    async for piece in stream(answering, messages, model=model):
         said += piece.text
         if len(said) > 200:
             break
     if not said.strip():
-        raise ModelFailed(f"{model} answered with nothing.", "empty")
-    return f"{model} answers: {said.strip()[:200]}"
+        raise ModelFailed(f"{model or answering.host} answered with nothing.", "empty")
+    return said.strip()[:200]
 
 
 async def _first_model(answering: Answering) -> str:
@@ -166,7 +195,9 @@ def _failure(error: Exception, answering: Answering) -> ModelFailed:
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
         return ModelFailed(f"{answering.host} refuses the API key. An administrator can change it.", "refused")
     if isinstance(error, openai.NotFoundError):
-        return ModelFailed(f"{answering.host} does not know the model {answering.model}.", "refused")
+        return ModelFailed(f"{answering.host} does not know the model {answering.model}.", "rejected")
+    if isinstance(error, openai.APIStatusError) and error.status_code in _REJECTIONS:
+        return ModelFailed(f"The model's server does not take this (HTTP {error.status_code}).", "rejected")
     if isinstance(error, openai.APIStatusError):
         return ModelFailed(f"The model's server failed (HTTP {error.status_code}). Try again.", "broken")
     return ModelFailed("The model's answer could not be read. Try again.", "broken")

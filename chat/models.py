@@ -156,6 +156,11 @@ class Turn(models.Model):
     def is_active(self) -> bool:
         return self.state in self.ACTIVE
 
+    @property
+    def kept_as(self) -> uuid.UUID | None:
+        """The exchange that says the same in memory: this turn's, or that of the turn it is a copy of."""
+        return self.exchange_id or self.copied_exchange_id
+
 
 class Endpoint(models.Model):
     """The model endpoint an administrator set on the settings page; the key is encrypted."""

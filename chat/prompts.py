@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,17 +12,20 @@ from django.conf import settings
 
 from chat.llm import Message
 from chat.models import Turn
+from chat.pictures import content_of
 from memory.retrieval.context import estimate_tokens
 
 BASE_PROMPT = Path(__file__).with_name("base_prompt.md")
 _RESERVE = 500
+# The pictures of so many earlier turns are sent again, so that one can ask on about them.
+_SHOWN_AGAIN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The turns that fit into the prompt, oldest first, as messages, with the exchanges they already carry."""
+    """The turns that fit into the prompt, oldest first, with the exchanges they already carry."""
 
-    messages: tuple[Message, ...]
+    turns: tuple[Turn, ...]
     exchange_ids: frozenset[uuid.UUID]
     length: int
 
@@ -44,12 +48,9 @@ def history_of(turns: list[Turn], *, max_tokens: int) -> History:
             break
         max_tokens -= cost
         kept.insert(0, turn)
-    messages: list[Message] = []
-    for turn in kept:
-        messages += [{"role": "user", "content": turn.message}, {"role": "assistant", "content": turn.answer}]
     return History(
-        messages=tuple(messages),
-        exchange_ids=frozenset(turn.exchange_id for turn in kept if turn.exchange_id),
+        turns=tuple(kept),
+        exchange_ids=frozenset(turn.kept_as for turn in kept if turn.kept_as),
         length=2 * len(turns) + 1,
     )
 
@@ -62,13 +63,13 @@ def room_for_history(message: str) -> int:
     return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - taken)
 
 
-def prompt_for(*, history: History, material: str, message: str, said_so_far: str = "") -> list[Message]:
+def prompt_for(*, history: History, material: str, turn: Turn, said_so_far: str = "") -> list[Message]:
     """The messages for the endpoint; `said_so_far` is an interrupted answer to go on from."""
-    new = f"{material}\n\n---\n\n{message}" if material else message
+    new = f"{material}\n\n---\n\n{turn.message}" if material else turn.message
     messages: list[Message] = [
         {"role": "system", "content": system_prompt()},
-        *history.messages,
-        {"role": "user", "content": new},
+        *_messages_of(history),
+        {"role": "user", "content": content_of(new, turn.images.all())},
     ]
     if said_so_far:
         messages += [
@@ -76,6 +77,19 @@ def prompt_for(*, history: History, material: str, message: str, said_so_far: st
             {"role": "user", "content": "Go on exactly where you stopped, without repeating anything."},
         ]
     return messages
+
+
+def _messages_of(history: History) -> Iterator[Message]:
+    """What was said and answered; the pictures of the last turns that have any go along, older ones are named."""
+    with_pictures = [turn.id for turn in history.turns if turn.images.all()]
+    shown = set(with_pictures[-_SHOWN_AGAIN:])
+    for turn in history.turns:
+        if turn.id in shown:
+            yield {"role": "user", "content": content_of(turn.message, turn.images.all())}
+        else:
+            names = "".join(f"\n[picture: {image.name}]" for image in turn.images.all())
+            yield {"role": "user", "content": turn.message + names}
+        yield {"role": "assistant", "content": turn.answer}
 
 
 @lru_cache(maxsize=32)

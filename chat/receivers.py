@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.dispatch import receiver
 
 from chat import frames
@@ -18,7 +18,7 @@ from memory.models import Recall
 @receiver(signals.indexed)
 @receiver(signals.indexing_failed)
 def show_what_memory_did(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
-    for turn_id in _told_again(Turn.objects.filter(exchange_id__in=exchange_ids)):
+    for turn_id in _told_again(_kept_as(exchange_ids)):
         announce(frames.foot(turn_id))
 
 
@@ -26,9 +26,13 @@ def show_what_memory_did(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
 def show_what_was_forgotten(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
     """The forgotten turns themselves, and every answer that had recalled them."""
     used_in = Recall.objects.filter(exchange_id__in=exchange_ids).values("turn_id")
-    turns = Turn.objects.filter(exchange_id__in=exchange_ids) | Turn.objects.filter(id__in=used_in)
+    turns = _kept_as(exchange_ids) | Turn.objects.filter(id__in=used_in)
     for turn_id in _told_again(turns):
         announce(frames.turn(turn_id))
+
+
+def _kept_as(exchange_ids: list[uuid.UUID]) -> QuerySet[Turn]:
+    return Turn.objects.filter(Q(exchange_id__in=exchange_ids) | Q(copied_exchange_id__in=exchange_ids))
 
 
 def _told_again(turns: QuerySet[Turn]) -> list[uuid.UUID]:

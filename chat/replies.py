@@ -19,12 +19,13 @@ from django.db import DatabaseError
 
 from chat import frames, llm
 from chat.broadcast import Frame, broadcast
+from chat.endpoint import Answering
 from chat.errors import ModelFailed
 from chat.hops import to_database, to_memory
 from chat.llm import Message
 from chat.markup import GrowingAnswer
 from chat.models import Turn
-from chat.services import answering, asking
+from chat.services import answering, asking, titling
 from chat.services.answering import Begun, Brief, Ending, Saved
 from memory.services.search import Recollection
 from memory.text import clean_text
@@ -52,6 +53,7 @@ class Reply:
         self.usage: dict[str, int] | None = None
         self.model = brief.model or (brief.answering.model if brief.answering else "")
         self.stopped = asyncio.Event()
+        self.is_blind = False
         self.is_taken = False
         self.has_begun = False
         self.is_over = False
@@ -123,7 +125,9 @@ class Reply:
 
     def ending(self, state: str, error_code: str = "", error: str = "") -> Ending:
         """How it ended, with all that was said and thought until then."""
-        return Ending(state, self.text, self.reasoning, self.model, self.usage, error_code, error)
+        return Ending(
+            state, self.text, self.reasoning, self.model, self.usage, error_code, error, is_blind=self.is_blind
+        )
 
     def _new_thought(self) -> str:
         thought = self.reasoning[self._shown_reasoning : self._kept_reasoning]
@@ -180,6 +184,8 @@ async def answer(turn_id: uuid.UUID) -> None:
     try:
         ending = await _write(reply)
         await _close(reply, ending)
+        if ending.state == Turn.State.COMPLETE:
+            _spawn(_title(reply))
     except asyncio.CancelledError:
         await asyncio.shield(_close(reply, reply.ending(Turn.State.INTERRUPTED)))
         raise
@@ -237,7 +243,18 @@ async def _listen(reply: Reply, messages: list[Message]) -> None:
     if reply.brief.answering is None:
         reply.hear(llm.Piece(PLACEHOLDER))
         return
-    async for piece in llm.stream(reply.brief.answering, messages, model=reply.brief.model):
+    try:
+        await _hear_all(reply, reply.brief.answering, messages)
+    except ModelFailed as error:
+        # There is no asking beforehand whether a model takes pictures.
+        if error.code != "rejected" or not llm.has_images(messages):
+            raise
+        reply.is_blind = True
+        await _hear_all(reply, reply.brief.answering, llm.without_images(messages))
+
+
+async def _hear_all(reply: Reply, answering: Answering, messages: list[Message]) -> None:
+    async for piece in llm.stream(answering, messages, model=reply.brief.model):
         reply.hear(piece)
 
 
@@ -249,6 +266,19 @@ async def _close(reply: Reply, ending: Ending) -> None:
     reply.revision += 1
     if await to_database(answering.close, reply.brief, ending, reply.revision):
         broadcast.publish(await to_database(frames.ended, reply.brief.turn_id, *reply.rest()))
+
+
+async def _title(reply: Reply) -> None:
+    """Have the model say what the thread is to be called; without it, its first line stays."""
+    messages = await to_database(titling.request_for_title, reply.brief.turn_id)
+    if messages is None or reply.brief.answering is None:
+        return
+    try:
+        said = await llm.say(reply.brief.answering, messages, model=reply.brief.model)
+    except ModelFailed as error:
+        log.info("a thread got no title from the model: %s", error.code)
+        return
+    await to_database(titling.title_by_model, reply.brief.thread_id, said)
 
 
 def _beat() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth import get_user_model
-from django.db.models import Q
+from django.db.models import Q, prefetch_related_objects
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
@@ -58,12 +58,20 @@ class BranchRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageRow:
+    name: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class TurnRow:
     id: uuid.UUID
     author_name: str
     author_initials: str
     said_at: datetime
     message: str
+    images: Sequence[ImageRow]
+    images_note: str
     reasoning: str
     blocks_html: SafeString
     open_html: SafeString
@@ -78,6 +86,8 @@ class TurnRow:
     resume_url: str
     edit_url: str
     again_url: str
+    fork_url: str
+    withdraw_url: str
     branch: BranchRow | None
     stop_url: str
     memory_state: str
@@ -114,9 +124,10 @@ class ThreadRow:
 def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     """The rows of these turns (loaded with their authors), the same for everyone who reads the thread."""
     turns = list(turns)
+    prefetch_related_objects(turns, "images")
     recalled = memory.recalled_for((t.id for t in turns), spaces=spaces.read_by_all_of(thread.space_id))
     places = places_of(recalled)
-    states = memory.memory_states(t.exchange_id for t in turns if t.exchange_id)
+    states = memory.memory_states(t.kept_as for t in turns if t.kept_as)
     forgotten = {
         e.id: e
         for e in Exchange.objects.filter(
@@ -134,7 +145,7 @@ def thread_row(
     space = thread.space if thread else None
     kind = space.kind if space else Space.Kind.OWN
     people = get_user_model().objects.filter(is_active=True)
-    count = spaces.readers(space, people) if space else 1
+    count = spaces.readers(space, people).count() if space else 1
     audience = "Only you can recall it" if kind == Space.Kind.OWN else f"{count} people can recall it"
     where = {"own": "in your own space", "team": "for everyone"}.get(kind, f"in {space.name}" if space else "")
     remembered = thread is None or thread.is_remembered
@@ -171,8 +182,8 @@ def _turn_row(
 ) -> TurnRow:
     blocks, open_html = _answer_html(turn, Citations(turn.id, max((item.rank for item in recalled), default=0)))
     done = not turn.is_active and turn.state != Turn.State.QUEUED
-    state = states.get(turn.exchange_id, "") if turn.exchange_id and not turn.is_active else ""
-    tomb = forgotten.get(turn.exchange_id) if turn.exchange_id else None
+    state = states.get(turn.kept_as, "") if turn.kept_as and not turn.is_active else ""
+    tomb = forgotten.get(turn.kept_as) if turn.kept_as else None
     here = [turn.thread_id, turn.id]
     restartable = turn.state in (Turn.State.STOPPED, Turn.State.INTERRUPTED, Turn.State.FAILED)
     return TurnRow(
@@ -181,6 +192,8 @@ def _turn_row(
         author_initials=turn.author.initials,
         said_at=turn.created_at,
         message=turn.message,
+        images=[ImageRow(image.name, reverse("image", args=[image.id])) for image in turn.images.all()],
+        images_note="The model takes no pictures; it answered without seeing them." if turn.is_blind else "",
         reasoning=turn.reasoning,
         blocks_html=mark_safe("".join(blocks)),
         open_html=mark_safe(open_html),
@@ -195,12 +208,14 @@ def _turn_row(
         resume_url=reverse("resume", args=here),
         edit_url=reverse("edit", args=here) if done else "",
         again_url=reverse("answer_again", args=here) if done and not restartable else "",
+        fork_url=reverse("fork", args=here) if done else "",
+        withdraw_url=reverse("withdraw_turn", args=here) if turn.state == Turn.State.QUEUED else "",
         branch=branch,
         stop_url=reverse("stop", args=here),
         memory_state=state,
         memory_text=_MEMORY_WORDS.get(state, ""),
         memory_retry_url=reverse("remember_again", args=here) if state == "failed" else "",
-        forget_url=reverse("forget", args=[turn.exchange_id]) if state and state != "forgotten" and done else "",
+        forget_url=reverse("forget", args=[turn.kept_as]) if state and state != "forgotten" and done else "",
         forgotten_note=f"by {tomb.forgotten_by}" if tomb and tomb.forgotten_by else "",
         forgotten_at=tomb.forgotten_at if tomb else None,
         recalled=_recalled_row(turn, recalled, titles),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import dataclass
 
 from chat import access, frames
 from chat.rows import turn_rows
@@ -12,13 +13,27 @@ from chat.rows import turn_rows
 WINDOW = 50
 
 
-def understood(text: str) -> dict[uuid.UUID, int]:
-    """From `{"have": {turn: revision}}` the revisions by turn. Raises ValueError for anything else."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a page says: the turns it has with their revisions, that its reader saw the end, that its list is old."""
+
+    have: dict[uuid.UUID, int] | None = None
+    is_seen: bool = False
+    is_back: bool = False
+
+
+def understood(text: str) -> Told:
+    """From an object with `have`, `seen` or `back`. Raises ValueError for anything else."""
     try:
-        have = json.loads(text)["have"]
-        return {uuid.UUID(turn): int(revision) for turn, revision in have.items()}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError("not a list of turns") from error
+        told = json.loads(text)
+        have = told.get("have")
+        revisions = None if have is None else {uuid.UUID(turn): int(revision) for turn, revision in have.items()}
+        understood = Told(revisions, told.get("seen") is True, told.get("back") is True)
+    except (TypeError, AttributeError) as error:
+        raise ValueError("not what a page says") from error
+    if understood == Told():
+        raise ValueError("nothing is said")
+    return understood
 
 
 def what_is_missing(

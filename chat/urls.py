@@ -2,13 +2,15 @@
 
 from django.urls import path
 
-from chat.views import finding, importing, model_settings, organising, places, scopes, threads, turns
+from chat.views import finding, images, importing, model_settings, organising, places, scopes, threads, turns
 
 urlpatterns = [
     path("", threads.new_thread, name="new_thread"),
     path("t/<uuid:thread_id>", threads.thread, name="thread"),
     path("t/<uuid:thread_id>/say", threads.say, name="say"),
     path("t/<uuid:thread_id>/remember", threads.remember, name="remember"),
+    path("images", images.images, name="images"),
+    path("images/<uuid:image_id>", images.image, name="image"),
     path("find", finding.find, name="find"),
     path("import", importing.import_page, name="import"),
     path("threads", organising.threads, name="threads"),
@@ -21,6 +23,8 @@ urlpatterns = [
     path("t/<uuid:thread_id>/take-out", organising.take_out, name="take_out"),
     path("t/<uuid:thread_id>/scope", scopes.scope, name="scope"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/stop", turns.stop, name="stop"),
+    path("t/<uuid:thread_id>/turns/<uuid:turn_id>/withdraw", turns.withdraw, name="withdraw_turn"),
+    path("t/<uuid:thread_id>/turns/<uuid:turn_id>/fork", turns.fork, name="fork"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/retry", turns.retry, name="retry"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/resume", turns.resume, name="resume"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/edit", turns.edit, name="edit"),

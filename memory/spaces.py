@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.db import IntegrityError, transaction
 from django.db.models import Model, Q, QuerySet
@@ -66,13 +66,13 @@ def called(person_id: uuid.UUID, name: str) -> Space:
     raise NotFound(f"There is no space {name}, or it is not yours to see.")
 
 
-def readers(space: Space, active_people: QuerySet[Any]) -> int:
-    """How many of `active_people` may read `space`."""
+def readers(space: Space, active_people: QuerySet[M]) -> QuerySet[M]:
+    """Those of `active_people` who may read `space`."""
     if space.kind == Space.Kind.OWN:
-        return active_people.filter(id=space.owner_id).count()
+        return active_people.filter(id=space.owner_id)
     if space.kind == Space.Kind.TEAM:
-        return active_people.count()
-    return active_people.filter(id__in=Membership.objects.filter(space=space).values("person_id")).count()
+        return active_people
+    return active_people.filter(id__in=Membership.objects.filter(space=space).values("person_id"))
 
 
 def among(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from cato_web.people.models import User
 from cato_web.people.services import create_person
-from chat.models import Session, Thread, Turn
+from chat.models import Image, Session, Thread, Turn
+from chat.services.images import receive as receive_image
 from memory import services, spaces
 from memory.models import Document, Exchange, Membership, Space
 from memory.services import Received
@@ -78,6 +79,17 @@ def turn(in_thread: Thread, message: str = "A question", answer: str = "An answe
         state=more.pop("state", Turn.State.COMPLETE),
         **more,
     )
+
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"
+    "0000000c49444154789c6338c1c00000025c00c943c812460000000049454e44ae426082"
+)
+
+
+def picture_of(owner: User, name: str = "key.png", content: bytes = PNG) -> Image:
+    """A picture about to be sent: one red pixel, unless told."""
+    return receive_image(ContentFile(content, name=name), owner_id=owner.id)
 
 
 def ago(**units: float) -> datetime:

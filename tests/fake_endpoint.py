@@ -35,7 +35,7 @@ from urllib.request import Request, urlopen
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-MODES = ("ok", "slow", "cut", "hang", "wrong-dimension")  # and error-<status>
+MODES = ("ok", "slow", "cut", "hang", "blind", "wrong-dimension")  # and error-<status>; blind: 400 for pictures
 
 
 @dataclass
@@ -153,6 +153,8 @@ async def _answer(path: str, person: Person, body: Any, receive: Receive, send: 
         person.failed += 1
         if person.failed > script.fail_times:
             mode = "ok"
+    if mode == "blind":
+        mode = "error-400" if "image_url" in json.dumps(body) else "ok"
     if mode == "hang":
         while (await receive())["type"] != "http.disconnect":
             pass
@@ -220,7 +222,9 @@ def _text_of(person: Person, body: Any) -> str:
     if person.script.tokens is not None and person.script.mode != "cut":
         return " ".join(f"word{number}" for number in range(person.script.tokens))
     asked = [message for message in body.get("messages", []) if message.get("role") == "user"]
-    last = str(asked[-1].get("content")) if asked else ""
+    last = asked[-1].get("content") if asked else ""
+    if isinstance(last, list):
+        last = " ".join(str(part.get("text", "")) for part in last)
     return f"You said:\n\n> {last}\n\nThat is **noted**, with a list:\n\n- one\n- two\n"
 
 

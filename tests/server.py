@@ -149,6 +149,8 @@ class Cato:
 def running(home: Path, **environment: str) -> Iterator[Cato]:
     """Start a Cato below `home` with `environment` added, wait until it is ready, and end it."""
     home.mkdir(parents=True, exist_ok=True)
+    # A title is one more question to the model, which most tests would have to leave out of what they look at.
+    environment = {"CATO_CHAT_TITLES": "false"} | environment
     cato = (_services if TOPOLOGY == "services" else _embedded)(home, environment)
     try:
         for url in cato.urls:

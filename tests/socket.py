@@ -52,12 +52,14 @@ class Listener:
 
 
 @contextmanager
-def listening(person: Client, thread: str, *, url: str | None = None, origin: str | None = "own") -> Iterator[Listener]:
-    """Open the socket of a thread with this person's cookies."""
+def listening(
+    person: Client, thread: str | None, *, url: str | None = None, origin: str | None = "own"
+) -> Iterator[Listener]:
+    """Open the socket of a thread, or of a page without one, with this person's cookies."""
     base = url or person.url
     cookies = "; ".join(f"{name}={value}" for name, value in person.http.cookies.items())
     with connect(
-        base.replace("http", "ws") + f"/ws/t/{thread}",
+        base.replace("http", "ws") + (f"/ws/t/{thread}" if thread else "/ws"),
         additional_headers={"Cookie": cookies},
         origin=base if origin == "own" else origin,  # type: ignore[arg-type]
         proxy=None,

@@ -157,9 +157,8 @@ def test_a_page_that_comes_back_is_told_what_no_longer_stands(told, person):
     have = {t.id: t.revision for t in told}
     services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
 
-    html, revisions = snapshots.what_is_missing(
-        person.id, told[0].thread_id, snapshots.understood(json.dumps({"have": {str(k): v for k, v in have.items()}}))
-    )
+    told_by_page = snapshots.understood(json.dumps({"have": {str(k): v for k, v in have.items()}}))
+    html, revisions = snapshots.what_is_missing(person.id, told[0].thread_id, told_by_page.have)
     assert f'id="turn-{told[2].id}" hx-swap-oob="delete"' in html
     assert f'id="turn-{told[0].id}" hx-swap-oob="delete"' not in html
     assert told[2].id not in revisions

@@ -17,7 +17,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from chat.routing import routes
 from memory import services, spaces
 from memory.models import Space
-from tests.factories import AdministratorFactory, PersonFactory, document, exchange, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, document, exchange, picture_of, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -42,9 +42,11 @@ DOORS: dict[str, Door] = {
     "new_thread": Door(methods=("get", "post")),
     "thread": Door(names=("thread_id",)),
     "say": Door(methods=POST, names=("thread_id",), data={"message": "hello", "client_key": str(uuid.uuid4())}),
-    "remember": Door(methods=POST, names=("thread_id",)),
+    "remember": Door(methods=("get", "post"), names=("thread_id",)),
     "threads": Door(),
     "find": Door(),
+    "images": Door(methods=POST),
+    "image": Door(names=("image_id",)),
     "import": Door(methods=("get", "post")),
     "rename": Door(methods=("get", "post"), names=("thread_id",), data={"title": "Another title"}),
     "mark": Door(methods=POST, names=("thread_id",), data={"mark": "pin"}),
@@ -57,6 +59,8 @@ DOORS: dict[str, Door] = {
     "edit": Door(methods=("get", "post"), names=("thread_id", "turn_id"), data={"client_key": str(uuid.uuid4())}),
     "answer_again": Door(methods=POST, names=("thread_id", "turn_id")),
     "choose": Door(methods=POST, names=("thread_id", "turn_id")),
+    "withdraw_turn": Door(methods=POST, names=("thread_id", "turn_id")),
+    "fork": Door(methods=POST, names=("thread_id", "turn_id")),
     "stop": Door(methods=POST, names=("thread_id", "turn_id")),
     "retry": Door(methods=POST, names=("thread_id", "turn_id")),
     "resume": Door(methods=POST, names=("thread_id", "turn_id")),
@@ -78,6 +82,11 @@ DOORS: dict[str, Door] = {
     "stats": Door(),
     "settings": Door(methods=("get", "post")),
     "password": Door(methods=("get", "post")),
+    "notify": Door(methods=POST),
+    "end_sign_in": Door(methods=POST),
+    "export_own": Door(methods=POST),
+    "leave": Door(methods=("get", "post")),
+    "farewell": Door("anyone"),
     "model_settings": Door("administrator", ("get", "post")),
     "try_model": Door("administrator", POST),
     "admin_exchanges": Door("administrator"),
@@ -102,7 +111,7 @@ OWNERS_ONLY = {
     "describe_document",
     "forget_document",
 }
-SOCKETS = {"ws/t/<uuid:thread_id>"}
+SOCKETS = {"ws", "ws/t/<uuid:thread_id>"}
 
 
 def routes_of(resolver: URLResolver) -> list[URLPattern]:
@@ -120,8 +129,16 @@ def things(chroma):
     one = turn(of_alice, "My secret is 4711", "I keep it.", state="failed")
     said = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
     kept = document(alice, "secret.txt", "The secret of Alice is 4711, and it is written here. " * 20)
+    picture = picture_of(alice)
+    one.images.add(picture)
     services.note_recall(one.id, services.find("secret", spaces=spaces.readable_by(alice.pk)))
-    return {"document_id": kept.pk, "thread_id": of_alice.id, "turn_id": one.id, "exchange_id": said.id}
+    return {
+        "image_id": picture.id,
+        "document_id": kept.pk,
+        "thread_id": of_alice.id,
+        "turn_id": one.id,
+        "exchange_id": said.id,
+    }
 
 
 @pytest.fixture
@@ -145,7 +162,7 @@ def arguments(name: str, ids: dict[str, uuid.UUID]) -> dict[str, object]:
 def open_door(client: Client, name: str, method: str, ids: dict[str, uuid.UUID]) -> tuple[int, str]:
     answer = getattr(client, method)(reverse(name, kwargs=arguments(name, ids)), DOORS[name].data)
     content = b"".join(answer)
-    body = re.sub(r"[0-9a-f-]{36}", "ID", content.decode())
+    body = re.sub(r"[0-9a-f-]{36}", "ID", content.decode(errors="replace"))
     body = re.sub(r'(csrfmiddlewaretoken" value="|X-CSRFToken": ")\w+', "TOKEN", body)
     return answer.status_code, body
 
@@ -159,7 +176,10 @@ def test_every_route_is_in_the_table():
 def test_a_stranger_is_sent_to_sign_in(name):
     for method in DOORS[name].methods:
         status, _ = open_door(
-            Client(), name, method, {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id", "document_id")}
+            Client(),
+            name,
+            method,
+            {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id", "document_id", "image_id")},
         )
         assert status == 302, (name, method)
 
@@ -191,7 +211,7 @@ def test_the_door_opens_when_the_one_question_does(name, bob, things, monkeypatc
         assert status != 404 or (name, method) == ("forget", "post"), (name, method)
 
 
-@pytest.mark.parametrize("name", ["search", "stats", "new_thread", "settings"])
+@pytest.mark.parametrize("name", ["search", "stats", "new_thread", "settings", "leave"])
 def test_no_page_tells_of_what_another_said(name, bob, things):
     query = {"q": "secret 4711"} if name == "search" else {}
     page = signed_in(bob).get(reverse(name), query).content.decode()

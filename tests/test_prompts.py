@@ -19,8 +19,9 @@ def test_all_but_the_new_message_is_the_same_from_turn_to_turn_whatever_is_recal
     prompts = []
     for number in range(3):
         history = history_of(turns, max_tokens=10_000)
-        prompts.append(prompt_for(history=history, material=f"zebra {number}", message=f"Question {number}"))
-        turns.append(turn(here, f"Question {number}", f"Answer {number}"))
+        asked = turn(here, f"Question {number}", f"Answer {number}")
+        prompts.append(prompt_for(history=history, material=f"zebra {number}", turn=asked))
+        turns.append(asked)
 
     for earlier, later in pairwise(prompts):
         stable = earlier[:-1]
@@ -39,7 +40,7 @@ def test_what_no_longer_fits_into_the_prompt_can_be_recalled(memory, person):
 
     history = history_of(turns, max_tokens=300)
 
-    assert len(history.messages) == 4
+    assert list(history.turns) == turns[2:]
     kept = {t.exchange_id for t in turns[2:]}
     assert history.exchange_ids == kept
     found = memory.recall(

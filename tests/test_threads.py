@@ -47,7 +47,7 @@ def test_every_turn_of_a_long_thread_can_be_reached_and_its_memory_leads_to_it(a
     there = page.get(place.split("#")[0]).content.decode()
     assert place.endswith(f"#turn-{turns[20].id}")
     assert f'id="turn-{turns[20].id}"' in there
-    assert "ws-connect" not in there
+    assert 'ws-connect="/ws/t/' not in there
 
 
 def test_more_data_than_a_form_may_have_gets_a_sentence_beside_the_composer(alice, page):

@@ -47,6 +47,7 @@ os.environ |= {
     "CHROMA_URL": f"http://127.0.0.1:{CHROMA_PORT}",
     "CATO_VECTOR_STORE_COLLECTION_NAME": f"test_{WORKER}",
     "CATO_VECTOR_STORE_EMBEDDING_THREADS": "1",
+    "CATO_CHAT_TITLES": "false",
 }
 if TOPOLOGY == "services":
     os.environ["DATABASE_URL"] = POSTGRES

@@ -2,10 +2,13 @@
 
 from chat.services.asking import Asked, ask, open_thread, resume, retry, start_waiting
 from chat.services.branching import Switched, answer_again, choose, edit
+from chat.services.forking import fork
+from chat.services.images import remove_unnamed_images, tidy_images
 from chat.services.organising import (
     continue_thread,
     delete,
     purge_deleted,
+    remove_threads_of,
     rename,
     set_archived,
     set_model,
@@ -13,9 +16,9 @@ from chat.services.organising import (
     take_back,
     take_out,
 )
-from chat.services.remembering import set_remembered
+from chat.services.remembering import forget_remembered, set_remembered
 from chat.services.scoping import set_scope
-from chat.services.stopping import stop, sweep
+from chat.services.stopping import stop, sweep, withdraw
 
 __all__ = [
     "Asked",
@@ -26,8 +29,12 @@ __all__ = [
     "continue_thread",
     "delete",
     "edit",
+    "forget_remembered",
+    "fork",
     "open_thread",
     "purge_deleted",
+    "remove_threads_of",
+    "remove_unnamed_images",
     "rename",
     "resume",
     "retry",
@@ -41,4 +48,6 @@ __all__ = [
     "sweep",
     "take_back",
     "take_out",
+    "tidy_images",
+    "withdraw",
 ]

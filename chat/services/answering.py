@@ -17,6 +17,7 @@ from chat.citations import Citations
 from chat.endpoint import Answering
 from chat.llm import Message
 from chat.models import Thread, Turn
+from chat.news import thread_changed
 from chat.prompts import history_of, prompt_for, room_for_history
 from memory import services as memory
 from memory import spaces
@@ -77,6 +78,7 @@ class Ending:
     usage: dict[str, int] | None = None
     error_code: str = ""
     error: str = ""
+    is_blind: bool = False
 
 
 def brief(turn_id: uuid.UUID) -> Brief | None:
@@ -106,7 +108,7 @@ def recall_for(turn_id: uuid.UUID) -> Recollection:
     return memory.recall(
         [*(t.message for t in before[-window + 1 :] if window > 1), turn.message],
         spaces=spaces.read_by_all_of(turn.thread.space_id),
-        exclude=history.exchange_ids | ({turn.exchange_id} if turn.exchange_id else set()),
+        exclude=history.exchange_ids | ({turn.kept_as} if turn.kept_as else set()),
         conversation_length=history.length,
         keep_query=turn.thread.is_remembered,
         person_id=turn.author_id,
@@ -130,7 +132,7 @@ def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection) -
     conf = settings.CATO.vector_store
     quoted = material(recollection.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     history = history_of(_turns_before(turn), max_tokens=room_for_history(turn.message))
-    prompt = prompt_for(history=history, material=quoted, message=turn.message, said_so_far=turn.answer)
+    prompt = prompt_for(history=history, material=quoted, turn=turn, said_so_far=turn.answer)
     return Begun(prompt, turn.revision + 1, Citations(turn_id, len(grouped(recollection.results)) if quoted else 0))
 
 
@@ -162,9 +164,13 @@ def close(brief: Brief, ending: Ending, revision: int) -> bool:
         usage=ending.usage or {},
         error_code=ending.error_code,
         error=ending.error[:300],
+        is_blind=ending.is_blind,
         revision=revision,
         completed_at=timezone.now(),
     )
+    if closed:
+        Thread.objects.filter(id=brief.thread_id).update(changed_at=timezone.now())
+        thread_changed(brief.thread_id)
     if closed and brief.answering is not None and ending.answer.strip():
         remember_turn(Turn.objects.select_related("thread__space", "session").get(id=brief.turn_id))
     return bool(closed)
@@ -199,14 +205,15 @@ def _turns_before(turn: Turn) -> list[Turn]:
     """The turns of the thread that stand before this one and carry an answer, oldest first, forgotten ones left out."""
     rows = (
         Turn.objects.standing()
+        .prefetch_related("images")
         .filter(thread_id=turn.thread_id, position__lt=turn.position)
         .exclude(answer="")
         .exclude(is_dummy=True)
         .order_by("-position")[:_MOST_TURNS]
     )
     turns = list(rows)[::-1]
-    states = memory.memory_states(t.exchange_id for t in turns if t.exchange_id)
-    return [t for t in turns if states.get(t.exchange_id or uuid.UUID(int=0)) != "forgotten"]
+    states = memory.memory_states(t.kept_as for t in turns if t.kept_as)
+    return [t for t in turns if states.get(t.kept_as or uuid.UUID(int=0)) != "forgotten"]
 
 
 def thread_of(turn_id: uuid.UUID) -> Thread:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -14,6 +15,9 @@ from django.utils import timezone
 
 from chat.errors import Refused
 from chat.models import Session, Thread, Turn
+from chat.news import thread_changed
+from chat.services.images import sent_with
+from chat.services.reading import note_seen
 from chat.services.scoping import set_scope
 from memory import spaces
 from memory.services.documents.scope import EVERYTHING, Scope
@@ -40,30 +44,51 @@ def checked_message(text: str) -> str:
 
 
 @transaction.atomic
-def open_thread(person_id: uuid.UUID, *, message: str, client_key: uuid.UUID, scope: Scope = EVERYTHING) -> Asked:
+def open_thread(
+    person_id: uuid.UUID,
+    *,
+    message: str,
+    client_key: uuid.UUID,
+    scope: Scope = EVERYTHING,
+    is_remembered: bool = True,
+    images: Sequence[uuid.UUID] = (),
+) -> Asked:
     """Begin a thread in the person's own space with its first message; the same key again gives the same thread."""
     message = checked_message(message)
     # The same message twice at once waits here for itself: there is no thread yet whose row could be locked.
-    get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
+    person = get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
     again = Turn.objects.filter(author_id=person_id, client_key=client_key, position=0).first()
     if again is not None:
         return Asked(again, is_new=False)
     thread = Thread.objects.create(
-        owner_id=person_id, space=spaces.own(person_id), title=excerpt(message, 80), spoken_at=timezone.now()
+        owner_id=person_id,
+        space=spaces.own(person_id),
+        title=excerpt(message, 80),
+        model=person.default_model,
+        is_remembered=is_remembered,
+        spoken_at=timezone.now(),
     )
     if not scope.is_everything:
         set_scope(thread, scope)
-    return ask(thread, author_id=person_id, message=message, client_key=client_key)
+    return ask(thread, author_id=person_id, message=message, client_key=client_key, images=images)
 
 
 @transaction.atomic
-def ask(thread: Thread, *, author_id: uuid.UUID, message: str, client_key: uuid.UUID) -> Asked:
+def ask(
+    thread: Thread,
+    *,
+    author_id: uuid.UUID,
+    message: str,
+    client_key: uuid.UUID,
+    images: Sequence[uuid.UUID] = (),
+) -> Asked:
     """Put a message into the thread; while another answer is written it waits its turn. Raises Refused."""
     message = checked_message(message)
     thread = Thread.objects.select_for_update().get(id=thread.id)
     again = thread.turns.filter(client_key=client_key).first()
     if again is not None:
         return Asked(again, is_new=False)
+    pictures = sent_with(images, owner_id=author_id)
     now = timezone.now()
     busy = thread.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists()
     last = thread.turns.aggregate(last=Max("position"))["last"]
@@ -79,7 +104,10 @@ def ask(thread: Thread, *, author_id: uuid.UUID, message: str, client_key: uuid.
         attempt=1,
         heartbeat_at=now,
     )
-    Thread.objects.filter(id=thread.id).update(head=turn, spoken_at=now)
+    turn.images.set(pictures)
+    Thread.objects.filter(id=thread.id).update(head=turn, spoken_at=now, changed_at=now)
+    note_seen(thread, author_id)
+    thread_changed(thread.id)
     return Asked(turn, is_new=True)
 
 
@@ -103,6 +131,7 @@ def start_next(thread_id: uuid.UUID) -> Turn | None:
     if turn is not None:
         turn.state, turn.revision, turn.heartbeat_at = Turn.State.RECALLING, turn.revision + 1, timezone.now()
         turn.save(update_fields=["state", "revision", "heartbeat_at"])
+        thread_changed(thread_id)
     return turn
 
 
@@ -133,6 +162,7 @@ def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     if not begun:
         raise Refused("This answer is complete, or is being written right now.")
     turn.refresh_from_db()
+    thread_changed(turn.thread_id)
     return turn
 
 

@@ -12,7 +12,9 @@ from django.utils import timezone
 
 from chat.errors import Refused
 from chat.models import Thread, Turn
+from chat.news import thread_changed
 from chat.services.asking import Asked, checked_message, session_for
+from chat.services.reading import note_seen
 from memory import services as memory
 
 
@@ -71,8 +73,11 @@ def _beside(turn: Turn, *, author_id: uuid.UUID, message: str, client_key: uuid.
         attempt=1,
         heartbeat_at=now,
     )
+    new.images.set(turn.images.all())
     gone, shown = _stand(thread, new.id)
-    Thread.objects.filter(id=thread.id).update(spoken_at=now)
+    Thread.objects.filter(id=thread.id).update(spoken_at=now, changed_at=now)
+    note_seen(thread, author_id)
+    thread_changed(thread.id)
     return Switched(Asked(new, is_new=True), gone, shown)
 
 

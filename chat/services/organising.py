@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from chat.errors import Refused
 from chat.models import Session, Thread, Turn
+from chat.news import thread_changed
+from chat.services.images import images_of, remove_without_turn
 from memory import services as memory
 from memory.batches import batched
 from memory.text import clean_text
@@ -26,18 +28,18 @@ def rename(thread: Thread, title: str) -> None:
     title = " ".join(clean_text(title).split())[:_LONGEST_TITLE]
     if not title:
         raise Refused("Write a title; it is empty.")
-    Thread.objects.filter(id=thread.id).update(title=title)
+    _change(thread, title=title, titled_by=Thread.TitledBy.OWN)
 
 
 def set_pinned(thread: Thread, is_pinned: bool) -> None:
     """Keep the thread at the head of the list, or no longer."""
-    Thread.objects.filter(id=thread.id).update(pinned_at=timezone.now() if is_pinned else None)
+    _change(thread, pinned_at=timezone.now() if is_pinned else None)
 
 
 def set_archived(thread: Thread, is_archived: bool) -> None:
     """Take the thread out of the list, or put it back; it is remembered and found as before."""
     now = timezone.now() if is_archived else None
-    Thread.objects.filter(id=thread.id).update(archived_at=now, pinned_at=None)
+    _change(thread, archived_at=now, pinned_at=None)
 
 
 def set_model(thread: Thread, name: str) -> None:
@@ -64,7 +66,7 @@ def delete(thread: Thread) -> None:
     locked = Thread.objects.select_for_update().get(id=thread.id)
     if locked.turns.filter(state__in=Turn.ACTIVE).exists():
         raise Refused("An answer is being written in this thread. Stop it or wait until it is done.")
-    Thread.objects.filter(id=thread.id).update(deleted_at=timezone.now())
+    _change(thread, deleted_at=timezone.now())
     memory.hide(locked.turns.values_list("exchange_id", flat=True))
 
 
@@ -74,6 +76,7 @@ def take_back(thread: Thread) -> bool:
     back = Thread.objects.filter(id=thread.id, deleted_at__gt=timezone.now() - _REGRET).update(deleted_at=None)
     if back:
         memory.show(thread.turns.standing().values_list("exchange_id", flat=True))
+        thread_changed(thread.id)
     return bool(back)
 
 
@@ -103,16 +106,45 @@ def purge_deleted() -> int:
     purged = 0
     for thread in Thread.objects.filter(deleted_at__lt=timezone.now() - _REGRET)[:_TOGETHER]:
         with transaction.atomic():
-            Thread.objects.filter(id=thread.id).update(head=None)
-            _remove(thread.turns.all(), by=thread.owner_id)
-            thread.sessions.all().delete()
-            thread.delete()
+            _remove_whole(thread, by=thread.owner_id)
         purged += 1
     return purged
+
+
+def remove_threads_of(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
+    """Remove a slice of the threads of this space, and forget their exchanges; returns how many. Repeatable.
+
+    One that is being answered is told to stop and left for the next call.
+    """
+    removed = 0
+    for thread in Thread.objects.filter(space_id=space_id).order_by("id")[:_TOGETHER]:
+        with transaction.atomic():
+            locked = Thread.objects.select_for_update().filter(id=thread.id).first()
+            if locked is None:
+                continue
+            locked.turns.filter(state=Turn.State.QUEUED).update(state=Turn.State.STOPPED)
+            if not locked.turns.filter(state__in=Turn.ACTIVE).update(stop_asked=True):
+                _remove_whole(locked, by=by)
+                removed += 1
+    return removed
+
+
+def _remove_whole(thread: Thread, *, by: uuid.UUID) -> None:
+    Thread.objects.filter(id=thread.id).update(head=None)
+    _remove(thread.turns.all(), by=by)
+    thread.sessions.all().delete()
+    thread.delete()
+
+
+def _change(thread: Thread, **fields: object) -> None:
+    Thread.objects.filter(id=thread.id).update(**fields)
+    thread_changed(thread.id)
 
 
 def _remove(turns: Iterable[Turn], *, by: uuid.UUID) -> None:
     for some in batched(turns, _TOGETHER):
         memory.forget([turn.exchange_id for turn in some if turn.exchange_id], by=by)
         memory.drop_recalls(turn.id for turn in some)
+        pictures = images_of(some)
         Turn.objects.filter(id__in=[turn.id for turn in some]).delete()
+        remove_without_turn(pictures)

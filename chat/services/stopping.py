@@ -10,8 +10,11 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from chat.models import Turn
+from chat.errors import Refused
+from chat.models import Thread, Turn
+from chat.news import thread_changed
 from chat.services.answering import remember_turn
+from chat.services.images import images_of, remove_without_turn
 
 log = logging.getLogger(__name__)
 
@@ -20,12 +23,25 @@ _SILENCE = timedelta(seconds=15)
 
 
 def stop(turn: Turn) -> bool:
-    """Ask whoever writes this answer to stop; a queued turn is simply stopped. False where it is over already."""
-    if Turn.objects.filter(id=turn.id, state=Turn.State.QUEUED).update(
-        state=Turn.State.STOPPED, revision=F("revision") + 1, completed_at=timezone.now()
-    ):
-        return True
+    """Ask whoever writes this answer to stop. False where it is over already, or has not begun."""
     return bool(Turn.objects.filter(id=turn.id, state__in=Turn.ACTIVE).update(stop_asked=True))
+
+
+@transaction.atomic
+def withdraw(turn: Turn, *, by: uuid.UUID) -> None:
+    """Take back one's own message before its answer begins: it was never said. Raises Refused."""
+    thread = Thread.objects.select_for_update().get(id=turn.thread_id)
+    waiting = thread.turns.filter(id=turn.id, state=Turn.State.QUEUED).first()
+    if waiting is None:
+        raise Refused("Its answer has begun already. Stop it instead.")
+    if by not in (waiting.author_id, thread.owner_id):
+        raise Refused("Only who wrote this message may take it back.")
+    waiting.children.update(parent=waiting.parent_id)
+    if thread.head_id == waiting.id:
+        Thread.objects.filter(id=thread.id).update(head=waiting.parent_id)
+    pictures = images_of([waiting])
+    waiting.delete()
+    remove_without_turn(pictures)
 
 
 def sweep() -> list[uuid.UUID]:
@@ -44,6 +60,7 @@ def _interrupt(turn_id: uuid.UUID) -> bool:
     )
     if taken:
         turn = Turn.objects.select_related("thread__space", "session").get(id=turn_id)
+        thread_changed(turn.thread_id)
         log.warning("an answer was interrupted after %d characters", len(turn.answer))
         if turn.answer.strip():
             remember_turn(turn)

@@ -8,6 +8,14 @@ from chat.errors import Refused
 from memory.requests import PageRequest
 
 
+def sent_images(request: PageRequest) -> list[uuid.UUID]:
+    """The pictures that go with the message. Raises Refused for what is no id."""
+    try:
+        return [uuid.UUID(text) for text in request.POST.getlist("image")]
+    except ValueError as error:
+        raise Refused("This page is out of date. Copy your text, reload, and send it again.") from error
+
+
 def sent_key(request: PageRequest) -> uuid.UUID:
     """The key that makes a message sent twice one turn. Raises Refused where there is none."""
     try:

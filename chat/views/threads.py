@@ -19,10 +19,12 @@ from chat.errors import Refused
 from chat.models import Thread, Turn
 from chat.rows import ThreadRow, thread_row, turn_rows
 from chat.services import Asked
+from chat.services.reading import mark_seen
+from chat.services.remembering import remembered_of
 from chat.snapshots import WINDOW
 from chat.throttle import may_say
 from chat.views.scopes import scope_in
-from chat.views.sent import sent_key
+from chat.views.sent import sent_images, sent_key
 from memory import spaces
 from memory.errors import BadQuery
 from memory.requests import PageRequest
@@ -31,18 +33,28 @@ from memory.text import clean_text
 from memory.views.described import metadata_text
 from memory.views.documents import accepts
 
+# What an address may put into the composer.
+_LONGEST_GIVEN = 2000
+
 
 @require_http_methods(["GET", "POST"])
 def new_thread(request: PageRequest) -> HttpResponse:
     """The empty page on which a thread begins, and its first message."""
     if request.method == "GET":
-        return _page(request, None, text=clean_text(request.GET.get("say", ""))[:200])
+        return _page(request, None, text=clean_text(request.GET.get("say", ""))[:_LONGEST_GIVEN])
     try:
         message, key = _sent(request)
         if commands.is_command(message):
             return _command(request, None, message)
         scope = scope_in(request.POST, spaces.readable_by(request.user.pk))
-        asked = services.open_thread(request.user.pk, message=message, client_key=key, scope=scope)
+        asked = services.open_thread(
+            request.user.pk,
+            message=message,
+            client_key=key,
+            scope=scope,
+            is_remembered=request.POST.get("remembered", "yes") == "yes",
+            images=sent_images(request),
+        )
     except Refused as refusal:
         return _refused(request, None, refusal)
     except BadQuery as error:
@@ -59,7 +71,9 @@ def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """The conversation: its latest turns, or with `?from=` those from that position on."""
     start = request.GET.get("from", "")
     found = access.thread_for(request.user.pk, thread_id)
-    return _page(request, found, start=int(start) if start.isdecimal() and len(start) < 9 else None)
+    mark_seen(found, request.user.pk)
+    text = clean_text(request.GET.get("say", ""))[:_LONGEST_GIVEN]
+    return _page(request, found, text=text, start=int(start) if start.isdecimal() and len(start) < 9 else None)
 
 
 @require_POST
@@ -70,7 +84,9 @@ def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         message, key = _sent(request)
         if commands.is_command(message):
             return _command(request, found, message)
-        asked = services.ask(found, author_id=request.user.pk, message=message, client_key=key)
+        asked = services.ask(
+            found, author_id=request.user.pk, message=message, client_key=key, images=sent_images(request)
+        )
     except Refused as refusal:
         return _refused(request, found, refusal)
     _begin(asked)
@@ -81,11 +97,17 @@ def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     return HttpResponse(frame.html.encode() + done.content)
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 def remember(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """Switch whether this thread is remembered."""
+    """Switch whether this thread is remembered; before it no longer is, ask what becomes of what was."""
     found = access.own_thread_for(request.user.pk, thread_id)
+    if request.method == "GET":
+        context = {"section": "thread", "thread": found, "count": remembered_of(found).count()}
+        return render(request, "chat/remember.html", context)
     services.set_remembered(found, request.POST.get("remembered") == "yes")
+    if request.POST.get("forget") == "yes":
+        count = services.forget_remembered(found, by=request.user.pk)
+        messages.success(request, f"{count} forgotten. Nobody can recall or find them any more.")
     return redirect("thread", thread_id=thread_id)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -27,15 +28,39 @@ from memory.requests import PageRequest
 from memory.text import clean_text, excerpt
 from memory.views.links import address_of
 
+# So much of a message fits into an address.
+_MOST_RETURNED = 1500
+
 
 @require_POST
 def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     turn = access.turn_for(request.user.pk, thread_id, turn_id)
     if services.stop(turn):
         replies.ask_to_stop(turn.id)
-    if turn.state == Turn.State.QUEUED:
-        announce(frames.turn(turn.id))
     return _back(request, turn)
+
+
+@require_POST
+def withdraw(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+    """Take back a message that still waits its turn; its text returns to where it was written."""
+    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    try:
+        services.withdraw(turn, by=request.user.pk)
+    except Refused as refusal:
+        return HttpResponse(str(refusal), status=409, content_type="text/plain")
+    announce(frames.branch(thread_id, [turn_id], []))
+    if not request.htmx:
+        return redirect(f"{reverse('thread', args=[thread_id])}?{urlencode({'say': turn.message[:_MOST_RETURNED]})}")
+    return HttpResponse(status=204)
+
+
+@require_POST
+def fork(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+    """Go on from this turn in a thread of one's own."""
+    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    forked = services.fork(turn, person_id=request.user.pk)
+    messages.success(request, "This is a thread of your own now; the first one stays as it is.")
+    return redirect("thread", forked.id)
 
 
 @require_POST

@@ -26,7 +26,6 @@
     const shown = isClosed ? [] : fitting();
     for (const option of options) option.hidden = !shown.includes(option);
     list.hidden = !shown.length;
-    box().setAttribute("aria-expanded", String(!list.hidden));
     if (!shown.includes(chosen)) choose(shown[0] ?? null);
   }
 

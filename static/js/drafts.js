@@ -1,28 +1,41 @@
-// What was typed and not sent is there again after a reload or a new sign-in, in each thread its own.
+// What was typed and is not kept yet is there again after a reload or a new sign-in, in each thread its own.
 (() => {
   const form = document.getElementById("composer");
   if (!form) return;
   const person = document.body.dataset.person;
   const key = () => `draft ${person} ${location.pathname}`;
   const box = () => document.getElementById("message");
+  let restored = "";
 
   try {
     const kept = localStorage.getItem(key());
-    if (kept && !box().value) box().value = kept;
+    // What was on its way when the page was left may have arrived,
+    const said = [...document.querySelectorAll(".turn .said")].pop()?.textContent.trim();
+    if (kept && kept.trim() === said) localStorage.removeItem(key());
+    else if (kept && !box().value) box().value = restored = kept;
   } catch (error) {
     console.warn("Drafts cannot be kept here.", error);
     return;
   }
 
+  // A message that is on its way is still a draft.
   const keep = () => {
-    if (box().value.trim()) localStorage.setItem(key(), box().value);
+    const sending = document.querySelector(".turn.is-sending .said")?.textContent ?? "";
+    const text = [sending, box().value].filter((part) => part.trim()).join("\n");
+    if (text) localStorage.setItem(key(), text);
     else localStorage.removeItem(key());
   };
+  // or arrive now.
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    if (event.detail.target.id !== "turns" || !restored || box().value !== restored) return;
+    if (event.detail.fragment.querySelector(".said")?.textContent.trim() !== restored.trim()) return;
+    box().value = "";
+    keep();
+  });
   form.addEventListener("input", (event) => event.target === box() && keep());
-  form.addEventListener("submit", () => localStorage.removeItem(key()));
-  // A message that was refused or not sent is a draft again.
   document.addEventListener("htmx:afterRequest", (event) => {
-    const { status } = event.detail.xhr;
-    if (event.target === form && (status < 200 || status >= 400)) keep();
+    if (event.target !== form) return;
+    if (event.detail.xhr.getResponseHeader("HX-Redirect")) localStorage.removeItem(key());
+    else keep();
   });
 })();

@@ -27,6 +27,16 @@
     else button.hidden = atEnd();
   }).observe(turns);
 
+  // Earlier turns come above the reader's line, which stays where it is.
+  turns.addEventListener("htmx:beforeSwap", (event) => {
+    if (!event.target.matches(".window")) return;
+    const line = event.target.nextElementSibling;
+    const before = line.getBoundingClientRect().top;
+    turns.addEventListener("htmx:afterSettle", () => {
+      page.scrollBy({ top: line.getBoundingClientRect().top - before, behavior: "instant" });
+    }, { once: true });
+  });
+
   document.getElementById("composer")?.addEventListener("submit", () => {
     following = true;
     toEnd();

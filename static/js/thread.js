@@ -8,6 +8,7 @@
   htmx.config.wsReconnectDelay = (tries) => Math.random() * Math.min(8000, 1000 * 2 ** tries);
 
   document.addEventListener("htmx:wsOpen", (event) => {
+    if (!event.target.matches(".thread")) return;
     const have = {};
     for (const turn of turns.querySelectorAll("[data-turn]")) {
       have[turn.dataset.turn] = revision(turn);
@@ -21,6 +22,10 @@
       const stops = event.detail.fragment.querySelector("[data-stops]")?.dataset.stops;
       if (stops && document.querySelector(`#${stops}-foot .tools`)) event.detail.shouldSwap = false;
       return;
+    }
+    // A menu that somebody just opened stays open over a foot that says something new.
+    if (event.detail.target.querySelector(".menu[open]")) {
+      event.detail.fragment.querySelector(".menu")?.setAttribute("open", "");
     }
     if (event.detail.target !== turns) return;
     const arriving = event.detail.fragment.querySelector("[data-turn]");

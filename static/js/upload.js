@@ -3,6 +3,7 @@
   const form = document.getElementById("upload");
   if (!form) return;
   const field = form.querySelector("input[type=file]");
+  const pictures = document.getElementById("pictures");
   const mostFiles = Number(form.dataset.mostFiles);
   const mostBytes = Number(form.dataset.mostMb) * 1_000_000;
   const chips = () => document.getElementById("chips");
@@ -33,23 +34,35 @@
       field.value = "";
       return;
     }
+    // Pictures go with the message, everything else into memory.
+    const isPicture = (file) => pictures && pictures.dataset.types.split(" ").includes(file.type);
+    send(form, given.filter((file) => !isPicture(file)));
+    if (pictures) send(pictures, given.filter(isPicture));
+  }
+
+  function send(through, files) {
+    if (!files.length) return;
     const moved = new DataTransfer();
-    for (const file of given) moved.items.add(file);
-    field.files = moved.files;
-    form.requestSubmit();
+    for (const file of files) moved.items.add(file);
+    through.querySelector("input[type=file]").files = moved.files;
+    through.requestSubmit();
   }
 
   field.addEventListener("change", () => add(field.files));
-  form.addEventListener("htmx:beforeRequest", () => {
-    for (const chip of document.querySelectorAll(".chip.is-sending")) chip.remove();
-    const names = [...field.files].map((file) => file.name);
-    say(names.length === 1 ? `Sending ${names[0]}` : `Sending ${names.length} files`, false);
-  });
-  form.addEventListener("htmx:afterRequest", (event) => {
-    for (const chip of document.querySelectorAll(".chip.is-sending")) chip.remove();
-    field.value = "";
-    if (!event.detail.successful) say("The files could not be sent. Add them again.", true);
-  });
+  for (const through of [form, pictures]) {
+    if (!through) continue;
+    const given = through.querySelector("input[type=file]");
+    through.addEventListener("htmx:beforeRequest", () => {
+      for (const chip of document.querySelectorAll(".chip.is-sending")) chip.remove();
+      const names = [...given.files].map((file) => file.name);
+      say(names.length === 1 ? `Sending ${names[0]}` : `Sending ${names.length} files`, false);
+    });
+    through.addEventListener("htmx:afterRequest", (event) => {
+      for (const chip of document.querySelectorAll(".chip.is-sending")) chip.remove();
+      given.value = "";
+      if (!event.detail.successful) say("The files could not be sent. Add them again.", true);
+    });
+  }
 
   const carries = (event) => event.dataTransfer?.types.includes("Files");
   let depth = 0;

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import begin, say, tab_to, turn
 from tests.server import wait_for
 
-MEMBER_PAGES = ["/", "/search?q=greenhouse", "/stats", "/settings", "/settings/password"]
+MEMBER_PAGES = ["/", "/search?q=greenhouse", "/stats", "/settings", "/settings/password", "/settings/leave"]
 # Whether the focused element, or a box around it, is drawn otherwise than without the focus.
 SHOWS_FOCUS = """() => {
   const focused = document.activeElement;

@@ -1,4 +1,4 @@
-"""Brings the database up to date and, where there is no account yet, prints the link that makes the first one."""
+"""Brings database and assets up to date and, where there is no account yet, prints the link that makes the first."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from cato_web import assets
 from cato_web.people import services
 
 
 class Command(BaseCommand):
-    help = "Migrate, and print the set-up link where there is no account yet."
+    help = "Migrate, gather the assets, and print the set-up link where there is no account yet."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
+        assets.gather()
         token = services.setup_token()
         if token:
             server = settings.CATO.server

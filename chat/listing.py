@@ -1,0 +1,74 @@
+"""The list of threads beside every page: what one person reads, by age, with what is new or under way."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.urls import reverse
+from django.utils import timezone
+
+from chat import access
+from chat.models import Turn
+from chat.services.reading import unread_of
+
+_MOST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadLink:
+    id: uuid.UUID
+    title: str
+    url: str
+    is_open: bool
+    is_answering: bool
+    is_unread: bool
+    is_remembered: bool
+    space_kind: str
+    space_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadGroup:
+    label: str
+    threads: list[ThreadLink]
+
+
+def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[ThreadGroup]:
+    """The threads this person reads, the pinned ones first, then by age; `open_id` is the one on their page."""
+    listed = access.threads_of(person_id).filter(archived_at=None).select_related("space")
+    pinned = list(listed.exclude(pinned_at=None).order_by("-pinned_at")[:_MOST])
+    rows = [*pinned, *listed.filter(pinned_at=None).order_by("-spoken_at")[:_MOST]]
+    answering = set(
+        Turn.objects.filter(thread__in=[t.id for t in rows], state__in=Turn.ACTIVE).values_list("thread_id", flat=True)
+    )
+    unread = unread_of(person_id, rows)
+    groups: dict[str, list[ThreadLink]] = {}
+    for thread in rows:
+        link = ThreadLink(
+            id=thread.id,
+            title=thread.title,
+            url=reverse("thread", args=[thread.id]),
+            is_open=thread.id == open_id,
+            is_answering=thread.id in answering,
+            is_unread=thread.id in unread and thread.id != open_id,
+            is_remembered=thread.is_remembered,
+            space_kind=thread.space.kind,
+            space_name=thread.space.name,
+        )
+        groups.setdefault("Pinned" if thread.pinned_at else _age(thread.spoken_at), []).append(link)
+    return [ThreadGroup(label, links) for label, links in groups.items()]
+
+
+def _age(spoken_at: datetime) -> str:
+    now = timezone.localtime()
+    then = timezone.localtime(spoken_at)
+    days = (now.date() - then.date()).days
+    if days <= 0:
+        return "Today"
+    if days == 1:
+        return "Yesterday"
+    if days < 7:
+        return "This week"
+    return f"{then:%B}" if then.year == now.year else f"{then:%B %Y}"

@@ -1,0 +1,31 @@
+"""Tells people's open pages that their list of threads is not what it was."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+
+from chat.broadcast import tell_people
+from chat.models import Thread
+from memory import spaces
+
+
+def thread_changed(thread_id: uuid.UUID) -> None:
+    """After the commit, everyone who reads this thread has their list drawn anew."""
+    transaction.on_commit(lambda: _tell_readers(thread_id))
+
+
+def tell(people: Iterable[uuid.UUID]) -> None:
+    """After the commit, these people have their list drawn anew."""
+    ids = list(people)
+    transaction.on_commit(lambda: tell_people(ids))
+
+
+def _tell_readers(thread_id: uuid.UUID) -> None:
+    thread = Thread.objects.select_related("space").filter(id=thread_id).first()
+    if thread is not None:
+        active = get_user_model().objects.filter(is_active=True)
+        tell_people(spaces.readers(thread.space, active).values_list("id", flat=True))

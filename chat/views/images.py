@@ -1,0 +1,40 @@
+"""Pictures with messages: kept before they are sent, and shown to who may see them."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.http import FileResponse, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from chat import access
+from chat.errors import NotFound, Refused
+from chat.services.images import receive
+from memory.requests import PageRequest
+
+
+@require_POST
+def images(request: PageRequest) -> HttpResponse:
+    """Keep the pictures sent along; a chip for each, to go with the message that is being written."""
+    chips: list[dict[str, object]] = []
+    for file in request.FILES.getlist("images"):
+        try:
+            chips.append({"image": receive(file, owner_id=request.user.pk)})
+        except Refused as refusal:
+            chips.append({"error": str(refusal)})
+    return render(request, "chat/_image_chips.html", {"chips": chips})
+
+
+@require_GET
+def image(request: PageRequest, image_id: uuid.UUID) -> FileResponse:
+    """The picture itself, for the page that shows it."""
+    found = access.image_for(request.user.pk, image_id)
+    try:
+        file = found.file.open()
+    except FileNotFoundError as error:
+        raise NotFound from error
+    response = FileResponse(file, content_type=found.media_type)
+    # It never changes, and whoever may no longer see it has seen it.
+    response["Cache-Control"] = "private, max-age=86400, immutable"
+    return response

@@ -1,0 +1,147 @@
+"""What axe-core has to say of every page in its states (WCAG 2.2 AA): nothing."""
+
+from __future__ import annotations
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import KEY, begin, say, turn
+
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+ANSWER = """# A plan
+
+Water the **greenhouse** [now](http://a.example), with $x^2$ litres:
+
+- [x] open the tap
+- [ ] close it again
+
+```python
+def water(litres: int) -> str:  # a comment
+    return f"{litres} litres"
+```
+
+| Day | Litres |
+|-----|-------:|
+| Monday | 12 |
+
+> Nobody waters at noon.
+"""
+MEMBER_PAGES = [
+    "/", "/search", "/search?q=greenhouse", "/documents", "/stats", "/threads", "/import", "/settings",
+    "/settings/password", "/settings/leave", "/nothing-here",
+]  # fmt: skip
+ADMIN_PAGES = ["/settings/model", "/admin/people", "/admin/exchanges", "/admin/jobs"]
+
+
+def complaints(page: Page, *, is_covered: bool = False) -> list[str]:
+    """What axe finds on the page as it is now, a line each; of a covered page only what stands over it is there."""
+    rules = RULES[:-1] if is_covered else RULES
+    found = Axe().run(page, options={"runOnly": rules}).response["violations"]
+    return [
+        f"{page.url} {violation['id']}: {violation['help']}: {node['html'][:200]}"
+        for violation in found
+        for node in violation["nodes"]
+    ]
+
+
+@pytest.fixture(params=["light", "dark"])
+def look(request: pytest.FixtureRequest) -> dict[str, object]:
+    return {"color_scheme": request.param, "reduced_motion": "reduce"}
+
+
+def test_no_page_has_anything_to_complain_of(administrator, visit, look):
+    page = visit(administrator, "/", **look)
+    begin(page, "Where is the key to the greenhouse?")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    found = []
+    for path in [*MEMBER_PAGES, *ADMIN_PAGES]:
+        page.goto(path)
+        found += complaints(page)
+    assert not found, "\n".join(found)
+
+
+def test_no_page_has_on_a_phone_either(administrator, visit, look):
+    page = visit(administrator, "/", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True, **look)
+    found = complaints(page)
+    page.get_by_role("button", name="Menu").click()
+    found += complaints(page, is_covered=True)
+    for path in ["/settings", "/documents", "/admin/exchanges"]:
+        page.goto(path)
+        found += complaints(page)
+    assert not found, "\n".join(found)
+
+
+def test_pages_for_who_is_signed_out_have_none(cato, visit, look):
+    page = visit(None, "/sign-in", url=cato.url, **look)
+    found = complaints(page)
+    page.goto("/join/a-link-that-is-used-up")
+    found += complaints(page)
+    assert not found, "\n".join(found)
+
+
+def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
+    endpoint.script(KEY, answer="The key hangs behind the clock.")
+    page = visit(alice, "/", **look)
+    begin(page, "The key to the greenhouse hangs behind the clock.")
+    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    page.goto("/")
+    endpoint.script(KEY, answer=ANSWER, reasoning="I think of the greenhouse, and of its key. " * 3, token_delay=0.12)
+    path = begin(page, "Where does the key to the greenhouse hang?")
+    expect(turn(page).locator(".thoughts")).to_contain_text("greenhouse")
+    found = complaints(page)
+    turn(page).locator(".reasoning summary").click()
+    say(page, "One more that waits")
+    expect(turn(page)).to_contain_text("Waits its turn")
+    found += complaints(page)
+    page.get_by_role("button", name="Take it back").click()
+    expect(turn(page).locator(".tools")).to_be_visible(timeout=30_000)
+    turn(page).locator(".panel > summary").click()
+    turn(page).locator(".item summary").first.click()
+    expect(turn(page).get_by_role("button", name="Not relevant")).to_be_visible()
+    found += complaints(page)
+    page.goto(path)
+    for open_it, what in (
+        (lambda: turn(page).locator("summary", has_text="More").click(), "Edit the message"),
+        (lambda: page.keyboard.press("Control+/"), "Shortcuts"),
+        (lambda: page.keyboard.press("Control+k"), "Search all of memory"),
+        (lambda: page.get_by_role("switch").click(), "Stop remembering this thread?"),
+        (lambda: page.get_by_label("Message", exact=True).fill("/v"), "/vquery"),
+    ):
+        open_it()
+        if what == "Search all of memory":
+            page.locator("#find-query").fill("greenhouse")
+        expect(page.get_by_text(what).first).to_be_visible()
+        found += complaints(page)
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
+    page.get_by_label("Message", exact=True).fill("/help")
+    page.keyboard.press("Enter")
+    expect(page.locator(".card")).to_be_visible()
+    say(page, "/vstast")
+    expect(page.get_by_role("alert").filter(has_text="Did you mean")).to_be_visible()
+    found += complaints(page)
+    page.context.set_offline(True)
+    expect(page.get_by_text("You are offline")).to_be_visible()
+    found += complaints(page)
+    assert not found, "\n".join(found)
+
+
+def test_an_answer_that_failed_and_a_document_have_none(alice, visit, endpoint, look):
+    page = visit(alice, "/documents", **look)
+    page.locator("input[type=file]").set_input_files(
+        {"name": "plan.md", "mimeType": "text/markdown", "buffer": b"# Keys\n\nThe key to the sauna is on the hook.\n"}
+    )
+    expect(
+        page.locator(".document-row .state .ring-settled, .document-row .state .ring-remembered").first
+    ).to_be_visible(timeout=30_000)
+    found = complaints(page)
+    page.locator(".document-row .name").first.click()
+    expect(page.get_by_text("on the hook").first).to_be_visible()
+    found += complaints(page)
+    endpoint.script(KEY, mode="error-500")
+    page.goto("/")
+    begin(page, "This fails")
+    expect(turn(page).locator(".note.is-failed")).to_be_visible()
+    found += complaints(page)
+    assert not found, "\n".join(found)

@@ -1,0 +1,125 @@
+"""A thread of one's own that begins as another did, and messages taken back before they are answered."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from chat import access, services
+from chat.errors import Refused
+from chat.models import Turn
+from chat.rows import turn_rows
+from chat.services.answering import recall_for, remember_turn
+from memory import spaces
+from tests.factories import PersonFactory, thread, turn
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def told(memory, person):
+    """A thread of three turns, the first two of them remembered."""
+    of_person = thread(person, title="Keys")
+    parent, turns = None, []
+    for message, answer in (
+        ("Where is the key to the greenhouse?", "Behind the clock."),
+        ("And the key to the boathouse?", "Under the red buoy."),
+        ("Who painted the buoy?", ""),
+    ):
+        one = turn(of_person, message, answer, state="complete" if answer else "stopped", parent=parent)
+        if answer:
+            remember_turn(one)
+        one.refresh_from_db()
+        turns.append(one)
+        parent = one
+    of_person.head = parent
+    of_person.save()
+    memory.index_pending()
+    return turns
+
+
+def said(in_thread) -> list[tuple[str, str]]:
+    return [(t.message, t.answer) for t in in_thread.turns.standing()]
+
+
+def test_a_fork_has_all_up_to_its_turn_and_the_first_thread_stays(told, person):
+    before = said(told[0].thread)
+    fork = services.fork(told[1], person_id=person.id)
+
+    assert said(fork) == before[:2]
+    assert said(told[0].thread) == before
+    assert fork.title == "Keys"
+    assert [t.created_at for t in fork.turns.standing()] == [t.created_at for t in told[:2]]
+
+
+def test_a_fork_of_a_branch_follows_that_branch(told, person):
+    services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    fork = services.fork(told[2], person_id=person.id)
+
+    assert [message for message, _ in said(fork)] == [t.message for t in told]
+
+
+def test_nothing_is_remembered_twice_and_the_copies_are_not_recalled_beside_themselves(told, person, memory):
+    fork = services.fork(told[1], person_id=person.id)
+    assert len(memory.find("key boathouse", spaces=spaces.readable_by(person.id))) == 2
+    asked = services.ask(fork, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4())
+
+    assert not recall_for(asked.turn.id).results
+
+
+def test_what_is_forgotten_in_the_first_thread_is_forgotten_in_its_forks(told, person, memory):
+    fork = services.fork(told[1], person_id=person.id)
+    memory.forget([told[0].exchange_id], by=person.id)
+    memory.index_pending()
+    first, second = turn_rows(fork, fork.turns.standing().select_related("author"))
+
+    assert (first.memory_state, second.memory_state) == ("forgotten", "remembered")
+
+
+def test_deleting_a_fork_leaves_what_the_first_thread_had_remembered(told, person, memory):
+    fork = services.fork(told[1], person_id=person.id)
+    services.take_out(fork, 2, by=person.id)
+    services.delete(fork)
+
+    assert memory.memory_states([told[1].exchange_id]) == {told[1].exchange_id: "remembered"}
+    assert memory.find("key boathouse", spaces=spaces.readable_by(person.id))
+
+
+def test_a_fork_of_a_shared_thread_is_ones_own_alone(person):
+    bob = PersonFactory()
+    shared = thread(person, space=spaces.team())
+    fork = services.fork(turn(shared, "For all of us"), person_id=bob.id)
+
+    assert fork in access.threads_of(bob.id)
+    assert fork not in access.threads_of(person.id)
+
+
+def test_a_message_that_waits_can_be_taken_back_and_what_came_after_it_moves_up(person):
+    talk = thread(person)
+    first = turn(talk, "First", "", state=Turn.State.ANSWERING)
+    talk.head = first
+    talk.save()
+    second = services.ask(talk, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
+    third = services.ask(talk, author_id=person.id, message="Third", client_key=uuid.uuid4()).turn
+    services.withdraw(second, by=person.id)
+    third.refresh_from_db()
+    assert third.parent_id == first.id
+
+    services.withdraw(third, by=person.id)
+    talk.refresh_from_db()
+    assert talk.head_id == first.id
+    assert said(talk) == [("First", "")]
+
+
+def test_only_who_wrote_a_message_takes_it_back_and_only_while_it_waits(person):
+    bob = PersonFactory()
+    shared = thread(person, space=spaces.team())
+    turn(shared, "First", "", state=Turn.State.ANSWERING)
+    waiting = services.ask(shared, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
+    with pytest.raises(Refused, match="Only who wrote"):
+        services.withdraw(waiting, by=bob.id)
+
+    Turn.objects.filter(id=waiting.id).update(state=Turn.State.STOPPED)
+    with pytest.raises(Refused, match="begun already"):
+        services.withdraw(waiting, by=person.id)

@@ -1,0 +1,89 @@
+"""A thread that is not to be remembered: from its first message on, or from now on, and what becomes of what was."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from chat.models import Thread
+from memory import spaces
+from tests.factories import exchange, thread
+from tests.server import running, wait_for
+from tests.topology import TOPOLOGY
+
+SECRET = "saffronvole"
+
+
+def tables_with(cato, text: str) -> set[str]:
+    """The tables of the database in which `text` stands."""
+    tables = [name for (name,) in cato.sql("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return {table for table in tables if text in str(cato.sql(f'SELECT * FROM "{table}"'))}
+
+
+@pytest.mark.skipif(TOPOLOGY != "embedded", reason="looks into SQLite's tables and the index's files")
+def test_no_byte_of_a_thread_that_is_not_remembered_is_outside_its_turns(tmp_path, endpoint):
+    answers = [f"The {SECRET} keeps it.", f"Once more the {SECRET} keeps it.", "I do not know."]
+    endpoint.script("off", answer=answers)
+    with running(tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="off") as cato:
+        alice = cato.set_up()
+        first = {"message": f"Give the {SECRET} my PIN", "client_key": str(uuid.uuid4()), "remembered": "no"}
+        begun = re.search(r"/t/([0-9a-f-]{36})", alice.post("/", first).headers["location"])[1]
+        wait_for(lambda: "keeps it" in alice.thread_page(begun), "the answer")
+        alice.say(f"And the second one, {SECRET}", begun)
+        wait_for(lambda: "Once more" in alice.thread_page(begun), "the second answer")
+        other = alice.say("What does the vole keep?")
+        wait_for(lambda: "Remembered</span>" in alice.thread_page(other), "another thread to be remembered")
+
+        assert tables_with(cato, SECRET) == {"chat_turn", "chat_thread"}
+    holders = {path.name for path in tmp_path.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()}
+    assert {name for name in holders if not name.startswith("cato.sqlite3")} == set()
+    assert holders
+
+
+@pytest.fixture
+def told(memory, person):
+    """A thread of which two exchanges are remembered."""
+    begun = thread(person)
+    for said in ("The key hangs behind the clock", "The boat is under the red buoy"):
+        exchange(person, said, thread_id=begun.id)
+    return begun
+
+
+@pytest.fixture
+def browser(person):
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+@pytest.mark.django_db
+def test_before_a_thread_is_no_longer_remembered_it_is_asked_what_becomes_of_what_was(told, browser):
+    page = browser.get(reverse("remember", args=[told.id])).content.decode()
+
+    assert "2 exchanges of it are remembered" in page
+    assert "Stop and forget 2" in page
+    told.refresh_from_db()
+    assert told.is_remembered
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("forget", "left"), [("", 2), ("yes", 0)])
+def test_what_was_remembered_is_kept_or_forgotten_as_one_says(told, person, browser, memory, forget, left):
+    browser.post(reverse("remember", args=[told.id]), {"remembered": "no", "forget": forget})
+
+    told.refresh_from_db()
+    assert not told.is_remembered
+    assert len(memory.find("key boat", spaces=spaces.readable_by(person.id))) == left
+
+
+@pytest.mark.django_db
+def test_a_thread_begins_unremembered_where_one_says_so_before_the_first_message(person, browser):
+    for sent in (["no"], ["no", "yes"], []):
+        data = {"message": "Hello", "client_key": str(uuid.uuid4()), "remembered": sent}
+        browser.post(reverse("new_thread"), data)
+
+    assert [t.is_remembered for t in Thread.objects.order_by("created_at")] == [False, True, True]

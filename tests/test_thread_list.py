@@ -1,0 +1,142 @@
+"""The list of threads: titles that come by themselves, what is new, and pages that hear of it at once."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from chat import listing, services
+from chat.models import Thread, Turn
+from chat.services.reading import mark_seen, note_seen
+from chat.services.titling import request_for_title, title_by_model
+from memory import spaces
+from tests.factories import PersonFactory, ago, thread, turn
+from tests.server import running, wait_for
+from tests.socket import listening
+
+
+def links(person) -> dict[str, listing.ThreadLink]:
+    groups = listing.thread_groups(person.id, None)
+    return {link.title: link for group in groups for link in group.threads}
+
+
+@pytest.fixture
+def titled(settings):
+    settings.CATO = settings.CATO.model_copy(update={"chat": settings.CATO.chat.model_copy(update={"titles": True})})
+
+
+@pytest.mark.django_db
+def test_an_answer_that_came_while_one_was_elsewhere_is_new_until_one_looks(person):
+    asked = thread(person, title="Asked")
+    note_seen(asked, person.id)
+    Thread.objects.filter(id=asked.id).update(changed_at=ago())
+    assert links(person)["Asked"].is_unread
+
+    asked.refresh_from_db()
+    mark_seen(asked, person.id)
+    assert not links(person)["Asked"].is_unread
+
+
+@pytest.mark.django_db
+def test_what_was_imported_or_said_before_one_joined_is_not_new(person):
+    late = PersonFactory()
+    thread(late, title="Imported", changed_at=ago(days=0))
+    old = thread(person, space=spaces.team(), title="Old", changed_at=ago(days=1))
+    Thread.objects.filter(id=old.id).update(created_at=ago(days=2))
+    thread(person, space=spaces.team(), title="New", changed_at=ago(days=0))
+
+    assert {title: link.is_unread for title, link in links(late).items()} == {
+        "Imported": False,
+        "Old": False,
+        "New": True,
+    }
+
+
+@pytest.mark.django_db
+def test_the_model_is_asked_for_a_title_after_the_first_answer_only(person, titled):
+    begun = thread(person, title="Where does the key of the shed ha…")
+    first = turn(begun, "Where does the key of the shed hang?", "Behind the clock.")
+    assert "Behind the clock." in request_for_title(first.id)[1]["content"]
+    assert request_for_title(turn(begun, "And now?", parent=first).id) is None
+
+    assert title_by_model(begun.id, '\n"The key of the shed."\nI hope that helps!')
+    begun.refresh_from_db()
+    assert begun.title == "The key of the shed"
+    assert request_for_title(first.id) is None
+
+
+@pytest.mark.django_db
+def test_a_title_of_ones_own_is_never_replaced(person, titled):
+    begun = thread(person)
+    first = turn(begun)
+    services.rename(begun, "Keys")
+
+    assert request_for_title(first.id) is None
+    assert not title_by_model(begun.id, "Something else")
+    begun.refresh_from_db()
+    assert begun.title == "Keys"
+
+
+@pytest.mark.django_db
+def test_no_title_is_asked_for_where_there_is_no_model_or_nobody_wants_one(person, titled, settings):
+    dummy = turn(thread(person), is_dummy=True)
+    failed = turn(thread(person), state=Turn.State.FAILED)
+    assert request_for_title(dummy.id) is None
+    assert request_for_title(failed.id) is None
+
+    settings.CATO = settings.CATO.model_copy(update={"chat": settings.CATO.chat.model_copy(update={"titles": False})})
+    assert request_for_title(turn(thread(person)).id) is None
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("said", ["", "  \n ", '"."', "***"])
+def test_an_empty_title_leaves_the_first_line(person, said):
+    begun = thread(person, title="The first line")
+
+    assert not title_by_model(begun.id, said)
+    begun.refresh_from_db()
+    assert begun.title == "The first line"
+
+
+def test_every_open_page_hears_of_a_new_thread_of_its_end_and_of_its_title(tmp_path, endpoint):
+    endpoint.script("titles", answer=["Behind the clock.", "The key of the shed"], token_delay=0.3)
+    with running(
+        tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="titles", CATO_CHAT_TITLES="true"
+    ) as cato:
+        alice = cato.set_up()
+        with listening(alice, None) as elsewhere:
+            begun = alice.say("Where does the key of the shed hang?")
+            running_mark = elsewhere.until('aria-label="answering"')
+            assert "Where does the key of the shed hang?" in running_mark
+            new = elsewhere.until('aria-label="new"')
+            assert begun in new
+            elsewhere.until('class="thread-title">The key of the shed</span>')
+        with listening(alice, begun) as page:
+            page.hello()
+            page.connection.send(json.dumps({"back": True}))
+            assert 'id="thread-title" title="The key of the shed"' in page.until("thread-title")
+
+
+def test_who_looks_at_the_end_of_an_answer_is_not_told_that_it_is_new(alice, endpoint):
+    endpoint.script("cato", answer="Behind the clock.", token_delay=0.05)
+    begun = alice.say("Where does it hang?")
+    with listening(alice, begun) as page, listening(alice, None) as elsewhere:
+        page.hello()
+        page.until(r'class="tools"')
+        page.connection.send(json.dumps({"seen": True}))
+        heard = wait_for(
+            lambda: (h := elsewhere.until(f"thread-{begun}")) and 'aria-label="answering"' not in h and h, "the end"
+        )
+        if 'aria-label="new"' in heard:
+            assert 'aria-label="new"' not in elsewhere.until(f"thread-{begun}")
+    assert not re.search(f'is-unread" id="thread-{begun}"', alice.get("/settings").text)
+
+
+def test_a_stranger_hears_nothing_of_it(alice, bob):
+    with listening(bob, None) as page:
+        alice.say("A secret of Alice's")
+        page.connection.send(json.dumps({"back": True}))
+        page.until('hx-swap-oob="innerHTML:#threads"')
+        assert "secret" not in "".join(page.heard)
