@@ -43,8 +43,8 @@ def fill(wanted: int) -> None:
     from memory import generations, store
     from memory.lexical.writing import write_words
     from memory.models import Embedding, Exchange, Job
-    from memory.services.parts import vector_ids
     from memory.text import content_hash
+    from memory.vectors import vector_ids
 
     if not wanted:
         return

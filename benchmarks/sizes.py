@@ -102,7 +102,8 @@ def measure(layout: Layout, exchanges: int, questions: Iterator[str], rows: dict
     shown = ("all", "own", "small", "recall", "together", "bare", "embedding")
     rows[SEARCH].append((exchanges, *(_pair(took[name]) for name in shown), targets))
     stages = [medians[name] for name in ("embedding", "vectors", "words", "rows")]
-    rows[PARTS].append((exchanges, *stages, medians["all"] - sum(stages), medians["all"]))
+    rest = medians["all"] - sum(stages) + min(medians["vectors"], medians["words"])  # these two go on at once
+    rows[PARTS].append((exchanges, *stages, rest, medians["all"]))
     rows[FILTERS].append((exchanges, *map(_pair, filtered(layout, questions).values())))
     rows[MEMORY].append((exchanges, *_sizes(chroma), *_sizes(here)))
     rows[FOUND_TABLE] += [(exchanges, *row) for row in against_exact(layout, questions)]
@@ -212,7 +213,8 @@ def arrivals(layout: Layout, texts: Texts) -> list[Row]:
     """Exchanges into a new space through Cato, and their texts' vectors into a new collection by a bare loop."""
     from memory import generations, services, store
     from memory.models import Space
-    from memory.services.parts import texts_of, vector_ids
+    from memory.services.parts import texts_of
+    from memory.vectors import vector_ids
 
     space = Space.objects.create(kind=Space.Kind.GROUP, name="Arrivals")
     embedder = generations.embedder_of(generations.serving())

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from memory.batches import batched
 from memory.errors import StoreDisabled, StoreDown
+from memory.vectors import exchange_of
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.collection_configuration import CreateCollectionConfiguration
     from chromadb.api.models.Collection import Collection
+    from chromadb.api.types import GetResult
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -120,7 +122,23 @@ def query(
         raise CollectionMissing(collection) from error
     best: dict[str, float] = {}
     for vector_id, distance in zip(found["ids"][0], (found["distances"] or [[]])[0], strict=True):
-        best.setdefault(vector_id[:36].replace("-", ""), 1.0 - float(distance))
+        best.setdefault(exchange_of(vector_id), 1.0 - float(distance))
+    return best
+
+
+@speaking_to_chroma
+def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str]) -> dict[str, float]:
+    """Of the vectors with these ids each exchange (its id in hexadecimal) with its best similarity to `vector`."""
+    best: dict[str, float] = {}
+    for some in batched(ids, _MOST_IDS):
+        found = _asking(collection, partial(_vectors, some), missing=None)
+        if found is None or not found["ids"]:
+            continue
+        held = np.asarray(found["embeddings"], dtype=np.float32)
+        cosines = held @ vector / np.maximum(np.linalg.norm(held, axis=1) * np.linalg.norm(vector), 1e-12)
+        for vector_id, cosine in zip(found["ids"], cosines.tolist(), strict=True):
+            exchange = exchange_of(vector_id)
+            best[exchange] = max(cosine, best.get(exchange, cosine))
     return best
 
 
@@ -246,6 +264,10 @@ def _asking(name: str, ask: Callable[[Collection], R], *, missing: R) -> R:
         except NotFoundError:  # at first perhaps only the one that this process knew, and another bears its name now
             _collections.pop(name, None)
     return missing
+
+
+def _vectors(ids: list[str], collection: Collection) -> GetResult:
+    return collection.get(ids=ids, include=["embeddings"])
 
 
 def _delete(ids: list[str], collection: Collection) -> None:

@@ -22,7 +22,7 @@ from chat.models import Thread, Turn
 from memory import spaces, store
 from memory.models import CachedEmbedding, Document, Embedding, Erasure, Exchange, Job, Membership, Opinion, Words
 from memory.services import emptying
-from memory.services.parts import ids_up_to
+from memory.vectors import ids_up_to
 from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn
 from tests.server import PASSWORD
 

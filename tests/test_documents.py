@@ -23,7 +23,7 @@ from memory.services import indexing
 from memory.services.documents import pieces, reading, removing
 from memory.services.documents.listing import document_for, pieces_of, states_of, versions_of
 from memory.services.documents.removing import receipt_of
-from memory.services.parts import ids_up_to
+from memory.vectors import ids_up_to
 from tests.factories import PersonFactory, document, exchange, upload, work_on_documents
 
 pytestmark = pytest.mark.django_db(transaction=True)

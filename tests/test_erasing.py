@@ -38,7 +38,7 @@ from django.utils import timezone
 from memory import services, spaces, store
 from memory.services import forgetting
 from memory.models import *
-from memory.services.parts import vector_ids
+from memory.vectors import vector_ids
 from cato_web.people.models import User
 out = None
 {what}

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from memory import spaces, store
 from memory.errors import BadQuery
 from memory.filters import chroma_fields, parse, to_chroma, to_sql
+from memory.filters.few import few
 from memory.models import Exchange, MetadataValue, Space
 from memory.services.metadata import check_metadata, write_values
 from tests.factories import PersonFactory
@@ -200,6 +201,23 @@ def test_database_index_and_plain_reading_agree(world):
 
     agree()
     assert said_to_the_index >= 20
+
+
+def test_where_few_can_fulfil_a_filter_all_that_do_are_among_them(world):
+    told = 0
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(filters_on(world), st.sampled_from([3, 30]))
+    def hold(filters: dict[str, Any], most: int) -> None:
+        nonlocal told
+        found = few(parse(filters), most)
+        told += found is not None
+        if found is not None:
+            assert len(found) <= most
+            assert {str(row.id) for row in world.rows if read_plainly(filters, row)} <= set(map(str, found))
+
+    hold()
+    assert told >= 10
 
 
 @pytest.mark.parametrize("negated", [False, True])

@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from memory import generations, spaces, store
+from memory import generations, spaces, store, vectors
 from memory.embeddings import cache, local
 from memory.errors import StoreDown
 from memory.models import (
@@ -30,7 +30,7 @@ from memory.models import (
     Record,
     Words,
 )
-from memory.services import forgetting, indexing
+from memory.services import forgetting
 from tests.factories import exchange
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,7 +62,7 @@ def test_it_is_out_of_search_recall_and_panels_at_once(memory, person, said):
 
 def test_vectors_cache_and_text_are_gone_after_the_erasure(memory, person, said):
     collection = Embedding.objects.get().index.collection
-    ids = indexing.ids_up_to(said.id, said.version)
+    ids = vectors.ids_up_to(said.id, said.version)
     assert store.present(collection, ids)
     assert CachedEmbedding.objects.count() == 1
 
@@ -117,7 +117,7 @@ def test_what_is_forgotten_while_it_is_being_embedded_leaves_no_vector(memory, p
     memory.index_pending()
     collection = Embedding.objects.get().index.collection
 
-    assert store.present(collection, indexing.ids_up_to(one.id, one.version)) == set()
+    assert store.present(collection, vectors.ids_up_to(one.id, one.version)) == set()
 
 
 def test_a_forgotten_turn_stays_forgotten_when_its_answer_is_resumed(memory, person):
@@ -154,12 +154,12 @@ def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded
     second = exchange(person, "And who else knows it?", session_id=session)
     memory.index_pending()
     collection, with_traces = Embedding.objects.get(exchange=second).index.collection, second.content_hash
-    assert store.present(collection, indexing.ids_up_to(second.id, 1))
+    assert store.present(collection, vectors.ids_up_to(second.id, 1))
 
     memory.forget([first.id], by=person.id)
     memory.erase_forgotten()
 
-    assert store.present(collection, indexing.ids_up_to(second.id, 1)) == set()
+    assert store.present(collection, vectors.ids_up_to(second.id, 1)) == set()
     assert not CachedEmbedding.objects.filter(content_hash=with_traces)
     memory.index_pending()
     assert memory.find("who knows it", spaces=spaces.readable_by(person.id))[0].exchange.id == second.id
@@ -182,7 +182,7 @@ def test_it_is_removed_from_the_index_of_every_generation_and_from_a_copy_being_
     other = generations.Generation.objects.create(provider="local", model="earlier", state="retired", dimension=384)
     old = generations.index_of(said.space, other)
     row = Embedding.objects.get()
-    ids = indexing.vector_ids(said.id, 1, row.parts)
+    ids = vectors.vector_ids(said.id, 1, row.parts)
     beside = generations.renewed_name(row.index.collection)
     for collection in (old.collection, beside):
         store.copy(row.index.collection, collection, ids)
@@ -196,7 +196,7 @@ def test_it_is_removed_from_the_index_of_every_generation_and_from_a_copy_being_
 
 def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory, person, said):
     memory.note_recall(uuid.uuid4(), memory.recall(["safe combination"], spaces=spaces.readable_by(person.id)).results)
-    vectors = Embedding.objects.get().parts
+    parts = Embedding.objects.get().parts
     twin = exchange(person, said.user_message, said.assistant_message)
     memory.index_pending()
 
@@ -207,7 +207,7 @@ def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory,
 
     memory.erase_forgotten()
     later = forgetting.receipt_for([said.id, twin.id])
-    assert (later.vectors, later.cached, later.under_way, later.in_files) == (2 * vectors, 1, 0, 2)
+    assert (later.vectors, later.cached, later.under_way, later.in_files) == (2 * parts, 1, 0, 2)
 
     Index.objects.update(soiled_at=None)
     assert forgetting.receipt_for([said.id, twin.id]).in_files == 0
@@ -252,7 +252,7 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, 
         after = exchange(person, f"Who knows it, {step}?", session_id=session)
         memory.index_pending()
         rows = Embedding.objects.filter(exchange__in=[one, after]).select_related("index")
-        vectors, collection = rows.get(exchange=one).parts, rows.get(exchange=one).index.collection
+        parts, collection = rows.get(exchange=one).parts, rows.get(exchange=one).index.collection
         memory.forget([one.id], by=person.id)
         before, crashed = sys.gettrace(), False
         sys.settrace(dying_at(step))
@@ -271,10 +271,10 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, 
 
         one.refresh_from_db()
         assert (one.user_message, one.content_hash, one.erased_at is None) == ("", "", False), step
-        old = [*indexing.ids_up_to(one.id, 1), *indexing.ids_up_to(after.id, 1)]
+        old = [*vectors.ids_up_to(one.id, 1), *vectors.ids_up_to(after.id, 1)]
         assert store.present(collection, old) == set(), step
         assert not CachedEmbedding.objects.filter(content_hash=after.content_hash), step
-        assert forgetting.receipt_for([one.id]).vectors == vectors, step
+        assert forgetting.receipt_for([one.id]).vectors == parts, step
     assert step > 30
     assert CachedEmbedding.objects.count() == Exchange.objects.filter(forgotten_at=None).count()
     assert cache.drop_unused(CachedEmbedding.objects.values_list("content_hash", flat=True)) == 0

@@ -8,12 +8,14 @@ from itertools import islice
 
 import pytest
 
-from memory import retrieval, spaces
+from memory import retrieval, spaces, store
 from memory.errors import BadQuery
+from memory.filters import parse
 from memory.models import Opinion
+from memory.retrieval import candidates
 from memory.retrieval.results import Query, Ranking
 from memory.services.search import ask
-from tests.factories import exchange
+from tests.factories import PersonFactory, exchange
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
 from tests.questions.kept import keep_work
 from tests.questions.silence import AFTER_TOPIC, SMALL_TALK
@@ -72,6 +74,29 @@ def test_every_strategy_ranks_and_says_why(memory, person, name):
     assert first.ranks["meaning"] == 1
     assert first.reason
     assert not ranking.by_words_alone
+
+
+@pytest.mark.parametrize("few", [200, 0])
+def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, monkeypatch, few):
+    """Weighed one by one where few can fulfil it, with the index's own filter where there may be many."""
+    monkeypatch.setattr(candidates, "FEW", few)
+    other = PersonFactory()
+    for number in range(30):
+        exchange(person, f"Boiler {number} was replaced.", metadata={"shelf": number, "even": number % 2 == 0})
+    exchange(other, "Boiler 4 was replaced by Bob.", metadata={"shelf": 4, "even": True})
+    memory.index_pending()
+    asked = {"text": "Who replaced the boiler?", "spaces": spaces.readable_by(person.id), "count": 30}
+    similarities = {r.exchange.user_message: r.similarity for r in memory.find(**asked)}
+    filters_of_the_index = []
+    monkeypatch.setattr(store, "query", lambda *q, ask=store.query: filters_of_the_index.append(q[3]) or ask(*q))
+
+    found = memory.find(**asked, filters=parse({"shelf": {"$in": [3, 4, 5, 6]}, "even": True}))
+
+    texts = {f"Boiler {number} was replaced." for number in (4, 6)}
+    assert {r.exchange.user_message for r in found} == texts
+    for result in found:
+        assert result.similarity == pytest.approx(similarities[result.exchange.user_message], abs=1e-5)
+    assert any(where is not None for where in filters_of_the_index) == (few == 0)
 
 
 def test_an_unknown_strategy_names_those_there_are(memory, person):

@@ -14,12 +14,12 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from cato_web.celery import catch_up
-from memory import generations, spaces, store
+from memory import generations, spaces, store, vectors
 from memory.embeddings import local
 from memory.errors import EmbeddingFailed
 from memory.lexical.writing import write_words
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Words
-from memory.services import erasing, indexing, reconciling
+from memory.services import erasing, reconciling
 from tests import server
 from tests.factories import AdministratorFactory, exchange
 from tests.topology import TOPOLOGY
@@ -109,11 +109,11 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
     lost, outdated, forgotten = told
     index = Index.objects.get()
     parts = Embedding.objects.first().parts
-    store.delete(index.collection, indexing.vector_ids(lost.id, 1, parts)[:1])
+    store.delete(index.collection, vectors.vector_ids(lost.id, 1, parts)[:1])
     Exchange.objects.filter(pk=outdated.pk).update(version=2)
     memory.forget([forgotten.id], by=person.id)
     memory.erase_forgotten()
-    stray = indexing.vector_ids(forgotten.id, 1, 1)
+    stray = vectors.vector_ids(forgotten.id, 1, 1)
     store.upsert(
         index.collection, [*stray, "not one of ours"], np.ones((2, 384), dtype=np.float32), [{"said": 1.0}] * 2
     )
@@ -159,7 +159,7 @@ def test_reconcile_leaves_alone_what_is_just_being_embedded(memory, person, told
 def test_drift_counts_what_one_side_lacks_and_administrators_see_it(memory, person, told, client):
     assert at_rest()
     index = Index.objects.get()
-    store.delete(index.collection, indexing.vector_ids(told[0].id, 1, 1))
+    store.delete(index.collection, vectors.vector_ids(told[0].id, 1, 1))
     assert reconciling.drift() == reconciling.Drift(rows_without_vector=1, vectors_without_row=0)
     Embedding.objects.filter(exchange=told[1]).delete()
     assert reconciling.drift().vectors_without_row > 0
@@ -235,7 +235,7 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
             memory.forget([forgotten.id], by=person.id)
             memory.index_pending()
             assert memory.erase_forgotten() == 2
-            assert store.present(target, indexing.ids_up_to(forgotten.id, 1)) == set()
+            assert store.present(target, vectors.ids_up_to(forgotten.id, 1)) == set()
         return copied
 
     monkeypatch.setattr(store, "copy", in_the_middle)
@@ -250,8 +250,8 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
     assert at_rest()
     assert is_found(memory, person, "how to open the gate") == said[0].user_message
     assert is_found(memory, person, "what became of the bees") == "The bees were sold."
-    assert store.present(index.collection, indexing.ids_up_to(forgotten.id, 1)) == set()
-    assert store.present(index.collection, indexing.ids_up_to(changed.id, 1)) == set()
+    assert store.present(index.collection, vectors.ids_up_to(forgotten.id, 1)) == set()
+    assert store.present(index.collection, vectors.ids_up_to(changed.id, 1)) == set()
 
 
 def test_an_index_is_made_anew_by_one_at_a_time_and_taken_over_from_one_that_died(memory, person, told, monkeypatch):

@@ -6,9 +6,10 @@ import pytest
 
 from memory import spaces, store
 from memory.errors import StoreDown
-from memory.lexical import bm25
+from memory.lexical import bm25, postings
 from memory.lexical.analyser import terms_of, terms_to_ask
 from memory.lexical.postings import statistics
+from memory.lexical.proposals import proposed, question
 from memory.models import Words
 from tests.factories import PersonFactory, exchange
 
@@ -157,6 +158,24 @@ def test_many_rows_that_hold_a_common_word_are_proposed_by_their_rare_ones(memor
     assert results[0].exchange.id == wanted.id
 
 
+@pytest.mark.parametrize("most_proposed", [postings.MOST_PROPOSED, 20])
+def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
+    memory, no_index, monkeypatch, most_proposed
+):
+    """Also where more rows hold it than are proposed, of which the newest that may be read are wanted."""
+    monkeypatch.setattr(postings, "MOST_PROPOSED", most_proposed)
+    quiet, loud = PersonFactory(), PersonFactory()
+    mine = [exchange(quiet, f"My zinc roof has {number} leaks.", "") for number in range(2)]
+    others = [exchange(loud, f"Zinc of lot {number} was sold.", "") for number in range(230)]
+
+    found = memory.find("zinc", spaces=spaces.readable_by(quiet.id))
+    proposed_to_loud = proposed(question("zinc"), [others[0].space_id], 100)
+
+    assert {result.exchange.id for result in found} == {row.id for row in mine}
+    newest = Words.objects.filter(exchange__in=others).order_by("-id").values_list("id", flat=True)[:100]
+    assert proposed_to_loud == list(newest)
+
+
 def test_a_pasted_log_of_thousands_of_words_still_asks_for_something(memory, person, no_index):
     exchange(person, "The turbine controller reported overtemperature.", "")
     log = " ".join(f"line{n} ok" for n in range(3000)) + " turbine controller overtemperature"
@@ -186,6 +205,18 @@ def test_the_formula_is_bm25():
 
     assert weight == pytest.approx(4.5573, abs=1e-4)
     assert share == pytest.approx((2 / (2 + 0.765) + 1) / 2, abs=1e-6)
+
+
+def test_a_word_said_twice_in_a_row_counts_twice_and_no_part_of_a_word_does():
+    asks = [
+        bm25.Asked("zinc", "zinc", 1.0),
+        bm25.Asked("zin", "zin", 1.0),
+        bm25.Asked("zin", "zin", 1.0, is_prefix=True),
+    ]
+
+    counted = bm25.frequencies(asks, ["zinc zinc roof zincs", "roof", ""])
+
+    assert counted.tolist() == [[2, 0, 3], [0, 0, 0], [0, 0, 0]]
 
 
 def test_terms_of_a_text():

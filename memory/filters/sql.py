@@ -12,7 +12,8 @@ from memory.filters.own import OWN_FIELDS
 from memory.filters.tree import LONGEST_KEY, And, Condition, Filter
 from memory.models import MetadataValue
 
-_COLUMNS = {str: "text", float: "number", bool: "truth"}
+# Where metadata keep values of each type.
+COLUMNS = {str: "text", float: "number", bool: "truth"}
 
 
 def to_sql(tree: Filter) -> Q:
@@ -28,23 +29,24 @@ def to_sql(tree: Filter) -> Q:
 
 
 def _own(condition: Condition) -> Q:
-    return Q(**_lookup(OWN_FIELDS[condition.key].column, condition))
+    return Q(**lookup(OWN_FIELDS[condition.key].column, condition))
 
 
 def _free(condition: Condition) -> Q:
-    column = _COLUMNS[type(condition.values[0])]
+    column = COLUMNS[type(condition.values[0])]
     # The cast, which changes nothing, keeps SQLite from walking through all rows of the key for every exchange: a few
     # hundred candidates of 100,000 took it half a minute, by the exchange's own rows they take 10 ms.
     rows = MetadataValue.objects.alias(its_key=Cast("key", CharField(max_length=LONGEST_KEY)))
     of_exchange = rows.filter(exchange=OuterRef("pk"), its_key=condition.key, is_member=_is_member(condition))
-    return Q(Exists(of_exchange.filter(**_lookup(column, condition))))
+    return Q(Exists(of_exchange.filter(**lookup(column, condition))))
 
 
 def _is_member(condition: Condition) -> bool:
     return condition.operator == "$contains"
 
 
-def _lookup(column: str, condition: Condition) -> dict[str, object]:
+def lookup(column: str, condition: Condition) -> dict[str, object]:
+    """What `filter` takes to ask `condition` of `column`."""
     if condition.operator == "$in":
         return {f"{column}__in": condition.values}
     if condition.operator == "$contains":

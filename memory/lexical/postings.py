@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,6 @@ _MOST_VARIED = 12
 _SMALL = 1_000
 _GROWTH = 1.02
 
-_HOLDS = "array_to_tsvector(string_to_array(terms, ' ')) @@ %s::tsquery"
-
 
 class Statistics:
     """How many rows there are, how long on average, and how many hold a term; remembered while the corpus is much the
@@ -56,14 +54,13 @@ class Statistics:
             self._newest, self._common = newest, {}
             self.documents, self.mean_length = counted["documents"], counted["mean"] or 1.0
 
-    def holding(self, term: str) -> int:
-        """How many rows hold `term`, at most MOST_COUNTED."""
-        if term in self._common:
-            return self._common[term]
-        count = min(_count(term), MOST_COUNTED)
-        if count > _SMALL:
-            self._common[term] = count
-        return count
+    def holding(self, terms: Iterable[str]) -> dict[str, int]:
+        """How many rows hold each of these terms, at most MOST_COUNTED."""
+        common = self._common
+        counts = {term: common.get(term, 0) for term in terms}
+        counts |= _counts([term for term, count in counts.items() if not count])
+        common |= {term: count for term, count in counts.items() if count > _SMALL}
+        return counts
 
 
 statistics = Statistics()
@@ -77,17 +74,32 @@ def asked(terms: Mapping[str, str]) -> list[tuple[Asked, int]]:
     """
     statistics.refresh()
     may_vary = len(terms) <= _MOST_VARIED
+    counts = statistics.holding(terms)
     found = []
     for term, word in terms.items():
-        form, count, is_prefix = term, statistics.holding(term), False
+        form, count, is_prefix = term, counts[term], False
         if may_vary and (_is_one_of_a_pair(term) or (not count and len(term) >= _SHORTEST_PREFIX)):
             form, count, is_prefix = _nearest_form(term, count)
         found.append((Asked(form, word, idf(statistics.documents, count), is_prefix), count))
     return sorted(found, key=lambda pair: (not pair[1], pair[1], pair[0].term))
 
 
-def rows_holding(ask: Asked, spaces: Iterable[uuid.UUID]) -> Rows:
-    """The ids of the rows of `spaces` that hold the term, ascending."""
+def rows_holding(asks: Sequence[Asked]) -> list[Rows]:
+    """For each of these terms the ids of the rows that hold it, of every space; of more than MOST_PROPOSED the newest."""
+    if connection.vendor == "sqlite":
+        sql = "SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s ORDER BY rowid DESC LIMIT %s"
+        return [_column(sql, [_match(ask.term, ask.is_prefix), MOST_PROPOSED]) for ask in asks]
+    sql = (
+        "SELECT ARRAY(SELECT id FROM memory_words "
+        "WHERE lexemes @@ asked.query ORDER BY id DESC LIMIT %s) FROM unnest(%s::tsquery[]) AS asked(query)"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [MOST_PROPOSED, [_tsquery(ask.term, ask.is_prefix) for ask in asks]])
+        return [np.asarray(ids, dtype=np.int64) for (ids,) in cursor.fetchall()]
+
+
+def newest_holding(ask: Asked, spaces: Iterable[uuid.UUID], limit: int) -> Rows:
+    """The ids of the newest `limit` rows of `spaces` that hold the term, the newest first."""
     places = list(spaces)
     if connection.vendor == "sqlite":
         marks = ", ".join(["%s"] * len(places))
@@ -96,14 +108,21 @@ def rows_holding(ask: Asked, spaces: Iterable[uuid.UUID]) -> Rows:
             "SELECT w.id FROM memory_words_index CROSS JOIN memory_words w ON w.id = memory_words_index.rowid "
             f"WHERE memory_words_index MATCH %s AND w.space_id IN ({marks}) ORDER BY memory_words_index.rowid DESC LIMIT %s"
         )
-        values: list[Any] = [_match(ask.term, ask.is_prefix), *(place.hex for place in places), MOST_PROPOSED]
+        return _column(sql, [_match(ask.term, ask.is_prefix), *(place.hex for place in places), limit])
+    sql = "SELECT id FROM memory_words WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s) ORDER BY id DESC LIMIT %s"
+    return _column(sql, [_tsquery(ask.term, ask.is_prefix), places, limit])
+
+
+def lying_in(spaces: Iterable[uuid.UUID], rows: Rows) -> Rows:
+    """Those of these rows that lie in `spaces`, in their order."""
+    ids, places = rows.tolist(), list(spaces)
+    if connection.vendor == "sqlite":
+        marks, more = (", ".join(["%s"] * len(some)) for some in (ids, places))
+        sql = f"SELECT id FROM memory_words WHERE id IN ({marks}) AND space_id IN ({more})"
+        held = _column(sql, [*ids, *(place.hex for place in places)])
     else:
-        sql = f"SELECT id FROM memory_words WHERE {_HOLDS} AND space_id = ANY(%s) ORDER BY id DESC LIMIT %s"
-        values = [_tsquery(ask.term, ask.is_prefix), places, MOST_PROPOSED]
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        rows = [row[0] for row in cursor.fetchall()]
-    return np.asarray(rows[::-1], dtype=np.int64)
+        held = _column("SELECT id FROM memory_words WHERE id = ANY(%s) AND space_id = ANY(%s)", [ids, places])
+    return rows[np.isin(rows, held)]
 
 
 def _is_one_of_a_pair(term: str) -> bool:
@@ -112,31 +131,51 @@ def _is_one_of_a_pair(term: str) -> bool:
 
 
 def _nearest_form(term: str, count: int) -> tuple[str, int, bool]:
-    longer = _count(term, is_prefix=True)
+    longer = _count_longer(term)
     if longer > count:
-        return term, min(longer, MOST_COUNTED), True
+        return term, longer, True
     for end in range(len(term) - 1, _SHORTEST_HEAD - 1, -1):
-        shorter = statistics.holding(term[:end])
+        (shorter,) = statistics.holding([term[:end]]).values()
         if shorter:
             return term[:end], shorter, False
     return term, count, False
 
 
-def _count(term: str, *, is_prefix: bool = False) -> int:
+def _counts(terms: Sequence[str]) -> dict[str, int]:
+    """How many rows hold each of these terms, at most MOST_COUNTED, those that none holds too."""
+    if not terms:
+        return {}
+    if connection.vendor == "sqlite":
+        marks = ", ".join(["%s"] * len(terms))
+        sql = f"SELECT term, min(doc, %s) FROM memory_words_vocabulary WHERE term IN ({marks})"
+        values: list[Any] = [MOST_COUNTED, *terms]
+    else:
+        sql = (
+            "SELECT term, (SELECT count(*) FROM (SELECT 1 FROM memory_words WHERE lexemes @@ asked.query LIMIT %s) AS held) "
+            "FROM unnest(%s::text[], %s::tsquery[]) AS asked(term, query)"
+        )
+        values = [MOST_COUNTED, list(terms), [_tsquery(term, False) for term in terms]]
     with connection.cursor() as cursor:
-        if connection.vendor != "sqlite":
-            cursor.execute(
-                f"SELECT count(*) FROM (SELECT 1 FROM memory_words WHERE {_HOLDS} LIMIT %s) AS counted",
-                [_tsquery(term, is_prefix), MOST_COUNTED],
-            )
-        elif is_prefix:
-            cursor.execute(
-                "SELECT count(*) FROM (SELECT 1 FROM memory_words_index WHERE memory_words_index MATCH %s LIMIT %s)",
-                [_match(term, True), MOST_COUNTED],
-            )
-        else:
-            cursor.execute("SELECT coalesce(max(doc), 0) FROM memory_words_vocabulary WHERE term = %s", [term])
+        cursor.execute(sql, values)
+        return dict.fromkeys(terms, 0) | dict(cursor.fetchall())
+
+
+def _count_longer(term: str) -> int:
+    """How many rows hold a term that begins with this one, at most MOST_COUNTED."""
+    if connection.vendor == "sqlite":
+        holding, asked = "memory_words_index WHERE memory_words_index MATCH %s", _match(term, True)
+    else:
+        holding, asked = "memory_words WHERE lexemes @@ %s::tsquery", _tsquery(term, True)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM (SELECT 1 FROM {holding} LIMIT %s) AS held", [asked, MOST_COUNTED])
         return int(cursor.fetchone()[0])
+
+
+def _column(sql: str, values: list[Any]) -> Rows:
+    """The numbers of a query's only column."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return np.asarray([row[0] for row in cursor.fetchall()], dtype=np.int64)
 
 
 def _match(term: str, is_prefix: bool) -> str:

@@ -46,21 +46,35 @@ def proposed(question: Question, spaces: Sequence[uuid.UUID], limit: int) -> lis
     Of rows that hold the same terms the newest come first. All terms are looked up while together they stand in few
     enough rows; a common word beside rare ones adds to a score, not to the proposals.
     """
-    found: list[postings.Rows] = []
-    weights: list[float] = []
-    room = postings.MOST_PROPOSED
-    for ask, count in zip(question.asked, question.counts, strict=True):
-        if not count:
-            continue
-        if found and count > room:
-            break
-        found.append(postings.rows_holding(ask, spaces))
-        weights.append(ask.idf)
-        room -= count
-    if not found:
+    asks = _looked_up(question)
+    if not asks:
         return []
+    if question.counts[0] > postings.MOST_PROPOSED:
+        return [int(row) for row in postings.newest_holding(asks[0], spaces, limit)]
+    found = postings.rows_holding(asks)
     rows, where = np.unique(np.concatenate(found), return_inverse=True)
     weight = np.zeros(len(rows))
-    np.add.at(weight, where, np.repeat(weights, [len(ids) for ids in found]))
-    best = np.lexsort((-rows, -weight.round(6)))[:limit]
-    return [int(row) for row in rows[best]]
+    np.add.at(weight, where, np.repeat([ask.idf for ask in asks], [len(ids) for ids in found]))
+    return _first(rows[np.lexsort((-rows, -weight.round(6)))], spaces, limit)
+
+
+def _looked_up(question: Question) -> list[Asked]:
+    """The rarest terms, that together stand in no more than MOST_PROPOSED rows; the first may by itself stand in more."""
+    asks: list[Asked] = []
+    room = postings.MOST_PROPOSED
+    for ask, count in zip(question.asked, question.counts, strict=True):
+        if not count or (asks and count > room):
+            break  # what no row holds stands last
+        asks.append(ask)
+        room -= count
+    return asks
+
+
+def _first(rows: postings.Rows, spaces: Sequence[uuid.UUID], limit: int) -> list[int]:
+    """The first `limit` that lie in `spaces`, looked up a few at a time: most readers may read most of them."""
+    taken: list[int] = []
+    start, together = 0, 2 * limit
+    while start < len(rows) and len(taken) < limit:
+        taken += postings.lying_in(spaces, rows[start : start + together]).tolist()
+        start, together = start + together, 4 * together
+    return taken[:limit]

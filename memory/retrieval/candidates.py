@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property, partial
 
 from memory.errors import StoreDown
-from memory.filters import to_chroma
+from memory.filters import Filter, to_chroma
+from memory.filters.few import few
+from memory.lexical import bm25
 from memory.lexical.proposals import Question, proposed, question
 from memory.retrieval import rows
 from memory.retrieval.results import Query
 from memory.retrieval.rows import Beside, Row
-from memory.retrieval.semantic import nearest
+from memory.retrieval.semantic import Found, begin, nearest, weighed
 
 log = logging.getLogger(__name__)
 
 # Each list is at least this long, and three times as long as what is wanted. Measured: twice as many found no more.
 BY_MEANING = 150
 BY_WORDS = 100
+# So many that may fulfil a filter are weighed one by one.
+FEW = 200
 
 
 @dataclass(slots=True)
@@ -36,7 +41,7 @@ class Candidate(Row):
     is_pinned: bool = False
 
 
-@dataclass(slots=True)
+@dataclass
 class Pool:
     """The candidates of a query, the terms it asks for, and what was said beside them.
 
@@ -56,29 +61,53 @@ class Pool:
     def similarities(self) -> list[float]:
         return sorted((c.similarity for c in self.candidates if c.similarity is not None), reverse=True)
 
+    @property
+    def everything(self) -> list[Beside]:
+        """The candidates, then what was said beside them."""
+        return [*self.candidates, *self.beside]
+
+    @cached_property
+    def held(self) -> bm25.Numbers:
+        """How often each of `everything` holds each term that is asked."""
+        return bm25.frequencies(self.question.asked, (row.terms for row in self.everything))
+
 
 def gather(query: Query) -> Pool:
     """What is near in meaning and what shares rare words, in the spaces that may be read; SQL decides on every one.
 
     Without a vector, and where the index does not answer, words alone propose.
     """
+    by_meaning = max(BY_MEANING, 3 * query.wanted)
+    by_index = begin(query, by_meaning)  # which works while words are looked up
     asked = question(query.text)
     by_words = rows.by_words(proposed(asked, list(query.spaces), max(BY_WORDS, 3 * query.wanted)), query.spaces)
-    near, alone = _near(query)
+    near, alone = _near(query, by_index.found)
     candidates = _candidates(query, near, by_words)
-    where = to_chroma(query.filters) if query.filters and len(candidates) < 3 * query.wanted else None
-    if where is not None and not alone:
-        # A broad filter is cheaper in SQL, a narrow one in the index; that too few are left says which it is.
-        near, alone = _near(query, where)
+    # That too few are left says that the filter is not a broad one, for which the nearest of all are enough.
+    if query.filters is not None and not alone and len(candidates) < 3 * query.wanted:
+        near, alone = _near(query, partial(_passing, query, query.filters, by_meaning, near))
         candidates = _candidates(query, near, by_words)
     return Pool(query, asked, candidates, _beside(candidates, query), near, alone)
 
 
-def _near(query: Query, where: dict[str, Any] | None = None) -> tuple[dict[str, float], bool]:
+def _passing(query: Query, filters: Filter, count: int, of_all: Found) -> Found:
+    """The nearest of those that fulfil `filters`: few are weighed each, of many the index finds them, if it can be told.
+
+    To filter, the index leaves out what does not fulfil it on its way through all: that takes it eight times as long
+    as handing out the vectors of what does, where these are 15 of 27,000, eighteen times where they are 200 of 270,000.
+    """
+    ids = few(filters, FEW)
+    if ids is not None:
+        return weighed(query, rows.passing((id.hex for id in ids), filters), count)
+    where = to_chroma(filters)
+    return of_all if where is None else nearest(query, count, where)
+
+
+def _near(query: Query, ask: Callable[[], Found]) -> tuple[Found, bool]:
     if query.vector is None:
         return {}, True
     try:
-        return nearest(query, max(BY_MEANING, 3 * query.wanted), where), False
+        return ask(), False
     except StoreDown as error:
         log.warning("the index cannot be asked, words alone find: %s", error)
         return {}, True

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from memory.lexical import bm25
 from memory.retrieval.candidates import Candidate, Pool
-from memory.retrieval.rows import Beside
 
 # Chosen on conversations between people and on work exchanges in four languages (docs/retrieval.md has the figures).
 _WORDS = 1.4
@@ -47,14 +46,9 @@ def fuse(pool: Pool, *, lexical_weight: float) -> list[Candidate]:
 Places = NDArray[np.int64]
 
 
-def _everything(pool: Pool) -> list[Beside]:
-    """The candidates, then what was said beside them."""
-    return [*pool.candidates, *pool.beside]
-
-
 def _neighbours(pool: Pool) -> tuple[Places, Places]:
     """Where among candidates and what is beside them each candidate's neighbours stand; itself where it has none."""
-    everything = _everything(pool)
+    everything = pool.everything
     place = {row.id: i for i, row in enumerate(everything)}
     follower = {row.previous_id: i for i, row in enumerate(everything) if row.previous_id}
     before = [place.get(c.previous_id or "", i) for i, c in enumerate(pool.candidates)]
@@ -65,7 +59,7 @@ def _neighbours(pool: Pool) -> tuple[Places, Places]:
 def _meaning(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
     """Each candidate's similarity leaning towards its neighbours'; what is not among the nearest is no nearer."""
     floor = min(pool.near.values(), default=0.0)
-    all_of_them = np.array([pool.near.get(row.id, floor) for row in _everything(pool)])
+    all_of_them = np.array([pool.near.get(row.id, floor) for row in pool.everything])
     own = all_of_them[: len(pool.candidates)]
     leaning: bm25.Numbers = (1 - _BEFORE - _AFTER) * own + _BEFORE * all_of_them[before] + _AFTER * all_of_them[after]
     return leaning
@@ -74,11 +68,10 @@ def _meaning(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
 def _words(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
     """What each candidate's words say, by themselves and together with its neighbours'."""
     asked, mean = pool.question.asked, pool.question.mean_length
-    everything = _everything(pool)
     if not asked:
         return np.zeros(len(pool.candidates))
-    tf = np.array([bm25.frequencies(asked, row.terms) for row in everything], dtype=np.float64)
-    lengths = np.array([row.terms.count(" ") + 1 for row in everything], dtype=np.float64)
+    tf = pool.held
+    lengths = np.array([row.terms.count(" ") + 1 for row in pool.everything], dtype=np.float64)
     own = np.arange(len(pool.candidates))
     has_before, has_after = before != own, after != own
     near = bm25.shares(asked, tf[own], lengths[own], mean)

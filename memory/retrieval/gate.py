@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from django.conf import settings
 
 from memory import generations
-from memory.lexical.bm25 import frequencies
 from memory.models import Calibration
 from memory.retrieval.candidates import Candidate, Pool
 from memory.retrieval.results import Query
@@ -75,12 +75,12 @@ def is_below(query: Query, pool: Pool, *, rising: bool = False, each: bool = Fal
         says_little = max((c.words for c in pool.candidates), default=0.0) < _WORDS_ALONE
         return lambda candidate: says_little
     conf = settings.CATO.vector_store
-    serving = generations.serving()
-    level = level_of(serving.provider, serving.model)
     if rising or conf.dynamic_threshold:
         return _below(rising_threshold(query))
     if conf.similarity_threshold is not None:
         return _below(float(conf.similarity_threshold))
+    serving = generations.serving()
+    level = level_of(serving.provider, serving.model)
     if each:
         return _below(level.similarity)
     silent = evidence(pool.similarities, level.unrelated) + _NAMES * _names_shared(pool) < level.evidence
@@ -91,18 +91,12 @@ def _names_shared(pool: Pool) -> float:
     """The most that a candidate shares of the names and numbers asked for, as their share of all that is asked."""
     asked = pool.question.asked
     begins = pool.query.text.lstrip()
-    names = [ask for ask in asked if _is_name(ask.word, is_first=begins.startswith(ask.word))]
+    weights = [ask.idf * _is_name(ask.word, is_first=begins.startswith(ask.word)) for ask in asked]
     possible = sum(ask.idf for ask in asked)
-    if not names or not possible:
+    if not any(weights) or not pool.candidates:
         return 0.0
-    weights = [ask.idf / possible for ask in names]
-    return max(
-        (
-            sum(weight for weight, count in zip(weights, frequencies(names, c.terms), strict=True) if count)
-            for c in pool.candidates
-        ),
-        default=0.0,
-    )
+    shared = (pool.held[: len(pool.candidates)] > 0) @ np.array(weights)
+    return float(shared.max()) / possible
 
 
 def _is_name(word: str, *, is_first: bool) -> bool:

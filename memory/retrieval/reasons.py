@@ -37,7 +37,7 @@ def _meaning(candidate: Candidate, pool: Pool) -> str:
 
 def _words(candidate: Candidate, pool: Pool) -> str:
     asked = pool.question.asked
-    shared = [ask for ask, count in zip(asked, frequencies(asked, candidate.terms), strict=True) if count]
+    shared = [ask for ask, count in zip(asked, frequencies(asked, [candidate.terms])[0], strict=True) if count]
     if not shared:
         return ""
     strongest = max(ask.idf for ask in pool.question.asked)

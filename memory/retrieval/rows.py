@@ -18,11 +18,15 @@ from memory.models import Exchange
 from memory.spaces import SpaceIds
 
 # What is asked of every row first, then what is made of it.
-_ALWAYS = "e.forgotten_at, e.is_hidden, e.space_id, e.id, e.previous_id, w.terms"
-_MORE = f"{_ALWAYS}, e.session_id, e.timestamp"
+_ALWAYS = "e.forgotten_at, e.is_hidden, e.space_id, e.id, e.previous_id"
+# No join: PostgreSQL would read through all words for a few hundred of them.
+_TERMS = "(SELECT w.terms FROM memory_words w WHERE w.exchange_id = e.id)"
+_BESIDE = f"{_ALWAYS}, {_TERMS}"
+_ROW = f"{_ALWAYS}, {_TERMS}, e.session_id, e.timestamp"
+_ROW_OF_WORDS = f"{_ALWAYS}, w.terms, e.session_id, e.timestamp"
+_EXCHANGES = "memory_exchange e"
+_WORDS = "memory_words w JOIN memory_exchange e ON e.id = w.exchange_id"
 Id = str | uuid.UUID
-_FROM_EXCHANGES = "memory_exchange e LEFT JOIN memory_words w ON w.exchange_id = e.id"
-_FROM_WORDS = "memory_words w JOIN memory_exchange e ON e.id = w.exchange_id"
 
 
 @dataclass(slots=True)
@@ -44,22 +48,22 @@ class Row(Beside):
 
 def by_id(ids: Iterable[str], spaces: SpaceIds) -> list[Row]:
     """The findable exchanges with these ids that lie in `spaces`."""
-    return [_row(*found) for found in _found(_MORE, _FROM_EXCHANGES, "e.id", _bound(ids), spaces)]
+    return [_row(*found) for found in _found(_ROW, _EXCHANGES, "e.id", _bound(ids), spaces)]
 
 
 def by_words(words_ids: Iterable[int], spaces: SpaceIds) -> list[Row]:
     """The findable exchanges with these rows of words that lie in `spaces`."""
-    return [_row(*found) for found in _found(_MORE, _FROM_WORDS, "w.id", list(words_ids), spaces)]
+    return [_row(*found) for found in _found(_ROW_OF_WORDS, _WORDS, "w.id", list(words_ids), spaces)]
 
 
 def said_before(ids: Iterable[str], spaces: SpaceIds) -> list[Beside]:
     """The findable exchanges with these ids."""
-    return [_beside(*found) for found in _found(_ALWAYS, _FROM_EXCHANGES, "e.id", _bound(ids), spaces)]
+    return [_beside(*found) for found in _found(_BESIDE, _EXCHANGES, "e.id", _bound(ids), spaces)]
 
 
 def said_after(ids: Iterable[str], spaces: SpaceIds) -> list[Beside]:
     """The findable exchanges said right after these."""
-    return [_beside(*found) for found in _found(_ALWAYS, _FROM_EXCHANGES, "e.previous_id", _bound(ids), spaces)]
+    return [_beside(*found) for found in _found(_BESIDE, _EXCHANGES, "e.previous_id", _bound(ids), spaces)]
 
 
 def passing(ids: Iterable[str], filters: Filter) -> set[str]:
@@ -69,7 +73,7 @@ def passing(ids: Iterable[str], filters: Filter) -> set[str]:
 
 
 def _found(columns: str, tables: str, column: str, values: list[Any], spaces: SpaceIds) -> list[tuple[Any, ...]]:
-    """The columns after `_ALWAYS`' first three of the rows that may be found."""
+    """The columns after the first three of the rows that may be found."""
     if not values:
         return []
     # By id alone: given the spaces too, SQLite walks through all of a space instead of looking up these few.

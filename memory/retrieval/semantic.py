@@ -2,69 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from memory import generations, jobs, store
-from memory.models import Embedding, Index, Job
+from memory import jobs, store
+from memory.models import Embedding, Generation, Index, Job
 from memory.retrieval.results import Query
+from memory.vectors import vector_ids
 
-Vector = NDArray[np.float32]
+Found = dict[str, float]  # exchanges, by their hexadecimal ids, with the similarity of their best vector
+
 # They only wait for the Chroma server, and never touch the database.
-_threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="nearest")
+_threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="nearest")
 # An exchange has up to three vectors of ordinary length, which tend to be near together.
 _VECTORS_AN_EXCHANGE = 2.5
 
 
-def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> dict[str, float]:
-    """About `count` exchanges, by their hexadecimal ids, with the similarity of their best vector.
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the collections are about to say to a question; the caller may do something else meanwhile."""
 
-    `where` filters in the index. Raises StoreDown, StoreDisabled. Where a collection is missing its exchanges are queued
-    to be embedded again.
+    count: int
+    ask: Callable[[str], Found]
+    coming: list[tuple[Index, Future[Found]]]
+
+    def found(self) -> Found:
+        """What `nearest` gives and raises."""
+        best: Found = {}
+        missing: list[store.CollectionMissing] = []
+        for index, answer in self.coming:
+            try:
+                best |= self._of(index, answer)
+            except store.CollectionMissing as error:
+                # A collection that never held anything is not missed.
+                if jobs.begin_again(Embedding.objects.filter(index=index, state=Job.State.DONE)):
+                    missing.append(error)
+        if missing and not best:
+            raise missing[0]
+        # Of several spaces as many as of one: each further candidate costs reading and weighing it and its neighbours.
+        return _nearest_first(best, self.count)
+
+    def _of(self, index: Index, answer: Future[Found]) -> Found:
+        try:
+            return answer.result()
+        except store.CollectionMissing:
+            # Ask under the name that the collection has now: it may have been made anew this very moment.
+            name = index.collection
+            index.refresh_from_db(fields=["collection"])
+            if index.collection == name:
+                raise
+            return self.ask(index.collection)
+
+
+def begin(query: Query, count: int, where: dict[str, Any] | None = None) -> Answers:
+    """Put the question to all collections at once; what they find is waited for by `found`."""
+    vector = query.vector
+
+    def ask(collection: str) -> Found:
+        return {} if vector is None else store.query(collection, vector, int(_VECTORS_AN_EXCHANGE * count), where)
+
+    indexes = Index.objects.filter(generation__state=Generation.State.SERVING, space_id__in=list(query.spaces))
+    coming = [] if vector is None else [(index, _threads.submit(ask, index.collection)) for index in indexes]
+    return Answers(count, ask, coming)
+
+
+def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> Found:
+    """About `count` exchanges, nearest first; none without a vector. `where` filters in the index.
+
+    Raises StoreDown, StoreDisabled. Where a collection is missing its exchanges are queued to be embedded again.
     """
+    return begin(query, count, where).found()
+
+
+def weighed(query: Query, ids: Iterable[str], count: int) -> Found:
+    """As `nearest`, exactly, of the exchanges with these hexadecimal ids: by every vector they have, found by its id."""
     if query.vector is None:
         return {}
-    indexes = list(Index.objects.filter(generation=generations.serving(), space_id__in=list(query.spaces)))
-    vectors = int(_VECTORS_AN_EXCHANGE * count)
-    best: dict[str, float] = {}
-    missing: list[store.CollectionMissing] = []
-    for index, found in zip(indexes, _ask_all(indexes, query.vector, vectors, where), strict=True):
-        try:
-            best |= _ask_again(index, query.vector, vectors, where) if found is None else found
-        except store.CollectionMissing as error:
-            # A collection that never held anything is not missed.
-            if jobs.begin_again(Embedding.objects.filter(index=index, state=Job.State.DONE)):
-                missing.append(error)
-    if missing and not best:
-        raise missing[0]
-    # Of several spaces as many as of one: each further candidate costs reading and weighing it and its neighbours.
-    nearest_first = sorted(best, key=lambda id: (-best[id], id))
-    return {id: best[id] for id in nearest_first[:count]}
+    held: dict[str, list[str]] = defaultdict(list)
+    embeddings = Embedding.objects.filter(
+        exchange_id__in=[uuid.UUID(id) for id in ids],
+        generation__state=Generation.State.SERVING,
+        index__space_id__in=list(query.spaces),
+    )
+    rows = embeddings.values_list("index__collection", "exchange_id", "version", "parts")
+    for collection, exchange_id, version, parts in rows:
+        held[collection] += vector_ids(exchange_id, version, parts)
+    weigh = partial(store.similarities, query.vector)
+    best: Found = {}
+    for found in _threads.map(weigh, held.keys(), held.values()):
+        best |= found
+    return _nearest_first(best, count)
 
 
-def _ask_all(
-    indexes: Sequence[Index], vector: Vector, count: int, where: dict[str, Any] | None
-) -> Iterator[dict[str, float] | None]:
-    """What each collection finds, all asked at once; None where there is no such collection."""
-
-    def ask(collection: str) -> dict[str, float] | None:
-        try:
-            return store.query(collection, vector, count, where)
-        except store.CollectionMissing:
-            return None
-
-    collections = [index.collection for index in indexes]
-    return map(ask, collections) if len(collections) == 1 else _threads.map(ask, collections)
-
-
-def _ask_again(index: Index, vector: Vector, count: int, where: dict[str, Any] | None) -> dict[str, float]:
-    """Ask under the name that the collection has now: it may have been made anew this very moment."""
-    name = index.collection
-    index.refresh_from_db(fields=["collection"])
-    if index.collection == name:
-        raise store.CollectionMissing(name)
-    return store.query(index.collection, vector, count, where)
+def _nearest_first(best: Found, count: int) -> Found:
+    return {id: best[id] for id in sorted(best, key=lambda id: (-best[id], id))[:count]}

@@ -20,7 +20,6 @@ from memory.batches import pages
 from memory.errors import StoreDisabled, StoreDown
 from memory.generations import renewed_name
 from memory.models import Embedding, Exchange, Index, Job
-from memory.services.parts import vector_ids
 from memory.services.reconciling import (
     ABANDONED,
     Progress,
@@ -31,6 +30,7 @@ from memory.services.reconciling import (
     remove_unsaid,
     unheard,
 )
+from memory.vectors import vector_ids
 
 log = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ from memory.models import (
     Words,
 )
 from memory.services.exchanges import embed_again
-from memory.services.parts import ids_up_to
+from memory.vectors import ids_up_to
 
 log = logging.getLogger(__name__)
 

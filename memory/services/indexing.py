@@ -19,7 +19,8 @@ from memory.errors import EmbeddingFailed, StoreDisabled, StoreDown
 from memory.filters import chroma_fields
 from memory.models import Embedding, Exchange, Generation, Job
 from memory.services.given import vectors_given
-from memory.services.parts import ids_up_to, texts_of, vector_ids
+from memory.services.parts import texts_of
+from memory.vectors import ids_up_to, vector_ids
 
 log = logging.getLogger(__name__)
 

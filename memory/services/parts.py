@@ -6,17 +6,14 @@ counts. Long messages are cut, since a model reads no further than a page.
 
 from __future__ import annotations
 
-import uuid
-
 from memory.chunking import Span, split
 from memory.models import Exchange
 from memory.text import content_hash
+from memory.vectors import MOST_OF_ANSWER, MOST_OF_MESSAGE
 
 # The local model reads 256 tokens, about so many characters.
 _PIECE = 1000
 _CONTEXT = 300
-_MOST_OF_MESSAGE, _MOST_OF_ANSWER = 3, 5
-PARTS = ("whole", *(f"part{number}" for number in range(1, _MOST_OF_MESSAGE + _MOST_OF_ANSWER + 1)))
 
 
 def texts_of(exchange: Exchange) -> list[str]:
@@ -30,23 +27,13 @@ def texts_of(exchange: Exchange) -> list[str]:
     if not exchange.assistant_message:
         return [before + exchange.user_message]
     whole = f"{before}User: {exchange.user_message}\nAssistant: {exchange.assistant_message}"
-    message = _pieces(exchange.user_message)[:_MOST_OF_MESSAGE]
-    return [whole, *message, *_pieces(exchange.assistant_message)[:_MOST_OF_ANSWER]]
+    message = _pieces(exchange.user_message)[:MOST_OF_MESSAGE]
+    return [whole, *message, *_pieces(exchange.assistant_message)[:MOST_OF_ANSWER]]
 
 
 def hash_of(exchange: Exchange) -> str:
     """The hash of all that its vectors depend on."""
     return content_hash(exchange.user_message, exchange.assistant_message, _context(exchange))
-
-
-def vector_ids(exchange_id: uuid.UUID, version: int, count: int) -> list[str]:
-    """The ids under which a version's `count` vectors stand in a collection: `{exchange}:{part}:{version}`."""
-    return [f"{exchange_id}:{part}:{version}" for part in PARTS[:count]]
-
-
-def ids_up_to(exchange_id: uuid.UUID, version: int) -> list[str]:
-    """The ids of every vector that any version up to this one may have left."""
-    return [id for v in range(1, version + 1) for id in vector_ids(exchange_id, v, len(PARTS))]
 
 
 def _context(exchange: Exchange) -> str:

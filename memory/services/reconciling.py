@@ -17,7 +17,7 @@ from memory.batches import pages
 from memory.lexical.writing import write_words
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Space, Words
 from memory.services.documents.removing import remove_unnamed_files
-from memory.services.parts import PARTS, vector_ids
+from memory.vectors import PARTS, vector_ids
 
 _PAGE = 500
 _IDS = 1000

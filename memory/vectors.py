@@ -1,0 +1,23 @@
+"""The ids under which vectors stand in a collection: `{exchange}:{part}:{version}`."""
+
+from __future__ import annotations
+
+import uuid
+
+MOST_OF_MESSAGE, MOST_OF_ANSWER = 3, 5
+PARTS = ("whole", *(f"part{number}" for number in range(1, MOST_OF_MESSAGE + MOST_OF_ANSWER + 1)))
+
+
+def vector_ids(exchange_id: uuid.UUID, version: int, count: int) -> list[str]:
+    """The ids of a version's `count` vectors."""
+    return [f"{exchange_id}:{part}:{version}" for part in PARTS[:count]]
+
+
+def ids_up_to(exchange_id: uuid.UUID, version: int) -> list[str]:
+    """The ids of every vector that any version up to this one may have left."""
+    return [id for v in range(1, version + 1) for id in vector_ids(exchange_id, v, len(PARTS))]
+
+
+def exchange_of(vector_id: str) -> str:
+    """The exchange whose vector this is, in hexadecimal."""
+    return vector_id[:36].replace("-", "")
