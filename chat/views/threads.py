@@ -68,12 +68,11 @@ def new_thread(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """The conversation: its latest turns, or with `?from=` those from that position on."""
-    start = request.GET.get("from", "")
+    """The conversation: its latest turns, or with `?from=` those from that position on, and not after `?until=`."""
     found = access.thread_for(request.user.pk, thread_id)
     mark_seen(found, request.user.pk)
     text = clean_text(request.GET.get("say", ""))[:_LONGEST_GIVEN]
-    return _page(request, found, text=text, start=int(start) if start.isdecimal() and len(start) < 9 else None)
+    return _page(request, found, text=text, start=_position(request, "from"), until=_position(request, "until"))
 
 
 @require_POST
@@ -109,6 +108,11 @@ def remember(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         count = services.forget_remembered(found, by=request.user.pk)
         messages.success(request, f"{count} forgotten. Nobody can recall or find them any more.")
     return redirect("thread", thread_id=thread_id)
+
+
+def _position(request: PageRequest, name: str) -> int | None:
+    given = request.GET.get(name, "")
+    return int(given) if given.isdecimal() and len(given) < 9 else None
 
 
 def found_url(thread: Thread) -> str:
@@ -186,11 +190,13 @@ def _scope(request: PageRequest, thread: Thread | None) -> ScopeRow:
     return ScopeRow(words, ids=asked.documents, metadata_text=metadata_text(asked.metadata))
 
 
-def _window(thread: Thread, start: int | None) -> tuple[list[Turn], int | None]:
+def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
     """The turns to show, and where the next ones begin (None: these are the latest)."""
     turns = thread.turns.standing().select_related("author")
     if start is None:
         return list(turns.order_by("-position")[:WINDOW])[::-1], None
+    if until is not None:
+        return list(turns.filter(position__gte=start, position__lt=until).order_by("position")[:WINDOW]), until
     shown = list(turns.filter(position__gte=start).order_by("position")[: WINDOW + 1])
     return shown[:WINDOW], shown[WINDOW].position if len(shown) > WINDOW else None
 
@@ -222,9 +228,10 @@ def _page(
     text: str = "",
     card: commands.Card | None = None,
     start: int | None = None,
+    until: int | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    turns, later = _window(thread, start) if thread else ([], None)
+    turns, later = _window(thread, start, until) if thread else ([], None)
     rows = turn_rows(thread, turns) if thread else []
     row = _row(thread, request.user.pk)
     context = {
@@ -232,6 +239,7 @@ def _page(
         # Only the latest turns are kept up to date: new ones belong after them, and not after older ones.
         "thread": replace(row, socket_url="") if later is not None else row,
         "earlier": _earlier(thread, turns[0]) if thread and turns else None,
+        "turns_from": turns[0].position if turns else None,
         "later": later,
         "turns": rows,
         "active": next((r for r in rows if r.is_active), None),
