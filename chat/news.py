@@ -11,6 +11,7 @@ from django.db import transaction
 from chat.broadcast import tell_people
 from chat.models import Thread
 from memory import spaces
+from memory.models import Space
 
 
 def thread_changed(thread_id: uuid.UUID) -> None:
@@ -27,5 +28,10 @@ def tell(people: Iterable[uuid.UUID]) -> None:
 def _tell_readers(thread_id: uuid.UUID) -> None:
     thread = Thread.objects.select_related("space").filter(id=thread_id).first()
     if thread is not None:
-        active = get_user_model().objects.filter(is_active=True)
-        tell_people(spaces.readers(thread.space, active).values_list("id", flat=True))
+        tell_people(readers_of(thread.space))
+
+
+def readers_of(space: Space) -> list[uuid.UUID]:
+    """Everybody with an open account who reads `space`."""
+    active = get_user_model().objects.filter(is_active=True)
+    return list(spaces.readers(space, active).values_list("id", flat=True))

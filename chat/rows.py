@@ -153,7 +153,7 @@ def thread_row(
     return ThreadRow(
         id=thread_id,
         title=thread.title if thread else "New thread",
-        space_name={"own": "Only you", "team": "Everyone"}.get(kind, space.name if space else ""),
+        space_name=space_name(space) if space else "Only you",
         space_kind=kind,
         url=reverse("thread", args=[thread_id]) if thread_id else reverse("new_thread"),
         say_url=reverse("say", args=[thread_id]) if thread_id else reverse("new_thread"),
@@ -170,6 +170,11 @@ def thread_row(
         is_pinned=thread is not None and thread.pinned_at is not None,
         is_archived=thread is not None and thread.archived_at is not None,
     )
+
+
+def space_name(space: Space) -> str:
+    """What people call a space."""
+    return {Space.Kind.OWN: "Only you", Space.Kind.TEAM: "Everyone"}.get(Space.Kind(space.kind), space.name)
 
 
 def _turn_row(

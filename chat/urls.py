@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from chat.views import finding, images, importing, model_settings, organising, places, scopes, threads, turns
+from chat.views import finding, images, importing, model_settings, moving, organising, places, scopes, threads, turns
 
 urlpatterns = [
     path("", threads.new_thread, name="new_thread"),
@@ -21,6 +21,7 @@ urlpatterns = [
     path("t/<uuid:thread_id>/delete", organising.delete, name="delete_thread"),
     path("t/<uuid:thread_id>/take-back", organising.take_back, name="take_back"),
     path("t/<uuid:thread_id>/take-out", organising.take_out, name="take_out"),
+    path("t/<uuid:thread_id>/move", moving.move, name="move"),
     path("t/<uuid:thread_id>/scope", scopes.scope, name="scope"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/stop", turns.stop, name="stop"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/withdraw", turns.withdraw, name="withdraw_turn"),

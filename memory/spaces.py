@@ -52,6 +52,12 @@ def space_for(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
     return found
 
 
+def all_readable(person_id: uuid.UUID) -> list[Space]:
+    """The same as rows: one's own first, then groups by name, then the team's."""
+    order = {Space.Kind.OWN: 0, Space.Kind.GROUP: 1, Space.Kind.TEAM: 2}
+    return sorted(_readable(person_id), key=lambda space: (order[Space.Kind(space.kind)], space.name.casefold()))
+
+
 def called(person_id: uuid.UUID, name: str) -> Space:
     """The space of this name among those this person may read; the team's is also called "team". Raises NotFound."""
     wanted = name.strip().casefold()

@@ -56,6 +56,7 @@ DOORS: dict[str, Door] = {
     "take_back": Door(methods=POST, names=("thread_id",)),
     "take_out": Door(methods=("get", "post"), names=("thread_id",)),
     "scope": Door(methods=("get", "post"), names=("thread_id",)),
+    "move": Door(methods=("get", "post"), names=("thread_id",)),
     "edit": Door(methods=("get", "post"), names=("thread_id", "turn_id"), data={"client_key": str(uuid.uuid4())}),
     "answer_again": Door(methods=POST, names=("thread_id", "turn_id")),
     "choose": Door(methods=POST, names=("thread_id", "turn_id")),
@@ -96,6 +97,13 @@ DOORS: dict[str, Door] = {
     "admin_people": Door("administrator", ("get", "post")),
     "set_active": Door("administrator", POST),
     "withdraw": Door("administrator", POST),
+    "reset": Door("anyone", ("get", "post")),
+    "reset_link": Door("administrator", POST),
+    "set_role": Door("administrator", POST),
+    "admin_groups": Door("administrator", ("get", "post")),
+    "change_group": Door("administrator", POST),
+    "change_members": Door("administrator", POST),
+    "leave_group": Door(methods=POST),
 }
 THINGS = {name: door for name, door in DOORS.items() if door.names}
 # These ask for more than to read a thing: to own it. Opening the question of spaces alone does not open them.
@@ -105,6 +113,7 @@ OWNERS_ONLY = {
     "delete_thread",
     "take_back",
     "take_out",
+    "move",
     "remember",
     "cancel_document",
     "retry_document",
@@ -154,7 +163,14 @@ def signed_in(person) -> Client:
 
 def arguments(name: str, ids: dict[str, uuid.UUID]) -> dict[str, object]:
     """Arguments for the route, those that name no thing of somebody's filled in."""
-    fill = {"token": "x" * 20, "person_id": uuid.uuid4(), "invitation_id": 0, "number": 1, "kind": "md"}
+    fill = {
+        "token": "x" * 20,
+        "person_id": uuid.uuid4(),
+        "group_id": uuid.uuid4(),
+        "invitation_id": 0,
+        "number": 1,
+        "kind": "md",
+    }
     pattern = next(route for route in routes_of(get_resolver()) if route.name == name)
     return {key: ids.get(key) or fill[key] for key in pattern.pattern.converters}
 

@@ -108,7 +108,7 @@ def test_the_prompt_is_stable_first_then_recalled_then_new_and_forgets_what_was_
     new = turn(own, "New question", "", state="recalling")
 
     history = history_of(answering._turns_before(new), max_tokens=1000)
-    prompt = prompt_for(history=history, material="RECALLED", message=new.message)
+    prompt = prompt_for(history=history, material="RECALLED", turn=new)
 
     assert [m["role"] for m in prompt] == ["system", "user", "assistant", "user"]
     assert prompt[1]["content"] == kept.message
@@ -122,8 +122,8 @@ def test_history_that_does_not_fit_is_cut_at_its_beginning(alice):
 
     history = history_of(turns, max_tokens=200)
 
-    assert 0 < len(history.messages) < 20
-    assert history.messages[-2]["content"].startswith("Question 9")
+    assert 0 < len(history.turns) < 10
+    assert history.turns[-1].message.startswith("Question 9")
 
 
 def test_a_slow_recall_is_answered_without_it_and_the_turn_says_so(alice, page):

@@ -201,6 +201,25 @@ class PasswordForm(forms.Form):
         return checked_password(self.cleaned_data["new"], self.person)
 
 
+class ResetForm(forms.Form):
+    """A new password for who forgot theirs."""
+
+    password = forms.CharField(
+        label="Your new password",
+        max_length=200,
+        strip=False,
+        help_text="At least 10 characters. Four plain words are fine.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def __init__(self, person: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person = person
+
+    def clean_password(self) -> str:
+        return checked_password(self.cleaned_data["password"], self.person)
+
+
 def checked_password(password: str, person: User) -> str:
     """The password, if it may be one. Raises ValidationError with a sentence of ours."""
     password = clean_text(password)

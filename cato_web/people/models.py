@@ -89,15 +89,19 @@ def initials_of(name: str) -> str:
 
 
 class Pass(models.Model):
-    """A one-time link: for the first account, or for an invited person. Only the token's hash is kept."""
+    """A one-time link: for the first account, an invited person, or a new password. Only the token's hash is kept."""
 
     class Kind(models.TextChoices):
         SETUP = "setup"
         INVITATION = "invitation"
+        RESET = "reset"
 
     token_hash = models.CharField(max_length=64, unique=True)
     kind = models.CharField(max_length=12, choices=Kind.choices)
     role = models.CharField(max_length=16, choices=User.Role.choices, default=User.Role.MEMBER)
+    person = models.ForeignKey(
+        User, null=True, on_delete=models.CASCADE, related_name="+", help_text="of a reset: whose"
+    )
     made_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     made_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()

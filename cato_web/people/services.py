@@ -16,6 +16,7 @@ from memory import spaces
 from memory.text import clean_text
 
 INVITATION_DAYS = 7
+RESET_DAYS = 1
 _SETUP_DAYS = 365
 
 
@@ -46,6 +47,38 @@ def invite(*, by: User, role: str = User.Role.MEMBER) -> str:
     token = _make_pass(Pass.Kind.INVITATION, role=role, days=INVITATION_DAYS, by=by)
     note(by, "invited", role)
     return token
+
+
+@transaction.atomic
+def reset_link(person: User, *, by: User) -> str:
+    """A token with which this person sets a new password, in place of any earlier one."""
+    Pass.objects.filter(kind=Pass.Kind.RESET, person=person, used_at=None).delete()
+    token = _make_pass(Pass.Kind.RESET, role=person.role, days=RESET_DAYS, by=by, person=person)
+    note(by, "made a password link", str(person.pk))
+    return token
+
+
+@transaction.atomic
+def reset_password(token: str, password: str) -> User:
+    """Set the password of whose link this is, once, and end every sign-in of theirs. Raises PassRefused."""
+    found = check_pass(token, Pass.Kind.RESET)
+    person = found.person
+    if (
+        person is None
+        or not person.is_active
+        or not Pass.objects.filter(pk=found.pk, used_at=None).update(used_at=timezone.now())
+    ):
+        raise PassRefused
+    Pass.objects.filter(pk=found.pk).update(used_by=person)
+    change_password(person, password)
+    return person
+
+
+@transaction.atomic
+def set_role(person: User, role: str, *, by: User) -> None:
+    """Make somebody an administrator, or no longer."""
+    User.objects.filter(pk=person.pk).update(role=role)
+    note(by, f"made {role}", str(person.pk))
 
 
 @transaction.atomic
@@ -115,10 +148,10 @@ def note(who: User | None, action: str, about: str) -> None:
     AuditEntry.objects.create(who=who, action=action, about=about[:200])
 
 
-def _make_pass(kind: str, *, role: str, days: int, by: User | None) -> str:
+def _make_pass(kind: str, *, role: str, days: int, by: User | None, person: User | None = None) -> str:
     token = secrets.token_urlsafe(32)
     expires = timezone.now() + timedelta(days=days)
-    Pass.objects.create(token_hash=_hash(token), kind=kind, role=role, made_by=by, expires_at=expires)
+    Pass.objects.create(token_hash=_hash(token), kind=kind, role=role, made_by=by, expires_at=expires, person=person)
     return token
 
 

@@ -2,11 +2,12 @@
 
 from django.urls import path
 
-from cato_web.people.views import accounts, administration, entrance, leaving
+from cato_web.people.views import accounts, administration, entrance, groups, leaving
 
 urlpatterns = [
     path("setup/<str:token>", entrance.set_up, name="set_up"),
     path("join/<str:token>", entrance.join, name="join"),
+    path("reset/<str:token>", entrance.reset, name="reset"),
     path("sign-in", entrance.sign_in, name="sign_in"),
     path("sign-out", entrance.sign_out, name="sign_out"),
     path("settings", accounts.settings_page, name="settings"),
@@ -18,5 +19,11 @@ urlpatterns = [
     path("receipt/<str:token>", leaving.farewell, name="farewell"),
     path("admin/people", administration.people, name="admin_people"),
     path("admin/people/<uuid:person_id>/active", administration.set_active, name="set_active"),
+    path("admin/people/<uuid:person_id>/reset", administration.reset_link, name="reset_link"),
+    path("admin/people/<uuid:person_id>/role", administration.set_role, name="set_role"),
+    path("admin/groups", groups.admin_groups, name="admin_groups"),
+    path("admin/groups/<uuid:group_id>", groups.change_group, name="change_group"),
+    path("admin/groups/<uuid:group_id>/members", groups.change_members, name="change_members"),
+    path("settings/groups/<uuid:group_id>/leave", groups.leave_group, name="leave_group"),
     path("admin/invitations/<int:invitation_id>/withdraw", administration.withdraw, name="withdraw"),
 ]

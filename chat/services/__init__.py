@@ -4,6 +4,7 @@ from chat.services.asking import Asked, ask, open_thread, resume, retry, start_w
 from chat.services.branching import Switched, answer_again, choose, edit
 from chat.services.forking import fork
 from chat.services.images import remove_unnamed_images, tidy_images
+from chat.services.moving import move
 from chat.services.organising import (
     continue_thread,
     delete,
@@ -31,6 +32,7 @@ __all__ = [
     "edit",
     "forget_remembered",
     "fork",
+    "move",
     "open_thread",
     "purge_deleted",
     "remove_threads_of",

@@ -20,6 +20,7 @@ from chat.services.images import sent_with
 from chat.services.reading import note_seen
 from chat.services.scoping import set_scope
 from memory import spaces
+from memory.models import Space
 from memory.services.documents.scope import EVERYTHING, Scope
 from memory.text import clean_text, excerpt
 
@@ -52,8 +53,12 @@ def open_thread(
     scope: Scope = EVERYTHING,
     is_remembered: bool = True,
     images: Sequence[uuid.UUID] = (),
+    space: Space | None = None,
 ) -> Asked:
-    """Begin a thread in the person's own space with its first message; the same key again gives the same thread."""
+    """Begin a thread with its first message, in `space` (one that this person reads; None: their own).
+
+    The same key again gives the same thread.
+    """
     message = checked_message(message)
     # The same message twice at once waits here for itself: there is no thread yet whose row could be locked.
     person = get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
@@ -62,7 +67,7 @@ def open_thread(
         return Asked(again, is_new=False)
     thread = Thread.objects.create(
         owner_id=person_id,
-        space=spaces.own(person_id),
+        space=space or spaces.own(person_id),
         title=excerpt(message, 80),
         model=person.default_model,
         is_remembered=is_remembered,

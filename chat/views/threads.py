@@ -23,8 +23,9 @@ from chat.services.reading import mark_seen
 from chat.services.remembering import remembered_of
 from chat.snapshots import WINDOW
 from chat.throttle import may_say
+from chat.views.moving import places_for
 from chat.views.scopes import scope_in
-from chat.views.sent import sent_images, sent_key
+from chat.views.sent import sent_images, sent_key, sent_space
 from memory import spaces
 from memory.errors import BadQuery
 from memory.requests import PageRequest
@@ -54,6 +55,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
             scope=scope,
             is_remembered=request.POST.get("remembered", "yes") == "yes",
             images=sent_images(request),
+            space=sent_space(request),
         )
     except Refused as refusal:
         return _refused(request, None, refusal)
@@ -248,5 +250,6 @@ def _page(
         "accepts": accepts(),
         "scope": _scope(request, thread),
         "commands": commands.COMMANDS,
+        "places": [] if thread else places_for(request.user.pk),
     }
     return render(request, "chat/thread.html", context, status=status)

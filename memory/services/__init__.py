@@ -17,6 +17,15 @@ from memory.services.emptying import forget_space, leave_groups, receipt_of_spac
 from memory.services.exchanges import NewExchange, remember, remember_many, revise
 from memory.services.figures import Figures, figures
 from memory.services.forgetting import Receipt, erase_forgotten, forget, receipt_for
+from memory.services.groups import (
+    add_to_group,
+    group_for,
+    is_empty,
+    make_group,
+    remove_group,
+    rename_group,
+    take_out_of_group,
+)
 from memory.services.hiding import hide, show
 from memory.services.indexing import index_pending, memory_states, retry_failed
 from memory.services.moving import move_thread
@@ -39,6 +48,7 @@ __all__ = [
     "Received",
     "RecordHit",
     "RelatedThread",
+    "add_to_group",
     "backfill",
     "build_generation",
     "cancel",
@@ -55,12 +65,15 @@ __all__ = [
     "forget_space",
     "forget_version",
     "get_relevant_context",
+    "group_for",
     "hide",
     "index_pending",
+    "is_empty",
     "is_waiting",
     "keep_last",
     "keep_text",
     "leave_groups",
+    "make_group",
     "memory_states",
     "models_in_use",
     "move_thread",
@@ -79,6 +92,8 @@ __all__ = [
     "related_threads",
     "remember",
     "remember_many",
+    "remove_group",
+    "rename_group",
     "retry",
     "retry_failed",
     "revise",
@@ -87,6 +102,7 @@ __all__ = [
     "show",
     "sweep",
     "switch_generation",
+    "take_out_of_group",
     "tidy_documents",
     "upsert_records",
     "write_missing_words",

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.people import offers, own_data, services, sign_ins
 from cato_web.people.forms import ChoicesForm, PasswordForm
+from cato_web.people.groups import groups_of
 from cato_web.people.requests import PeoplePageRequest
 
 
@@ -37,7 +38,7 @@ def settings_page(request: PeoplePageRequest) -> HttpResponse:
         messages.success(request, "Saved.")
         return redirect("settings")
     sign_ins.note_seen(request, request.user)
-    context = {"section": "settings", "form": form, "sign_ins": _rows(request)}
+    context = {"section": "settings", "form": form, "sign_ins": _rows(request), "groups": groups_of(request.user)}
     return render(request, "people/settings.html", context, status=422 if form.errors else 200)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
@@ -27,7 +27,10 @@ class PersonRow:
     role: str
     joined_at: datetime
     is_active: bool
+    is_administrator: bool
     active_url: str
+    reset_url: str
+    role_url: str
     is_you: bool
 
 
@@ -35,45 +38,34 @@ class PersonRow:
 @require_http_methods(["GET", "POST"])
 def people(request: PeoplePageRequest) -> HttpResponse:
     """Who is here, and a link for whoever is to come."""
-    link = ""
     form = InvitationForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         token = services.invite(by=request.user, role=form.cleaned_data["role"])
-        link = request.build_absolute_uri(reverse("join", args=[token]))
-    rows = [
-        PersonRow(
-            name=p.name,
-            email=p.email,
-            role=p.get_role_display(),
-            joined_at=p.joined_at,
-            is_active=p.is_active,
-            active_url=reverse("set_active", args=[p.id]),
-            is_you=p.pk == request.user.pk,
-        )
-        for p in User.objects.filter(left_at=None).order_by("name", "id")
-    ]
-    open_invitations = Pass.objects.filter(
-        kind=Pass.Kind.INVITATION, used_at=None, expires_at__gt=timezone.now()
-    ).select_related("made_by")
-    context = {
-        "section": "admin",
-        "tab": "people",
-        "people": rows,
-        "link": link,
-        "form": form,
-        "days": services.INVITATION_DAYS,
-        "roles": User.Role.choices,
-        "invitations": [
-            {
-                "role": p.get_role_display(),
-                "expires_at": p.expires_at,
-                "made_by": p.made_by,
-                "withdraw_url": reverse("withdraw", args=[p.pk]),
-            }
-            for p in open_invitations.order_by("expires_at")
-        ],
-    }
-    return render(request, "people/admin_people.html", context)
+        return _page(request, form=form, link=request.build_absolute_uri(reverse("join", args=[token])))
+    return _page(request, form=form)
+
+
+@administrators_only
+@require_POST
+def reset_link(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
+    """A link by which somebody sets a new password."""
+    person = get_object_or_404(User, pk=person_id, is_active=True)
+    token = services.reset_link(person, by=request.user)
+    link = request.build_absolute_uri(reverse("reset", args=[token]))
+    return _page(request, form=InvitationForm(), reset=(person.name, link))
+
+
+@administrators_only
+@require_POST
+def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
+    person = get_object_or_404(User, pk=person_id, left_at=None)
+    role = request.POST.get("role", "")
+    if person.pk == request.user.pk:
+        messages.error(request, "Somebody else has to change your role.")
+    elif role in User.Role.values:
+        services.set_role(person, role, by=request.user)
+        messages.success(request, f"{person.name} is {'an' if role == User.Role.ADMINISTRATOR else 'a'} {role} now.")
+    return redirect("admin_people")
 
 
 @administrators_only
@@ -91,3 +83,46 @@ def set_active(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse
 def withdraw(request: PeoplePageRequest, invitation_id: int) -> HttpResponse:
     services.withdraw_invitation(invitation_id, by=request.user)
     return redirect("admin_people")
+
+
+def _page(
+    request: PeoplePageRequest, *, form: InvitationForm, link: str = "", reset: tuple[str, str] | None = None
+) -> HttpResponse:
+    rows = [
+        PersonRow(
+            name=p.name,
+            email=p.email,
+            role=p.get_role_display(),
+            joined_at=p.joined_at,
+            is_active=p.is_active,
+            is_administrator=p.is_administrator,
+            active_url=reverse("set_active", args=[p.id]),
+            reset_url=reverse("reset_link", args=[p.id]) if p.is_active else "",
+            role_url=reverse("set_role", args=[p.id]),
+            is_you=p.pk == request.user.pk,
+        )
+        for p in User.objects.filter(left_at=None).order_by("name", "id")
+    ]
+    open_invitations = Pass.objects.filter(
+        kind=Pass.Kind.INVITATION, used_at=None, expires_at__gt=timezone.now()
+    ).select_related("made_by")
+    context = {
+        "section": "admin",
+        "tab": "people",
+        "people": rows,
+        "link": link,
+        "reset": reset,
+        "form": form,
+        "days": services.INVITATION_DAYS,
+        "roles": User.Role.choices,
+        "invitations": [
+            {
+                "role": p.get_role_display(),
+                "expires_at": p.expires_at,
+                "made_by": p.made_by,
+                "withdraw_url": reverse("withdraw", args=[p.pk]),
+            }
+            for p in open_invitations.order_by("expires_at")
+        ],
+    }
+    return render(request, "people/admin_people.html", context)

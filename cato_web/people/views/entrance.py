@@ -15,7 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.people import services
-from cato_web.people.forms import JoinForm, SetUpForm, SignInForm
+from cato_web.people.forms import JoinForm, ResetForm, SetUpForm, SignInForm
 from cato_web.people.models import Pass
 from chat import endpoint
 from chat.throttle import within
@@ -37,6 +37,27 @@ def set_up(request: HttpRequest, token: str) -> HttpResponse:
 def join(request: HttpRequest, token: str) -> HttpResponse:
     """An account for whoever was invited."""
     return _enter(request, token, Pass.Kind.INVITATION, JoinForm(request.POST or None), "people/join.html")
+
+
+@login_not_required
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def reset(request: HttpRequest, token: str) -> HttpResponse:
+    """A new password by the link that an administrator made."""
+    try:
+        person = services.check_pass(token, Pass.Kind.RESET).person
+        if person is None:
+            raise services.PassRefused
+        form = ResetForm(person, request.POST or None)
+        if request.method == "POST" and form.is_valid():
+            person = services.reset_password(token, form.cleaned_data["password"])
+            login(request, person, backend="django.contrib.auth.backends.ModelBackend")
+            messages.success(request, f"Welcome back, {person.name}. You are signed out everywhere else.")
+            return redirect("new_thread")
+    except services.PassRefused as refused:
+        return render(request, "404.html", {"error": str(refused)}, status=404)
+    context = {"form": form, "name": person.name}
+    return render(request, "people/reset.html", context, status=422 if form.errors else 200)
 
 
 @login_not_required

@@ -1,0 +1,28 @@
+"""Moving a thread to another space: what is in it and what is remembered of it goes along at once."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from chat.errors import Refused
+from chat.models import ReadMark, Thread, Turn
+from chat.news import readers_of, tell, thread_changed
+from memory import services as memory
+from memory.models import Space
+
+
+@transaction.atomic
+def move(thread: Thread, *, to: Space) -> int:
+    """Put the thread and its exchanges into the space `to`; returns how many exchanges moved.
+
+    Raises Refused while an answer is written: it was begun with what the readers until now may know.
+    """
+    locked = Thread.objects.select_for_update().select_related("space").get(id=thread.id)
+    if locked.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
+        raise Refused("An answer is being written in this thread. Stop it or wait until it is done.")
+    tell(readers_of(locked.space))
+    Thread.objects.filter(id=thread.id).update(space=to)
+    moved = memory.move_thread(thread.id, to=to)
+    ReadMark.objects.filter(thread=thread).exclude(person_id__in=readers_of(to)).delete()
+    thread_changed(thread.id)
+    return moved

@@ -1,0 +1,166 @@
+"""Groups, and threads that move between spaces: who reads what changes with the next request."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from cato_web.people import groups
+from cato_web.people.models import AuditEntry
+from chat import access, listing, services
+from chat.errors import NotFound, Refused
+from chat.models import Thread, Turn
+from chat.services.answering import remember_turn
+from memory import spaces
+from memory.errors import BadQuery
+from memory.models import Space
+from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def ada(db):
+    return AdministratorFactory(name="Ada Admin")
+
+
+@pytest.fixture
+def bob(db):
+    return PersonFactory(name="Bob Team")
+
+
+def signed_in(person) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def remembered_thread(person, said: str = "The key hangs behind the clock", **more) -> Thread:
+    """A thread with one turn that is remembered."""
+    one = turn(thread(person, **more), said, "Noted.")
+    remember_turn(one)
+    Thread.objects.filter(id=one.thread_id).update(head=one)
+    return one.thread
+
+
+def reached(memory, person, words: str = "key behind the clock") -> set[str]:
+    """What this person can reach of it: by search, in the list, at its address."""
+    found = {hit.exchange.user_message for hit in memory.find(words, spaces=spaces.readable_by(person.id))}
+    listed = {link.title for part in listing.thread_groups(person.id, None) for link in part.threads}
+    return found | listed
+
+
+def test_a_group_is_made_joined_and_left_and_the_log_says_by_whom(ada, bob, memory):
+    crew = groups.make("  The  Crew ", by=ada)
+    assert crew.name == "The Crew"
+    groups.add(crew, bob, by=ada)
+    groups.add(crew, bob, by=ada)
+    assert crew.id in spaces.readable_by(bob.id)
+
+    groups.take_out(crew, bob.id, by=ada)
+    assert crew.id not in spaces.readable_by(bob.id)
+    said = list(AuditEntry.objects.filter(who=ada).order_by("id").values_list("action", flat=True))
+    assert said == ["made a group", "added to a group", "added to a group", "took out of a group"]
+
+
+@pytest.mark.parametrize("name", ["", "   ", "Crew", "crew", "TEAM", "Everyone", "own"])
+def test_a_group_needs_a_name_that_nothing_else_has(ada, name):
+    group("Crew")
+    with pytest.raises(BadQuery, match="Give the group"):
+        groups.make(name, by=ada)
+
+
+def test_only_an_empty_group_is_dissolved(ada, bob, memory):
+    crew = group("Crew", bob)
+    exchange(bob, "The boat is red", space=crew)
+    with pytest.raises(BadQuery, match="still has threads, documents or memories"):
+        groups.dissolve(crew, by=ada)
+
+    empty = group("Empty", bob)
+    groups.dissolve(empty, by=ada)
+    assert not Space.objects.filter(name="Empty").exists()
+
+
+def test_the_page_of_groups_lets_people_in_and_out(ada, bob):
+    page = signed_in(ada)
+    page.post(reverse("admin_groups"), {"name": "Crew"})
+    crew = Space.objects.get(name="Crew")
+    page.post(reverse("change_members", args=[crew.id]), {"person": str(bob.pk)})
+    assert "Take out" in page.get(reverse("admin_groups")).content.decode()
+    assert crew.id in spaces.readable_by(bob.id)
+
+    page.post(reverse("change_members", args=[crew.id]), {"person": str(bob.pk), "out": "yes"})
+    page.post(reverse("change_group", args=[crew.id]), {"name": "Garden"})
+    crew.refresh_from_db()
+    assert crew.name == "Garden"
+    page.post(reverse("change_group", args=[crew.id]), {"dissolve": "yes"})
+    assert not Space.objects.filter(kind="group").exists()
+
+
+def test_one_leaves_a_group_from_the_settings_and_not_one_that_one_is_not_in(bob):
+    crew, other = group("Crew", bob), group("Other")
+    page = signed_in(bob)
+    assert "Crew" in page.get(reverse("settings")).content.decode()
+    assert page.post(reverse("leave_group", args=[other.id])).status_code == 404
+
+    page.post(reverse("leave_group", args=[crew.id]))
+    assert crew.id not in spaces.readable_by(bob.id)
+
+
+def test_what_moves_is_reached_where_it_went_and_no_longer_where_it_was(person, bob, memory):
+    crew = group("Crew", person, bob)
+    own = remembered_thread(person, title="Keys")
+    memory.index_pending()
+    assert reached(memory, bob) == set()
+
+    services.move(own, to=crew)
+    assert reached(memory, bob) == {"Keys", "The key hangs behind the clock"}
+    assert access.thread_for(bob.id, own.id)
+
+    services.move(own, to=spaces.own(person.id))
+    assert reached(memory, bob) == set()
+    assert reached(memory, person) == {"Keys", "The key hangs behind the clock"}
+    with pytest.raises(NotFound):
+        access.thread_for(bob.id, own.id)
+
+
+def test_leaving_a_group_takes_its_threads_documents_and_memories_at_once(person, bob, memory):
+    crew = group("Crew", person, bob)
+    remembered_thread(person, title="Keys", space=crew)
+    document(person, "plan.txt", "The key to the sauna hangs behind the stove. " * 20, space=crew)
+    memory.index_pending()
+    assert "Keys" in reached(memory, bob)
+
+    memory.take_out_of_group(crew, bob.id)
+    assert reached(memory, bob) == set()
+    assert "plan.txt" not in signed_in(bob).get(reverse("documents")).content.decode()
+
+
+def test_an_answer_under_way_keeps_its_thread_where_it_is(person):
+    talk = thread(person)
+    turn(talk, "First", "", state=Turn.State.ANSWERING)
+
+    with pytest.raises(Refused, match="An answer is being written"):
+        services.move(talk, to=spaces.team())
+
+
+def test_a_thread_moves_only_to_a_space_that_its_owner_reads(person, bob):
+    foreign, own = group("Foreign", bob), thread(person)
+    page = signed_in(person).post(reverse("move", args=[own.id]), {"space": str(foreign.id)}, follow=True)
+
+    assert "This space is not there any more, or not yours" in page.content.decode()
+    own.refresh_from_db()
+    assert own.space_id == spaces.own(person.id).id
+
+
+def test_a_thread_begins_in_the_space_that_was_chosen(person, bob):
+    crew = group("Crew", person, bob)
+    page = signed_in(person)
+    assert "Crew (2)" in page.get("/").content.decode()
+    page.post("/", {"message": "For the crew", "client_key": str(uuid.uuid4()), "space": str(crew.id)})
+
+    assert Thread.objects.get().space == crew
+    assert access.threads_of(bob.id).count() == 1
