@@ -22,6 +22,7 @@ from memory import services as memory
 from memory import spaces
 from memory.models import Exchange, Space
 from memory.services.recalls import Recalled
+from memory.views.places import space_name
 
 THINKING = "Thinking…"
 _RECALL_NOTES = {
@@ -170,11 +171,6 @@ def thread_row(
         is_pinned=thread is not None and thread.pinned_at is not None,
         is_archived=thread is not None and thread.archived_at is not None,
     )
-
-
-def space_name(space: Space) -> str:
-    """What people call a space."""
-    return {Space.Kind.OWN: "Only you", Space.Kind.TEAM: "Everyone"}.get(Space.Kind(space.kind), space.name)
 
 
 def _turn_row(

@@ -12,6 +12,7 @@ urlpatterns = [
     path("d/<uuid:document_id>/cancel", documents.cancel, name="cancel_document"),
     path("d/<uuid:document_id>/retry", documents.retry, name="retry_document"),
     path("d/<uuid:document_id>/describe", document.describe, name="describe_document"),
+    path("d/<uuid:document_id>/move", document.move, name="move_document"),
     path("d/<uuid:document_id>/forget", document.forget, name="forget_document"),
     path("d/<uuid:document_id>/original/<int:number>", document.original, name="original"),
     path("stats", stats.stats, name="stats"),

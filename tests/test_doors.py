@@ -77,6 +77,7 @@ DOORS: dict[str, Door] = {
     "cancel_document": Door(methods=POST, names=("document_id",)),
     "retry_document": Door(methods=POST, names=("document_id",)),
     "describe_document": Door(methods=POST, names=("document_id",), data={"metadata": "zone: north"}),
+    "move_document": Door(methods=("get", "post"), names=("document_id",)),
     "forget_document": Door(methods=("get", "post"), names=("document_id",)),
     "original": Door(names=("document_id",)),
     "search": Door(),
@@ -119,6 +120,7 @@ OWNERS_ONLY = {
     "retry_document",
     "describe_document",
     "forget_document",
+    "move_document",
 }
 SOCKETS = {"ws", "ws/t/<uuid:thread_id>"}
 

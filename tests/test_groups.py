@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
@@ -17,7 +18,7 @@ from chat.services.answering import remember_turn
 from memory import spaces
 from memory.errors import BadQuery
 from memory.models import Space
-from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn, upload
 
 pytestmark = pytest.mark.django_db
 
@@ -164,3 +165,43 @@ def test_a_thread_begins_in_the_space_that_was_chosen(person, bob):
 
     assert Thread.objects.get().space == crew
     assert access.threads_of(bob.id).count() == 1
+
+
+def test_a_moved_document_is_found_and_opened_where_it_went_and_no_longer_where_it_was(person, bob, memory):
+    crew = group("Crew", person, bob)
+    plan = document(person, "plan.txt", "The key to the sauna hangs behind the stove. " * 20)
+    assert not memory.find("sauna key stove", spaces=spaces.readable_by(bob.id))
+    signed_in(person).post(reverse("move_document", args=[plan.pk]), {"space": str(crew.id)})
+
+    assert memory.find("sauna key stove", spaces=spaces.readable_by(bob.id))
+    assert signed_in(bob).get(reverse("document", args=[plan.pk])).status_code == 200
+    memory.index_pending()
+    found = memory.find("what opens the steam bath", spaces=spaces.readable_by(bob.id))
+    assert found
+    assert found[0].similarity is not None
+
+    memory.move_document(plan, to=spaces.own(person.id))
+    assert not memory.find("sauna key stove", spaces=spaces.readable_by(bob.id))
+    assert signed_in(bob).get(reverse("document", args=[plan.pk])).status_code == 404
+
+
+def test_a_document_is_not_moved_over_another_of_its_name_nor_while_it_is_read(person, memory):
+    crew = group("Crew", person)
+    own, theirs = document(person, "plan.txt", "Ours. " * 50), document(person, "plan.txt", "Theirs. " * 50, space=crew)
+    with pytest.raises(BadQuery, match=r"There is a document plan\.txt in that space already"):
+        memory.move_document(own, to=crew)
+
+    waiting = upload(person, "new.txt", "Still to be read. " * 20).version.document
+    with pytest.raises(BadQuery, match="still being read"):
+        memory.move_document(waiting, to=crew)
+    assert theirs.space == crew
+
+
+def test_a_document_is_added_to_the_space_that_was_chosen(person, bob):
+    crew = group("Crew", person, bob)
+    page = signed_in(person)
+    assert "Crew (2)" in page.get(reverse("documents")).content.decode()
+    file = SimpleUploadedFile("plan.txt", b"The key to the sauna hangs behind the stove.")
+    page.post(reverse("documents"), {"files": file, "space": str(crew.id)})
+
+    assert "plan.txt" in signed_in(bob).get(reverse("documents")).content.decode()

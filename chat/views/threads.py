@@ -23,9 +23,8 @@ from chat.services.reading import mark_seen
 from chat.services.remembering import remembered_of
 from chat.snapshots import WINDOW
 from chat.throttle import may_say
-from chat.views.moving import places_for
 from chat.views.scopes import scope_in
-from chat.views.sent import sent_images, sent_key, sent_space
+from chat.views.sent import sent_images, sent_key
 from memory import spaces
 from memory.errors import BadQuery
 from memory.requests import PageRequest
@@ -33,6 +32,7 @@ from memory.services.documents.scope import Scope, names_in
 from memory.text import clean_text
 from memory.views.described import metadata_text
 from memory.views.documents import accepts
+from memory.views.places import places_for, sent_space
 
 # What an address may put into the composer.
 _LONGEST_GIVEN = 2000

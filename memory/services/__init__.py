@@ -28,7 +28,7 @@ from memory.services.groups import (
 )
 from memory.services.hiding import hide, show
 from memory.services.indexing import index_pending, memory_states, retry_failed
-from memory.services.moving import move_thread
+from memory.services.moving import move_document, move_thread
 from memory.services.notes import keep_text
 from memory.services.opinions import express
 from memory.services.recalls import drop_recalls, note_recall, recalled_for
@@ -76,6 +76,7 @@ __all__ = [
     "make_group",
     "memory_states",
     "models_in_use",
+    "move_document",
     "move_thread",
     "note_recall",
     "progress_of",

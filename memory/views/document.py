@@ -38,6 +38,7 @@ from memory.text import clean_text, excerpt
 from memory.views.described import metadata_of, metadata_text
 from memory.views.document_rows import about, row_of, state_text
 from memory.views.documents import accepts, changeable, state_for
+from memory.views.places import audience_of, places_for, sent_space
 
 _WINDOW = 60
 _BEFORE = 8
@@ -117,6 +118,23 @@ def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     try:
         services.describe(found, metadata_of(request.POST.get("metadata", "")))
         messages.success(request, "Saved. Searches that filter by it see it within seconds.")
+    except CatoMemoryError as error:
+        messages.error(request, str(error))
+    return redirect("document", document_id)
+
+
+@require_http_methods(["GET", "POST"])
+def move(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
+    """Ask where to, saying what it means; by POST the document moves."""
+    found = changeable(request, document_id)
+    if request.method == "GET":
+        context = {"section": "documents", "document": found, "places": places_for(request.user.pk, found.space_id)}
+        return render(request, "memory/move_document.html", context)
+    try:
+        to = sent_space(request)
+        if to is not None:
+            services.move_document(found, to=to)
+            messages.success(request, f"Moved. {audience_of(to)}")
     except CatoMemoryError as error:
         messages.error(request, str(error))
     return redirect("document", document_id)

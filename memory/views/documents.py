@@ -23,6 +23,7 @@ from memory.requests import PageRequest
 from memory.services.documents.listing import DocumentState, among_living, document_for, states_of
 from memory.services.documents.receiving import clean_name
 from memory.views.document_rows import Chip, DocumentRow, row_of
+from memory.views.places import places_for, sent_space
 
 _PAGE = 50
 _FORMATS = "Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code"
@@ -100,6 +101,7 @@ def _listed(request: PageRequest) -> dict[str, object]:
         "page": page,
         "rows": [_row(request, state) for state in states_of(page)],
         "accepts": accepts(),
+        "places": places_for(request.user.pk),
     }
 
 
@@ -127,7 +129,7 @@ def _receive(request: PageRequest, file: File[bytes], document: Document | None)
         received = services.receive(
             file,
             name=name,
-            space=document.space if document else spaces.own(request.user.pk),
+            space=document.space if document else sent_space(request) or spaces.own(request.user.pk),
             owner_id=request.user.pk,
             source="upload",
         )

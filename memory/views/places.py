@@ -1,0 +1,55 @@
+"""The spaces in which a person's things may live, as forms offer and send them."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from django.contrib.auth import get_user_model
+
+from memory import spaces
+from memory.errors import BadQuery, NotFound
+from memory.models import Space
+from memory.requests import PageRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceRow:
+    id: uuid.UUID
+    name: str
+    kind: str
+    readers: int
+    is_here: bool
+
+
+def places_for(person_id: uuid.UUID, here: uuid.UUID | None = None) -> list[PlaceRow]:
+    """The spaces this person reads; `here` is the one in which a thing lives now."""
+    people = get_user_model().objects.filter(is_active=True)
+    return [
+        PlaceRow(space.id, space_name(space), space.kind, spaces.readers(space, people).count(), space.id == here)
+        for space in spaces.all_readable(person_id)
+    ]
+
+
+def audience_of(space: Space) -> str:
+    """Who reads it, in a sentence."""
+    if space.kind == Space.Kind.OWN:
+        return "Only you read it now."
+    people = get_user_model().objects.filter(is_active=True)
+    return f"{spaces.readers(space, people).count()} people read it now."
+
+
+def space_name(space: Space) -> str:
+    """What people call a space."""
+    return {Space.Kind.OWN: "Only you", Space.Kind.TEAM: "Everyone"}.get(Space.Kind(space.kind), space.name)
+
+
+def sent_space(request: PageRequest) -> Space | None:
+    """The space that was chosen, if this person reads it; None where none was. Raises BadQuery."""
+    chosen = request.POST.get("space", "")
+    if not chosen:
+        return None
+    try:
+        return spaces.space_for(request.user.pk, uuid.UUID(chosen))
+    except (ValueError, NotFound) as error:
+        raise BadQuery("This space is not there any more, or not yours. Choose another one.") from error
