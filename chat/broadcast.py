@@ -134,6 +134,10 @@ class Broadcast:
         if self._others:
             self._send(_packed(self.process, frame))
 
+    def publish_here(self, frame: Frame) -> None:
+        """Give a frame to the pages of its thread in this process alone; call it in the loop's thread."""
+        self._deliver(frame)
+
     def ask_to_stop(self, turn_id: uuid.UUID) -> None:
         """Tell every process that this turn is to be stopped; call it in the loop's thread."""
         self._on_stop(turn_id)

@@ -13,6 +13,7 @@ from chat.broadcast import Frame
 from chat.listing import thread_groups
 from chat.models import Thread, Turn
 from chat.rows import THINKING, TurnRow, turn_rows
+from chat.services.presence import HereRow
 
 # What stands in the forms where a frame has its own.
 _NOBODY = uuid.UUID(int=0)
@@ -98,6 +99,11 @@ def thread_list(person_id: uuid.UUID, open_id: uuid.UUID | None) -> str:
     title = Thread.objects.filter(id=open_id).values_list("title", flat=True).first() if open_id else ""
     context = {"groups": thread_groups(person_id, open_id), "title": title}
     return render_to_string("chat/frames/thread_list.html", context)
+
+
+def here(thread_id: uuid.UUID, people: Sequence[HereRow]) -> Frame:
+    """Who has the thread open."""
+    return Frame(thread_id, render_to_string("chat/frames/here.html", {"people": people}))
 
 
 def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow], gone: Sequence[uuid.UUID] = ()) -> str:

@@ -52,6 +52,7 @@ class ReadMark(models.Model):
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="read_marks")
     seen_at = models.DateTimeField()
+    here_at = models.DateTimeField(null=True, help_text="when a page of theirs last said that it is open here")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["person", "thread"], name="one_mark_for_each_reader")]

@@ -1,21 +1,24 @@
-"""Watches who listens: those who signed out, were deactivated or lost access are let go within seconds."""
+"""Watches who listens: those who lost access are let go within seconds, and those who share a thread see each other."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import logging
+import uuid
 
 from django.db import DatabaseError
 
-from chat import access
-from chat.broadcast import Seat
+from chat import access, frames
+from chat.broadcast import Seat, broadcast
 from chat.hops import to_database
+from chat.services import presence
 
 log = logging.getLogger(__name__)
 
 _EVERY = 3.0
 _watched: dict[Seat, access.Seat] = {}
+_shown: dict[uuid.UUID, tuple[presence.HereRow, ...]] = {}
 _task: asyncio.Task[None] | None = None
 
 
@@ -44,3 +47,23 @@ async def _watch() -> None:
         for seat, who in asked.items():
             if who not in allowed:
                 seat.end()
+        await _tell_who_is_here({who for who in allowed if who.thread_id})
+
+
+async def _tell_who_is_here(present: set[access.Seat]) -> None:
+    """Note who is where, and tell the pages of this process where that is not what they show."""
+    places = {(who.thread_id, who.person_id) for who in present if who.thread_id}
+    try:
+        await to_database(presence.note_here, places)
+        here = await to_database(presence.who_is_here, {thread_id for thread_id, _ in places})
+    except DatabaseError as error:
+        log.warning("nobody could be told who is here (%s)", type(error).__name__)
+        return
+    for thread_id in {thread_id for thread_id, _ in places} | set(_shown):
+        people = here.get(thread_id, ())
+        if _shown.get(thread_id, ()) != people:
+            broadcast.publish_here(frames.here(thread_id, people))
+        if people:
+            _shown[thread_id] = people
+        else:
+            _shown.pop(thread_id, None)

@@ -19,6 +19,7 @@ from chat.errors import Refused
 from chat.models import Thread, Turn
 from chat.rows import ThreadRow, thread_row, turn_rows
 from chat.services import Asked
+from chat.services.presence import who_is_here
 from chat.services.reading import mark_seen
 from chat.services.remembering import remembered_of
 from chat.snapshots import WINDOW
@@ -250,6 +251,7 @@ def _page(
         "accepts": accepts(),
         "scope": _scope(request, thread),
         "commands": commands.COMMANDS,
+        "here": who_is_here([thread.id]).get(thread.id, ()) if thread else (),
         "places": [] if thread else places_for(request.user.pk),
     }
     return render(request, "chat/thread.html", context, status=status)
