@@ -32,12 +32,17 @@ _UNSENT = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """HTML for the pages of a thread; `revision` orders it against a turn's row (None: it holds in any order)."""
+    """HTML for the pages of a thread; `revision` orders it against a turn's row (None: it holds in any order).
+
+    What stands under an answer is ordered by itself: memory may be done with a turn before the frame that ends it is
+    sent, and neither may push the other out.
+    """
 
     thread_id: uuid.UUID
     html: str
     turn_id: uuid.UUID | None = None
     revision: int | None = None
+    is_foot: bool = False
 
 
 class News(Enum):
@@ -288,6 +293,7 @@ def _packed(process: str, frame: Frame) -> str:
             "thread": str(frame.thread_id),
             "turn": str(frame.turn_id) if frame.turn_id else None,
             "revision": frame.revision,
+            "is_foot": frame.is_foot,
             "html": frame.html,
         }
     )
@@ -299,7 +305,13 @@ def _packed_news(process: str, people: Sequence[uuid.UUID]) -> str:
 
 def _unpacked(message: dict[str, Any]) -> Frame:
     turn = message["turn"]
-    return Frame(uuid.UUID(message["thread"]), message["html"], uuid.UUID(turn) if turn else None, message["revision"])
+    return Frame(
+        uuid.UUID(message["thread"]),
+        message["html"],
+        uuid.UUID(turn) if turn else None,
+        message["revision"],
+        message["is_foot"],
+    )
 
 
 def _redis() -> Any:

@@ -12,7 +12,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError
 
 from chat import access, frames, seats, snapshots
-from chat.broadcast import News, Seat, broadcast
+from chat.broadcast import Frame, News, Seat, broadcast
 from chat.errors import NotFound
 from chat.hops import to_database
 from chat.services.reading import mark_seen
@@ -37,6 +37,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     async def connect(self) -> None:
         await self.accept()
         self.revisions: dict[uuid.UUID, int] = {}
+        self.feet: dict[uuid.UUID, int] = {}
         user, sign_in = self.scope["user"], self.scope["session"].session_key
         if not user.is_authenticated or not sign_in:
             await self.close(SIGNED_OUT)
@@ -85,6 +86,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await to_database(lambda: mark_seen(access.thread_for(who, thread_id), who))
         if told.have is not None:
             html, self.revisions = await to_database(snapshots.what_is_missing, who, thread_id, told.have)
+            self.feet = dict(self.revisions)
             if html:
                 await self.send(html)
             self._begin_to_relay(seat)
@@ -98,12 +100,19 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             if isinstance(heard, News):
                 self.listing = asyncio.create_task(self._send_list(seat))
                 continue
-            if heard.turn_id is not None and heard.revision is not None:
-                if heard.revision <= self.revisions.get(heard.turn_id, -1):
-                    continue
-                self.revisions[heard.turn_id] = heard.revision
-            await self.send(heard.html)
+            if self._is_news(heard):
+                await self.send(heard.html)
         await self.close(COME_BACK)
+
+    def _is_news(self, frame: Frame) -> bool:
+        """Whether the page does not have it yet."""
+        if frame.turn_id is None or frame.revision is None:
+            return True
+        known = self.feet if frame.is_foot else self.revisions
+        if frame.revision <= known.get(frame.turn_id, -1):
+            return False
+        known[frame.turn_id] = frame.revision
+        return True
 
     async def _send_list(self, seat: Seat) -> None:
         """Draw the list anew, some time after the last time; what changes from then on is news again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 from django.template.loader import render_to_string
@@ -75,16 +76,16 @@ def new_turn(turn_id: uuid.UUID) -> Frame:
     return _whole("chat/frames/new_turn.html", turn_id)
 
 
-def ended(turn_id: uuid.UUID, last_blocks: Sequence[str] = (), last_thought: str = "") -> Frame:
-    """An answer that is over: what was thought last, its last blocks, its foot, and the button that sends again."""
+def ended(turn_id: uuid.UUID, last_blocks: Sequence[str] = (), last_thought: str = "") -> tuple[Frame, Frame]:
+    """An answer that is over: what was thought last and its last blocks; and its foot."""
     thought = _thought(turn_id, last_thought) if last_thought else ""
     last = {"finished": mark_safe("".join(last_blocks)), "thought": mark_safe(thought)}
-    return _whole("chat/frames/ended.html", turn_id, **last)
+    return _whole("chat/frames/ended.html", turn_id, **last), foot(turn_id)
 
 
 def foot(turn_id: uuid.UUID) -> Frame:
-    """What memory did with a turn that is over."""
-    return _whole("chat/frames/ended.html", turn_id)
+    """What stands under a turn that is over, and the button that sends again."""
+    return replace(_whole("chat/frames/foot.html", turn_id), is_foot=True)
 
 
 def branch(thread_id: uuid.UUID, gone: Sequence[uuid.UUID], shown: Sequence[uuid.UUID]) -> Frame:

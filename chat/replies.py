@@ -265,7 +265,8 @@ async def _close(reply: Reply, ending: Ending) -> None:
     reply.is_over = True
     reply.revision += 1
     if await to_database(answering.close, reply.brief, ending, reply.revision):
-        broadcast.publish(await to_database(frames.ended, reply.brief.turn_id, *reply.rest()))
+        for frame in await to_database(frames.ended, reply.brief.turn_id, *reply.rest()):
+            broadcast.publish(frame)
 
 
 async def _title(reply: Reply) -> None:

@@ -40,6 +40,7 @@ DRAWN = """() => {
   for (const node of turns.querySelectorAll("[class*='htmx-']")) {
     node.classList.remove("htmx-added", "htmx-settling", "htmx-swapping", "htmx-request");
   }
+  for (const node of turns.querySelectorAll("[data-revision]")) node.removeAttribute("data-revision");
   for (const node of turns.querySelectorAll("[class='']")) node.removeAttribute("class");
   return turns.innerHTML.replace(/\\s+/g, " ").replace(/> </g, "><").trim();
 }"""

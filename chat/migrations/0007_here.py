@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('chat', '0005_reading_titles_images'),
+        ('chat', '0006_imports'),
     ]
 
     operations = [
