@@ -1,4 +1,4 @@
-"""The worker: runs memory's tasks when nudged, and sweeps on a timer for what no nudge told of."""
+"""The worker: runs the tasks of memory and chat when nudged, and sweeps on a timer for what no nudge told of."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 app = Celery("cato")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["memory"])
+app.autodiscover_tasks(["memory", "chat"])
 
 _SWEEP_EVERY = 3.0
 _ending = threading.Event()
@@ -62,11 +62,13 @@ def sweep() -> None:
     from chat import frames
     from chat import services as chat
     from chat.broadcast import publish_from_outside
+    from chat.services.imports import sweep_imports
     from memory import services as memory
 
     for turn_id in chat.sweep():
         publish_from_outside(frames.turn(turn_id))
     chat.purge_deleted()
     chat.tidy_images()
+    sweep_imports()
     finish_departures()
     memory.sweep()

@@ -189,6 +189,7 @@ class Chat(Section):
     titles: bool
     max_images: Count
     max_image_mb: Count
+    max_import_mb: Count
 
 
 class Logging(Section):

@@ -9,10 +9,17 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from memory.models import Job
+
 
 def place_of_image(image: Image, name: str) -> str:
     """Where an image is kept: by its id, never by its name."""
     return f"images/{image.id}"
+
+
+def place_of_import(row: Import, name: str) -> str:
+    """Where a file to import is kept until it is read."""
+    return f"imports/{row.id}"
 
 
 class Thread(models.Model):
@@ -170,3 +177,37 @@ class Endpoint(models.Model):
     encrypted_key = models.BinaryField(default=b"")
     model = models.CharField(max_length=120, blank=True)
     changed_at = models.DateTimeField(auto_now=True)
+
+
+class Import(Job):
+    """A file of conversations that a worker takes in: how far it is, and what became of it.
+
+    The file goes when nothing more is to be done with it. What a row counts, `chat.services.importing.Report` explains.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    file = models.FileField(upload_to=place_of_import, max_length=120, blank=True)
+    name = models.CharField(max_length=255, help_text="of the file, where it came from")
+    total = models.PositiveIntegerField(null=True, help_text="conversations in the file; known once they were counted")
+    read = models.PositiveIntegerField(default=0, help_text="how many of these were dealt with")
+    found = models.PositiveIntegerField(default=0)
+    imported = models.PositiveIntegerField(default=0)
+    already_there = models.PositiveIntegerField(default=0)
+    turns = models.PositiveIntegerField(default=0)
+    passed_over = models.PositiveIntegerField(default=0)
+    skipped = models.JSONField(default=list, help_text="titles, each with the reason")
+    left_out = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+    cancelled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["owner", "-created_at"]),
+            models.Index(fields=["due_at"], condition=Q(state="pending"), name="import_due"),
+        ]
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.state == self.State.PENDING

@@ -1,7 +1,7 @@
 """Answers as they are written: tasks of this process that outlive the request and the socket that began them.
 
-One pulse for all of them saves what they have said and then tells the pages, in this order: the row holds every
-finished block before the frame that opens the next one leaves.
+One pulse for all of them tells the pages what they say and saves it. The row holds every finished block, and all that was
+thought, before the frame with it leaves; a block that is still open is shown whole each time and waits for no save.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class Reply:
         self.is_taken = False
         self.has_begun = False
         self.is_over = False
+        self.is_held = False
         self.saved_at = 0.0
         self._shown = len(self.text)
         self._kept_reasoning = self._shown_reasoning = len(self.reasoning)
@@ -95,6 +96,11 @@ class Reply:
         self._kept_reasoning = len(self.reasoning)
         self.revision += 1
         return True
+
+    @property
+    def must_be_kept_first(self) -> bool:
+        """Whether the next frame gives something away once, so that a page which comes later needs it from the row."""
+        return bool(self._finished) or self._kept_reasoning > self._shown_reasoning
 
     def must_be_saved(self, now: float) -> bool:
         return bool(self._finished) or now - self.saved_at >= _SAVE_EVERY
@@ -138,6 +144,7 @@ class Reply:
 _replies: dict[uuid.UUID, Reply] = {}
 _tasks: set[asyncio.Task[Any]] = set()
 _pulse_task: asyncio.Task[None] | None = None
+_save_task: asyncio.Task[None] | None = None
 
 
 def start(turn_id: uuid.UUID) -> None:
@@ -289,7 +296,8 @@ def _beat() -> None:
 
 
 async def _pulse() -> None:
-    """Save and show all running answers, again and again, until there are none."""
+    """Show and save all running answers, again and again, until there are none."""
+    global _save_task
     took = 0.0
     while _replies:
         # With many answers a pulse takes its time; between two of them there is room for everything else.
@@ -297,27 +305,41 @@ async def _pulse() -> None:
         now = time.monotonic()
         # Before it begins and after it is over, the row is somebody else's to write.
         running = [reply for reply in _replies.values() if reply.has_begun and not reply.is_over]
-        grown = {reply for reply in running if reply.advance()}
-        due = [reply for reply in running if reply.must_be_saved(now)]
-        grown |= {reply for reply in due if reply.think()}
-        try:
-            stops, gone = (
-                await to_database(answering.save_answers, [reply.saved() for reply in due]) if due else ((), ())
-            )
-        except DatabaseError as error:
-            # Nothing is shown that is not kept; the next pulse tries again with more.
-            log.warning("running answers could not be saved: %s", type(error).__name__)
-            continue
-        for reply in due:
-            reply.saved_at = now
-        for turn_id in stops:
-            stop_here(turn_id)
-        for reply in grown:
-            if reply.is_over:
-                continue
-            if reply.brief.turn_id in gone:
-                reply.is_taken = True
-                reply.stopped.set()
-            else:
+        for reply in running:
+            if not reply.is_held and reply.advance() and not reply.must_be_kept_first:
                 broadcast.publish(reply.frame())
+        # A save may wait for another writer of the database; open blocks go on growing meanwhile.
+        if _save_task is None or _save_task.done():
+            due = [reply for reply in running if reply.must_be_saved(now)]
+            for reply in due:
+                reply.think()
+                reply.is_held = reply.must_be_kept_first
+            if due:
+                _save_task = asyncio.create_task(_save(due, [reply.saved() for reply in due]))
         took = time.monotonic() - now
+
+
+async def _save(due: list[Reply], rows: list[Saved]) -> None:
+    """Save these answers, then show of them what had to be kept first."""
+    began = time.monotonic()
+    held = {reply for reply in due if reply.is_held}
+    try:
+        stops, gone = await to_database(answering.save_answers, rows)
+    except DatabaseError as error:
+        # What must be kept first is not shown; the next pulse tries again with more.
+        log.warning("running answers could not be saved: %s", type(error).__name__)
+        return
+    finally:
+        for reply in held:
+            reply.is_held = False
+    for turn_id in stops:
+        stop_here(turn_id)
+    for reply in due:
+        reply.saved_at = began
+        if reply.is_over:
+            continue
+        if reply.brief.turn_id in gone:
+            reply.is_taken = True
+            reply.stopped.set()
+        elif reply in held:
+            broadcast.publish(reply.frame())

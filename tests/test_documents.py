@@ -6,6 +6,7 @@ import os
 import threading
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from memory.embeddings import local
 from memory.errors import BadQuery, EmbeddingFailed
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Job
 from memory.services import indexing
-from memory.services.documents import pieces, reading, removing
+from memory.services.documents import pieces, reading, removing, serving
 from memory.services.documents.listing import document_for, pieces_of, states_of, versions_of
 from memory.services.documents.removing import receipt_of
 from memory.vectors import ids_up_to
@@ -145,6 +146,52 @@ def test_a_search_sees_the_whole_old_or_the_whole_new_version(memory, person):
 
     assert len(seen) > 3
     assert [words for words in seen if len(words) != 1] == []
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="all writers of SQLite wait for a switch")
+def test_the_switch_takes_twice_the_work_for_twice_the_pieces_and_not_four_times(memory, person):
+    short, long = (_work_of_serving(person, pieces) for pieces in (200, 400))
+
+    assert long < 2.5 * short
+
+
+def _work_of_serving(person: Any, pieces: int) -> int:
+    """How many hundreds of steps SQLite's machine takes to let so many pieces serve."""
+    space = spaces.own(person.id)
+    made = Document.objects.create(space=space, owner=person, name=f"{pieces}.txt", source="upload")
+    version = made.versions.create(
+        number=1, size=1, uploaded_by=person, due_at=made.created_at, stage="embedding", total_chunks=pieces
+    )
+    rows = Exchange.objects.bulk_create(
+        Exchange(space=space, owner=person, timestamp=made.created_at, chunk_index=n, size=0, is_hidden=True)
+        for n in range(pieces)
+    )
+    Chunk.objects.bulk_create(
+        Chunk(version=version, exchange=row, index=n, start=n, end=n + 1) for n, row in enumerate(rows)
+    )
+    steps = []
+    connection.connection.set_progress_handler(lambda: steps.append(1), 100)
+    try:
+        serving.serve_complete()
+    finally:
+        connection.connection.set_progress_handler(None, 0)
+    assert stage(version) == "ready"
+    return len(steps)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="writers of PostgreSQL do not wait for each other")
+def test_others_get_to_write_between_two_slices_of_a_file(memory, person, monkeypatch):
+    free = []
+    monkeypatch.setattr(pieces, "_TOGETHER", 2)
+    monkeypatch.setattr(
+        pieces,
+        "time",
+        SimpleNamespace(sleep=lambda seconds: free.append(seconds > 0 and not connection.in_atomic_block)),
+    )
+
+    made = document(person, "notes.txt", BUOYS)
+
+    assert free == [True] * -(-made.serving.total_chunks // 2)
 
 
 def test_what_the_old_version_alone_said_is_gone_with_its_vectors_and_its_file(memory, person):

@@ -11,10 +11,12 @@ import uuid
 from dataclasses import dataclass, field
 
 import pytest
+from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from chat.routing import routes
+from chat.services.imports import receive as receive_import
 from memory import services, spaces
 from memory.models import Space
 from tests.factories import AdministratorFactory, PersonFactory, document, exchange, picture_of, thread, turn
@@ -48,6 +50,9 @@ DOORS: dict[str, Door] = {
     "images": Door(methods=POST),
     "image": Door(names=("image_id",)),
     "import": Door(methods=("get", "post")),
+    "import_row": Door(names=("import_id",)),
+    "cancel_import": Door(methods=POST, names=("import_id",)),
+    "retry_import": Door(methods=POST, names=("import_id",)),
     "rename": Door(methods=("get", "post"), names=("thread_id",), data={"title": "Another title"}),
     "mark": Door(methods=POST, names=("thread_id",), data={"mark": "pin"}),
     "continue": Door(methods=POST, names=("thread_id",)),
@@ -116,6 +121,9 @@ OWNERS_ONLY = {
     "take_out",
     "move",
     "remember",
+    "import_row",
+    "cancel_import",
+    "retry_import",
     "cancel_document",
     "retry_document",
     "describe_document",
@@ -142,9 +150,11 @@ def things(chroma):
     kept = document(alice, "secret.txt", "The secret of Alice is 4711, and it is written here. " * 20)
     picture = picture_of(alice)
     one.images.add(picture)
+    imported = receive_import(ContentFile(b"[]", name="The secret of Alice.json"), owner_id=alice.pk)
     services.note_recall(one.id, services.find("secret", spaces=spaces.readable_by(alice.pk)))
     return {
         "image_id": picture.id,
+        "import_id": imported.id,
         "document_id": kept.pk,
         "thread_id": of_alice.id,
         "turn_id": one.id,
@@ -197,7 +207,7 @@ def test_a_stranger_is_sent_to_sign_in(name):
             Client(),
             name,
             method,
-            {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id", "document_id", "image_id")},
+            {k: uuid.uuid4() for k in ("thread_id", "turn_id", "exchange_id", "document_id", "image_id", "import_id")},
         )
         assert status == 302, (name, method)
 
@@ -229,7 +239,7 @@ def test_the_door_opens_when_the_one_question_does(name, bob, things, monkeypatc
         assert status != 404 or (name, method) == ("forget", "post"), (name, method)
 
 
-@pytest.mark.parametrize("name", ["search", "stats", "new_thread", "settings", "leave"])
+@pytest.mark.parametrize("name", ["search", "stats", "new_thread", "settings", "leave", "import"])
 def test_no_page_tells_of_what_another_said(name, bob, things):
     query = {"q": "secret 4711"} if name == "search" else {}
     page = signed_in(bob).get(reverse(name), query).content.decode()
@@ -259,3 +269,10 @@ def test_an_administrator_sees_that_there_is_something_but_not_what(things):
     assert "Alice Owner" in page
     assert "characters, not shown" in page
     assert "4711" not in page
+
+
+def test_an_administrator_sees_nothing_of_what_another_imports(things):
+    administrator = signed_in(AdministratorFactory())
+
+    assert open_door(administrator, "import_row", "get", things)[0] == 404
+    assert "secret" not in administrator.get(reverse("import")).content.decode()

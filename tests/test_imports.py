@@ -10,10 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.urls import reverse
 
 from chat.exports import as_json
 from chat.importers import conversations
@@ -563,15 +561,3 @@ def test_the_command_says_what_it_cannot_read(person, tmp_path):
         call_command("import_history", str(tmp_path / "not there.zip"), "--user", person.email)
     with pytest.raises(BadQuery, match="no files"):
         bring(person, tmp_path)
-
-
-def test_a_file_is_imported_on_its_page_and_the_report_stands_there(person, client):
-    client.force_login(person)
-    with (EXPORTED / "chatgpt.json").open("rb") as file:
-        page = client.post(reverse("import"), {"file": file}).content.decode()
-    assert "What became of it" in page
-    assert Thread.objects.filter(owner=person).exists()
-
-    answer = client.post(reverse("import"), {"file": SimpleUploadedFile("notes.json", b"nothing of the kind")})
-    assert answer.status_code == 422
-    assert 'role="alert"' in answer.content.decode()

@@ -20,6 +20,7 @@ from cato_web.people import services, sign_ins
 from cato_web.people.models import Departure, Pass, User
 from chat import services as chat
 from chat.models import ReadMark, Thread, Turn
+from chat.services.imports import remove_imports_of
 from memory import jobs, spaces
 from memory import services as memory
 from memory.models import Document, Exchange, Job, Space
@@ -153,7 +154,9 @@ def is_finished(token: str) -> bool:
 def _go_on(job: Departure) -> bool:
     space = spaces.own(job.person_id)
     for _ in range(_SLICES):
-        removed = chat.remove_threads_of(space.pk, by=job.person_id)
+        # First, so that no worker goes on to add to what is removed here.
+        removed = remove_imports_of(job.person_id)
+        removed += chat.remove_threads_of(space.pk, by=job.person_id)
         removed += memory.forget_space(space.pk, by=job.person_id)
         if not removed:
             break

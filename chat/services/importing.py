@@ -73,21 +73,23 @@ class _Arrival:
     answered_at: datetime
 
 
-def import_conversations(source: Path | BinaryIO, *, person_id: uuid.UUID, progress: Progress = unheard) -> Report:
+def import_conversations(
+    source: Path | BinaryIO, *, person_id: uuid.UUID, progress: Progress = unheard, report: Report | None = None
+) -> Report:
     """Take every conversation in `source` (a JSON file, a zip, a folder) into the person's own space.
 
     Each 50 turns are committed with what is remembered of them; broken off and called again, it goes on. The worker
-    embeds them afterwards. `progress` hears of "conversations" and "turns". Raises BadQuery where `source` cannot be
-    opened, and CannotRead where it is damaged as a whole or holds nothing of the kind.
+    embeds them afterwards. `progress` hears of "conversations" and "turns"; `report` is filled meanwhile. Raises
+    BadQuery where `source` cannot be opened, and CannotRead where it is damaged as a whole or holds nothing of the kind.
     """
-    report = Report()
+    report = Report() if report is None else report
     space = spaces.own(person_id)
     for each in conversations(source):
         if isinstance(each, Unread):
             report.skip(each.title, each.why)
-            continue
-        report.found += 1
-        _take_in(each, space, person_id, report, progress)
+        else:
+            report.found += 1
+            _take_in(each, space, person_id, report, progress)
         progress("conversations", 1)
     if not report.found and not report.passed_over:
         raise CannotRead(f"There are no conversations in it. What can be read: exports of {', '.join(PROVIDERS)}.")
@@ -120,9 +122,9 @@ def _take_in(
     gained = 0
     for some in batched(wanted, _TOGETHER):
         count = _keep(conversation, title, thread_id, some, space, person_id)
-        progress("turns", count)
         gained += count
-    report.turns += gained
+        report.turns += count
+        progress("turns", count)
     report.imported += gained > 0
     report.already_there += bool(wanted) and not gained
 

@@ -1,46 +1,66 @@
-"""Importing conversations from other products' exports."""
+"""Importing conversations from other products' exports: one's own imports, how far each is, and adding another."""
 
 from __future__ import annotations
 
-from typing import BinaryIO, cast
+import uuid
 
 from django.conf import settings
+from django.contrib import messages
 from django.http import HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_http_methods
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from chat.errors import Refused
 from chat.importers import PROVIDERS
-from chat.services.importing import Report, import_conversations
-from memory.errors import BadQuery, CatoMemoryError
+from chat.services import imports
+from chat.views.import_rows import row_of
 from memory.requests import PageRequest
+
+_MOST_SHOWN = 20
 
 
 @require_http_methods(["GET", "POST"])
 def import_page(request: PageRequest) -> HttpResponse:
-    """A file is read while one waits, and what became of it is told; larger ones are for the command line."""
-    most = settings.CATO.documents.max_file_mb
-    context: dict[str, object] = {"section": "settings", "providers": ", ".join(PROVIDERS), "most_mb": most}
+    """The last imports; by POST, a file is added to them."""
     if request.method == "GET":
-        return render(request, "chat/import.html", context)
+        return render(request, "chat/import.html", _context(request))
     try:
         file = request.FILES.get("file")
-        if file is None or file.file is None:
-            raise BadQuery("Choose the file that was exported first.")
-        if (file.size or 0) > most * 1_000_000:
-            raise BadQuery(f"This file is larger than {most} MB: import it with the command import_history.")
-        report = import_conversations(cast(BinaryIO, file.file), person_id=request.user.pk)
-    except CatoMemoryError as error:
-        return render(request, "chat/import.html", context | {"error": str(error)}, status=422)
-    return render(request, "chat/import.html", context | {"report": report, "lines": _lines(report)})
+        if file is None:
+            raise Refused("Choose the file that was exported first.")
+        imports.receive(file, owner_id=request.user.pk)
+    except Refused as refusal:
+        return render(request, "chat/import.html", _context(request) | {"error": str(refusal)}, status=422)
+    return redirect("import")
 
 
-def _lines(report: Report) -> list[dict[str, str]]:
-    counts = [
-        ("Conversations found", report.found),
-        ("Imported", report.imported),
-        ("Messages with their answers", report.turns),
-        ("Already there", report.already_there),
-        ("With something left out", report.passed_over),
-        *((f"Left out: {what}", count) for what, count in sorted(report.left_out.items())),
-    ]
-    return [{"label": label, "figure": f"{count:,}"} for label, count in counts]
+@require_GET
+def row(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
+    """One import, asked for again while it is under way; when it is over that is said to who hears the page."""
+    shown = row_of(imports.own_import(request.user.pk, import_id))
+    return render(request, "chat/_import.html", {"row": shown, "says_so": not shown.is_under_way})
+
+
+@require_POST
+def cancel(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
+    """Go no further with one's import."""
+    stopped = imports.cancel(imports.own_import(request.user.pk, import_id))
+    messages.success(request, "Cancelled. What was imported until then stays." if stopped else "It was over already.")
+    return redirect("import")
+
+
+@require_POST
+def retry(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
+    """Go on with one's import that failed."""
+    if not imports.retry(imports.own_import(request.user.pk, import_id)):
+        messages.error(request, "Its file is not kept any more. Choose it again.")
+    return redirect("import")
+
+
+def _context(request: PageRequest) -> dict[str, object]:
+    return {
+        "section": "settings",
+        "providers": ", ".join(PROVIDERS),
+        "most_mb": settings.CATO.chat.max_import_mb,
+        "rows": [row_of(row) for row in imports.imports_of(request.user.pk)[:_MOST_SHOWN]],
+    }

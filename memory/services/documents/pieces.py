@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from memory import generations, nudge
@@ -22,7 +23,9 @@ from memory.services.documents.describing import metadata_of_piece
 from memory.services.metadata import write_values
 from memory.text import content_hash
 
-_TOGETHER = 50
+_TOGETHER = 25
+# Seconds. SQLite's writers do not queue: who waits looks ten times a second whether the database is free.
+_ROOM_FOR_OTHERS = 0.1
 
 Known = dict[str, deque[uuid.UUID]]
 
@@ -42,6 +45,8 @@ def lay_out(version: DocumentVersion, reading: Reading, *, keep_on: Callable[[],
     for some in batched(_placed(spans, reading, since=written), _TOGETHER):
         keep_on()
         _write(version, some, reading, known, total=len(spans))
+        if connection.vendor == "sqlite":
+            time.sleep(_ROOM_FOR_OTHERS)
 
 
 def _spans(text: str) -> list[Span]:

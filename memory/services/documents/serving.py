@@ -6,7 +6,8 @@ import uuid
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, UUIDField, Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory import generations, jobs, nudge
@@ -69,7 +70,9 @@ def _serve(version: DocumentVersion) -> bool:
 def _line_up(version: DocumentVersion) -> None:
     """Show the pieces, each at its place in this version, after the one before it."""
     chunks = Chunk.objects.filter(version=version)
-    here = chunks.filter(exchange=OuterRef("pk"))
+    # Not `chunks.filter`: SQLite would then look through all pieces of the version for each of them.
+    of = Coalesce("version_id", Value(version.pk, UUIDField()))
+    here = Chunk.objects.alias(of=of).filter(of=version.pk, exchange=OuterRef("pk"))
     before = chunks.filter(index=OuterRef("chunk_index") - 1)
     pieces = Exchange.objects.filter(pk__in=chunks.values("exchange"))
     pieces.update(is_hidden=False, chunk_index=Subquery(here.values("index")[:1]), total_chunks=version.total_chunks)

@@ -1,0 +1,91 @@
+"""An import as its page shows it: how far it is in words and as a bar, and then what became of it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.urls import reverse
+
+from chat.models import Import
+from memory.models import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A conversation of which something was left out, and why."""
+
+    title: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRow:
+    """`bar` is how far it is, 0 to 20, None where that is not known or nothing is under way."""
+
+    id: uuid.UUID
+    name: str
+    at: datetime
+    state_text: str
+    bar: int | None
+    error: str
+    lines: Sequence[dict[str, str]]
+    skipped: Sequence[Skipped]
+    more_skipped: int
+    row_url: str
+    cancel_url: str
+    retry_url: str
+    is_under_way: bool
+    has_failed: bool
+
+
+def row_of(row: Import) -> ImportRow:
+    """The row for its owner."""
+    skipped = [Skipped(title, why) for title, why in row.skipped]
+    may_retry = row.state == Job.State.FAILED and row.file
+    return ImportRow(
+        id=row.id,
+        name=row.name,
+        at=row.finished_at or row.created_at,
+        state_text=_state_text(row),
+        bar=round(20 * min(row.read / row.total, 1)) if row.is_under_way and row.total else None,
+        error=row.error,
+        lines=_lines(row) if row.read else [],
+        skipped=[] if row.is_under_way else skipped,
+        more_skipped=row.passed_over - len(skipped),
+        row_url=reverse("import_row", args=[row.id]),
+        cancel_url=reverse("cancel_import", args=[row.id]) if row.is_under_way else "",
+        retry_url=reverse("retry_import", args=[row.id]) if may_retry else "",
+        is_under_way=row.is_under_way,
+        has_failed=row.state == Job.State.FAILED,
+    )
+
+
+def _state_text(row: Import) -> str:
+    if row.cancelled_at:
+        return "Cancelled. What was imported until then stays."
+    if row.state == Job.State.FAILED:
+        return "Not imported whole. What was imported stays." if row.turns else "Not imported"
+    if row.state == Job.State.DONE:
+        return "Imported"
+    if row.error:
+        return "Broken off, and soon tried again"
+    if row.locked_until is None:
+        return "Waiting to be read"
+    if row.total is None:
+        return "Counting the conversations"
+    return f"{row.read:,} of {row.total:,} conversations"
+
+
+def _lines(row: Import) -> list[dict[str, str]]:
+    counts = [
+        ("Conversations found", row.found),
+        ("Imported", row.imported),
+        ("Messages with their answers", row.turns),
+        ("Already there", row.already_there),
+        ("With something left out", row.passed_over),
+        *((f"Left out: {what}", count) for what, count in sorted(row.left_out.items())),
+    ]
+    return [{"label": label, "figure": f"{count:,}"} for label, count in counts]

@@ -1,0 +1,93 @@
+"""Bringing conversations along, in the browser: how far it is survives a reload, and it can be called off."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import tab_to
+
+
+@pytest.fixture
+def export(tmp_path):
+    """Makes a Claude export of so many conversations, each a question that nobody answered."""
+
+    def make(count: int) -> Path:
+        path = tmp_path / f"{count} conversations.json"
+        at = "2025-03-01T10:00:00Z"
+        rows = [
+            {
+                "uuid": f"talk-{n}",
+                "name": f"About tide {n}",
+                "created_at": at,
+                "chat_messages": [
+                    {"uuid": f"said-{n}", "sender": "human", "text": f"When is tide {n}?", "created_at": at}
+                ],
+            }
+            for n in range(count)
+        ]
+        path.write_text(json.dumps([*rows, {"title": "A recipe"}]))
+        return path
+
+    return make
+
+
+def bring(page: Page, file: Path) -> None:
+    page.set_input_files("#file", file)
+    page.get_by_role("button", name="Import", exact=True).click()
+
+
+def test_a_file_is_imported_while_one_looks_and_the_report_says_what_became_of_it(visit, alice, export):
+    page = visit(alice, "/import")
+    bring(page, export(30))
+
+    card = page.locator(".import")
+    expect(card).to_contain_text("30 conversations.json")
+    expect(card.locator(".import-state")).to_have_text("Imported")
+    expect(page.get_by_role("status").filter(has_text="30 conversations.json: Imported")).to_be_attached()
+    expect(card.get_by_role("button", name="Cancel")).to_have_count(0)
+    card.get_by_text("What was left out, and why").click()
+    expect(card.get_by_text("It is no conversation of")).to_be_visible()
+
+    page.goto("/threads")
+    expect(page.get_by_role("link", name=re.compile("About tide 29")).first).to_be_visible()
+
+
+def test_how_far_it_is_survives_a_reload_and_it_is_called_off_by_keyboard(visit, alice, export):
+    page = visit(alice, "/import")
+    bring(page, export(4000))
+    state = page.locator(".import-state")
+    expect(state).to_have_text(re.compile(r"^[1-9][\d,]* of 4,001 conversations$"))
+    expect(page.locator(".import .progress")).to_be_visible()
+
+    page.reload()
+    expect(state).to_have_text(re.compile(r"^[1-9][\d,]* of 4,001 conversations$"))
+    cancel = page.get_by_role("button", name="Cancel the import of 4000 conversations.json")
+    tab_to(page, cancel)
+    before = state.inner_text()
+    expect(state).not_to_have_text(before)
+    expect(cancel).to_be_focused()
+    page.keyboard.press("Enter")
+
+    expect(state).to_have_text("Cancelled. What was imported until then stays.")
+    expect(page.locator(".toast")).to_contain_text("Cancelled.")
+
+
+def test_without_scripts_a_file_is_imported_and_one_that_is_none_says_so(visit, alice, tmp_path, export):
+    page = visit(alice, "/import", java_script_enabled=False)
+    bring(page, export(3))
+    for _ in range(60):
+        page.reload()
+        if "Imported" in page.locator(".import-state").inner_text():
+            break
+        page.wait_for_timeout(250)
+    expect(page.locator(".import-state")).to_have_text("Imported")
+
+    notes = tmp_path / "notes.json"
+    notes.write_text("")
+    bring(page, notes)
+    expect(page.get_by_role("alert")).to_contain_text("notes.json is empty.")

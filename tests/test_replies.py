@@ -1,0 +1,138 @@
+"""The pulse of running answers: what pages are told at once, and what waits until the row holds it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from django.db import DatabaseError
+
+from chat import replies
+from chat.citations import Citations
+from chat.llm import Piece
+from chat.services.answering import Begun, Brief, Saved
+
+
+class Ledger:
+    """Stands for the database and the pages: keeps what was kept and shown, in its order; saves wait at its gate."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str]] = []
+        self.gate = asyncio.Event()
+        self.failing = 0
+        self.saving = 0
+        self.overlapping = False
+
+    async def save(self, call: Any, rows: list[Saved]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
+        self.saving += 1
+        self.overlapping |= self.saving > 1
+        await self.gate.wait()
+        self.saving -= 1
+        if self.failing:
+            self.failing -= 1
+            raise DatabaseError
+        self.events += [("kept", row.answer) for row in rows]
+        return set(), set()
+
+    def show(self, frame: Any) -> None:
+        self.events.append(("shown", frame.html))
+
+    def shown(self, text: str) -> bool:
+        return any(what == "shown" and text in said for what, said in self.events)
+
+    async def until_shown(self, text: str) -> None:
+        async with asyncio.timeout(20):
+            while not self.shown(text):  # noqa: ASYNC110  (the pulse tells nobody but pages)
+                await asyncio.sleep(0)
+
+
+def running(text: str) -> replies.Reply:
+    """An answer under way that has said this."""
+    brief = Brief(uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
+    reply = replies._replies[brief.turn_id] = replies.Reply(brief)
+    reply.begin(Begun([], 1, Citations(brief.turn_id, 0)))
+    reply.hear(Piece(text))
+    return reply
+
+
+@pytest.fixture
+def during(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Ledger], Awaitable[None]]], Ledger]]:
+    """Run something while the pulse beats, as often as it can, on a ledger of its own."""
+
+    def run(story: Callable[[Ledger], Awaitable[None]]) -> Ledger:
+        async def whole() -> Ledger:
+            ledger = Ledger()
+            monkeypatch.setattr(replies, "to_database", ledger.save)
+            monkeypatch.setattr(replies.broadcast, "publish", ledger.show)
+            replies._beat()
+            await story(ledger)
+            assert not ledger.overlapping, "of two saves at once the older could overwrite the newer"
+            return ledger
+
+        return asyncio.run(whole())
+
+    monkeypatch.setattr(replies, "_PULSE", 0)
+    monkeypatch.setattr(replies, "_SAVE_EVERY", 0)
+    yield run
+    replies._replies.clear()
+
+
+def test_an_open_block_grows_on_pages_while_its_save_waits_for_another_writer(during):
+    async def story(ledger: Ledger) -> None:
+        reply = running("One")
+        await ledger.until_shown("One")
+        reply.hear(Piece(" two"))
+        await ledger.until_shown("One two")
+        reply.hear(Piece(" three"))
+        await ledger.until_shown("One two three")
+
+    assert [what for what, _ in during(story).events] == ["shown"] * 3
+
+
+def test_a_finished_block_is_shown_once_the_row_holds_it_and_not_before(during):
+    async def story(ledger: Ledger) -> None:
+        reply, other = running("First block"), running("Meanwhile")
+        await ledger.until_shown("First block")
+        reply.hear(Piece(".\n\nSecond block\n"))
+        for word in ("a", "b", "c"):  # pulses go by
+            other.hear(Piece(f" {word}"))
+            await ledger.until_shown(f" {word}")
+        assert not ledger.shown("Second block")
+        ledger.gate.set()
+        await ledger.until_shown("Second block")
+
+    events = during(story).events
+    shown = next(at for at, (what, said) in enumerate(events) if what == "shown" and "Second block" in said)
+    assert ("kept", "First block.\n\nSecond block\n") in events[:shown]
+    assert sum("First block.</p>" in said for what, said in events if what == "shown") == 1
+
+
+def test_what_is_finished_while_a_save_runs_waits_for_the_next_one(during):
+    async def story(ledger: Ledger) -> None:
+        reply = running("One.\n\nTwo\n")
+        other = running("Meanwhile")
+        await ledger.until_shown("Meanwhile")
+        reply.hear(Piece("\n\nThree\n"))
+        other.hear(Piece(" a"))
+        await ledger.until_shown(" a")
+        ledger.gate.set()
+        await ledger.until_shown("Three")
+
+    events = during(story).events
+    before_three = events[: next(at for at, (_, said) in enumerate(events) if "<p>Three" in said)]
+    assert ("kept", "One.\n\nTwo\n") in before_three
+    assert ("kept", "One.\n\nTwo\n\n\nThree\n") in before_three
+
+
+def test_after_a_save_that_failed_nothing_finished_is_shown_until_one_succeeds(during):
+    async def story(ledger: Ledger) -> None:
+        ledger.failing = 3
+        ledger.gate.set()
+        running("One.\n\nTwo\n")
+        await ledger.until_shown("Two")
+        assert ledger.failing == 0
+
+    assert during(story).events[0] == ("kept", "One.\n\nTwo\n")
