@@ -37,6 +37,7 @@ class Piece:
 
 async def stream(answering: Answering, messages: Sequence[Message], *, model: str = "") -> AsyncIterator[Piece]:
     """Yield the answer as it comes. Raises ModelFailed, also in the middle."""
+    await asyncio.to_thread(_load)
     import httpx2  # openai's own: what breaks in the middle of a stream is not wrapped
     import openai
 
@@ -140,6 +141,11 @@ def _client(answering: Answering) -> AsyncOpenAI:
     if answering not in clients:
         clients[answering] = _new_client(answering)
     return clients[answering]
+
+
+def _load() -> None:
+    """The library takes the better part of a second to load; the first who asks must not keep everybody waiting."""
+    import openai  # noqa: F401
 
 
 def _new_client(answering: Answering) -> AsyncOpenAI:

@@ -10,9 +10,9 @@ from django.db import transaction
 log = logging.getLogger(__name__)
 
 
-def after_commit(task_name: str) -> None:
-    """Send the memory task `task_name` once the current transaction is committed."""
-    transaction.on_commit(lambda: _send(task_name))
+def after_commit(task_name: str, *, module: str = "memory.tasks") -> None:
+    """Send the task `task_name` of `module` once the current transaction is committed."""
+    transaction.on_commit(lambda: _send(f"{module}.{task_name}"))
 
 
 def _send(task_name: str) -> None:
@@ -22,6 +22,6 @@ def _send(task_name: str) -> None:
     from kombu.exceptions import OperationalError
 
     try:
-        current_app.send_task(f"memory.tasks.{task_name}")
+        current_app.send_task(task_name)
     except OperationalError as error:
         log.warning("no worker could be told to %s (%s); the sweep will find it", task_name, type(error).__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import uuid
 from contextlib import suppress
@@ -17,13 +16,10 @@ from django.utils import timezone
 
 from chat.errors import NotFound, Refused
 from chat.models import Import
-from memory import jobs
+from memory import jobs, nudge
 from memory.models import Job
 from memory.text import clean_text
 
-log = logging.getLogger(__name__)
-
-_TASK = "chat.tasks.import_conversations"
 _FOLDER = "imports"
 _LONGEST_NAME = 255
 # How long the file of a failed import waits for its owner to try again, and one that no row names for its row.
@@ -48,7 +44,7 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Import:
     try:
         with transaction.atomic():
             row.save(force_insert=True)
-            _tell_after_commit()
+            nudge.after_commit("import_conversations", module="chat.tasks")
     except BaseException:  # raised again below: whatever it was, a file that no row names is not left behind
         default_storage.delete(str(row.file.name))
         raise
@@ -87,7 +83,7 @@ def retry(row: Import) -> bool:
         if not failed.update(finished_at=None):
             return False
         jobs.begin_again(failed)
-        _tell_after_commit()
+        nudge.after_commit("import_conversations", module="chat.tasks")
     return True
 
 
@@ -106,7 +102,7 @@ def sweep_imports() -> None:
     global _looked_at
     if jobs.has_due(Import.objects.all()):
         # Not here: it may take minutes, and what else is swept would wait for it.
-        _tell_after_commit()
+        nudge.after_commit("import_conversations", module="chat.tasks")
     remove_old_imports()
     if _looked_at is None or time.monotonic() - _looked_at > _LOOKED_FOR_EVERY:
         _looked_at = time.monotonic()
@@ -145,20 +141,3 @@ def delete_after_commit(row: Import) -> None:
     """Delete the file that this row named when it was read."""
     if name := str(row.file.name or ""):
         transaction.on_commit(lambda: default_storage.delete(name))
-
-
-def _tell_after_commit() -> None:
-    transaction.on_commit(_tell)
-
-
-def _tell() -> None:
-    """Tell a worker; the rows already say what there is to do, so nothing is lost where this is."""
-    if settings.REDIS_URL is None:
-        return
-    from celery import current_app
-    from kombu.exceptions import OperationalError
-
-    try:
-        current_app.send_task(_TASK)
-    except OperationalError as error:
-        log.warning("no worker could be told to import (%s); the sweep will find it", type(error).__name__)

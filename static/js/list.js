@@ -22,7 +22,10 @@
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     const { target } = event.detail;
     if (target === list && focused) document.getElementById(focused)?.focus({ preventScroll: true });
-    if (target?.id === "thread-title") document.title = `${target.textContent} · Cato`;
+    if (target?.id === "thread-title") {
+      const mark = document.title.startsWith("● ") ? "● " : "";
+      document.title = `${mark}${target.textContent} · Cato`;
+    }
     // The end of an answer that somebody looks at is not news to them.
     if (target?.id?.endsWith("-foot") && event.target.querySelector?.(".tools")) seen();
   });
