@@ -13,6 +13,7 @@ from django.db import DatabaseError
 from chat import replies
 from chat.citations import Citations
 from chat.llm import Piece
+from chat.reply import Reply
 from chat.services.answering import Begun, Brief, Saved
 
 
@@ -49,10 +50,10 @@ class Ledger:
                 await asyncio.sleep(0)
 
 
-def running(text: str) -> replies.Reply:
+def running(text: str) -> Reply:
     """An answer under way that has said this."""
     brief = Brief(uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
-    reply = replies._replies[brief.turn_id] = replies.Reply(brief)
+    reply = replies._replies[brief.turn_id] = Reply(brief)
     reply.begin(Begun([], 1, Citations(brief.turn_id, 0)))
     reply.hear(Piece(text))
     return reply

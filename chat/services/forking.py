@@ -33,7 +33,7 @@ def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
     there is forgotten here. An answer that is still written is copied as interrupted.
     """
     first = turn.thread
-    fork = Thread.objects.create(
+    forked = Thread.objects.create(
         owner_id=person_id,
         space=spaces.own(person_id),
         title=first.title,
@@ -43,11 +43,11 @@ def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
         scope=first.scope,
         spoken_at=timezone.now(),
     )
-    session = Session.objects.create(thread=fork, started_by_id=person_id, started_at=timezone.now())
+    session = Session.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())
     parent = None
     for position, original in enumerate(_branch(turn)):
         copy = Turn(
-            thread=fork,
+            thread=forked,
             session=session,
             parent=parent,
             position=position,
@@ -63,9 +63,9 @@ def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
         # Set by itself on saving; a copy was said when the first was.
         Turn.objects.filter(id=copy.id).update(created_at=original.created_at)
         parent = copy
-    Thread.objects.filter(id=fork.id).update(head=parent)
-    thread_changed(fork.id)
-    return fork
+    Thread.objects.filter(id=forked.id).update(head=parent)
+    thread_changed(forked.id)
+    return forked
 
 
 def _branch(turn: Turn) -> list[Turn]:

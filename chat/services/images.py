@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 from django.conf import settings
@@ -74,11 +75,13 @@ def remove_unnamed_images(*, dry_run: bool = False) -> int:
     removed, long_ago = 0, timezone.now() - _YOUNG
     for name in default_storage.listdir(_FOLDER)[1]:
         path = f"{_FOLDER}/{name}"
-        if Image.objects.filter(file=path).exists() or default_storage.get_modified_time(path) > long_ago:
-            continue
-        removed += 1
-        if not dry_run:
-            default_storage.delete(path)
+        # A picture that was removed a moment ago has taken its file along.
+        with suppress(FileNotFoundError):
+            if Image.objects.filter(file=path).exists() or default_storage.get_modified_time(path) > long_ago:
+                continue
+            removed += 1
+            if not dry_run:
+                default_storage.delete(path)
     return removed
 
 

@@ -1,0 +1,113 @@
+"""One answer under way: what was heard of it, what of that is shown and kept, and how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+
+from chat import frames, llm
+from chat.broadcast import Frame
+from chat.markup import GrowingAnswer
+from chat.services.answering import Begun, Brief, Ending, Saved
+from memory.text import clean_text
+
+_SAVE_EVERY = 0.5
+_LONGEST_REASONING = 200_000
+
+
+class Reply:
+    """One answer under way."""
+
+    def __init__(self, brief: Brief) -> None:
+        self.brief = brief
+        self.text = brief.said_so_far
+        self.reasoning = brief.reasoning
+        self.revision = brief.revision
+        self.usage: dict[str, int] | None = None
+        self.model = brief.model or (brief.answering.model if brief.answering else "")
+        self.stopped = asyncio.Event()
+        self.is_blind = False
+        self.is_taken = False
+        self.has_begun = False
+        self.is_over = False
+        self.is_held = False
+        self.saved_at = 0.0
+        self._shown = len(self.text)
+        self._kept_reasoning = self._shown_reasoning = len(self.reasoning)
+        self._growing = GrowingAnswer(self.text)
+        self._finished: list[str] = []
+        self._held = ""
+
+    def begin(self, begun: Begun) -> None:
+        """From here on the row is this reply's to write."""
+        self.revision = begun.revision
+        self._growing.citations = begun.citations
+        self.has_begun = True
+
+    def hear(self, piece: llm.Piece) -> None:
+        """Take in a piece, cleaned; half of a line end or of a surrogate pair waits for its other half."""
+        heard = self._held + piece.text
+        self._held = heard[-1:] if heard[-1:] == "\r" or "\ud800" <= heard[-1:] <= "\udbff" else ""
+        self.text += clean_text(heard[: len(heard) - len(self._held)])
+        thought = piece.reasoning if self.reasoning else piece.reasoning.lstrip()
+        self.reasoning += clean_text(thought)[: _LONGEST_REASONING - len(self.reasoning)]
+        self.usage = piece.usage or self.usage
+
+    def advance(self) -> bool:
+        """Take in what came since the last pulse; whether there is something to show."""
+        if len(self.text) == self._shown:
+            return False
+        self._finished += self._growing.feed(self.text[self._shown :])
+        self._shown = len(self.text)
+        self.revision += 1
+        return True
+
+    def think(self) -> bool:
+        """Take in what was thought, right before it is saved; whether there is something new of it to show."""
+        if len(self.reasoning) == self._shown_reasoning:
+            return False
+        self._kept_reasoning = len(self.reasoning)
+        self.revision += 1
+        return True
+
+    @property
+    def must_be_kept_first(self) -> bool:
+        """Whether the next frame gives something away once, so that a page which comes later needs it from the row."""
+        return bool(self._finished) or self._kept_reasoning > self._shown_reasoning
+
+    def must_be_saved(self, now: float) -> bool:
+        return bool(self._finished) or now - self.saved_at >= _SAVE_EVERY
+
+    def saved(self) -> Saved:
+        """What the row is to hold: exactly what has been taken in, not what came since."""
+        reasoning = self.reasoning[: self._kept_reasoning]
+        return Saved(self.brief.turn_id, self.brief.attempt, self.text[: self._shown], reasoning, self.revision)
+
+    def frame(self) -> Frame:
+        """What was thought and the finished blocks, given away once, and the whole open one."""
+        finished, self._finished = self._finished, []
+        return frames.growing(
+            self.brief.thread_id,
+            self.brief.turn_id,
+            self.revision,
+            finished,
+            self._growing.open_html(),
+            thought=self._new_thought(),
+        )
+
+    def rest(self) -> tuple[list[str], str]:
+        """What pages do not have yet of an answer that is over: its last blocks, and what was thought last."""
+        self.advance()
+        self.think()
+        finished, self._finished = [*self._finished, *self._growing.close()], []
+        return finished, self._new_thought()
+
+    def ending(self, state: str, error_code: str = "", error: str = "") -> Ending:
+        """How it ended, with all that was said and thought until then."""
+        return Ending(
+            state, self.text, self.reasoning, self.model, self.usage, error_code, error, is_blind=self.is_blind
+        )
+
+    def _new_thought(self) -> str:
+        thought = self.reasoning[self._shown_reasoning : self._kept_reasoning]
+        self._shown_reasoning = self._kept_reasoning
+        return thought
