@@ -76,7 +76,7 @@ def during(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Ledg
         return asyncio.run(whole())
 
     monkeypatch.setattr(replies, "_PULSE", 0)
-    monkeypatch.setattr(replies, "_SAVE_EVERY", 0)
+    monkeypatch.setattr("chat.reply._SAVE_EVERY", 0)
     yield run
     replies._replies.clear()
 
