@@ -1,0 +1,145 @@
+"""Pictures of every page, light and dark, on a desk and on a phone, to be looked at.
+
+    python -m benchmarks.screens FOLDER
+
+Starts a Cato with a small team, lets it say and remember a few things, and takes each page as a person sees it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from benchmarks.bench import workbench
+from tests.fake_endpoint import FakeEndpoint, start
+from tests.server import Cato, Client, running, wait_for
+
+KEY = "screens"
+ANSWER = """The key hangs **behind the clock** in the hall [1]. Take it before you water:
+
+- [x] open the tap, some $2\\,\\frac{l}{min}$
+- [ ] close it again
+
+```python
+def water(litres: int) -> str:
+    return f"{litres} litres"  # at noon, never
+```
+
+| Day | Litres |
+|-----|-------:|
+| Monday | 12 |
+| Tuesday | 14 |
+"""
+SIZES = {"desk": {"width": 1280, "height": 860}, "phone": {"width": 390, "height": 844}}
+
+
+def fill(cato: Cato, endpoint: FakeEndpoint, administrator: Client, folder: Path) -> dict[str, str]:
+    """Say and add what the pages show; returns their addresses by name."""
+    administrator.post("/admin/groups", {"name": "Hardware"})
+    cato.join(administrator, "Bob Team")
+    endpoint.script(KEY, answer="Noted: behind the clock in the hall.")
+    first = administrator.say("The key to the greenhouse hangs behind the clock in the hall.")
+    wait_for(lambda: "Remembered</span>" in administrator.thread_page(first), "the first to be remembered")
+    plan = folder / "Watering plan.md"
+    plan.write_text("# Watering\n\nThe greenhouse gets twelve litres on Mondays.\n\n## Keys\n\nSee the clock.\n" * 4)
+    with plan.open("rb") as file:
+        administrator.post("/documents", files={"files": (plan.name, file, "text/markdown")})
+    wait_for(lambda: "ring-remembered" in administrator.get("/documents").text, "the document to be read")
+    document = administrator.get("/documents").text.split('class="name" href="')[1].split('"')[0]
+    endpoint.script(KEY, answer=ANSWER, reasoning="Where was the key? In the hall, I think.")
+    thread = administrator.say("Where do we keep the key to the greenhouse?")
+    wait_for(lambda: "Remembered</span>" in administrator.thread_page(thread), "the answer to be remembered")
+    endpoint.script(KEY, mode="error-500")
+    failed = administrator.say("And who has the other one?")
+    wait_for(lambda: "is-failed" in administrator.thread_page(failed), "the failure")
+    return {
+        "new": "/", "thread": f"/t/{thread}", "failed": f"/t/{failed}", "search": "/search?q=greenhouse key",
+        "documents": "/documents", "document": document, "stats": "/stats", "threads": "/threads", "import": "/import",
+        "settings": "/settings", "password": "/settings/password", "leave": "/settings/leave", "model": "/settings/model",
+        "people": "/admin/people", "groups": "/admin/groups", "exchanges": "/admin/exchanges", "jobs": "/admin/jobs",
+        "nothing": "/nothing-here", "move": f"/t/{thread}/move", "remember": f"/t/{thread}/remember",
+    }  # fmt: skip
+
+
+def _recalled(page: Page) -> None:
+    page.locator(".panel > summary").last.click()
+    page.locator(".item summary").first.click()
+    page.wait_for_selector(".item-body .opinion")
+
+
+def _find(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.locator("#find-query").fill("greenhouse")
+    page.wait_for_selector("#find-results [data-found]")
+
+
+def _commands(page: Page) -> None:
+    page.get_by_label("Message", exact=True).fill("/v")
+    page.wait_for_selector("#commands:not([hidden])")
+
+
+def _drawer(page: Page) -> None:
+    page.locator(".menu-button").first.click()
+
+
+# What a page looks like after something was done on it; the address by name, and what is done.
+STATES: dict[str, tuple[str, Callable[[Page], None]]] = {
+    "recalled": ("thread", _recalled),
+    "find": ("thread", _find),
+    "commands": ("thread", _commands),
+}
+
+
+@contextmanager
+def pages(browser: Browser, person: Client, size: str, scheme: str) -> Iterator[Page]:
+    """A signed-in page of this size and colour."""
+    context = browser.new_context(
+        base_url=person.url,
+        viewport=SIZES[size],
+        color_scheme=scheme,
+        has_touch=size == "phone",
+        is_mobile=size == "phone",
+    )
+    context.add_cookies([{"name": c.name, "value": c.value or "", "url": person.url} for c in person.http.cookies.jar])
+    yield context.new_page()
+    context.close()
+
+
+def main() -> None:
+    """Take them all, and name them by page, size and colour."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.screens", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder: Path = parser.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    with workbench() as home, start() as endpoint, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        with running(home / "cato", OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY=KEY) as cato:
+            person = cato.set_up()
+            addresses = fill(cato, endpoint, person, home)
+            for size in SIZES:
+                for scheme in ("light", "dark"):
+                    with pages(browser, person, size, scheme) as page:
+                        for name, path in addresses.items():
+                            page.goto(path)
+                            page.screenshot(path=folder / f"{name}-{size}-{scheme}.png")
+                        for name, (where, act) in STATES.items():
+                            page.goto(addresses[where])
+                            act(page)
+                            page.screenshot(path=folder / f"{name}-{size}-{scheme}.png")
+                        if size == "phone":
+                            page.goto("/")
+                            _drawer(page)
+                            page.screenshot(path=folder / f"drawer-{size}-{scheme}.png")
+        browser.close()
+    print(json.dumps(sorted(path.name for path in folder.glob("*.png"))))
+
+
+if __name__ == "__main__":
+    main()
