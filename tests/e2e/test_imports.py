@@ -67,6 +67,7 @@ def test_how_far_it_is_survives_a_reload_and_it_is_called_off_by_keyboard(visit,
     page.reload()
     expect(state).to_have_text(re.compile(r"^[1-9][\d,]* of 4,001 conversations$"))
     cancel = page.get_by_role("button", name="Cancel the import of 4000 conversations.json")
+    page.locator("#main").focus()
     tab_to(page, cancel)
     before = state.inner_text()
     expect(state).not_to_have_text(before)
