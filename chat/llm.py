@@ -74,7 +74,7 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
     except (openai.APIConnectionError, httpx2.HTTPError) as error:
         raise _broke_off() if began else _failure(error, answering) from error
     except openai.OpenAIError as error:
-        raise _failure(error, answering) from error
+        raise _failure(error, replace(answering, model=model or answering.model)) from error
     if not finished:
         raise _broke_off()
 

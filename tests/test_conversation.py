@@ -165,6 +165,15 @@ def test_when_the_model_fails_the_message_is_kept_the_reason_shown_and_a_retry_w
     wait_for(lambda: "Here you are." in alice.thread_page(thread), "the retried answer")
 
 
+def test_a_model_that_the_endpoint_does_not_know_is_named_as_the_thread_names_it(alice, endpoint):
+    thread = alice.say("Hello")
+    alice.post(f"/t/{thread}/say", {"message": "/model gone-1", "client_key": str(uuid.uuid4())}, htmx=True)
+    endpoint.script(KEY, mode="error-404")
+    alice.say("Are you there?", thread)
+
+    wait_for(lambda: "does not know the model gone-1." in alice.thread_page(thread), "the reason")
+
+
 def test_a_partial_answer_is_kept_and_remembered_and_resuming_renews_the_same_exchange(alice, cato, endpoint):
     endpoint.script(KEY, mode="cut", tokens=6)
     thread = alice.say("Begin and break off")
