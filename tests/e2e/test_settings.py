@@ -71,6 +71,8 @@ def test_compact_leaves_what_fingers_press_large_enough_and_no_page_scrolls_side
     page = visit(alice, "/settings", viewport={"width": width, "height": 800}, has_touch=True, is_mobile=width < 800)
     choose_density(page, "Compact")
     thread = alice.say("Hello")
+    # What is measured must not be swapped for something newer meanwhile.
+    wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
     for path in (f"/t/{thread}", "/settings", "/settings/leave", "/search", "/stats"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, path
