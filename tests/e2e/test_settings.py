@@ -228,7 +228,9 @@ def test_deleting_the_account_ends_with_a_receipt_that_completes_by_itself(cato,
     expect(page.locator("#receipt")).to_contain_text("confirmed by the index")
     expect(page.get_by_role("status").filter(has_text="Complete")).to_be_visible()
     assert row_count(cato, "chat_thread") == threads - 1
-    wait_for(lambda: cato.sql("SELECT count(*) FROM memory_exchange WHERE user_message LIKE '%77-43%'") == [(0,)], "it")
+    wait_for(
+        lambda: cato.sql("SELECT count(*) FROM memory_exchange WHERE user_message LIKE ?", "%77-43%") == [(0,)], "it"
+    )
 
     page.goto(path)
     page.wait_for_url(re.compile("/sign-in"))
