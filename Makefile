@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes
 
-.PHONY: run test test-services check lock
+.PHONY: run test test-services check lock messages
 
 run: $(VENV)/.installed
 	@exec $(BIN)/python -m cato_web.serve $(ARGS)
@@ -17,18 +17,27 @@ test: $(VENV)/.installed-dev
 	@$(BIN)/python -m pytest -n 2 tests/e2e $(ARGS)
 
 # The same against PostgreSQL, a Redis server and a Chroma server, with two web processes and two workers; without what
-# touches none of them.
-PURE = chunking config markup questions architecture
+# touches none of them, or takes long and is the same on any.
+PURE = chunking config markup questions architecture readers embeddings prompts language serve upgrade no_telemetry \
+	api_schema properties_http openid evaluation command_line exports frames thoughts reasoning settings
+PURE_PAGES = accessibility language every_page settings openid imports
 test-services: $(VENV)/.installed-dev
 	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 --ignore tests/e2e \
 		$(foreach name,$(PURE),--ignore tests/test_$(name).py) $(ARGS)
-	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 tests/e2e $(ARGS)
+	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 tests/e2e \
+		$(foreach name,$(PURE_PAGES),--ignore tests/e2e/test_$(name).py) $(ARGS)
 
 check: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/djlint --quiet --lint templates
+
+# What pages say in other languages: the texts that are marked in the code, and then what was translated of them.
+MESSAGES = $(BIN)/python manage.py
+messages: $(VENV)/.installed-dev
+	@$(MESSAGES) makemessages --locale de --no-wrap --add-location file --no-obsolete --ignore tests --ignore benchmarks
+	@$(MESSAGES) compilemessages --locale de --ignore $(VENV)
 
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-annotate pyproject.toml
