@@ -12,6 +12,17 @@ CatoMemoryError
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
+
+def gettext_noop(words: str) -> str:
+    """Mark a sentence to be translated; this file and the readers know nothing of Django."""
+    return words
+
+
+DISABLED = gettext_noop("The vector store is disabled (vector_store.enabled).")
+
 
 class CatoMemoryError(Exception):
     """The root of the tree (the plain name is Python's own, for running out of memory)."""
@@ -28,7 +39,7 @@ class BadQuery(CatoMemoryError):
 class StoreDisabled(CatoMemoryError):
     """The vector store is switched off in the configuration."""
 
-    def __init__(self, message: str = "The vector store is disabled (vector_store.enabled).") -> None:
+    def __init__(self, message: str = DISABLED) -> None:
         super().__init__(message)
 
 
@@ -39,8 +50,27 @@ class StoreDown(CatoMemoryError):
         super().__init__(message)
 
 
+Fact = int | str | list[str]
+
+
 class CannotRead(CatoMemoryError):
-    """There is no text to be had from a file."""
+    """There is no text to be had from a file; `facts` stand in the English `words` as %(name)s."""
+
+    def __init__(self, words: str, **facts: Fact) -> None:
+        super().__init__(filled(words, {name: _in_english(fact) for name, fact in facts.items()}))
+        self.words = words
+        self.facts = facts
+
+
+def filled(words: str, facts: Mapping[str, str]) -> str:
+    """The sentence with its facts; words that a reader's process made up do no more than stand there."""
+    return re.sub(r"%\((\w+)\)s", lambda found: facts.get(found[1], found[0]), words)
+
+
+def _in_english(fact: Fact) -> str:
+    if isinstance(fact, int):
+        return f"{fact:,}"
+    return fact if isinstance(fact, str) else f"{', '.join(fact[:-1])} and {fact[-1]}"
 
 
 class EmbeddingFailed(CatoMemoryError):

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from memory import embeddings, jobs, signals
 from memory.batches import pages
@@ -35,7 +36,7 @@ class Models:
 
 def serving() -> Generation:
     """The generation that answers; made from the configured model the first time."""
-    found = Generation.objects.filter(state=Generation.State.SERVING).first()
+    found = serving_now()
     if found is not None:
         return found
     provider, model = embeddings.identity(settings.CATO.vector_store)
@@ -44,6 +45,11 @@ def serving() -> Generation:
             return Generation.objects.create(provider=provider, model=model, state=Generation.State.SERVING)
     except IntegrityError:  # another process was first
         return Generation.objects.get(state=Generation.State.SERVING)
+
+
+def serving_now() -> Generation | None:
+    """The generation that answers, where there is one already."""
+    return Generation.objects.filter(state=Generation.State.SERVING).first()
 
 
 def live() -> list[Generation]:
@@ -63,10 +69,11 @@ def check_dimension(generation: Generation, dimension: int) -> None:
         Generation.objects.filter(pk=generation.pk, dimension=None).update(dimension=dimension)
         generation.refresh_from_db()
     if generation.dimension != dimension:
-        raise WrongDimension(
-            f"{generation.model} answered with {dimension} numbers a vector; the index holds {generation.dimension}. "
+        sentence = _(
+            "%(model)s answered with %(found)s numbers a vector; the index holds %(held)s. "
             "Set vector_store.embedding_dimensions, or build a new index with reembed."
         )
+        raise WrongDimension(sentence % {"model": generation.model, "found": dimension, "held": generation.dimension})
 
 
 def index_of(space: Space, generation: Generation) -> Index:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from django.apps import apps
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Min, Q, QuerySet
 from django.utils import timezone
 
 from memory.models import Job
@@ -31,6 +33,30 @@ def claim(rows: QuerySet[J], limit: int) -> list[J]:
             locked_until=now + LEASE, attempt=F("attempt") + 1, error=""
         )
     return list(rows.filter(id__in=ids))
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """Work of one kind: how much waits, how much failed for good, and since when the oldest is due that nobody holds."""
+
+    kind: str
+    pending: int
+    failed: int
+    oldest_due_at: datetime | None
+
+
+def queues() -> list[Queue]:
+    """All kinds of work there are, whoever defines them."""
+    now = timezone.now()
+    kinds = [model for model in apps.get_models() if issubclass(model, Job)]
+    return [_queue(model, now) for model in sorted(kinds, key=lambda model: model.__name__)]
+
+
+def _queue(model: type[Job], now: datetime) -> Queue:
+    rows = model._default_manager.all()
+    waiting = rows.filter(state=Job.State.PENDING)
+    oldest = _due(rows, now).aggregate(oldest=Min("due_at"))["oldest"]
+    return Queue(model.__name__.lower(), waiting.count(), rows.filter(state=Job.State.FAILED).count(), oldest)
 
 
 def has_due(rows: QuerySet[J]) -> bool:

@@ -8,9 +8,11 @@ from typing import TypeVar
 
 from django.db import IntegrityError, transaction
 from django.db.models import Model, Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from memory.errors import NotFound
-from memory.models import Membership, Space
+from memory.models import Membership, Reveal, Space
 
 SpaceIds = frozenset[uuid.UUID]
 M = TypeVar("M", bound=Model)
@@ -32,6 +34,13 @@ def read_by_all_of(space_id: uuid.UUID) -> SpaceIds:
     return frozenset({space.id, *team})
 
 
+def shown_to_administrator(person_id: uuid.UUID) -> SpaceIds:
+    """The spaces whose text the administration's pages show this administrator: those they may read, and those they
+    have revealed for a while."""
+    revealed = Reveal.objects.filter(by_id=person_id, ends_at__gt=timezone.now())
+    return readable_by(person_id) | frozenset(revealed.values_list("space_id", flat=True))
+
+
 def own(person_id: uuid.UUID) -> Space:
     """The person's own space; made the first time it is asked for."""
     found = Space.objects.filter(kind=Space.Kind.OWN, owner_id=person_id).first()
@@ -48,7 +57,7 @@ def space_for(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
     """The space, if this person may read it. Raises NotFound, the same for "not yours" and "not there"."""
     found = _readable(person_id).filter(id=space_id).first()
     if found is None:
-        raise NotFound("There is nothing here, or it is not yours to see.")
+        raise NotFound(_("There is nothing here, or it is not yours to see."))
     return found
 
 
@@ -64,12 +73,13 @@ def called(person_id: uuid.UUID, name: str) -> Space:
     for space in _readable(person_id).order_by("kind", "name"):
         names = {
             space.name.casefold(),
+            space.shown_name.casefold() if space.kind == Space.Kind.TEAM else "",
             "own" if space.owner_id else "",
             "team" if space.kind == Space.Kind.TEAM else "",
         }
         if wanted and wanted in names:
             return space
-    raise NotFound(f"There is no space {name}, or it is not yours to see.")
+    raise NotFound(_("There is no space %(name)s, or it is not yours to see.") % {"name": name})
 
 
 def readers(space: Space, active_people: QuerySet[M]) -> QuerySet[M]:

@@ -14,10 +14,11 @@ from urllib.parse import urlsplit
 
 import numpy as np
 from django.conf import settings
+from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from memory.batches import batched
-from memory.errors import StoreDisabled, StoreDown
+from memory.errors import DISABLED, StoreDisabled, StoreDown
 from memory.vectors import exchange_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class CollectionMissing(StoreDown):
     """The server is there, but not this collection: its files were removed."""
 
     def __init__(self, collection: str) -> None:
-        super().__init__(f"The index {collection} is missing and is being built again.")
+        super().__init__(_("The index %(name)s is missing and is being built again.") % {"name": collection})
         self.collection = collection
 
 
@@ -57,7 +58,7 @@ def speaking_to_chroma(call: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(call)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         if not settings.CATO.vector_store.enabled:
-            raise StoreDisabled("The vector store is disabled (vector_store.enabled).")
+            raise StoreDisabled(_(DISABLED))
         import httpx
         from chromadb.errors import ChromaError
 
@@ -65,7 +66,8 @@ def speaking_to_chroma(call: Callable[P, R]) -> Callable[P, R]:
             return call(*args, **kwargs)
         except (httpx.HTTPError, ChromaError, ValueError, OSError) as error:
             # chromadb raises ValueError where it cannot connect at first, and keeps that in no type of its own.
-            raise StoreDown(f"The vector store does not answer ({type(error).__name__}).") from error
+            said = _("The vector store does not answer (%(error)s).") % {"error": type(error).__name__}
+            raise StoreDown(said) from error
 
     return wrapped
 
@@ -328,7 +330,7 @@ def _connect() -> ClientAPI:
 
     url = settings.CATO.chroma_url
     if url is None:
-        raise StoreDown("No vector store is running: start Cato with serve, or set CHROMA_URL.")
+        raise StoreDown(_("No vector store is running: start Cato with serve, or set CHROMA_URL."))
     parts = urlsplit(url)
     client = chromadb.HttpClient(
         host=parts.hostname or "127.0.0.1",

@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from memory import services
+from memory.services import operations
 
 
 @shared_task(name="memory.tasks.index_pending")
@@ -19,6 +20,11 @@ def erase_forgotten() -> None:
 @shared_task(name="memory.tasks.read_documents")
 def read_documents() -> None:
     services.read_documents()
+
+
+@shared_task(name="memory.tasks.run_operations")
+def run_operations() -> None:
+    operations.run_operations()
 
 
 @shared_task(name="memory.tasks.tidy_documents")

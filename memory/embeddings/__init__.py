@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from django.utils.translation import gettext as _
+
 from memory.errors import EmbeddingFailed
 
 if TYPE_CHECKING:
@@ -101,7 +103,8 @@ def embedder_for(provider: str, model: str, options: Options | None = None) -> E
     """A new embedder. Raises EmbeddingFailed where there is no such provider."""
     if provider not in PROVIDERS:
         known = ", ".join(PROVIDERS)
-        raise EmbeddingFailed(f"There is no embedding provider {provider}; there are {known}.", permanent=True)
+        sentence = _("There is no embedding provider %(name)s; there are %(known)s.")
+        raise EmbeddingFailed(sentence % {"name": provider, "known": known}, permanent=True)
     return PROVIDERS[provider](model, options or Options())
 
 

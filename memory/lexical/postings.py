@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from django.db import connection
-from django.db.models import Avg, Count, Max
+from django.db.models import Avg, Count, Max, QuerySet
 from numpy.typing import NDArray
 
 from memory.lexical.bm25 import Asked, idf
@@ -66,20 +66,23 @@ class Statistics:
 statistics = Statistics()
 
 
-def asked(terms: Mapping[str, str]) -> list[tuple[Asked, int]]:
+def asked(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[tuple[Asked, int]]:
     """Each term (with its word) weighted, and how many rows hold it, rarest first, what no row holds last.
 
-    A term that no row holds is taken for the beginning of a longer word, or else for a shorter one with an ending;
-    not in a long text, which has words enough.
+    A term that no row of `spaces` holds is taken for the beginning of a longer word, or else for a shorter one with an
+    ending; not in a long text, which has words enough. Weights and counts are of the whole corpus; what is looked for is
+    decided by what may be read, for else it would tell which words stand elsewhere.
     """
     statistics.refresh()
+    places = list(spaces)
     may_vary = len(terms) <= _MOST_VARIED
     counts = statistics.holding(terms)
+    here = _held([(term, False) for term, count in counts.items() if count], places) if may_vary else set()
     found = []
     for term, word in terms.items():
         form, count, is_prefix = term, counts[term], False
-        if may_vary and (_is_one_of_a_pair(term) or (not count and len(term) >= _SHORTEST_PREFIX)):
-            form, count, is_prefix = _nearest_form(term, count)
+        if may_vary and (_is_one_of_a_pair(term) or (term not in here and len(term) >= _SHORTEST_PREFIX)):
+            form, count, is_prefix = _nearest_form(term, count, places)
         found.append((Asked(form, word, idf(statistics.documents, count), is_prefix), count))
     return sorted(found, key=lambda pair: (not pair[1], pair[1], pair[0].term))
 
@@ -113,6 +116,17 @@ def newest_holding(ask: Asked, spaces: Iterable[uuid.UUID], limit: int) -> Rows:
     return _column(sql, [_tsquery(ask.term, ask.is_prefix), places, limit])
 
 
+def holding_all(terms: Iterable[str]) -> QuerySet[Words]:
+    """The rows that hold every one of these terms, of every space."""
+    if connection.vendor == "sqlite":
+        where = "id IN (SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s)"
+        query = " AND ".join(_match(term, False) for term in terms)
+    else:
+        where = "lexemes @@ %s::tsquery"
+        query = " & ".join(_tsquery(term, False) for term in terms)
+    return Words.objects.extra(where=[where], params=[query])  # noqa: S610  (the statement is ours)
+
+
 def lying_in(spaces: Iterable[uuid.UUID], rows: Rows) -> Rows:
     """Those of these rows that lie in `spaces`, in their order."""
     ids, places = rows.tolist(), list(spaces)
@@ -130,15 +144,38 @@ def _is_one_of_a_pair(term: str) -> bool:
     return len(term) == 1 and term > "\u0e00"
 
 
-def _nearest_form(term: str, count: int) -> tuple[str, int, bool]:
-    longer = _count_longer(term)
-    if longer > count:
-        return term, longer, True
-    for end in range(len(term) - 1, _SHORTEST_HEAD - 1, -1):
-        (shorter,) = statistics.holding([term[:end]]).values()
-        if shorter:
-            return term[:end], shorter, False
+def _nearest_form(term: str, count: int, places: Sequence[uuid.UUID]) -> tuple[str, int, bool]:
+    if _held([(term, True)], places):
+        longer = _count_longer(term)
+        if longer > count:
+            return term, longer, True
+    heads = [term[:end] for end in range(len(term) - 1, _SHORTEST_HEAD - 1, -1)]
+    here = _held([(head, False) for head in heads], places)
+    for head in heads:
+        if head in here:
+            (shorter,) = statistics.holding([head]).values()
+            return head, shorter, False
     return term, count, False
+
+
+def _held(forms: Sequence[tuple[str, bool]], places: Sequence[uuid.UUID]) -> set[str]:
+    """Those of these terms (or beginnings of terms) that a row of these spaces holds."""
+    if not forms or not places:
+        return set()
+    if connection.vendor == "sqlite":
+        marks = ", ".join(["%s"] * len(places))
+        one = (
+            "EXISTS(SELECT 1 FROM memory_words_index CROSS JOIN memory_words w ON w.id = memory_words_index.rowid "
+            f"WHERE memory_words_index MATCH %s AND w.space_id IN ({marks}))"
+        )
+        values: list[Any] = [value for form in forms for value in (_match(*form), *(place.hex for place in places))]
+    else:
+        one = "EXISTS(SELECT 1 FROM memory_words WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s))"
+        values = [value for form in forms for value in (_tsquery(*form), list(places))]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join([one] * len(forms))}", values)
+        found = cursor.fetchone()
+    return {term for (term, _), is_held in zip(forms, found, strict=True) if is_held}
 
 
 def _counts(terms: Sequence[str]) -> dict[str, int]:

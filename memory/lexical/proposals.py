@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,13 +26,13 @@ class Question:
     mean_length: float
 
 
-def question(text: str) -> Question:
-    """The terms of `text` with their weights, rarest first."""
+def question(text: str, spaces: Iterable[uuid.UUID]) -> Question:
+    """The terms of `text` as `spaces` have them, with their weights, rarest first."""
     terms = terms_to_ask(text)
     if len(terms) > _MOST_COUNTED_TERMS:
         longest = sorted(terms, key=len, reverse=True)[:_MOST_COUNTED_TERMS]
         terms = {term: terms[term] for term in longest}
-    weighted = postings.asked(terms)[:_MOST_ASKED_TERMS]
+    weighted = postings.asked(terms, spaces)[:_MOST_ASKED_TERMS]
     return Question(
         asked=tuple(ask for ask, _ in weighted),
         counts=tuple(count for _, count in weighted),

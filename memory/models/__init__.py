@@ -5,6 +5,7 @@ from memory.models.exchanges import Exchange, MetadataValue, Opinion, Recall, Wo
 from memory.models.index import CachedEmbedding, Embedding, Erasure, Generation, Index
 from memory.models.jobs import Job
 from memory.models.measured import Calibration, Evaluation
+from memory.models.operations import Operation, Retention, Reveal
 from memory.models.records import Record
 from memory.models.spaces import Membership, Space
 
@@ -23,9 +24,12 @@ __all__ = [
     "Job",
     "Membership",
     "MetadataValue",
+    "Operation",
     "Opinion",
     "Recall",
     "Record",
+    "Retention",
+    "Reveal",
     "Space",
     "Words",
 ]

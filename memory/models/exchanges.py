@@ -68,6 +68,13 @@ class Exchange(models.Model):
     )
     forgotten_at = models.DateTimeField(null=True)
     forgotten_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    forgotten_in = models.ForeignKey(
+        "Operation",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="forgotten",
+        help_text="together with many others",
+    )
     erased_at = models.DateTimeField(null=True)
 
     objects = ExchangeQuerySet.as_manager()

@@ -7,15 +7,16 @@ import uuid
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 
 class Space(models.Model):
     """Who may see something: one person, a group, or the team."""
 
     class Kind(models.TextChoices):
-        OWN = "own", "Only you"
-        GROUP = "group", "Group"
-        TEAM = "team", "Everyone"
+        OWN = "own", _("Only you")
+        GROUP = "group", _("Group")
+        TEAM = "team", _("Everyone")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=5, choices=Kind.choices)
@@ -34,6 +35,11 @@ class Space(models.Model):
                 name="only_own_spaces_have_an_owner",
             ),
         ]
+
+    @property
+    def shown_name(self) -> str:
+        """What people call it: a group by its name, the others by who reads them."""
+        return self.name if self.kind == self.Kind.GROUP else self.get_kind_display()
 
 
 class Membership(models.Model):

@@ -1,7 +1,7 @@
 """How a reading comes back from the process that made it: lines of JSON, believed only as far as they make sense.
 
 A string is the next piece of text, a list a batch of marks, an object a word on the whole: {"kind"} as soon as it is
-known, then {"title"} when all is there, or {"cannot"} with the reason.
+known, then {"title"} when all is there, or {"cannot", "facts"} with the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, get_args
 
-from memory.errors import CannotRead
+from memory.errors import CannotRead, Fact, gettext_noop
 from memory.readers.reading import Limits, Mark, MarkKind, Reading
 
 # The exit status that says that memory ran out; that of any exception is 1.
@@ -22,6 +22,7 @@ _AS_LIST = attrgetter(*(field.name for field in fields(Mark)))
 _PIECE = 65_536
 _BATCH = 1000
 _LONGEST_LINE = 2_000_000
+_NONSENSE = gettext_noop("This file is damaged: what was read of it makes no sense.")
 
 
 def lines_of(reading: Reading) -> Iterator[bytes]:
@@ -54,12 +55,12 @@ class Answer:
         """Take the next bytes. Raises CannotRead with the reason that the other side gives, and for nonsense."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
-            raise CannotRead("This file is damaged: what was read of it makes no sense.")
+            raise CannotRead(_NONSENSE)
         for line in lines:
             try:
                 self._understand(json.loads(line))
             except (ValueError, TypeError, KeyError, RecursionError) as error:
-                raise CannotRead("This file is damaged: what was read of it makes no sense.") from error
+                raise CannotRead(_NONSENSE) from error
 
     def reading(self) -> Reading | None:
         """The whole; None while some of it lacks."""
@@ -74,7 +75,7 @@ class Answer:
         elif isinstance(said, list):
             self._marks += [self._mark(*values) for values in said]
         elif "cannot" in said:
-            raise CannotRead(str(said["cannot"]))
+            raise CannotRead(str(said["cannot"]), **{str(name): _fact(fact) for name, fact in said["facts"].items()})
         elif "kind" in said:
             self.kind = str(said["kind"])
         else:
@@ -88,3 +89,9 @@ class Answer:
             raise ValueError("a mark out of place")
         # A hundred thousand rows stand within one sheet.
         return Mark(start, kind, label, level, sys.intern(within))
+
+
+def _fact(said: Any) -> Fact:
+    if isinstance(said, list):
+        return [str(each) for each in said]
+    return said if isinstance(said, int) else str(said)

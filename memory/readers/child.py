@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import BinaryIO
 
-from memory.errors import CannotRead
+from memory.errors import CannotRead, Fact
 from memory.readers.answer import OUT_OF_MEMORY, line_of, lines_of
 from memory.readers.confinement import confine
 from memory.readers.draft import Draft, tidy
@@ -50,12 +50,18 @@ def main() -> None:
         answer.flush()
         answer.writelines(lines_of(_read(sys.stdin.buffer, kind, limits)))
     except CannotRead as error:
-        answer.write(line_of({"cannot": tidy(str(error))}))
+        answer.write(
+            line_of({"cannot": tidy(error.words), "facts": {name: _tidy(fact) for name, fact in error.facts.items()}})
+        )
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     answer.flush()
     # Without the work of taking apart all that was read.
     os._exit(0)
+
+
+def _tidy(fact: Fact) -> Fact:
+    return tidy(fact) if isinstance(fact, str) else fact
 
 
 def _read(file: BinaryIO, kind: str, limits: Limits) -> Reading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memory.errors import CannotRead
+from memory.errors import CannotRead, gettext_noop
 from memory.readers.reading import BETWEEN, Mark, MarkKind, Reading
 from memory.text import clean_text
 
@@ -93,20 +93,22 @@ class Draft:
         """The whole. Raises CannotRead where there is no text."""
         text = "".join(self._parts)
         if not text.strip():
-            raise CannotRead("There is no text in this file.")
+            raise CannotRead(gettext_noop("There is no text in this file."))
         return Reading(text, tuple(self._marks), kind, _short(tidy(self.title)))
 
     def _append(self, text: str) -> None:
         self._length += len(text)
         if self._length > self._longest:
-            raise CannotRead(f"This file has more than {self._longest:,} characters of text. Upload it in parts.")
+            sentence = gettext_noop("This file has more than %(most)s characters of text. Upload it in parts.")
+            raise CannotRead(sentence, most=self._longest)
         self._parts.append(text)
 
     def _place_marks(self) -> None:
         self._marks += [Mark(self._length, *pending) for pending in self._pending]
         self._pending.clear()
         if len(self._marks) > _MOST_MARKS:
-            raise CannotRead(f"This file has more than {_MOST_MARKS:,} rows or headings. Upload it in parts.")
+            sentence = gettext_noop("This file has more than %(most)s rows or headings. Upload it in parts.")
+            raise CannotRead(sentence, most=_MOST_MARKS)
 
 
 def _short(label: str) -> str:

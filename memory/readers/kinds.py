@@ -8,7 +8,7 @@ import zipfile
 from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol
 
-from memory.errors import CannotRead
+from memory.errors import CannotRead, gettext_noop
 from memory.readers.encoding import looks_like_text
 
 
@@ -39,17 +39,22 @@ _CODE = (
 )  # fmt: skip
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 FORMATS = (
-    Format("text", "text/plain", ("txt", "text", "log"), "Plain text"),
+    Format("text", "text/plain", ("txt", "text", "log"), gettext_noop("Plain text")),
     Format("markdown", "text/markdown", ("md", "markdown", "mdown"), "Markdown"),
-    Format("html", "text/html", ("html", "htm", "xhtml"), "Web page (HTML)"),
+    Format("html", "text/html", ("html", "htm", "xhtml"), gettext_noop("Web page (HTML)")),
     Format("pdf", "application/pdf", ("pdf",), "PDF"),
-    Format("docx", _OFFICE + "wordprocessingml.document", ("docx", "docm"), "Word document (DOCX)"),
-    Format("pptx", _OFFICE + "presentationml.presentation", ("pptx", "pptm", "ppsx"), "PowerPoint slides (PPTX)"),
-    Format("xlsx", _OFFICE + "spreadsheetml.sheet", ("xlsx", "xlsm"), "Excel workbook (XLSX)"),
-    Format("csv", "text/csv", ("csv", "tsv", "tab"), "Table (CSV, TSV)"),
-    Format("epub", "application/epub+zip", ("epub",), "E-book (EPUB)"),
-    Format("email", "message/rfc822", ("eml",), "E-mail (EML)"),
-    Format("code", "text/x-source", _CODE, "Source code"),
+    Format("docx", _OFFICE + "wordprocessingml.document", ("docx", "docm"), gettext_noop("Word document (DOCX)")),
+    Format(
+        "pptx",
+        _OFFICE + "presentationml.presentation",
+        ("pptx", "pptm", "ppsx"),
+        gettext_noop("PowerPoint slides (PPTX)"),
+    ),
+    Format("xlsx", _OFFICE + "spreadsheetml.sheet", ("xlsx", "xlsm"), gettext_noop("Excel workbook (XLSX)")),
+    Format("csv", "text/csv", ("csv", "tsv", "tab"), gettext_noop("Table (CSV, TSV)")),
+    Format("epub", "application/epub+zip", ("epub",), gettext_noop("E-book (EPUB)")),
+    Format("email", "message/rfc822", ("eml",), gettext_noop("E-mail (EML)")),
+    Format("code", "text/x-source", _CODE, gettext_noop("Source code")),
 )
 _HEAD_BYTES = 65_536
 # Where the end of a zip archive can be, which may have a comment of 64 kB behind it; and about 20,000 members.
@@ -76,7 +81,7 @@ def kind_of(file: Content, name: str) -> str:
     head = file.read(_HEAD_BYTES)
     file.seek(0)
     if not head:
-        raise CannotRead("This file is empty.")
+        raise CannotRead(gettext_noop("This file is empty."))
     is_text = looks_like_text(head)
     # Some have a line of another protocol before their first; a text may be about PDF.
     if head.startswith(b"%PDF-") or (not is_text and b"%PDF-" in head[:1024]):
@@ -86,7 +91,7 @@ def kind_of(file: Content, name: str) -> str:
     if head.startswith(_OLD_OFFICE):
         raise CannotRead(_old_office(file))
     if head.startswith(_TEXT_ONLY_IN_FORM) or not is_text:
-        raise CannotRead(_UNKNOWN)
+        raise CannotRead(_UNKNOWN, formats=[f.label for f in FORMATS])
     return _kind_of_text(head, extension_of(name))
 
 
@@ -95,13 +100,7 @@ def extension_of(name: str) -> str:
     return PurePosixPath(name.replace("\\", "/")).name.lower().rpartition(".")[2]
 
 
-def formats_for_people() -> str:
-    """The formats that can be read, in one phrase."""
-    *most, last = [f.label for f in FORMATS]
-    return ", ".join(most) + " and " + last
-
-
-_UNKNOWN = f"This is not a kind of file that can be read. What can: {formats_for_people()}."
+_UNKNOWN = gettext_noop("This is not a kind of file that can be read. What can: %(formats)s.")
 
 
 def _kind_of_zip(file: Content) -> str:
@@ -111,7 +110,8 @@ def _kind_of_zip(file: Content) -> str:
         with zipfile.ZipFile(file) as package:
             members = set(package.namelist())
     except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise CannotRead(f"This file is damaged: it is not a complete zip archive ({error}).") from error
+        sentence = gettext_noop("This file is damaged: it is not a complete zip archive (%(error)s).")
+        raise CannotRead(sentence, error=str(error)) from error
     finally:
         file.seek(0)
     if "META-INF/container.xml" in members:
@@ -120,7 +120,7 @@ def _kind_of_zip(file: Content) -> str:
         for folder, kind in (("word/", "docx"), ("ppt/", "pptx"), ("xl/", "xlsx")):
             if any(member.startswith(folder) for member in members):
                 return kind
-    raise CannotRead(_UNKNOWN)
+    raise CannotRead(_UNKNOWN, formats=[f.label for f in FORMATS])
 
 
 def _check_directory(file: Content) -> None:
@@ -133,7 +133,7 @@ def _check_directory(file: Content) -> None:
         raise zipfile.BadZipFile("its end is missing")
     # The size of the directory, which a larger archive (zip64) keeps elsewhere and gives as all ones here.
     if int.from_bytes(last[found + 12 : found + 16], "little") > _MOST_DIRECTORY_BYTES:
-        raise CannotRead("This file holds too many parts to be a document.")
+        raise CannotRead(gettext_noop("This file holds too many parts to be a document."))
 
 
 def _old_office(file: Content) -> str:
@@ -141,9 +141,9 @@ def _old_office(file: Content) -> str:
     encrypted, before = "EncryptedPackage".encode("utf-16-le"), b""
     while piece := file.read(_HEAD_BYTES):
         if encrypted in before + piece:
-            return "This document is protected by a password. Remove it and upload again."
+            return gettext_noop("This document is protected by a password. Remove it and upload again.")
         before = piece[-len(encrypted) :]
-    return "This file is in an old Office format. Save it as DOCX, PPTX, XLSX or PDF and upload that."
+    return gettext_noop("This file is in an old Office format. Save it as DOCX, PPTX, XLSX or PDF and upload that.")
 
 
 def _kind_of_text(head: bytes, extension: str) -> str:

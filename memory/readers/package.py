@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
-from memory.errors import CannotRead
+from memory.errors import CannotRead, gettext_noop
 from memory.readers.xml_events import Listener, listen_in_steps
 
 MOST_UNPACKED = 200_000_000
@@ -38,9 +38,11 @@ def opened(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
             _check(package.infolist())
             yield package
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise CannotRead(f"This file is damaged: it does not unpack ({error}).") from error
+        raise CannotRead(
+            gettext_noop("This file is damaged: it does not unpack (%(error)s)."), error=str(error)
+        ) from error
     except KeyError as error:
-        raise CannotRead(f"This file is damaged: {error.args[0]}.") from error
+        raise CannotRead(gettext_noop("This file is damaged: %(error)s."), error=str(error.args[0])) from error
 
 
 def hear(package: zipfile.ZipFile, part: str, listener: Listener) -> None:
@@ -71,7 +73,7 @@ def main_part(package: zipfile.ZipFile) -> str:
     for relation in relations(package, "").values():
         if relation.kind == "officeDocument":
             return relation.part
-    raise CannotRead("This file is damaged: it does not say where its document is.")
+    raise CannotRead(gettext_noop("This file is damaged: it does not say where its document is."))
 
 
 def title_of(package: zipfile.ZipFile) -> str:
@@ -129,10 +131,10 @@ def _check(members: list[zipfile.ZipInfo]) -> None:
     unpacked = sum(member.file_size for member in members)
     packed = sum(member.compress_size for member in members)
     if len(members) > MOST_MEMBERS:
-        raise CannotRead(f"This file holds more than {MOST_MEMBERS:,} parts.")
+        raise CannotRead(gettext_noop("This file holds more than %(most)s parts."), most=MOST_MEMBERS)
     if unpacked > MOST_UNPACKED:
-        raise CannotRead(f"This file unpacks to more than {MOST_UNPACKED // 1_000_000} MB.")
+        raise CannotRead(gettext_noop("This file unpacks to more than %(most)s MB."), most=MOST_UNPACKED // 1_000_000)
     if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _HIGHEST_RATIO:
-        raise CannotRead(f"This file unpacks to more than {_HIGHEST_RATIO} times its size.")
+        raise CannotRead(gettext_noop("This file unpacks to more than %(most)s times its size."), most=_HIGHEST_RATIO)
     if any(member.flag_bits & 1 for member in members):
-        raise CannotRead("This file is protected by a password. Remove it and upload again.")
+        raise CannotRead(gettext_noop("This file is protected by a password. Remove it and upload again."))

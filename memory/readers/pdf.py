@@ -9,11 +9,11 @@ from typing import BinaryIO
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 
-from memory.errors import CannotRead
+from memory.errors import CannotRead, gettext_noop
 from memory.readers.draft import Draft, one_line
 from memory.readers.reading import Limits
 
-_PROTECTED = "This PDF is protected by a password. Remove it and upload again."
+_PROTECTED = gettext_noop("This PDF is protected by a password. Remove it and upload again.")
 # What programs put there when nobody gave a title.
 _NO_TITLE = re.compile(r"untitled.*|(?:microsoft (?:word|powerpoint|excel) - )?\S+\.\w{2,5}|\W*", re.IGNORECASE)
 _LONGEST_TITLE = 200
@@ -32,9 +32,8 @@ def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
             raise CannotRead(_PROTECTED)
         count = len(reader.pages)
         if count > limits.max_pages:
-            raise CannotRead(
-                f"This PDF has {count:,} pages; at most {limits.max_pages:,} can be read. Upload it in parts."
-            )
+            sentence = gettext_noop("This PDF has %(count)s pages; at most %(most)s can be read. Upload it in parts.")
+            raise CannotRead(sentence, count=count, most=limits.max_pages)
         for number, page in enumerate(reader.pages, start=1):
             draft.mark("page", str(number))
             draft.block(page.extract_text().translate(_LIGATURES))
@@ -42,11 +41,12 @@ def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
     except (FileNotDecryptedError, DependencyError) as error:
         raise CannotRead(_PROTECTED) from error
     except PyPdfError as error:
-        raise CannotRead("This file is damaged: it does not hold together as a PDF.") from error
+        raise CannotRead(gettext_noop("This file is damaged: it does not hold together as a PDF.")) from error
     if draft.blank:
-        raise CannotRead(
+        sentence = gettext_noop(
             "This PDF has no text in it, only pictures of pages. Run it through text recognition (OCR) first."
         )
+        raise CannotRead(sentence)
 
 
 def _title_of(reader: PdfReader) -> str:

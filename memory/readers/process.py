@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-from memory.errors import CannotRead
+from memory.errors import CannotRead, gettext_noop
 from memory.readers.answer import OUT_OF_MEMORY, Answer
 from memory.readers.kinds import FORMATS
 from memory.readers.reading import Limits, Reading, ReadingStopped
@@ -69,7 +69,7 @@ def _hear(process: subprocess.Popen[bytes], limits: Limits, stop: Callable[[], b
                 if stop():
                     raise ReadingStopped("Reading this file was stopped.")
             if now > deadline:
-                raise CannotRead(_too_slow(limits))
+                raise _too_slow(limits)
             if selector.select(_PATIENCE):
                 data = os.read(process.stdout.fileno(), _PIECE_BYTES)
                 if not data:
@@ -77,20 +77,24 @@ def _hear(process: subprocess.Popen[bytes], limits: Limits, stop: Callable[[], b
                 answer.take(data)
 
 
-def _too_slow(limits: Limits) -> str:
-    return f"This file took longer than {limits.wall_seconds:g} seconds to read."
+def _too_slow(limits: Limits) -> CannotRead:
+    sentence = gettext_noop("This file took longer than %(seconds)s seconds to read.")
+    return CannotRead(sentence, seconds=f"{limits.wall_seconds:g}")
 
 
 def _explain(status: int, kind: str, limits: Limits) -> NoReturn:
     """Say why a process that ended with `status` (minus a signal) has no reading to give."""
     # Python notices that memory is short; other code aborts; where the system is short of it, the kernel kills.
     if status in (OUT_OF_MEMORY, -signal.SIGABRT, -signal.SIGKILL):
-        raise CannotRead(f"This file needs more than {limits.memory_mb} MB of memory to be read.")
+        sentence = gettext_noop("This file needs more than %(most)s MB of memory to be read.")
+        raise CannotRead(sentence, most=str(limits.memory_mb))
     if status == -signal.SIGXCPU:
-        raise CannotRead(f"This file took longer than {limits.processor_seconds} seconds of computing to read.")
+        sentence = gettext_noop("This file took longer than %(seconds)s seconds of computing to read.")
+        raise CannotRead(sentence, seconds=str(limits.processor_seconds))
     if status == -signal.SIGALRM:
-        raise CannotRead(_too_slow(limits))
+        raise _too_slow(limits)
     label = next((f.label for f in FORMATS if f.kind == kind), "")
     if not label:
-        raise CannotRead("This file is damaged: it could not be read.")
-    raise CannotRead(f"This file is damaged: it begins as {label} but could not be read to its end.")
+        raise CannotRead(gettext_noop("This file is damaged: it could not be read."))
+    sentence = gettext_noop("This file is damaged: it begins as %(format)s but could not be read to its end.")
+    raise CannotRead(sentence, format=label)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memory.errors import CatoMemoryError
+from memory.errors import CatoMemoryError, filled, gettext_noop
 
 MarkKind = Literal["page", "slide", "sheet", "row", "heading", "chapter"]
 BETWEEN = " › "
 # Of these a span may cover several, and is told from the first to the last.
-_COUNTED = {"page": "pages", "slide": "slides", "row": "rows"}
+_COUNTED = {
+    "page": (gettext_noop("page %(first)s"), gettext_noop("pages %(first)s–%(last)s")),
+    "slide": (gettext_noop("slide %(first)s"), gettext_noop("slides %(first)s–%(last)s")),
+    "row": (gettext_noop("row %(first)s"), gettext_noop("rows %(first)s–%(last)s")),
+}
+_SHEET = gettext_noop("sheet %(name)s")
 
 
 class ReadingStopped(CatoMemoryError):
@@ -58,7 +63,7 @@ class Reading:
     title: str
 
 
-def place_at(marks: Sequence[Mark], start: int, end: int) -> str:
+def place_at(marks: Sequence[Mark], start: int, end: int, *, translate: Callable[[str], str] = str) -> str:
     """Where `text[start:end]` stands, for a person: "pages 12–13", "sheet Costs, row 14", "Installation › Docker".
 
     It is the place of the span's first character; where no mark comes before that, of the first mark in the span. ""
@@ -72,12 +77,12 @@ def place_at(marks: Sequence[Mark], start: int, end: int) -> str:
     mark = marks[at]
     if mark.kind in _COUNTED:
         last = marks[max(at, bisect_left(marks, end, key=_start) - 1)]
-        words = f"{mark.kind} {mark.label}"
-        if last.kind == mark.kind and last.within == mark.within and last.label != mark.label:
-            words = f"{_COUNTED[mark.kind]} {mark.label}–{last.label}"
-        return f"sheet {mark.within}, {words}" if mark.within else words
+        one, several = _COUNTED[mark.kind]
+        goes_on = last.kind == mark.kind and last.within == mark.within and last.label != mark.label
+        words = filled(translate(several if goes_on else one), {"first": mark.label, "last": last.label})
+        return f"{filled(translate(_SHEET), {'name': mark.within})}, {words}" if mark.within else words
     if mark.kind == "sheet":
-        return f"sheet {mark.label}"
+        return filled(translate(_SHEET), {"name": mark.label})
     return mark.within + BETWEEN + mark.label if mark.within else mark.label
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import IO, NoReturn
 from xml.parsers import expat
 
-from memory.errors import CannotRead
+from memory.errors import CannotRead, gettext_noop
 
 _PIECE_BYTES = 65_536
 
@@ -51,11 +51,15 @@ def listen_in_steps(file: IO[bytes], listener: Listener) -> Iterator[None]:
         parser.Parse(b"", True)
         yield
     except expat.ExpatError as error:
-        raise CannotRead(f"This file is damaged: its XML is not well formed ({error}).") from error
+        raise CannotRead(
+            gettext_noop("This file is damaged: its XML is not well formed (%(error)s)."), error=str(error)
+        ) from error
 
 
 def _refuse(*_: object) -> NoReturn:
-    raise CannotRead("This file declares XML entities, which no document needs and attacks use. It was not read.")
+    raise CannotRead(
+        gettext_noop("This file declares XML entities, which no document needs and attacks use. It was not read.")
+    )
 
 
 def _local(name: str) -> str:

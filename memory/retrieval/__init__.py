@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import entry_points
 
+from django.utils.translation import gettext as _
+
 from memory.errors import BadQuery
 from memory.retrieval import strategies
 from memory.retrieval.results import Strategy
@@ -26,7 +28,10 @@ def strategy(name: str) -> Strategy:
         return STRATEGIES[name]
     plugged = _plugged_in()
     if name not in plugged:
-        raise BadQuery(f"There is no retrieval strategy {name}. There are: {', '.join(names())}.")
+        raise BadQuery(
+            _("There is no retrieval strategy %(name)s. There are: %(known)s.")
+            % {"name": name, "known": ", ".join(names())}
+        )
     return plugged[name]
 
 

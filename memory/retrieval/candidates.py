@@ -79,7 +79,7 @@ def gather(query: Query) -> Pool:
     """
     by_meaning = max(BY_MEANING, 3 * query.wanted)
     by_index = begin(query, by_meaning)  # which works while words are looked up
-    asked = question(query.text)
+    asked = question(query.text, query.spaces)
     by_words = rows.by_words(proposed(asked, list(query.spaces), max(BY_WORDS, 3 * query.wanted)), query.spaces)
     near, alone = _near(query, by_index.found)
     candidates = _candidates(query, near, by_words)

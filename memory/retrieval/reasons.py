@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+
 from memory.lexical.bm25 import frequencies
 from memory.retrieval.candidates import Candidate, Pool
 from memory.retrieval.dates import Period
+from memory.shown import listed
 
 _MOST_WORDS = 3
 # A word that says little is no reason: this share of the rarest one's weight is the least.
@@ -14,12 +17,12 @@ _TELLING = 0.35
 def reason_of(candidate: Candidate, pool: Pool, *, period: Period | None = None, is_below: bool = False) -> str:
     """One sentence: how near in meaning, which words it shares, whether the date fits."""
     if is_below:
-        return "Too far from the question to be recalled by itself"
+        return _("Too far from the question to be recalled by itself")
     parts = [part for part in (_meaning(candidate, pool), _words(candidate, pool)) if part]
     if period and period.start <= candidate.timestamp <= period.end:
-        parts.append("from the time you named")
+        parts.append(_("from the time you named"))
     if not parts:
-        parts = ["said next to what fits"]
+        parts = [_("said next to what fits")]
     text = ", ".join(parts)
     return text[0].upper() + text[1:]
 
@@ -29,10 +32,10 @@ def _meaning(candidate: Candidate, pool: Pool) -> str:
     if rank is None:
         return ""
     if rank == 1:
-        return "nearest in meaning"
+        return _("nearest in meaning")
     if rank <= 5:
-        return "very close in meaning"
-    return "close in meaning" if rank <= 30 else "related in meaning"
+        return _("very close in meaning")
+    return _("close in meaning") if rank <= 30 else _("related in meaning")
 
 
 def _words(candidate: Candidate, pool: Pool) -> str:
@@ -43,8 +46,6 @@ def _words(candidate: Candidate, pool: Pool) -> str:
     strongest = max(ask.idf for ask in pool.question.asked)
     telling = sorted((ask for ask in shared if ask.idf >= _TELLING * strongest), key=lambda ask: -ask.idf)
     words = list(dict.fromkeys(ask.word for ask in telling))[:_MOST_WORDS]
-    quoted = [f"“{word}”" for word in words]
-    if not quoted:
+    if not words:
         return ""
-    listed = quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
-    return f"shares {listed}"
+    return _("shares %(words)s") % {"words": listed([_("“%(word)s”") % {"word": word} for word in words])}

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from memory.errors import BadQuery
+from memory.onnx_runtime import silent_onnxruntime
 from memory.retrieval.results import Result
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession  # type: ignore[import-untyped]
     from tokenizers import Tokenizer
+
+    from memory.onnx_runtime import InferenceSession
 
 _MOST_TOKENS = 512
 
@@ -59,13 +62,13 @@ def relevance(folder: Path, text: str, passages: Sequence[str]) -> list[float]:
 
 @lru_cache(maxsize=1)
 def _load(folder: Path) -> tuple[Tokenizer, InferenceSession]:
-    import onnxruntime
     from tokenizers import Tokenizer
 
     files = folder / "tokenizer.json", folder / "model.onnx"
     if not all(file.is_file() for file in files):
-        raise BadQuery(f"vector_store.reranker: {folder} should hold tokenizer.json and model.onnx.")
+        sentence = _("vector_store.reranker: %(folder)s should hold tokenizer.json and model.onnx.")
+        raise BadQuery(sentence % {"folder": folder})
     tokenizer = Tokenizer.from_file(str(files[0]))
     tokenizer.enable_padding()
     tokenizer.enable_truncation(_MOST_TOKENS)
-    return tokenizer, onnxruntime.InferenceSession(str(files[1]), providers=["CPUExecutionProvider"])
+    return tokenizer, silent_onnxruntime().InferenceSession(str(files[1]), providers=["CPUExecutionProvider"])

@@ -10,11 +10,12 @@ from memory.services.documents.removing import (
     forget_version,
     keep_last,
     receipt_of,
+    remove_unnamed_files,
     tidy_documents,
 )
 from memory.services.documents.serving import is_waiting, progress_of, retry, serve_complete
 from memory.services.emptying import forget_space, leave_groups, receipt_of_space
-from memory.services.exchanges import NewExchange, remember, remember_many, revise
+from memory.services.exchanges import NewExchange, annotate, remember, remember_many, revise
 from memory.services.figures import Figures, figures
 from memory.services.forgetting import Receipt, erase_forgotten, forget, receipt_for
 from memory.services.groups import (
@@ -49,6 +50,7 @@ __all__ = [
     "RecordHit",
     "RelatedThread",
     "add_to_group",
+    "annotate",
     "backfill",
     "build_generation",
     "cancel",
@@ -94,6 +96,7 @@ __all__ = [
     "remember",
     "remember_many",
     "remove_group",
+    "remove_unnamed_files",
     "rename_group",
     "retry",
     "retry_failed",

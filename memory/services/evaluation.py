@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from functools import cache as remembered
 from statistics import median
 
+from django.utils.translation import gettext_noop
+
 from memory import spaces as who
 from memory.embeddings import cache
 from memory.errors import BadQuery, StoreDown
 from memory.lexical.proposals import question
-from memory.models import Evaluation, Exchange
+from memory.models import Evaluation, Exchange, Space
 from memory.retrieval.results import Ranking, Remembered
 from memory.services.sampling import drawn
 from memory.services.search import MOST_RESULTS, ask
@@ -27,7 +29,7 @@ from memory.text import excerpt
 # Puts a passage in other words, as one question for it; None where it has none.
 Rephrase = Callable[[str], str | None]
 
-WITHOUT_RAREST_WORDS = "the same words without the rarest"
+WITHOUT_RAREST_WORDS = gettext_noop("the same words without the rarest")
 _PASSAGE = 1500
 _QUESTION = 300
 _DROPPED = 1 / 3
@@ -74,7 +76,7 @@ def evaluate(
 def without_rarest_words(text: str) -> str:
     """The beginning of `text` without the rarest third of its words, and at least one of them."""
     beginning = excerpt(text, _QUESTION)
-    asked = question(beginning).asked  # rarest first
+    asked = question(beginning, Space.objects.values_list("pk", flat=True)).asked  # rarest first
     for rare in asked[: max(1, round(_DROPPED * len(asked)))]:
         beginning = re.sub(rf"(?<!\w){re.escape(rare.word)}(?!\w)", "", beginning, flags=re.IGNORECASE)
     return " ".join(beginning.split())

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from memory import jobs, nudge
 from memory.embeddings import cache
@@ -64,7 +65,7 @@ def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
     They are embedded together, in as few requests as the provider takes. Raises StoreDisabled, BadQuery.
     """
     if not settings.CATO.vector_store.enabled:
-        raise StoreDisabled("Nothing is remembered: the vector store is disabled (vector_store.enabled).")
+        raise StoreDisabled(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
     turns = [item.turn_id for item in items if item.turn_id]
     known = {row.turn_id: row for row in Exchange.objects.filter(turn_id__in=turns)} if turns else {}
     kept: list[Exchange] = []
@@ -111,6 +112,15 @@ def revise(
     embed_again(exchange.following.values_list("pk", flat=True))
     exchange.refresh_from_db()
     return exchange
+
+
+@transaction.atomic
+def annotate(exchange: Exchange, metadata: Metadata) -> Exchange:
+    """Give an exchange other metadata. Raises BadQuery, also for a piece of a document: it carries the document's."""
+    held = Exchange.objects.select_for_update().get(pk=exchange.pk)
+    if held.chunks.exists():
+        raise BadQuery(_("This is a passage of a document. Change the metadata of the document instead."))
+    return revise(held, user_message=held.user_message, assistant_message=held.assistant_message, metadata=metadata)
 
 
 def embed_again(exchange_ids: Iterable[uuid.UUID], *, even_if_the_same: bool = False) -> None:
@@ -172,4 +182,4 @@ def _write_beside(exchanges: Sequence[Exchange]) -> None:
 
 def _refuse_empty(user_message: str) -> None:
     if not user_message.strip():
-        raise BadQuery("There is nothing to remember: the text is empty.")
+        raise BadQuery(_("There is nothing to remember: the text is empty."))

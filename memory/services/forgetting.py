@@ -13,6 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from memory import generations, jobs, nudge, signals, store
 from memory.batches import batched
@@ -27,6 +28,7 @@ from memory.models import (
     Index,
     Job,
     MetadataValue,
+    Operation,
     Opinion,
     Recall,
     Record,
@@ -39,6 +41,14 @@ from memory.vectors import ids_up_to
 log = logging.getLogger(__name__)
 
 _TOGETHER = 100
+# What the row of a forgotten exchange says of it.
+NOTHING_SAID = {
+    "user_message": "",
+    "assistant_message": "",
+    "prior_exchange_ids": [],
+    "source_file": "",
+    "content_hash": "",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +70,24 @@ class Receipt:
 
 
 @transaction.atomic
-def forget(exchange_ids: Iterable[uuid.UUID], *, by: uuid.UUID, as_part_of_a_document: bool = False) -> list[uuid.UUID]:
+def forget(
+    exchange_ids: Iterable[uuid.UUID],
+    *,
+    by: uuid.UUID,
+    as_part_of_a_document: bool = False,
+    operation: Operation | None = None,
+) -> list[uuid.UUID]:
     """Make these exchanges tombstones, unreadable from the commit on; returns those that were not already.
 
     The caller has asked whether `by` may. Vectors, cached embeddings and texts follow in a worker.
-    `as_part_of_a_document`: what `by` deleted or replaced was the document, which is announced by itself.
+    `as_part_of_a_document`: what `by` deleted or replaced was the document, which is announced by itself. `operation`:
+    it is one of many that this forgets, and its receipt counts it.
     """
-    forgotten = [id for some in batched(exchange_ids, _TOGETHER) for id in _forget_together(some, by)]
+    forgotten = [id for some in batched(exchange_ids, _TOGETHER) for id in _forget_together(some, by, operation)]
     if forgotten:
         cache.forget_queries()
         nudge.after_commit("erase_forgotten")
-        told = {"exchange_ids": forgotten, "by": by, "as_part_of_a_document": as_part_of_a_document}
+        told = {"exchange_ids": forgotten, "by": by, "by_itself": not as_part_of_a_document and operation is None}
         transaction.on_commit(lambda: signals.forgotten.send(sender=None, **told))
     return forgotten
 
@@ -120,7 +137,7 @@ def _tally(metadata: Mapping[str, Any]) -> dict[str, int]:
     return {place: metadata[place] for place in _PLACES if isinstance(metadata.get(place), int)}
 
 
-def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID) -> list[uuid.UUID]:
+def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation: Operation | None) -> list[uuid.UUID]:
     now = timezone.now()
     fresh = list(Exchange.objects.select_for_update().filter(id__in=exchange_ids, forgotten_at=None))
     ids = [exchange.pk for exchange in fresh]
@@ -130,10 +147,10 @@ def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID) -> list[u
         "records": _counted(Record.objects.filter(exchange_id__in=ids)),
     }
     for exchange in fresh:
-        exchange.forgotten_at, exchange.forgotten_by_id = now, by
+        exchange.forgotten_at, exchange.forgotten_by_id, exchange.forgotten_in = now, by, operation
         # What was said of it is gone with it; from here on the metadata is what its receipt counts.
         exchange.metadata = {place: counts[exchange.pk] for place, counts in removed.items() if exchange.pk in counts}
-    Exchange.objects.bulk_update(fresh, ["forgotten_at", "forgotten_by", "metadata"])
+    Exchange.objects.bulk_update(fresh, ["forgotten_at", "forgotten_by", "forgotten_in", "metadata"])
     remove_words(ids)
     MetadataValue.objects.filter(exchange_id__in=ids).delete()
     Record.objects.filter(exchange_id__in=ids).delete()
@@ -214,7 +231,7 @@ def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
             found[uuid.UUID(vector_id.split(":", 1)[0])] += 1
         store.delete(collection, held)
         if store.present(collection, held):
-            raise StoreDown("The vector store still holds what it was told to delete.")
+            raise StoreDown(_("The vector store still holds what it was told to delete."))
     # What a crash had removed before it was noted is counted by what the rows say.
     return {id: max(found[id], noted.get(id) or 0) for id in ids}
 
@@ -237,13 +254,9 @@ def _empty(job: Erasure, vectors: int) -> None:
     Opinion.objects.filter(exchange=exchange).delete()
     Record.objects.filter(exchange=exchange).delete()
     Exchange.objects.filter(pk=exchange.pk).update(
-        user_message="",
-        assistant_message="",
         metadata=_tally(exchange.metadata) | {"vectors": vectors, "cached": cached},
-        prior_exchange_ids=[],
-        source_file="",
-        content_hash="",
         erased_at=timezone.now(),
+        **NOTHING_SAID,
     )
     cache.drop_unused([digest])
     Erasure.objects.filter(pk=job.pk).update(state=Job.State.DONE, locked_until=None, error="")

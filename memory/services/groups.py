@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
 
 from memory.errors import BadQuery, NotFound
 from memory.models import Document, Exchange, Membership, Space
@@ -19,7 +19,7 @@ def group_for(group_id: uuid.UUID) -> Space:
     """The group. Raises NotFound."""
     group = Space.objects.filter(id=group_id, kind=Space.Kind.GROUP).first()
     if group is None:
-        raise NotFound("There is no such group.")
+        raise NotFound(_("There is no such group."))
     return group
 
 
@@ -33,13 +33,9 @@ def rename_group(group: Space, name: str) -> None:
     Space.objects.filter(id=group.id).update(name=_free_name(name, group))
 
 
-def add_to_group(group: Space, person_id: uuid.UUID) -> None:
-    """From the next request on this person reads what the group has. Nothing happens where they do already."""
-    try:
-        with transaction.atomic():
-            Membership.objects.create(space=group, person_id=person_id)
-    except IntegrityError:  # they are in it
-        return
+def add_to_group(group: Space, person_id: uuid.UUID) -> bool:
+    """From the next request on this person reads what the group has; False where they do already."""
+    return Membership.objects.get_or_create(space=group, person_id=person_id)[1]
 
 
 def take_out_of_group(group: Space, person_id: uuid.UUID) -> bool:
@@ -63,9 +59,10 @@ def is_empty(group: Space) -> bool:
 def _free_name(name: str, of: Space | None) -> str:
     name = " ".join(clean_text(name).split())[:_LONGEST_NAME]
     if not name:
-        raise BadQuery("Give the group a name.")
+        raise BadQuery(_("Give the group a name."))
     groups = Space.objects.filter(kind=Space.Kind.GROUP)
     others = (groups.exclude(id=of.id) if of else groups).values_list("name", flat=True)
-    if name.casefold() in (*_TAKEN, *(other.casefold() for other in others)):
-        raise BadQuery(f"{name} is taken. Give the group another name.")
+    shown = (str(kind.label).casefold() for kind in (Space.Kind.OWN, Space.Kind.TEAM))
+    if name.casefold() in {*_TAKEN, *shown, *(other.casefold() for other in others)}:
+        raise BadQuery(_("%(name)s is taken. Give the group another name.") % {"name": name})
     return name

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from django.utils.translation import gettext as _
+
 from memory.errors import BadQuery
 from memory.filters import LONGEST_KEY, Scalar
 from memory.models import Exchange, MetadataValue
@@ -24,12 +26,13 @@ def check_metadata(metadata: Mapping[str, object]) -> Checked:
     allowed.
     """
     if not isinstance(metadata, Mapping):
-        raise BadQuery("Metadata is a mapping from keys to values.")
+        raise BadQuery(_("Metadata is a mapping from keys to values."))
     if len(metadata) > MOST_KEYS:
-        raise BadQuery(f"Metadata has at most {MOST_KEYS} keys, not {len(metadata)}.")
+        sentence = _("Metadata has at most %(most)s keys, not %(count)s.")
+        raise BadQuery(sentence % {"most": MOST_KEYS, "count": len(metadata)})
     checked = {_key(key): _value(key, value) for key, value in metadata.items()}
     if len(checked) != len(metadata):
-        raise BadQuery("Two keys of the metadata differ in control characters alone.")
+        raise BadQuery(_("Two keys of the metadata differ in control characters alone."))
     return checked
 
 
@@ -61,7 +64,8 @@ def _row(exchange: Exchange, key: str, value: Scalar, *, is_member: bool) -> Met
 def _key(key: object) -> str:
     cleaned = clean_text(key) if isinstance(key, str) else ""
     if not 1 <= len(cleaned) <= LONGEST_KEY or cleaned.startswith("$"):
-        raise BadQuery(f"A metadata key is a text of 1 to {LONGEST_KEY} characters that does not begin with $.")
+        sentence = _("A metadata key is a text of 1 to %(most)s characters that does not begin with $.")
+        raise BadQuery(sentence % {"most": LONGEST_KEY})
     return cleaned
 
 
@@ -69,10 +73,12 @@ def _value(key: str, value: object) -> Scalar | list[Scalar]:
     if not isinstance(value, list | tuple):
         return _scalar(key, value)
     if len(value) > MOST_MEMBERS:
-        raise BadQuery(f"A list in metadata has at most {MOST_MEMBERS} members, {key} has {len(value)}.")
+        sentence = _("A list in metadata has at most %(most)s members, %(key)s has %(count)s.")
+        raise BadQuery(sentence % {"most": MOST_MEMBERS, "key": key, "count": len(value)})
     members = [_scalar(key, member) for member in value]
     if len({_type_of(member) for member in members}) > 1:
-        raise BadQuery(f"The members of the list {key} must all be texts, all numbers, or all true or false.")
+        sentence = _("The members of the list %(key)s must all be texts, all numbers, or all true or false.")
+        raise BadQuery(sentence % {"key": key})
     return members
 
 
@@ -82,15 +88,15 @@ def _scalar(key: str, value: object) -> Scalar:
     if isinstance(value, str):
         text = clean_text(value)
         if len(text) > LONGEST_TEXT:
-            raise BadQuery(f"A text in metadata has at most {LONGEST_TEXT} characters, {key} has {len(text)}.")
+            sentence = _("A text in metadata has at most %(most)s characters, %(key)s has %(count)s.")
+            raise BadQuery(sentence % {"most": LONGEST_TEXT, "key": key, "count": len(text)})
         return text
     if isinstance(value, int | float):
         if not _is_finite(value):
-            raise BadQuery(f"A number in metadata must be finite, {key} is not.")
+            raise BadQuery(_("A number in metadata must be finite, %(key)s is not.") % {"key": key})
         return value
-    raise BadQuery(
-        f"Metadata holds texts, numbers, true and false, and lists of one of these; {key} is something else."
-    )
+    sentence = _("Metadata holds texts, numbers, true and false, and lists of one of these; %(key)s is something else.")
+    raise BadQuery(sentence % {"key": key})
 
 
 def _is_finite(value: int | float) -> bool:

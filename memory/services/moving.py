@@ -6,8 +6,9 @@ import uuid
 
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
-from memory import generations, jobs, nudge
+from memory import generations, jobs, nudge, signals
 from memory.batches import batched
 from memory.errors import BadQuery
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Space, Words
@@ -16,25 +17,32 @@ _TOGETHER = 500
 
 
 @transaction.atomic
-def move_thread(thread_id: uuid.UUID, *, to: Space) -> int:
+def move_thread(thread_id: uuid.UUID, *, to: Space, by: uuid.UUID) -> int:
     """Put every exchange of the thread into the space `to`; returns how many moved."""
+    _announce(by, to, thread_id=thread_id)
     return _move(Exchange.objects.filter(thread_id=thread_id), to)
 
 
 @transaction.atomic
-def move_document(document: Document, *, to: Space) -> int:
+def move_document(document: Document, *, to: Space, by: uuid.UUID) -> int:
     """Put the document with all its pieces into the space `to`; returns how many pieces moved.
 
     Raises BadQuery while a version of it is on its way, and where `to` has a document of this name.
     """
     locked = Document.objects.select_for_update().get(pk=document.pk)
     if locked.versions.filter(stage__in=DocumentVersion.UNDER_WAY).exists():
-        raise BadQuery(f"{locked.name} is still being read. Move it when it is remembered, or cancel that first.")
+        sentence = _("%(name)s is still being read. Move it when it is remembered, or cancel that first.")
+        raise BadQuery(sentence % {"name": locked.name})
     if Document.objects.filter(space=to, name=locked.name, forgotten_at=None).exclude(pk=locked.pk).exists():
-        raise BadQuery(f"There is a document {locked.name} in that space already.")
+        raise BadQuery(_("There is a document %(name)s in that space already.") % {"name": locked.name})
     Document.objects.filter(pk=locked.pk).update(space=to)
+    _announce(by, to, document_id=locked.pk)
     pieces = Chunk.objects.filter(version__document=locked).values("exchange_id")
     return _move(Exchange.objects.filter(id__in=pieces), to)
+
+
+def _announce(by: uuid.UUID, to: Space, **what: uuid.UUID) -> None:
+    transaction.on_commit(lambda: signals.moved.send(sender=None, by=by, to=to, **what))
 
 
 def _move(exchanges: QuerySet[Exchange], to: Space) -> int:

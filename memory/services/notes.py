@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from memory.chunking import split
 from memory.errors import BadQuery
 from memory.models import Exchange, Space
-from memory.services.exchanges import NewExchange, remember_many
+from memory.services.exchanges import Metadata, NewExchange, remember_many
 from memory.text import clean_text
 
 
 def keep_text(
-    text: str, *, space: Space, owner_id: uuid.UUID, source: str, source_file: str = "", manual_entry: bool = False
+    text: str,
+    *,
+    space: Space,
+    owner_id: uuid.UUID,
+    source: str,
+    source_file: str = "",
+    manual_entry: bool = False,
+    timestamp: datetime | None = None,
+    metadata: Metadata | None = None,
 ) -> list[Exchange]:
-    """Remember `text` as one or more exchanges, in its order. Raises BadQuery for an empty text, StoreDisabled."""
+    """Remember `text` as one or more exchanges, in its order, each with the metadata.
+
+    Raises BadQuery for an empty text and for metadata that cannot be kept, StoreDisabled.
+    """
     text = clean_text(text)
     configured = settings.CATO.vector_store
     spans = split(
@@ -28,7 +41,7 @@ def keep_text(
         preserve_sentence_boundaries=configured.preserve_sentence_boundaries,
     )
     if not spans:
-        raise BadQuery("There is nothing to remember: the text is empty.")
+        raise BadQuery(_("There is nothing to remember: the text is empty."))
     return remember_many(
         [
             NewExchange(
@@ -38,6 +51,8 @@ def keep_text(
                 source=source,
                 source_file=source_file,
                 manual_entry=manual_entry,
+                timestamp=timestamp,
+                metadata=metadata or {},
                 chunk_index=number,
                 total_chunks=len(spans),
             )

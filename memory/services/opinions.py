@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db import transaction
+from django.utils.translation import gettext
 
 from memory.errors import BadQuery
 from memory.models import Exchange, Opinion
 from memory.services.recalls import times_recalled
+from memory.shown import listed
 from memory.spaces import SpaceIds
 
 # The newest so many of each kind count; a query must not carry more.
@@ -52,7 +54,8 @@ def express(person_id: uuid.UUID, exchange: Exchange, kind: str) -> None:
     Raises BadQuery for another kind.
     """
     if kind and kind not in Opinion.Kind.values:
-        raise BadQuery(f"An exchange can be {' or '.join(Opinion.Kind.values)}, not {kind}.")
+        known = listed(Opinion.Kind.values, last=gettext("or"))
+        raise BadQuery(gettext("An exchange can be %(known)s, not %(kind)s.") % {"known": known, "kind": kind})
     if not kind:
         Opinion.objects.filter(person_id=person_id, exchange=exchange).delete()
         return

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef
+from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from memory.models import Exchange, Recall
 from memory.retrieval.passages import grouped
@@ -93,14 +93,15 @@ def times_recalled(exchange_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> di
 
     What was asked where a person may not read does not count for them: a number would tell that it was asked.
     """
-    asked = among(Exchange.objects.filter(turn_id=OuterRef("turn_id"), forgotten_at=None), spaces)
+    asked = among(Exchange.objects.findable().filter(turn_id=OuterRef("turn_id")), spaces)
     rows = Recall.objects.filter(Exists(asked), exchange_id__in=list(exchange_ids))
     return dict(rows.values_list("exchange_id").annotate(n=Count("id")))
 
 
-def context_shares(spaces: SpaceIds, *, newest: int = 1000) -> Shares:
-    """How often something was recalled for the `newest` answers that are remembered in `spaces`."""
-    answers = among(Exchange.objects.filter(forgotten_at=None, turn_id__isnull=False), spaces)
+def context_shares(spaces: SpaceIds | None, *, newest: int = 1000) -> Shares:
+    """How often something was recalled for the `newest` answers that are remembered in `spaces` (None: in all)."""
+    answers: QuerySet[Exchange] = Exchange.objects.findable().filter(turn_id__isnull=False)
+    answers = answers if spaces is None else among(answers, spaces)
     rows = answers.order_by("-timestamp").values_list("turn_id", flat=True)[:newest]
     turns = [turn_id for turn_id in rows if turn_id is not None]
     recalled = Recall.objects.filter(turn_id__in=turns).values("turn_id").distinct().count()

@@ -260,7 +260,8 @@ def _narrowed(query: Query, filters: Filter | None) -> Query:
         wanted=query.wanted,
         now=query.now,
         keep_repeats=True,
-        filters=_both(parse({"source": str(Exchange.Source.API)}), filters),
+        # Programs keep exchanges and notes too; those are entries made by hand.
+        filters=_both(parse({"source": str(Exchange.Source.API), "manual_entry": False}), filters),
     )
 
 

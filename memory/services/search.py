@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from memory import generations
@@ -115,11 +116,11 @@ def find(
     """
     text = clean_text(text).strip()
     if not text:
-        raise BadQuery("Type what you are looking for.")
+        raise BadQuery(_("Type what you are looking for."))
     if not 1 <= count <= MOST_RESULTS:
-        raise BadQuery(f"Ask for 1 to {MOST_RESULTS} results, not {count}.")
+        raise BadQuery(_("Ask for 1 to %(most)s results, not %(count)s.") % {"most": MOST_RESULTS, "count": count})
     if not settings.CATO.vector_store.enabled:
-        raise StoreDisabled("Nothing can be found: the vector store is disabled (vector_store.enabled).")
+        raise StoreDisabled(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
     if not spaces:
         return []
     ranked = ask(text, spaces=spaces, wanted=count, filters=filters).results

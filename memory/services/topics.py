@@ -54,7 +54,7 @@ def search_by_topic(
 
 def related_threads(thread_id: uuid.UUID, *, spaces: SpaceIds, count: int = 5) -> list[RelatedThread]:
     """Other threads of `spaces` that speak of what this one last spoke of, best first."""
-    said = among(Exchange.objects.filter(thread_id=thread_id, forgotten_at=None), spaces)
+    said = among(Exchange.objects.findable().filter(thread_id=thread_id), spaces)
     texts = [row.user_message for row in said.order_by("-timestamp", "id")[:_TELLING]]
     if not texts:
         return []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memory import generations, jobs, nudge
 from memory.generations import switch_generation
-from memory.models import Embedding, Generation, Index, Job
+from memory.models import Embedding, Generation, Index, Job, Operation
 from memory.services.documents.reading import is_reading_due
 from memory.services.documents.removing import tidy_documents
 from memory.services.documents.serving import serve_complete
@@ -38,6 +38,8 @@ def sweep() -> None:
     erase_forgotten()
     switch_generation()
     erase_overdue()
+    if jobs.has_due(Operation.objects.all()):
+        nudge.after_commit("run_operations")
     if is_reading_due():
         # Not here: a file may take as long as its limits let it, and conversations would wait for the next sweep.
         nudge.after_commit("read_documents")

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from memory.errors import BadQuery
 from memory.text import clean_text
 
@@ -23,7 +25,7 @@ def metadata_of(text: str) -> dict[str, Any]:
             continue
         key, colon, value = line.partition(":")
         if not colon:
-            raise BadQuery(f"Line {number} has no colon. Write it as key: value.")
+            raise BadQuery(_("Line %(number)s has no colon. Write it as key: value.") % {"number": number})
         try:
             described[key.strip()] = json.loads(value)
         except ValueError:

@@ -18,6 +18,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory import services, spaces
@@ -33,6 +35,7 @@ from memory.services.documents.listing import (
     pieces_of,
     versions_of,
 )
+from memory.shown import moment, number
 from memory.spaces import SpaceIds
 from memory.text import clean_text, excerpt
 from memory.views.described import metadata_of, metadata_text
@@ -99,10 +102,14 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def original(request: PageRequest, document_id: uuid.UUID, number: int) -> StreamingHttpResponse:
     """The file as it was uploaded, to be kept, never shown by the browser."""
-    found = document_for(spaces.readable_by(request.user.pk), document_id)
+    return download_of(document_for(spaces.readable_by(request.user.pk), document_id), number)
+
+
+def download_of(found: Document, number: int) -> StreamingHttpResponse:
+    """The original of one version of this document. Raises NotFound where it is not kept."""
     version = found.versions.filter(number=number).exclude(original="").first()
     if version is None:
-        raise NotFound("This version is not kept any more.")
+        raise NotFound(_("This version is not kept any more."))
     response = StreamingHttpResponse(_chunks(version.original), content_type="application/octet-stream")
     response["Content-Length"] = str(version.size)
     name = PurePosixPath(found.name).name
@@ -117,7 +124,7 @@ def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     found = changeable(request, document_id)
     try:
         services.describe(found, metadata_of(request.POST.get("metadata", "")))
-        messages.success(request, "Saved. Searches that filter by it see it within seconds.")
+        messages.success(request, _("Saved. Searches that filter by it see it within seconds."))
     except CatoMemoryError as error:
         messages.error(request, str(error))
     return redirect("document", document_id)
@@ -133,8 +140,8 @@ def move(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     try:
         to = sent_space(request)
         if to is not None:
-            services.move_document(found, to=to)
-            messages.success(request, f"Moved. {audience_of(to)}")
+            services.move_document(found, to=to, by=request.user.pk)
+            messages.success(request, _("Moved. %(audience)s") % {"audience": audience_of(to)})
     except CatoMemoryError as error:
         messages.error(request, str(error))
     return redirect("document", document_id)
@@ -152,7 +159,7 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
         services.forget_version(version, by=request.user.pk)
         found.refresh_from_db()
         if found.forgotten_at is None:
-            messages.success(request, f"Version {version.number} is deleted.")
+            messages.success(request, _("Version %(number)s is deleted.") % {"number": version.number})
             return redirect("document", document_id)
     else:
         services.forget_documents([found.pk], by=request.user.pk)
@@ -206,12 +213,16 @@ def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object
 
 
 def _question(found: Document, version: DocumentVersion | None) -> dict[str, object]:
-    what = f"version {version.number} of {found.name}" if version else found.name
+    question = _("Delete %(name)s?") % {"name": found.name}
+    if version:
+        question = _("Delete version %(number)s of %(name)s?") % {"number": version.number, "name": found.name}
     return {
         "section": "documents",
-        "question": f"Delete {what}?",
-        "consequence": "Its passages, their vectors and the file itself are removed. Nobody can recall, find or "
-        "download it from now on; answers that used it keep their words.",
+        "question": question,
+        "consequence": _(
+            "Its passages, their vectors and the file itself are removed. Nobody can recall, find or "
+            "download it from now on; answers that used it keep their words."
+        ),
         "action": reverse("forget_document", args=[found.pk]),
         "back_url": reverse("document", args=[found.pk]),
         "version": version.number if version else "",
@@ -222,11 +233,12 @@ def _receipt(found: Document) -> dict[str, object]:
     now = timezone.now()
     by = now + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
     pieces = Chunk.objects.filter(version__document=found).values("exchange").distinct().count()
+    vectors = ngettext("those of %(count)s passages", "those of %(count)s passages", pieces)
     lines = [
-        {"label": "Passages out of every search and answer", "figure": f"{pieces:,}, {now:%d %b %H:%M} UTC"},
-        {"label": "Vectors being removed and verified", "figure": f"those of {pieces:,} passages"},
-        {"label": "Original files being removed", "figure": f"{found.versions.exclude(original='').count():,}"},
-        {"label": "Gone from the disk by", "figure": f"{by:%d %b %H:%M} UTC"},
+        {"label": _("Passages out of every search and answer"), "figure": f"{number(pieces)}, {moment(now)}"},
+        {"label": _("Vectors being removed and verified"), "figure": vectors % {"count": number(pieces)}},
+        {"label": _("Original files being removed"), "figure": number(found.versions.exclude(original="").count())},
+        {"label": _("Gone from the disk by"), "figure": moment(by)},
     ]
     return {"section": "documents", "lines": lines, "back_url": reverse("documents")}
 

@@ -8,18 +8,21 @@ from datetime import datetime
 
 from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from memory.readers import FORMATS
 from memory.services.documents.listing import DocumentState, VersionState
+from memory.shown import number
 
 _LABELS = {each.kind: each.label for each in FORMATS}
 _STAGES = {
-    "received": "Waiting to be read",
-    "reading": "Reading",
-    "chunking": "Cutting into passages",
-    "ready": "Remembered",
-    "failed": "Not added",
-    "replaced": "Replaced",
+    "received": gettext_noop("Waiting to be read"),
+    "reading": gettext_noop("Reading"),
+    "chunking": gettext_noop("Cutting into passages"),
+    "ready": gettext_noop("Remembered"),
+    "failed": gettext_noop("Not added"),
+    "replaced": gettext_noop("Replaced"),
 }
 
 
@@ -84,17 +87,20 @@ def row_of(state: DocumentState, *, person_id: uuid.UUID, is_administrator: bool
 
 def about(version: VersionState) -> str:
     """Format, size and passages in one line."""
-    facts = [_LABELS.get(version.kind, ""), filesizeformat(version.size)]
+    label = _LABELS.get(version.kind, "")
+    facts = [label and _(label), filesizeformat(version.size)]
     if version.stage == "ready" and version.total:
-        facts.append(f"{version.total:,} passage{'' if version.total == 1 else 's'}")
+        passages = ngettext("%(count)s passage", "%(count)s passages", version.total)
+        facts.append(passages % {"count": number(version.total)})
     return ", ".join(fact for fact in facts if fact)
 
 
 def state_text(version: VersionState) -> str:
     """How far it is, in words."""
     if version.stage == "embedding" and version.total:
-        return f"{version.done:,} of {version.total:,} passages"
-    return _STAGES.get(version.stage, version.stage.capitalize())
+        counts = {"done": number(version.done), "total": number(version.total)}
+        return _("%(done)s of %(total)s passages") % counts
+    return _(_STAGES.get(version.stage, version.stage.capitalize()))
 
 
 def _bar(version: VersionState) -> int | None:
@@ -105,5 +111,7 @@ def _beneath(state: DocumentState) -> str:
     """Which version answers meanwhile."""
     if state.serving is None or state.serving.id == state.newest.id:
         return ""
-    until = " until this one is complete" if state.newest.is_under_way else ""
-    return f"Version {state.serving.number} answers{until}."
+    sentence = _("Version %(number)s answers.")
+    if state.newest.is_under_way:
+        sentence = _("Version %(number)s answers until this one is complete.")
+    return sentence % {"number": state.serving.number}

@@ -13,6 +13,8 @@ from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory import services, spaces
@@ -20,13 +22,19 @@ from memory.errors import BadQuery, CatoMemoryError, NotFound
 from memory.models import Document, DocumentVersion
 from memory.readers import FORMATS
 from memory.requests import PageRequest
-from memory.services.documents.listing import DocumentState, among_living, document_for, states_of
+from memory.services.documents.listing import (
+    DocumentState,
+    among_living,
+    document_for,
+    document_to_change,
+    states_of,
+)
 from memory.services.documents.receiving import clean_name
 from memory.views.document_rows import Chip, DocumentRow, row_of
 from memory.views.places import places_for, sent_space
 
 _PAGE = 50
-_FORMATS = "Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code"
+_FORMATS = gettext_noop("Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +71,7 @@ def cancel(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Give up the version that does not serve yet."""
     document = changeable(request, document_id)
     services.cancel(_newest(document), by=request.user.pk)
-    messages.success(request, f"Cancelled. {document.name} was not added.")
+    messages.success(request, _("Cancelled. %(name)s was not added.") % {"name": document.name})
     return redirect("documents")
 
 
@@ -79,7 +87,7 @@ def accepts() -> Accepts:
     conf = settings.CATO.documents
     return Accepts(
         extensions=",".join(f".{extension}" for each in FORMATS for extension in each.extensions),
-        formats=_FORMATS,
+        formats=_(_FORMATS),
         most_mb=conf.max_file_mb,
         most_files=conf.max_files,
     )
@@ -87,10 +95,9 @@ def accepts() -> Accepts:
 
 def changeable(request: PageRequest, document_id: uuid.UUID) -> Document:
     """The document, where this person reads it and it is theirs, or they administrate. Raises NotFound."""
-    document = document_for(spaces.readable_by(request.user.pk), document_id)
-    if document.owner_id != request.user.pk and not request.user.is_administrator:
-        raise NotFound("There is nothing here, or it is not yours to change.")
-    return document
+    person = request.user
+    readable = spaces.readable_by(person.pk)
+    return document_to_change(readable, document_id, by=person.pk, is_administrator=person.is_administrator)
 
 
 def _listed(request: PageRequest) -> dict[str, object]:
@@ -110,9 +117,10 @@ def _upload(request: PageRequest) -> HttpResponse:
     most = settings.CATO.documents.max_files
     try:
         if not files:
-            raise BadQuery("Choose the files that are to be added first.")
+            raise BadQuery(_("Choose the files that are to be added first."))
         if len(files) > most:
-            raise BadQuery(f"Add at most {most} files at once, not {len(files)} (documents.max_files).")
+            sentence = _("Add at most %(most)s files at once, not %(count)s (documents.max_files).")
+            raise BadQuery(sentence % {"most": most, "count": len(files)})
     except BadQuery as error:
         return _uploaded(request, [Chip("", error=str(error))])
     of = request.POST.get("version_of", "")
@@ -149,7 +157,7 @@ def _uploaded(request: PageRequest, chips: Sequence[Chip]) -> HttpResponse:
             messages.error(request, chip.error)
     added = sum(1 for chip in chips if chip.row)
     if added:
-        messages.success(request, f"{added} file{'' if added == 1 else 's'} added.")
+        messages.success(request, ngettext("%(count)s file added.", "%(count)s files added.", added) % {"count": added})
     return redirect(reverse("documents"))
 
 
@@ -157,7 +165,7 @@ def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentState:
     """The document's state, where this person reads it. Raises NotFound."""
     states = states_of([document_for(spaces.readable_by(request.user.pk), document_id)])
     if not states:
-        raise NotFound("There is nothing here, or it is not yours to see.")
+        raise NotFound(_("There is nothing here, or it is not yours to see."))
     return states[0]
 
 

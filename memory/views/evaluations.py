@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.db.models import Max
+from django.utils.translation import gettext as _
 
 from memory.models import Evaluation
 from memory.plots import Plot, Series, line_plot
+from memory.shown import day_of_this_year, number, percent
 
 RUNS = 12
 
@@ -46,10 +48,11 @@ def evaluations() -> Evaluations | None:
     rows = list(alike.filter(run__in=ids).order_by("pk"))
     names = list(dict.fromkeys(row.strategy for row in rows))
     recall = {(row.run, row.strategy): row.recall for row in rows}
-    dates = {row.run: f"{row.at:%-d %b}" for row in rows}
+    dates = {row.run: day_of_this_year(row.at) for row in rows}
     series = [Series(name, [recall.get((run, name)) for run in ids]) for name in names]
     return Evaluations(
-        about=f"Stored exchanges, asked for by {latest.asked_by}: the share found among the first {latest.k}.",
+        about=_("Stored exchanges, asked for by %(asked_by)s: the share found among the first %(count)s.")
+        % {"asked_by": _(latest.asked_by), "count": latest.k},
         plot=line_plot(series, columns=[dates[run] for run in ids], title=_title(series, latest.k)),
         newest=[_newest(row) for row in rows if row.run == latest.run],
         names=names,
@@ -60,12 +63,13 @@ def evaluations() -> Evaluations | None:
 def _title(series: list[Series], k: int) -> str:
     """What somebody who does not see the plot should know of it."""
     last = ", ".join(f"{one.name} {_share(one.values[-1])}" for one in series if one.values[-1] is not None)
-    return f"Share found among the first {k}, by run, for each strategy. Newest run: {last}."
+    sentence = _("Share found among the first %(count)s, by run, for each strategy. Newest run: %(last)s.")
+    return sentence % {"count": k, "last": last}
 
 
 def _newest(row: Evaluation) -> NewestRow:
-    return NewestRow(row.strategy, _share(row.recall), _share(row.empty), f"{row.median_ms:.0f} ms")
+    return NewestRow(row.strategy, _share(row.recall), _share(row.empty), f"{number(row.median_ms)} ms")
 
 
 def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.1%}"
+    return "–" if value is None else percent(value, 1)

@@ -9,6 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from memory import services, spaces
@@ -30,7 +31,7 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     readable = spaces.readable_by(request.user.pk)
     found = spaces.among(Exchange.objects.findable().filter(id=exchange_id), readable).first()
     if found is None:
-        raise NotFound("There is nothing here, or it is not yours to see.")
+        raise NotFound(_("There is nothing here, or it is not yours to see."))
     services.express(request.user.pk, found, request.POST.get("kind", ""))
     if not request.htmx:
         return redirect(_next(request, exchange_id))

@@ -6,6 +6,8 @@ import uuid
 from dataclasses import dataclass
 
 from django.contrib.auth import get_user_model
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from memory import spaces
 from memory.errors import BadQuery, NotFound
@@ -26,7 +28,7 @@ def places_for(person_id: uuid.UUID, here: uuid.UUID | None = None) -> list[Plac
     """The spaces this person reads; `here` is the one in which a thing lives now."""
     people = get_user_model().objects.filter(is_active=True)
     return [
-        PlaceRow(space.id, space_name(space), space.kind, spaces.readers(space, people).count(), space.id == here)
+        PlaceRow(space.id, space.shown_name, space.kind, spaces.readers(space, people).count(), space.id == here)
         for space in spaces.all_readable(person_id)
     ]
 
@@ -34,14 +36,10 @@ def places_for(person_id: uuid.UUID, here: uuid.UUID | None = None) -> list[Plac
 def audience_of(space: Space) -> str:
     """Who reads it, in a sentence."""
     if space.kind == Space.Kind.OWN:
-        return "Only you read it now."
+        return _("Only you read it now.")
     people = get_user_model().objects.filter(is_active=True)
-    return f"{spaces.readers(space, people).count()} people read it now."
-
-
-def space_name(space: Space) -> str:
-    """What people call a space."""
-    return {Space.Kind.OWN: "Only you", Space.Kind.TEAM: "Everyone"}.get(Space.Kind(space.kind), space.name)
+    count = spaces.readers(space, people).count()
+    return ngettext("%(count)s people read it now.", "%(count)s people read it now.", count) % {"count": count}
 
 
 def sent_space(request: PageRequest) -> Space | None:
@@ -52,4 +50,4 @@ def sent_space(request: PageRequest) -> Space | None:
     try:
         return spaces.space_for(request.user.pk, uuid.UUID(chosen))
     except (ValueError, NotFound) as error:
-        raise BadQuery("This space is not there any more, or not yours. Choose another one.") from error
+        raise BadQuery(_("This space is not there any more, or not yours. Choose another one.")) from error

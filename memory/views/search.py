@@ -7,14 +7,16 @@ from datetime import datetime
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from memory import services, spaces
 from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled, StoreDown
-from memory.models import Exchange, Space
+from memory.models import Space
 from memory.requests import PageRequest
 from memory.retrieval.results import Result
 from memory.services.documents.scope import names_in, scope_of
+from memory.shown import nearness
 from memory.text import clean_text, excerpt
 from memory.views.links import address_of
 
@@ -50,10 +52,13 @@ def search(request: PageRequest) -> HttpResponse:
     if query:
         try:
             hits = hit_rows(services.find(query, spaces=readable, count=_COUNT, filters=scope.filter()))
-            total = spaces.among(Exchange.objects.findable(), readable).count()
             if hits and not any(hit.similarity_text for hit in hits):
-                context["note"] = "The index does not answer: found by words alone."
-            context |= {"hits": hits, "total_text": f"{len(hits)} nearest of {total:,} memories you may read"}
+                context["note"] = _("The index does not answer: found by words alone.")
+            # Out of how many is not counted: that would take longer than to find them.
+            context |= {
+                "hits": hits,
+                "total_text": _("The nearest of all you may read: %(count)s") % {"count": len(hits)},
+            }
         except (StoreDown, StoreDisabled, EmbeddingFailed, BadQuery) as error:
             context["error"] = str(error)
     template = "memory/_hits.html" if request.htmx else "memory/search.html"
@@ -71,14 +76,14 @@ def _hit(result: Result, space: Space) -> HitRow:
     body = said.assistant_message or said.user_message
     return HitRow(
         said_at=said.timestamp,
-        title=excerpt(said.user_message, 90) if said.assistant_message else said.source_file or "Note",
+        title=excerpt(said.user_message, 90) if said.assistant_message else said.source_file or _("Note"),
         excerpt=excerpt(body, _EXCERPT),
-        similarity_text=f"{result.similarity:.2f}".replace("0.", ".", 1) if result.similarity is not None else "",
+        similarity_text=nearness(result.similarity) if result.similarity is not None else "",
         bar=round(20 * min(1.0, max(0.0, result.similarity or 0.0))),
         reason=result.reason,
         is_below_gate=result.is_below_gate,
         who=said.owner_name,
-        space_name=space.name or space.get_kind_display(),
+        space_name=space.shown_name,
         space_kind=space.kind,
         source=said.source,
         url=address_of(said),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from django.db import transaction
 from django.db.models import F
+from django.utils.translation import gettext as _
 
 from memory import jobs, nudge
 from memory.batches import pages
@@ -25,7 +26,7 @@ def check_description(metadata: Metadata) -> Checked:
     checked = check_metadata(metadata)
     taken = [key for key in OWN_KEYS if key in checked]
     if taken:
-        raise BadQuery(f"The key {taken[0]} is written by Cato itself. Choose another name for it.")
+        raise BadQuery(_("The key %(key)s is written by Cato itself. Choose another name for it.") % {"key": taken[0]})
     return checked
 
 

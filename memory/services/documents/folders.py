@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.core.files import File
+from django.utils.translation import gettext as _
 
 from memory.errors import BadQuery
 
@@ -29,18 +30,19 @@ def named(locations: Mapping[str, Path], asked: str) -> list[FoundFile]:
     """
     alias, colon, path = asked.partition(":")
     if not colon or alias not in locations:
-        known = ", ".join(f"{name}:" for name in sorted(locations)) or "none"
-        raise BadQuery(f"Name a file as alias:path. Configured here: {known} (locations).")
+        known = ", ".join(f"{name}:" for name in sorted(locations)) or _("none")
+        raise BadQuery(_("Name a file as alias:path. Configured here: %(known)s (locations).") % {"known": known})
     try:
         root = locations[alias].resolve(strict=True)
     except OSError as error:
-        raise BadQuery(f"The folder of {alias}: is not there.") from error
+        raise BadQuery(_("The folder of %(alias)s: is not there.") % {"alias": alias}) from error
     wanted = Path(path)
     if wanted.is_absolute() or ".." in wanted.parts:
-        raise BadQuery(f"{asked} should be a path below {alias}:, without .. and without a leading slash.")
+        said = _("%(asked)s should be a path below %(alias)s:, without .. and without a leading slash.")
+        raise BadQuery(said % {"asked": asked, "alias": alias})
     found = [FoundFile(f"{alias}/{each.relative_to(root)}", each) for each in _below(root, root / wanted, asked)]
     if not found:
-        raise BadQuery(f"There are no files in {asked}.")
+        raise BadQuery(_("There are no files in %(path)s.") % {"path": asked})
     return found
 
 
@@ -49,12 +51,12 @@ def at(path: Path) -> list[FoundFile]:
     try:
         there = path.resolve(strict=True)
     except OSError as error:
-        raise BadQuery(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.") from error
+        raise _not_readable(str(path), error) from error
     if not there.is_dir():
         return [FoundFile(path.name, there)]
     found = [FoundFile(f"{there.name}/{each.relative_to(there)}", each) for each in _below(there, there, str(path))]
     if not found:
-        raise BadQuery(f"There are no files in {path}.")
+        raise BadQuery(_("There are no files in %(path)s.") % {"path": path})
     return found
 
 
@@ -65,11 +67,16 @@ def opened(found: FoundFile) -> Iterator[File[bytes]]:
         # A pipe would wait for its other end for ever, and the last step may have become a link meanwhile.
         handle = os.open(found.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        raise BadQuery(f"{found.name} cannot be read: {(error.strerror or str(error)).lower()}.") from error
+        raise _not_readable(found.name, error) from error
     with os.fdopen(handle, "rb") as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise BadQuery(f"{found.name} is no ordinary file.")
+            raise BadQuery(_("%(name)s is no ordinary file.") % {"name": found.name})
         yield File(stream, name=found.name)
+
+
+def _not_readable(name: str, error: OSError) -> BadQuery:
+    reason = (error.strerror or str(error)).lower()
+    return BadQuery(_("%(name)s cannot be read: %(reason)s.") % {"name": name, "reason": reason})
 
 
 def _below(root: Path, wanted: Path, asked: str) -> Iterator[Path]:
@@ -77,9 +84,9 @@ def _below(root: Path, wanted: Path, asked: str) -> Iterator[Path]:
     try:
         there = wanted.resolve(strict=True)
     except (OSError, ValueError) as error:
-        raise BadQuery(f"There is nothing at {asked}.") from error
+        raise BadQuery(_("There is nothing at %(path)s.") % {"path": asked}) from error
     if not there.is_relative_to(root):
-        raise BadQuery(f"{asked} leads out of its folder.")
+        raise BadQuery(_("%(path)s leads out of its folder.") % {"path": asked})
     if not there.is_dir():
         yield there
         return

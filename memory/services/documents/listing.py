@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from memory import spaces as who
 from memory.errors import NotFound
@@ -78,8 +79,16 @@ def document_for(spaces: SpaceIds, document_id: uuid.UUID) -> Document:
     """The document, where it lies in `spaces`. Raises NotFound, the same for "not yours" and "not there"."""
     found = among_living(spaces).filter(pk=document_id).select_related("space", "owner", "serving").first()
     if found is None:
-        raise NotFound("There is nothing here, or it is not yours to see.")
+        raise NotFound(_("There is nothing here, or it is not yours to see."))
     return found
+
+
+def document_to_change(spaces: SpaceIds, document_id: uuid.UUID, *, by: uuid.UUID, is_administrator: bool) -> Document:
+    """The document, where it lies in `spaces` and is theirs, or they administrate. Raises NotFound."""
+    document = document_for(spaces, document_id)
+    if document.owner_id != by and not is_administrator:
+        raise NotFound(_("There is nothing here, or it is not yours to see."))
+    return document
 
 
 def among_living(spaces: SpaceIds) -> QuerySet[Document]:
@@ -106,7 +115,7 @@ def states_of(documents: Iterable[Document]) -> list[DocumentState]:
                 name=document.name,
                 space_id=document.space_id,
                 space_kind=document.space.kind,
-                space_name=document.space.name or document.space.get_kind_display(),
+                space_name=document.space.shown_name,
                 owner_id=document.owner_id,
                 owner_name=str(document.owner),
                 created_at=document.created_at,
@@ -150,7 +159,7 @@ def index_at(document: Document, offset: int) -> int:
 
 
 def _state(version: DocumentVersion, progress: dict[uuid.UUID, tuple[int, int]]) -> VersionState:
-    done, _ = progress.get(version.pk, (0, 0))
+    done, _failed = progress.get(version.pk, (0, 0))
     return VersionState(
         id=version.pk,
         number=version.number,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 
 from memory import generations, nudge
 from memory.batches import batched
@@ -38,7 +39,7 @@ def lay_out(version: DocumentVersion, reading: Reading, *, keep_on: Callable[[],
     """
     spans = _spans(reading.text)
     if not spans:
-        raise CannotRead("There is no text in this file.")
+        raise CannotRead(gettext_noop("There is no text in this file."))
     DocumentVersion.objects.filter(pk=version.pk).update(total_chunks=len(spans), title=reading.title[:255])
     written = _written_already(version, spans)
     known = _known(version, skip=written)
@@ -100,7 +101,7 @@ def _write(
     """Write these pieces. All that takes time is done before the transaction, or running answers would wait for it."""
     digests = [content_hash(reading.text[span.start : span.end], "", "") for _, span, _ in placed]
     taken = [known[digest].popleft() if known.get(digest) else None for digest in digests]
-    places = [place_at(reading.marks, span.start, span.end) for _, span, _ in placed]
+    places = [place_at(reading.marks, span.start, span.end, translate=gettext) for _, span, _ in placed]
 
     def made(at: int) -> Exchange:
         index, span, _ = placed[at]

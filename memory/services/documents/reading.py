@@ -11,12 +11,14 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db.models import QuerySet
+from django.utils.translation import gettext_noop
 
 from memory import jobs, nudge, readers
 from memory.errors import CannotRead
 from memory.models import DocumentVersion, Job
 from memory.readers import Limits, Reading, ReadingStopped
 from memory.services.documents.pieces import lay_out
+from memory.shown import sentence
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +66,7 @@ class _Work:
         except ReadingStopped:
             return False
         except CannotRead as error:
-            self._fail(str(error))
+            self._fail(sentence(error))
             return False
         held = self._held().update(stage=Stage.EMBEDDING, state=Job.State.DONE, locked_until=None, error="")
         nudge.after_commit("index_pending")
@@ -118,4 +120,4 @@ def _on_disk(version: DocumentVersion) -> Iterator[Path]:
             copy.flush()
             yield Path(copy.name)
     except FileNotFoundError as error:
-        raise CannotRead("The original is not in the storage any more. Upload it again.") from error
+        raise CannotRead(gettext_noop("The original is not in the storage any more. Upload it again.")) from error

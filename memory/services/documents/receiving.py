@@ -15,14 +15,16 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
-from memory import jobs, nudge
+from memory import files, jobs, nudge
 from memory.errors import BadQuery, CannotRead, StoreDisabled
 from memory.models import Document, DocumentVersion, Space
 from memory.models.documents import place_of
 from memory.readers import kinds
 from memory.services.documents.describing import check_description, describe
 from memory.services.exchanges import Metadata
+from memory.shown import number, sentence
 from memory.text import clean_text
 
 Stage = DocumentVersion.Stage
@@ -53,7 +55,7 @@ def receive(
     StoreDisabled.
     """
     if not settings.CATO.vector_store.enabled:
-        raise StoreDisabled("Nothing is remembered: the vector store is disabled (vector_store.enabled).")
+        raise StoreDisabled(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
     name = clean_name(name)
     check_size(name, file.size)
     if metadata is not None:
@@ -61,17 +63,13 @@ def receive(
     kind = _kind(file, name)
     digest = _digest(file)
     kept = default_storage.save(place_of(DocumentVersion(), name), file)
-    try:
-        with transaction.atomic():
-            document = _document(name, space, owner_id, source)
-            if metadata is not None:
-                describe(document, metadata)
-            known = _same_bytes(document, digest)
-            version = known or _next_version(document, kept, file.size, digest, kind, owner_id)
-            nudge.after_commit("read_documents")
-    except BaseException:  # raised again below: whatever it was, a file that no row names is not left behind
-        default_storage.delete(kept)
-        raise
+    with files.kept_with_its_row(kept), transaction.atomic():
+        document = _document(name, space, owner_id, source)
+        if metadata is not None:
+            describe(document, metadata)
+        known = _same_bytes(document, digest)
+        version = known or _next_version(document, kept, file.size, digest, kind, owner_id)
+        nudge.after_commit("read_documents")
     if known:
         default_storage.delete(kept)
     return Received(version, is_known=known is not None)
@@ -81,9 +79,10 @@ def check_size(name: str, size: int) -> None:
     """Raises BadQuery for an empty file and one above `documents.max_file_mb`."""
     most = settings.CATO.documents.max_file_mb
     if not size:
-        raise BadQuery(f"{name} is empty.")
+        raise BadQuery(_("%(name)s is empty.") % {"name": name})
     if size > most * 1_000_000:
-        raise BadQuery(f"{name} has {size / 1_000_000:,.0f} MB; a file may have {most} (documents.max_file_mb).")
+        said = _("%(name)s has %(size)s MB; a file may have %(most)s (documents.max_file_mb).")
+        raise BadQuery(said % {"name": name, "size": number(size / 1_000_000), "most": most})
 
 
 def clean_name(name: str) -> str:
@@ -91,14 +90,14 @@ def clean_name(name: str) -> str:
     parts = clean_text(unicodedata.normalize("NFC", name)).replace("\\", "/").split("/")
     seen = (_UNSEEN.sub(" ", part).strip() for part in parts)
     cleaned = "/".join(part for part in seen if part not in ("", ".", ".."))
-    return cleaned[-_LONGEST_NAME:] or "Without a name"
+    return cleaned[-_LONGEST_NAME:] or _("Without a name")
 
 
 def _kind(file: File[bytes], name: str) -> str:
     try:
         return kinds.kind_of(cast(BinaryIO, file), name)
     except CannotRead as error:
-        raise BadQuery(f"{name}: {error}") from error
+        raise BadQuery(f"{name}: {sentence(error)}") from error
 
 
 def _digest(file: File[bytes]) -> str:
@@ -111,7 +110,7 @@ def _digest(file: File[bytes]) -> str:
 
 def _document(name: str, space: Space, owner_id: uuid.UUID, source: str) -> Document:
     """The document of this name, locked; made where there is none."""
-    document, _ = Document.objects.select_for_update().get_or_create(
+    document, _is_new = Document.objects.select_for_update().get_or_create(
         space=space, name=name, forgotten_at=None, defaults={"owner_id": owner_id, "source": source}
     )
     return document

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import timedelta
 
 from django.conf import settings
 from django.core.files.storage import default_storage
@@ -14,15 +13,13 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from memory import jobs, nudge, signals
-from memory.batches import batched
+from memory import files, jobs, nudge, signals
 from memory.models import Chunk, Document, DocumentVersion, Exchange
 from memory.models.documents import FOLDER
 from memory.services.forgetting import Receipt, forget, receipt_for
 
 Stage = DocumentVersion.Stage
 _TOGETHER = 200
-_YOUNG = timedelta(hours=1)
 # Versions of which nothing is wanted any more, and those that hold pieces only as long as they serve.
 _UNWANTED = (Stage.CANCELLED, Stage.REMOVED)
 _WITHOUT_PIECES = (*_UNWANTED, Stage.REPLACED)
@@ -106,21 +103,8 @@ def tidy_documents() -> int:
 
 
 def remove_unnamed_files(*, dry_run: bool = False) -> int:
-    """Remove stored files that no version names, such as a crash leaves between storing and noting; returns how many.
-
-    Young ones are left alone: their row may be about to be written.
-    """
-    if not default_storage.exists(FOLDER):
-        return 0
-    removed, long_ago = 0, timezone.now() - _YOUNG
-    for names in batched((f"{FOLDER}/{name}" for name in default_storage.listdir(FOLDER)[1]), _TOGETHER):
-        named = set(DocumentVersion.objects.filter(original__in=names).values_list("original", flat=True))
-        for name in names:
-            if name not in named and default_storage.get_modified_time(name) < long_ago:
-                removed += 1
-                if not dry_run:
-                    default_storage.delete(name)
-    return removed
+    """Remove stored files that no version names; returns how many."""
+    return files.remove_unnamed(DocumentVersion, "original", folder=FOLDER, dry_run=dry_run)
 
 
 def receipt_of(document: Document) -> Receipt:

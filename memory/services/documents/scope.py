@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from memory.errors import BadQuery
 from memory.filters import Filter, parse
 from memory.services.documents.describing import DOCUMENT
@@ -51,7 +53,7 @@ def scope_of(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceId
     """A scope of documents that lie in `spaces`; others are left out. Raises BadQuery."""
     wanted = [id for id in map(_id, ids) if id is not None]
     if len(wanted) > MOST_DOCUMENTS:
-        raise BadQuery(f"Choose at most {MOST_DOCUMENTS} documents.")
+        raise BadQuery(_("Choose at most %(most)s documents.") % {"most": MOST_DOCUMENTS})
     there = set(among_living(spaces).filter(pk__in=wanted).values_list("pk", flat=True))
     return Scope(tuple(id for id in dict.fromkeys(wanted) if id in there), check_metadata(metadata))
 
@@ -59,7 +61,7 @@ def scope_of(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceId
 def names_in(scope: Scope, *, spaces: SpaceIds) -> list[str]:
     """What the scope says, in words: names of documents, "a deleted document", and each key of metadata."""
     names = dict(among_living(spaces).filter(pk__in=scope.documents).values_list("pk", "name"))
-    return [names.get(id, "a deleted document") for id in scope.documents] + [
+    return [names.get(id, _("a deleted document")) for id in scope.documents] + [
         f"{key}: {value}" for key, value in scope.metadata.items()
     ]
 

@@ -1,0 +1,98 @@
+"""Figures over time drawn on the server: numbers in, shapes out; `memory/_area.html` and `_bars.html` make SVG of them.
+
+The shapes are stretched to the room there is; words and numbers stand beside them as HTML, so that they are not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memory.shown import number as shown
+
+WIDTH, HEIGHT = 600.0, 100.0
+_GAP = 0.3
+_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    x: float
+    y: float
+    width: float
+    height: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A shape over equal columns: `labels` stand under it, `ticks` beside it from the highest to 0, `rows` are all
+    figures in words."""
+
+    title: str
+    area: str
+    line: str
+    bars: Sequence[Bar]
+    labels: Sequence[str]
+    ticks: Sequence[str]
+    last: str
+    rows: Sequence[tuple[str, str]]
+    width: float = WIDTH
+    height: float = HEIGHT
+
+
+def area_chart(values: Sequence[int], *, columns: Sequence[str], title: str) -> Chart:
+    """One line over its tint from 0 to a round number above the highest; `columns` name the values, oldest first."""
+    top = _round_above(max(values, default=0))
+    step = WIDTH / max(1, len(values) - 1)
+    points = [f"{round(step * number, 1)},{_y(value, top)}" for number, value in enumerate(values)]
+    return Chart(
+        title=title,
+        area=" ".join([f"0,{HEIGHT}", *points, f"{WIDTH},{HEIGHT}"]) if points else "",
+        line=" ".join(points),
+        bars=(),
+        labels=_ends(columns),
+        ticks=[shown(round(top * step / _STEPS)) for step in range(_STEPS, -1, -1)],
+        last=shown(values[-1]) if values else "",
+        rows=[(column, shown(value)) for column, value in zip(columns, values, strict=True)],
+    )
+
+
+def bar_chart(
+    values: Sequence[float | None], *, columns: Sequence[str], title: str, top: float, texts: Sequence[str]
+) -> Chart:
+    """A bar for each value from 0 to `top`, none where there is none; `texts` say the values in words."""
+    room = WIDTH / max(1, len(values))
+    bars = [
+        Bar(
+            x=round(room * number + room * _GAP / 2, 1),
+            y=_y(value, top),
+            width=round(room * (1 - _GAP), 1),
+            height=round(HEIGHT - _y(value, top), 1),
+            text=f"{column}: {text}",
+        )
+        for number, (value, column, text) in enumerate(zip(values, columns, texts, strict=True))
+        if value is not None
+    ]
+    rows = list(zip(columns, texts, strict=True))
+    return Chart(title, "", "", bars, _ends(columns), (), texts[-1] if texts else "", rows)
+
+
+def _y(value: float, top: float) -> float:
+    return round(HEIGHT * (1 - value / top), 1) if top else HEIGHT
+
+
+def _round_above(value: int) -> int:
+    """The next number above that parts into thirds of one or two figures."""
+    if value <= _STEPS:
+        return _STEPS
+    unit = int(10 ** max(0, math.floor(math.log10(value / _STEPS))))
+    return _STEPS * unit * math.ceil(value / (_STEPS * unit))
+
+
+def _ends(columns: Sequence[str]) -> list[str]:
+    """The first, the middle and the last, as far as there are so many."""
+    if len(columns) < 3:
+        return list(columns)
+    return [columns[0], columns[len(columns) // 2], columns[-1]]

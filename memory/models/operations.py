@@ -1,0 +1,69 @@
+"""What administrators have done to many things at once, and for how long what is said is kept."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
+
+from memory.models.exchanges import Exchange
+from memory.models.jobs import Job
+from memory.models.spaces import Space
+
+
+class Operation(Job):
+    """A long piece of administration that a worker does: what was asked, how far it is, and what came of it."""
+
+    class Kind(models.TextChoices):
+        FORGET = "forget", _("Forget exchanges")
+        FORGET_DOCUMENTS = "documents", _("Delete documents")
+        RETENTION = "retention", _("Forget what is too old")
+        BACKFILL = "backfill", _("Embed what has no vector")
+        RECONCILE = "reconcile", _("Compare database and index")
+        ERASE = "erase", _("Remove what was forgotten from the files")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=9, choices=Kind.choices)
+    what = models.JSONField(default=dict, help_text="what it is about, by what its kind takes")
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    asked_at = models.DateTimeField()
+    total = models.PositiveIntegerField(null=True, help_text="how much there is to do, where that is known")
+    done = models.PositiveIntegerField(default=0)
+    counts = models.JSONField(default=dict, help_text="what was done, by what it was")
+    finished_at = models.DateTimeField(null=True)
+    cancelled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["-asked_at"]),
+            models.Index(fields=["due_at"], condition=Q(state="pending"), name="operation_due"),
+        ]
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.state == self.State.PENDING
+
+
+class Retention(models.Model):
+    """For how many days what came in by one way is kept; what has no row is kept for ever."""
+
+    source = models.CharField(max_length=12, choices=Exchange.Source.choices, unique=True)
+    days = models.PositiveIntegerField()
+    set_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    set_at = models.DateTimeField(auto_now=True)
+
+
+class Reveal(models.Model):
+    """That an administrator reads the text of a space which is not theirs to read: why, and until when."""
+
+    space = models.ForeignKey(Space, on_delete=models.CASCADE, related_name="reveals")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    reason = models.CharField(max_length=300)
+    at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["by", "ends_at"])]

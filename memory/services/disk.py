@@ -1,0 +1,48 @@
+"""How much room memory takes: the database, the index's files where they are on this machine, the originals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connection
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """Bytes; `index` is None where the index is on another machine."""
+
+    database: int
+    index: int | None
+    originals: int
+
+
+def disk_use() -> DiskUse:
+    """What is there at this moment."""
+    index: Path = settings.CATO.vector_store.path
+    return DiskUse(
+        database=_database(),
+        index=sum(_sizes(index)) if index.is_dir() else None,
+        originals=sum(_sizes(Path(settings.MEDIA_ROOT))),
+    )
+
+
+def _database() -> int:
+    if connection.vendor == "sqlite":
+        files = (Path(f"{connection.settings_dict['NAME']}{ending}") for ending in ("", "-wal", "-shm"))
+        return sum(file.stat().st_size for file in files if file.is_file())
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        return int(cursor.fetchone()[0])
+
+
+def _sizes(folder: Path) -> Iterator[int]:
+    for inside, _, names in os.walk(folder):
+        for name in names:
+            try:
+                yield os.lstat(os.path.join(inside, name)).st_size
+            except FileNotFoundError:  # it went while it was counted
+                continue

@@ -1,0 +1,238 @@
+"""Long pieces of administration: asked for on a page, done by a worker, slice by slice, whatever crashes between."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory import jobs, nudge, selecting, signals, store
+from memory.errors import BadQuery, CatoMemoryError, NotFound
+from memory.models import Chunk, Document, Erasure, Exchange, Job, Operation
+from memory.services import erasing, forgetting, reconciling, retention, upkeep
+from memory.services.documents.removing import forget_documents, tidy_documents
+from memory.shown import number
+
+log = logging.getLogger(__name__)
+
+Kind = Operation.Kind
+_TOGETHER = 200
+_TELL_EVERY = 0.5  # seconds
+# Those of which one at a time is enough, and two would undo each other's work.
+_ALONE = (Kind.BACKFILL, Kind.RECONCILE, Kind.ERASE, Kind.RETENTION)
+
+
+class Overtaken(Exception):
+    """It was cancelled, or another worker has taken it over."""
+
+
+class Hold:
+    """An operation that this process has claimed: counts what is done, and keeps the lease while it goes on."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self._done, self._counts = operation.done, dict(operation.counts)
+        self._told_at = time.monotonic()
+
+    def __call__(self, what: str, count: int) -> None:
+        """As memory's verbs tell progress. Raises Overtaken."""
+        self._counts[what] = self._counts.get(what, 0) + count
+        self._done += count
+        if time.monotonic() - self._told_at > _TELL_EVERY:
+            self.tell()
+
+    def tell(self, **changed: object) -> None:
+        """Write how far it is, and anything else that changed. Raises Overtaken."""
+        self._told_at = time.monotonic()
+        held = Operation.objects.filter(pk=self.operation.pk, attempt=self.operation.attempt, state=Job.State.PENDING)
+        fields = {"locked_until": timezone.now() + jobs.LEASE, "done": self._done, "counts": self._counts}
+        if not held.update(**(fields | changed)):
+            raise Overtaken
+
+
+@transaction.atomic
+def ask(kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, total: int | None = None) -> Operation:
+    """Have a worker do this. Raises BadQuery where the same is being done already, and only one at a time may be."""
+    if kind in _ALONE and Operation.objects.filter(kind=kind, state=Job.State.PENDING).exists():
+        raise BadQuery(
+            _("“%(what)s” is being done at this moment. Wait until it is over, or cancel it.") % {"what": kind.label}
+        )
+    now = timezone.now()
+    operation = Operation.objects.create(
+        kind=kind, what=dict(what or {}), asked_by_id=by, asked_at=now, due_at=now, total=total
+    )
+    nudge.after_commit("run_operations")
+    transaction.on_commit(lambda: signals.operation_asked.send(sender=None, operation=operation))
+    return operation
+
+
+def operation_for(operation_id: uuid.UUID) -> Operation:
+    """The operation. Raises NotFound."""
+    found = Operation.objects.select_related("asked_by").filter(pk=operation_id).first()
+    if found is None:
+        raise NotFound(_("There is no such operation."))
+    return found
+
+
+def latest() -> QuerySet[Operation]:
+    """All that was ever asked for, the newest first."""
+    return Operation.objects.select_related("asked_by").order_by("-asked_at", "id")
+
+
+@transaction.atomic
+def cancel(operation: Operation) -> bool:
+    """Go no further with it; what was done stays done. False where it was over already."""
+    same = Operation.objects.filter(pk=operation.pk)
+    if not jobs.stop(same.filter(state=Job.State.PENDING)):
+        return False
+    now = timezone.now()
+    same.update(cancelled_at=now, finished_at=now)
+    return True
+
+
+@transaction.atomic
+def retry(operation: Operation) -> bool:
+    """Go on with one that failed. False where it did not."""
+    failed = Operation.objects.filter(pk=operation.pk, state=Job.State.FAILED)
+    if not jobs.begin_again(failed):
+        return False
+    Operation.objects.filter(pk=operation.pk).update(finished_at=None)
+    nudge.after_commit("run_operations")
+    return True
+
+
+def retain_if_due() -> bool:
+    """Ask for what the rules of retention take, once a day; False where that is not due."""
+    by = retention.who_is_due()
+    if by is None:
+        return False
+    ask(Kind.RETENTION, by=by, what={"days": retention.rules()})
+    return True
+
+
+def run_operations() -> int:
+    """Do what was asked for until nothing is due; returns how many were finished. Repeatable, from any process."""
+    finished = 0
+    while claimed := jobs.claim(Operation.objects.order_by("due_at", "asked_at"), 1):
+        finished += _run(claimed[0])
+    return finished
+
+
+def still_under_way(operation: Operation) -> int:
+    """How many of the exchanges that it forgot are not verified to be gone yet."""
+    exchanges = Exchange.objects.filter(forgotten_in=operation, erased_at=None).count()
+    documents = operation.what.get("deleted", [])
+    if not documents:
+        return exchanges
+    pieces = Chunk.objects.filter(version__document_id__in=documents, exchange__erased_at=None)
+    return exchanges + pieces.values("exchange_id").distinct().count()
+
+
+def _run(operation: Operation) -> bool:
+    hold = Hold(operation)
+    try:
+        _WORK[Kind(operation.kind)](operation, hold)
+        hold.tell(state=Job.State.DONE, finished_at=timezone.now(), locked_until=None, error="")
+    except Overtaken:
+        return False
+    except CatoMemoryError as error:
+        _put_off(operation, str(error))
+        return False
+    except Exception as error:  # logged whole, and said on its page; a worker that died of it would try for ever
+        log.exception("the operation %s failed", operation.pk)
+        reason = _("Something went wrong in Cato itself (%(error)s); the worker's log says what.")
+        _put_off(operation, reason % {"error": type(error).__name__})
+        return False
+    return True
+
+
+def _put_off(operation: Operation, reason: str) -> None:
+    if jobs.put_off(operation, reason, counts=True):
+        failed = Operation.objects.filter(pk=operation.pk, state=Job.State.FAILED)
+        failed.update(finished_at=timezone.now())
+
+
+def _forget(operation: Operation, hold: Hold) -> None:
+    """Forget what was chosen when it was asked for, and nothing that came since."""
+    what = operation.what
+    rows = selecting.exchanges(what.get("filters"), shown=_shown(what)).certain
+    rows = rows.filter(created_at__lte=operation.asked_at)
+    if "ids" in what:
+        rows = rows.filter(pk__in=what["ids"])
+    _forget_all(rows, operation, hold)
+
+
+def _forget_all(rows: QuerySet[Exchange], operation: Operation, hold: Hold) -> None:
+    while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
+        with transaction.atomic():
+            gone = forgetting.forget(ids, by=operation.asked_by_id, operation=operation)
+            hold("exchanges", len(gone))
+            hold.tell()
+
+
+def _forget_documents(operation: Operation, hold: Hold) -> None:
+    what = operation.what
+    rows = selecting.documents(what.get("filters"), shown=_shown(what)).certain
+    rows = rows.filter(created_at__lte=operation.asked_at)
+    if "ids" in what:
+        rows = rows.filter(pk__in=what["ids"])
+    _delete_all(rows, operation, hold)
+
+
+def _delete_all(rows: QuerySet[Document], operation: Operation, hold: Hold) -> None:
+    """Each slice with its names in the operation, from which its receipt is counted."""
+    while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
+        with transaction.atomic():
+            gone = forget_documents(ids, by=operation.asked_by_id)
+            operation.what["deleted"] = [*operation.what.get("deleted", []), *map(str, ids)]
+            hold("documents", gone)
+            hold.tell(what=operation.what)
+
+
+def _retain(operation: Operation, hold: Hold) -> None:
+    rules = operation.what["days"]
+    for documents in retention.documents_too_old(rules, at=operation.asked_at):
+        _delete_all(documents, operation, hold)
+    for exchanges in retention.exchanges_too_old(rules, at=operation.asked_at):
+        _forget_all(exchanges, operation, hold)
+
+
+def _backfill(operation: Operation, hold: Hold) -> None:
+    upkeep.backfill(progress=hold)
+
+
+def _reconcile(operation: Operation, hold: Hold) -> None:
+    mended = reconciling.reconcile(dry_run=bool(operation.what.get("is_dry_run")), progress=hold)
+    hold.tell(what=operation.what | {"found": {name: getattr(mended, name) for name in type(mended).__slots__}})
+
+
+def _erase(operation: Operation, hold: Hold) -> None:
+    tidy_documents()
+    while gone := forgetting.erase_forgotten(_TOGETHER):
+        hold("forgotten exchanges", gone)
+    erasing.erase_everything(progress=hold)
+    store.ask_for_cleaning()
+    if waiting := Erasure.objects.filter(state=Job.State.PENDING).count():
+        raise CatoMemoryError(_("%(count)s exchanges are still being erased.") % {"count": number(waiting)})
+
+
+def _shown(what: Mapping[str, Any]) -> frozenset[uuid.UUID]:
+    """The spaces in which words counted when it was asked."""
+    return frozenset(uuid.UUID(space) for space in what.get("shown", []))
+
+
+_WORK: dict[Kind, Callable[[Operation, Hold], None]] = {
+    Kind.FORGET: _forget,
+    Kind.FORGET_DOCUMENTS: _forget_documents,
+    Kind.RETENTION: _retain,
+    Kind.BACKFILL: _backfill,
+    Kind.RECONCILE: _reconcile,
+    Kind.ERASE: _erase,
+}

@@ -1,0 +1,69 @@
+"""For how long what is said is kept: rules by source, what they would take, and their daily application."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Max, Q, QuerySet
+from django.utils import timezone
+
+from memory import signals
+from memory.models import Document, Exchange, Operation, Retention
+
+Source = Exchange.Source
+_DAILY = timedelta(days=1)
+
+
+def rules() -> dict[str, int]:
+    """For how many days each source is kept; what is not named is kept for ever."""
+    return dict(Retention.objects.values_list("source", "days"))
+
+
+@transaction.atomic
+def set_rules(days: Mapping[str, int], *, by: uuid.UUID) -> None:
+    """Keep to these rules from now on, in place of the earlier ones."""
+    Retention.objects.exclude(source__in=days).delete()
+    for source, count in days.items():
+        Retention.objects.update_or_create(source=source, defaults={"days": count, "set_by_id": by})
+    transaction.on_commit(lambda: signals.retention_set.send(sender=None, by=by, days=dict(days)))
+
+
+def too_old(days: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """What these rules would take now: by source, how many exchanges and how many whole documents."""
+    now = timezone.now()
+    exchanges: dict[str, int] = {}
+    documents: dict[str, int] = {}
+    for source, count in days.items():
+        (old,) = exchanges_too_old({source: count}, at=now)
+        (files,) = documents_too_old({source: count}, at=now)
+        exchanges[source], documents[source] = old.count(), files.count()
+    return {source: (exchanges[source], documents[source]) for source in days}
+
+
+def exchanges_too_old(days: Mapping[str, int], *, at: datetime) -> Iterator[QuerySet[Exchange]]:
+    """Per source, the exchanges said longer ago than it allows; pieces of documents go with their documents."""
+    for source, count in days.items():
+        old = Exchange.objects.filter(forgotten_at=None, source=source, timestamp__lt=at - timedelta(days=count))
+        yield old.filter(chunks=None).order_by("timestamp", "id")
+
+
+def documents_too_old(days: Mapping[str, int], *, at: datetime) -> Iterator[QuerySet[Document]]:
+    """Per source, the documents whose newest version came longer ago than it allows."""
+    for source, count in days.items():
+        living = Document.objects.filter(source=source, forgotten_at=None)
+        dated = living.annotate(newest=Max("versions__created_at", filter=Q(versions__removed_at=None)))
+        yield dated.filter(newest__lt=at - timedelta(days=count)).order_by("created_at", "id")
+
+
+def who_is_due() -> uuid.UUID | None:
+    """Who set the newest rule, where no rule was applied for a day and they would take something now; else None."""
+    newest = Retention.objects.order_by("-set_at").first()
+    if newest is None:
+        return None
+    since = timezone.now() - _DAILY
+    if Operation.objects.filter(kind=Operation.Kind.RETENTION, asked_at__gt=since).exists():
+        return None
+    return newest.set_by_id if any(map(any, too_old(rules()).values())) else None

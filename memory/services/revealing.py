@@ -1,0 +1,62 @@
+"""Showing an administrator the text of a space that is not theirs to read: with a reason, for a while, seen by its owner."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory import signals
+from memory.errors import BadQuery, NotFound
+from memory.models import Reveal, Space
+from memory.text import clean_text
+
+LASTS = timedelta(minutes=30)
+_SHORTEST_REASON, _LONGEST_REASON = 10, 300
+
+
+def hidden_space(space_id: uuid.UUID) -> Space:
+    """The space that is to be revealed. Raises NotFound."""
+    found = Space.objects.select_related("owner").filter(pk=space_id).first()
+    if found is None:
+        raise NotFound(_("There is no such space."))
+    return found
+
+
+@transaction.atomic
+def reveal(space: Space, *, by: uuid.UUID, reason: str) -> Reveal:
+    """Show the text of this space to `by` on the administration's pages. Raises BadQuery without a reason."""
+    reason = " ".join(clean_text(reason).split())
+    if not _SHORTEST_REASON <= len(reason) <= _LONGEST_REASON:
+        sentence = _("Say why, in %(least)s to %(most)s characters. Whose space it is reads it.")
+        raise BadQuery(sentence % {"least": _SHORTEST_REASON, "most": _LONGEST_REASON})
+    now = timezone.now()
+    row = Reveal.objects.create(space=space, by_id=by, reason=reason, at=now, ends_at=now + LASTS)
+    transaction.on_commit(lambda: signals.revealed.send(sender=None, reveal=row))
+    return row
+
+
+def running(person_id: uuid.UUID) -> QuerySet[Reveal]:
+    """What this administrator is shown at this moment beside what they may read."""
+    rows = Reveal.objects.filter(by_id=person_id, ends_at__gt=timezone.now())
+    return rows.select_related("space__owner").order_by("ends_at")
+
+
+@transaction.atomic
+def end(reveal_id: int, *, by: uuid.UUID) -> bool:
+    """Hide it again before its time is over; False where it is over, or somebody else's."""
+    row = running(by).filter(pk=reveal_id).first()
+    if row is None:
+        return False
+    Reveal.objects.filter(pk=row.pk).update(ends_at=timezone.now())
+    transaction.on_commit(lambda: signals.reveal_ended.send(sender=None, reveal=row))
+    return True
+
+
+def reveals_of(space: Space) -> QuerySet[Reveal]:
+    """Who was shown the text of this space, the latest first."""
+    return Reveal.objects.filter(space=space).select_related("by").order_by("-at", "id")

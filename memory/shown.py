@@ -1,0 +1,62 @@
+"""Numbers and moments as people of the installation's language write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from django.utils import formats
+from django.utils.translation import gettext as _
+
+from memory.errors import CannotRead, Fact, filled
+
+
+def number(value: float, places: int = 0) -> str:
+    """1,204 or 1.204; Django cuts places off, so the value is rounded before."""
+    return formats.number_format(Decimal(f"{value:.{places}f}"), places or None, force_grouping=True)
+
+
+def percent(share: float, places: int = 0) -> str:
+    """84.3% or 84,3 %."""
+    return _("%(number)s%%") % {"number": number(share * 100, places)}
+
+
+def nearness(similarity: float) -> str:
+    """.84 where a point separates, 0,84 where a comma does."""
+    text = number(similarity, 2)
+    return text.replace("0.", ".", 1) if formats.get_format("DECIMAL_SEPARATOR") == "." else text
+
+
+def day(at: datetime) -> str:
+    """22 Nov 2026."""
+    return formats.date_format(at, "DATE_FORMAT")
+
+
+def day_of_this_year(at: datetime) -> str:
+    """22 Nov."""
+    return formats.date_format(at, "MONTH_DAY_FORMAT")
+
+
+def moment(at: datetime) -> str:
+    """22 Nov 14:40 UTC; `at` is in UTC."""
+    return f"{formats.date_format(at, 'STAMP_FORMAT')} UTC"
+
+
+def listed(things: Sequence[str], *, last: str = "") -> str:
+    """One, two and three; `last` is another word than "and" before the last."""
+    if len(things) < 2:
+        return "".join(things)
+    before_last = last or _("and")
+    return f"{', '.join(things[:-1])} {before_last} {things[-1]}"
+
+
+def sentence(error: CannotRead) -> str:
+    """Why a file gives no text; the readers say it in English, knowing no other language."""
+    return filled(_(error.words), {name: _shown(fact) for name, fact in error.facts.items()})
+
+
+def _shown(fact: Fact) -> str:
+    if isinstance(fact, int):
+        return number(fact)
+    return _(fact) if isinstance(fact, str) else listed([_(each) for each in fact])

@@ -1,0 +1,127 @@
+"""Every document by who, when, where and how large; names only where they may be read; deleted many at a time."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, npgettext
+from django.views.decorators.http import require_GET, require_POST
+
+from memory import selecting, spaces
+from memory.guards import administrators_only
+from memory.models import Document, Operation
+from memory.requests import PageRequest
+from memory.services import operations
+from memory.services.documents.listing import states_of
+from memory.shown import number
+from memory.views.administration.shown import Chosen, chosen_in, reveals_running, space_shown
+from memory.views.document_rows import state_text
+
+_PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """One document; `name` is empty where it is not to be seen, `url` where its page is not."""
+
+    id: uuid.UUID
+    name: str
+    url: str
+    size_text: str
+    who: str
+    space_name: str
+    space_kind: str
+    version: int | None
+    state: str
+    added_at: datetime
+    reveal_url: str
+
+
+@administrators_only
+@require_GET
+def documents(request: PageRequest) -> HttpResponse:
+    """Those that the filters leave, newest first."""
+    shown = spaces.shown_to_administrator(request.user.pk)
+    selection = selecting.documents(request.GET, shown=shown)
+    page = Paginator(selection.qs.select_related("owner", "space__owner"), _PAGE).get_page(request.GET.get("page"))
+    context = {
+        "section": "admin",
+        "tab": "documents",
+        "selection": selection,
+        "filters": request.GET.urlencode(),
+        "page": page,
+        "rows": _rows(request, list(page), shown),
+        "reveals": reveals_running(request),
+    }
+    return render(request, "memory/admin_documents.html", context)
+
+
+@administrators_only
+@require_POST
+def forget(request: PageRequest) -> HttpResponse:
+    """Ask once how many are meant, then have a worker delete them."""
+    chosen, shown = chosen_in(request, "document"), spaces.shown_to_administrator(request.user.pk)
+    rows = selecting.documents(chosen.filters, shown=shown).certain
+    count = (rows if chosen.is_all else rows.filter(pk__in=chosen.ids)).count()
+    if not count:
+        messages.error(request, _("Tick the documents that are to be deleted first."))
+        return redirect("admin_documents")
+    if request.POST.get("confirmed") != "yes":
+        return render(request, "memory/admin_confirm.html", _question(chosen, count))
+    what = chosen.what(shown)
+    operation = operations.ask(Operation.Kind.FORGET_DOCUMENTS, by=request.user.pk, what=what, total=count)
+    return redirect("admin_operation", operation.pk)
+
+
+def _rows(request: PageRequest, found: list[Document], shown: spaces.SpaceIds) -> list[DocumentRow]:
+    readable = spaces.readable_by(request.user.pk)
+    states = {state.id: state for state in states_of(found)}
+    rows = []
+    for document in found:
+        state, hidden = states.get(document.pk), document.space_id not in shown
+        rows.append(
+            DocumentRow(
+                id=document.pk,
+                name="" if hidden else document.name,
+                url=reverse("document", args=[document.pk]) if document.space_id in readable else "",
+                size_text=filesizeformat(state.newest.size if state else 0)
+                + (", " + _("name not shown.") if hidden else ""),
+                who=str(document.owner),
+                space_name=space_shown(document.space, request),
+                space_kind=document.space.kind,
+                version=state.newest.number if state else None,
+                state=state_text(state.newest) if state else _("Nothing is kept of it"),
+                added_at=document.created_at,
+                reveal_url=reverse("reveal", args=[document.space_id]) if hidden else "",
+            )
+        )
+    return rows
+
+
+def _question(chosen: Chosen, count: int) -> dict[str, object]:
+    question = ngettext("Delete this document?", "Delete %(count)s documents?", count)
+    return {
+        "section": "admin",
+        "count": count,
+        "name": "document",
+        "chosen": chosen,
+        "question": question % {"count": number(count)},
+        "consequence": ngettext(
+            "It goes with all versions, passages and originals. Nobody can recall or find it from now on.",
+            "They go with all versions, passages and originals. Nobody can recall or find them from now on.",
+            count,
+        ),
+        "keep": npgettext("of a list", "Keep it", "Keep them", count),
+        "act": npgettext("of a list", "Delete it", "Delete %(count)s", count) % {"count": number(count)},
+        "action": reverse("admin_forget_documents"),
+        "back_url": f"{reverse('admin_documents')}?{chosen.filters.urlencode()}",
+    }

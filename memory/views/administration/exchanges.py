@@ -1,0 +1,164 @@
+"""Every exchange by who, when, where and how large: found, taken out, and forgotten many at a time."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import npgettext
+from django.views.decorators.http import require_GET, require_POST
+
+from memory import generations, selecting, signals, spaces
+from memory.batches import pages
+from memory.guards import administrators_only
+from memory.models import Embedding, Exchange, Job, Operation
+from memory.requests import PageRequest
+from memory.services import operations
+from memory.shown import number
+from memory.text import excerpt
+from memory.views.administration.shown import Chosen, chosen_in, reveals_running, size_of, space_shown
+
+_PAGE = 50
+# Those that are commands by the name people know them by.
+_SOURCES = {"vadd_command": "/vadd", "vdoc_command": "/vdoc"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRow:
+    id: uuid.UUID
+    text_shown: str
+    size_text: str
+    who: str
+    space_name: str
+    space_kind: str
+    source: str
+    said_at: datetime
+    state: str
+    reveal_url: str
+
+
+@administrators_only
+@require_GET
+def exchanges(request: PageRequest) -> HttpResponse:
+    """Those that the filters leave, newest first."""
+    shown = spaces.shown_to_administrator(request.user.pk)
+    selection = selecting.exchanges(request.GET, shown=shown)
+    serving = Embedding.objects.filter(generation=generations.serving())
+    rows = selection.qs.select_related("owner", "space__owner")
+    rows = rows.prefetch_related(Prefetch("embeddings", queryset=serving, to_attr="serving"))
+    page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
+    context = {
+        "section": "admin",
+        "tab": "exchanges",
+        "selection": selection,
+        "filters": request.GET.urlencode(),
+        "page": page,
+        "rows": [_row(request, exchange, shown) for exchange in page],
+        "reveals": reveals_running(request),
+    }
+    return render(request, "memory/admin_exchanges.html", context)
+
+
+@administrators_only
+@require_POST
+def forget(request: PageRequest) -> HttpResponse:
+    """Ask once how many are meant, then have a worker forget them."""
+    chosen, shown = chosen_in(request, "exchange"), spaces.shown_to_administrator(request.user.pk)
+    count = _meant(chosen, shown).count()
+    if not count:
+        messages.error(request, _("Tick the exchanges that are to be forgotten first."))
+        return redirect("admin_exchanges")
+    if request.POST.get("confirmed") != "yes":
+        return render(request, "memory/admin_confirm.html", _question(chosen, count))
+    operation = operations.ask(Operation.Kind.FORGET, by=request.user.pk, what=chosen.what(shown), total=count)
+    return redirect("admin_operation", operation.pk)
+
+
+@administrators_only
+@require_POST
+def export(request: PageRequest) -> HttpResponseBase:
+    """What is meant as JSON lines; texts only of what this administrator is shown."""
+    chosen, shown = chosen_in(request, "exchange"), spaces.shown_to_administrator(request.user.pk)
+    rows = _meant(chosen, shown)
+    count = rows.count()
+    if not count:
+        messages.error(request, _("Tick the exchanges that are to be exported first."))
+        return redirect("admin_exchanges")
+    signals.exported.send(sender=None, by=request.user.pk, count=count)
+    response = StreamingHttpResponse(_lines(rows, shown), content_type="application/jsonl")
+    name = f"exchanges {timezone.now():%Y-%m-%d}.jsonl"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def _meant(chosen: Chosen, shown: spaces.SpaceIds) -> QuerySet[Exchange]:
+    rows: QuerySet[Exchange] = selecting.exchanges(chosen.filters, shown=shown).certain
+    return rows if chosen.is_all else rows.filter(pk__in=chosen.ids)
+
+
+def _lines(rows: QuerySet[Exchange], shown: spaces.SpaceIds) -> Iterator[bytes]:
+    for page in pages(rows.select_related("owner", "space"), 200):
+        lines = (json.dumps(_fields(exchange, shown), ensure_ascii=False, default=str) for exchange in page)
+        yield "".join(f"{line}\n" for line in lines).encode()
+
+
+def _fields(exchange: Exchange, shown: spaces.SpaceIds) -> dict[str, object]:
+    names = ("id", "thread_id", "session_id", "source", "timestamp", "created_at", "size")
+    about = {name: getattr(exchange, name) for name in names}
+    about |= {"who": str(exchange.owner), "space": exchange.space.name or exchange.space.kind}
+    if exchange.space_id not in shown:
+        return about | {"is_shown": False}
+    texts = ("user_message", "assistant_message", "source_file", "metadata")
+    return about | {"is_shown": True} | {name: getattr(exchange, name) for name in texts}
+
+
+def _row(request: PageRequest, exchange: Exchange, shown: spaces.SpaceIds) -> ExchangeRow:
+    hidden = exchange.space_id not in shown
+    names = {Job.State.PENDING: _("waiting"), Job.State.DONE: "remembered", Job.State.FAILED: _("failed")}
+    states = [embedding.state for embedding in getattr(exchange, "serving", [])]
+    return ExchangeRow(
+        id=exchange.id,
+        text_shown="" if hidden else excerpt(exchange.user_message, 120),
+        size_text=size_of(exchange) + (", " + _("not shown.") if hidden else ""),
+        who=str(exchange.owner),
+        space_name=space_shown(exchange.space, request),
+        space_kind=exchange.space.kind,
+        source=_SOURCES.get(exchange.source, exchange.source),
+        said_at=exchange.timestamp,
+        state=names[Job.State(states[0])] if states else _("not in the index"),
+        reveal_url=reverse("reveal", args=[exchange.space_id]) if hidden else "",
+    )
+
+
+def _question(chosen: Chosen, count: int) -> dict[str, object]:
+    question = npgettext("of a list", "Forget this exchange?", "Forget %(count)s exchanges?", count)
+    consequence = npgettext(
+        "of a list",
+        "Nobody can recall or find it from now on, not even after a new import. The words stay in the thread.",
+        "Nobody can recall or find them from now on, not even after a new import. The words stay in the thread.",
+        count,
+    )
+    act = npgettext("of a list", "Forget it", "Forget %(count)s", count)
+    return {
+        "section": "admin",
+        "count": count,
+        "name": "exchange",
+        "chosen": chosen,
+        "question": question % {"count": number(count)},
+        "consequence": consequence,
+        "keep": npgettext("of a list", "Keep it", "Keep them", count),
+        "act": act % {"count": number(count)},
+        "action": reverse("admin_forget"),
+        "back_url": f"{reverse('admin_exchanges')}?{chosen.filters.urlencode()}",
+    }

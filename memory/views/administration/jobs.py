@@ -1,0 +1,113 @@
+"""What failed for good, or is being tried again, with its reason and another try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.template.defaultfilters import filesizeformat
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_POST
+
+from memory import jobs as job_rows
+from memory import nudge, services
+from memory.guards import administrators_only
+from memory.models import DocumentVersion, Embedding, Erasure, Job
+from memory.requests import PageRequest
+from memory.services.documents import serving
+from memory.shown import number
+from memory.views.administration.shown import size_of
+
+_MOST = 50
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    id: str
+    kind: str
+    what: str
+    error: str
+    attempts: int
+    since: datetime
+
+
+@administrators_only
+@require_GET
+def jobs(request: PageRequest) -> HttpResponse:
+    found = {kind: rows for kind, (rows, _begin) in _kinds().items()}
+    context = {
+        "section": "admin",
+        "tab": "jobs",
+        "rows": [_row(kind, row) for kind, rows in found.items() for row in rows.order_by("pk")[:_MOST]],
+        "retry_url": reverse("admin_retry"),
+        "failed": sum(rows.filter(state=Job.State.FAILED).count() for rows in found.values()),
+    }
+    return render(request, "memory/admin_jobs.html", context)
+
+
+@administrators_only
+@require_POST
+def retry(request: PageRequest) -> HttpResponse:
+    """Try what failed again: the one named, or all."""
+    named, _colon, key = request.POST.get("job", "").partition(":")
+    again = 0
+    try:
+        for kind, (rows, begin) in _kinds().items():
+            if named in ("", kind):
+                again += begin(rows.filter(pk=key) if key else rows)
+    except (ValueError, ValidationError):  # the key is none
+        again = 0
+    said = _("%(count)s tried again.") if again else _("Nothing had failed for good.")
+    messages.success(request, said % {"count": number(again)})
+    return redirect("admin_jobs")
+
+
+def _kinds() -> dict[str, tuple[QuerySet[Any], Callable[[QuerySet[Any]], int]]]:
+    """What may fail, each with how it is begun again."""
+    embeddings = Embedding.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
+    erasures = Erasure.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
+    versions = DocumentVersion.objects.filter(stage=DocumentVersion.Stage.FAILED).select_related("document__owner")
+    return {
+        "embedding": (embeddings, services.retry_failed),
+        "erasure": (erasures, _erase_again),
+        "document": (versions, _read_again),
+    }
+
+
+def _erase_again(rows: QuerySet[Erasure]) -> int:
+    again = job_rows.begin_again(rows.filter(state=Job.State.FAILED))
+    nudge.after_commit("erase_forgotten")
+    return again
+
+
+def _read_again(rows: QuerySet[DocumentVersion]) -> int:
+    versions = list(rows)
+    for version in versions:
+        serving.retry(version)
+    return len(versions)
+
+
+def _row(kind: str, row: Any) -> JobRow:
+    if isinstance(row, DocumentVersion):
+        what = _("version %(number)s of a document of %(name)s, %(size)s") % {
+            "number": row.number,
+            "name": row.document.owner,
+            "size": filesizeformat(row.size),
+        }
+        return JobRow(f"{kind}:{row.pk}", _("document, failed"), what, row.error, row.attempt, row.created_at)
+    what = _("%(source)s of %(name)s, %(size)s") % {
+        "source": row.exchange.source,
+        "name": row.exchange.owner,
+        "size": size_of(row.exchange),
+    }
+    state = _("failed") if row.state == Job.State.FAILED else _("will be tried again")
+    work = _("embedding") if kind == "embedding" else _("erasure")
+    return JobRow(f"{kind}:{row.pk}", f"{work}, {state}", what, row.error, row.attempt, row.exchange.created_at)

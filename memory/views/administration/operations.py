@@ -1,0 +1,180 @@
+"""Long pieces of administration: begun here, watched while a worker does them, and their receipts."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from memory.errors import BadQuery
+from memory.guards import administrators_only
+from memory.models import Job, Operation
+from memory.requests import PageRequest
+from memory.services import operations
+from memory.shown import number
+
+Kind = Operation.Kind
+_PAGE = 20
+# What the page begins by a button; the others begin where something was chosen.
+_OFFERED = {
+    "reconcile": (Kind.RECONCILE, {"is_dry_run": False}),
+    "count": (Kind.RECONCILE, {"is_dry_run": True}),
+    "backfill": (Kind.BACKFILL, {}),
+    "erase": (Kind.ERASE, {}),
+}
+_FORGETTING = (Kind.FORGET, Kind.FORGET_DOCUMENTS, Kind.RETENTION)
+# What memory's verbs call what they go through.
+_COUNTED = {
+    "exchanges": gettext_noop("Exchanges"),
+    "documents": gettext_noop("Documents"),
+    "embedded": gettext_noop("Embedded"),
+    "vectors": gettext_noop("Vectors"),
+    "cached embeddings": gettext_noop("Cached embeddings"),
+    "forgotten exchanges": gettext_noop("Forgotten exchanges"),
+}
+_FOUND = {
+    "queued": gettext_noop("Queued to be embedded"),
+    "vectors_removed": gettext_noop("Vectors of nothing living removed"),
+    "collections_dropped": gettext_noop("Collections that no index names dropped"),
+    "words_written": gettext_noop("Given their words"),
+    "words_removed": gettext_noop("Words of what was forgotten removed"),
+    "cached_removed": gettext_noop("Cached embeddings that nobody says removed"),
+    "files_removed": gettext_noop("Files that no document names removed"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRow:
+    """One operation; `is_watched` while something of it is still to come; `bar` is how far it is, 0 to 20, None where that is not known or it is over."""
+
+    id: uuid.UUID
+    title: str
+    asked_by: str
+    asked_at: datetime
+    state_text: str
+    has_failed: bool
+    is_watched: bool
+    error: str
+    bar: int | None
+    lines: list[dict[str, object]]
+    url: str
+    row_url: str
+    cancel_url: str
+    retry_url: str
+
+
+@administrators_only
+@require_http_methods(["GET", "POST"])
+def all_operations(request: PageRequest) -> HttpResponse:
+    """What was done lately, and the buttons that begin more."""
+    if request.method == "POST":
+        return _begin(request)
+    page = Paginator(operations.latest(), _PAGE).get_page(request.GET.get("page"))
+    rows = [_row(operation) for operation in page]
+    context = {"section": "admin", "tab": "operations", "page": page, "rows": rows}
+    return render(request, "memory/admin_operations.html", context)
+
+
+@administrators_only
+@require_GET
+def operation(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
+    """How far it is, and its receipt; for htmx that alone, asked for again while it is under way."""
+    row = _row(operations.operation_for(operation_id))
+    template = "memory/_operation.html" if request.htmx else "memory/admin_operation.html"
+    return render(request, template, {"section": "admin", "tab": "operations", "row": row})
+
+
+@administrators_only
+@require_POST
+def cancel(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
+    if not operations.cancel(operations.operation_for(operation_id)):
+        messages.error(request, _("It was over already."))
+    return redirect("admin_operation", operation_id)
+
+
+@administrators_only
+@require_POST
+def retry(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
+    if not operations.retry(operations.operation_for(operation_id)):
+        messages.error(request, _("It did not fail."))
+    return redirect("admin_operation", operation_id)
+
+
+def _begin(request: PageRequest) -> HttpResponse:
+    kind, what = _OFFERED.get(request.POST.get("kind", ""), (None, {}))
+    if kind is None:
+        messages.error(request, _("Choose what is to be done."))
+        return redirect("admin_operations")
+    try:
+        begun = operations.ask(kind, by=request.user.pk, what=what)
+    except BadQuery as error:
+        messages.error(request, str(error))
+        return redirect("admin_operations")
+    return redirect("admin_operation", begun.pk)
+
+
+def _row(operation: Operation) -> OperationRow:
+    at = [operation.pk]
+    under_way = operation.is_under_way
+    waiting = operations.still_under_way(operation) if operation.kind in _FORGETTING else 0
+    title = str(Kind(operation.kind).label)
+    if operation.what.get("is_dry_run"):
+        title = _("%(what)s, count only") % {"what": title}
+    return OperationRow(
+        id=operation.pk,
+        title=title,
+        asked_by=str(operation.asked_by),
+        asked_at=operation.asked_at,
+        state_text=_state(operation),
+        has_failed=operation.state == Job.State.FAILED,
+        is_watched=under_way or waiting > 0,
+        error=operation.error,
+        bar=round(20 * min(1, operation.done / operation.total)) if under_way and operation.total else None,
+        lines=list(_lines(operation, waiting)),
+        url=reverse("admin_operation", args=at),
+        row_url=reverse("admin_operation", args=at),
+        cancel_url=reverse("cancel_operation", args=at) if under_way else "",
+        retry_url=reverse("retry_operation", args=at) if operation.state == Job.State.FAILED else "",
+    )
+
+
+def _state(operation: Operation) -> str:
+    if operation.cancelled_at is not None:
+        return _("Cancelled; what was done stays done")
+    if operation.state == Job.State.FAILED:
+        return _("Failed")
+    if operation.state == Job.State.DONE:
+        return _("Done")
+    if operation.total:
+        return _("%(done)s of %(total)s") % {"done": number(operation.done), "total": number(operation.total)}
+    if not operation.done:
+        return _("Begins when a worker is free")
+    return _("%(count)s so far") % {"count": number(operation.done)}
+
+
+def _lines(operation: Operation, waiting: int) -> Iterator[dict[str, object]]:
+    """The receipt: what was counted, and for what was forgotten when it is out of where."""
+    for what, count in operation.counts.items():
+        yield {"label": _(_COUNTED.get(what, what.capitalize())), "figure": number(count)}
+    for name, count in operation.what.get("found", {}).items():
+        yield {"label": _(_FOUND.get(name, name)), "figure": number(count)}
+    if operation.kind in _FORGETTING and operation.done:
+        end = operation.finished_at
+        if end is not None:
+            yield {"label": _("Out of every search and answer"), "at": end}
+        under_way = _("%(count)s under way") % {"count": number(waiting)}
+        yield {"label": _("Removed and verified"), "figure": under_way if waiting else _("all")}
+        if end is not None:
+            by = end + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
+            yield {"label": _("Gone from the disk by"), "at": by}

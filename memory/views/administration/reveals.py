@@ -1,0 +1,52 @@
+"""Showing the text of somebody's space to an administrator: asked for with a reason, ended by time or by a button."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from memory.errors import BadQuery
+from memory.guards import administrators_only
+from memory.requests import PageRequest
+from memory.services import revealing
+from memory.views.administration.shown import whose
+
+
+@administrators_only
+@require_http_methods(["GET", "POST"])
+def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
+    """Ask why; with a reason, show the space's text for a while."""
+    space = revealing.hidden_space(space_id)
+    back = request.POST.get("next") or request.GET.get("next") or "admin_exchanges"
+    if not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
+        back = "admin_exchanges"
+    reason = request.POST.get("reason", "")
+    context = {
+        "section": "admin",
+        "space_id": space.pk,
+        "whose": whose(space),
+        "minutes": int(revealing.LASTS.total_seconds() // 60),
+        "next": back if back.startswith("/") else "",
+        "reason": reason,
+    }
+    if request.method == "GET":
+        return render(request, "memory/reveal.html", context)
+    try:
+        revealing.reveal(space, by=request.user.pk, reason=reason)
+    except BadQuery as error:
+        return render(request, "memory/reveal.html", context | {"error": str(error)}, status=422)
+    return redirect(back)
+
+
+@administrators_only
+@require_POST
+def end_reveal(request: PageRequest, reveal_id: int) -> HttpResponse:
+    if revealing.end(reveal_id, by=request.user.pk):
+        messages.success(request, _("Hidden again."))
+    return redirect("admin_exchanges")

@@ -1,0 +1,86 @@
+"""Notes: what people wrote down by hand for themselves, a group or everyone, and the place to add more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Q
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods
+
+from memory import services, spaces
+from memory.errors import BadQuery, StoreDisabled
+from memory.models import Exchange
+from memory.requests import PageRequest
+from memory.text import excerpt
+from memory.views.places import audience_of, places_for, sent_space
+
+_PAGE = 50
+_EXCERPT = 240
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRow:
+    url: str
+    text: str
+    who: str
+    space_kind: str
+    space_name: str
+    said_at: datetime
+    state: str
+
+
+@require_http_methods(["GET", "POST"])
+def notes(request: PageRequest) -> HttpResponse:
+    """The list, newest first; by POST, a note is added to it."""
+    text = request.POST.get("text", "")
+    if request.method == "POST":
+        try:
+            space = sent_space(request) or spaces.own(request.user.pk)
+            services.keep_text(
+                text, space=space, owner_id=request.user.pk, source=Exchange.Source.VADD, manual_entry=True
+            )
+        except (BadQuery, StoreDisabled) as error:
+            return _page(request, text=text, error=str(error), status=422)
+        messages.success(request, _("Remembered. %(audience)s") % {"audience": audience_of(space)})
+        return redirect("notes")
+    return _page(request)
+
+
+def _page(request: PageRequest, *, text: str = "", error: str = "", status: int = 200) -> HttpResponse:
+    readable = spaces.readable_by(request.user.pk)
+    written = spaces.among(Exchange.objects.findable().filter(source=Exchange.Source.VADD), readable)
+    whole = written.filter(Q(chunk_index=None) | Q(chunk_index=0))
+    page = Paginator(whole.select_related("owner", "space").order_by("-timestamp", "id"), _PAGE).get_page(
+        request.GET.get("page")
+    )
+    states = services.memory_states(note.pk for note in page)
+    context = {
+        "section": "documents",
+        "tab": "notes",
+        "page": page,
+        "rows": [_row(note, states.get(note.pk, "")) for note in page],
+        "places": places_for(request.user.pk),
+        "text": text,
+        "chosen": request.POST.get("space", ""),
+        "error": error,
+    }
+    return render(request, "memory/notes.html", context, status=status)
+
+
+def _row(note: Exchange, state: str) -> NoteRow:
+    return NoteRow(
+        url=reverse("exchange", args=[note.pk]),
+        text=excerpt(note.user_message, _EXCERPT),
+        who=str(note.owner),
+        space_kind=note.space.kind,
+        space_name=note.space.shown_name,
+        said_at=note.timestamp,
+        state=state,
+    )
