@@ -121,6 +121,10 @@ class Broadcast:
         _take_out(self._seats, seat.thread_id, seat)
         _take_out(self._seats_of, seat.person_id, seat)
 
+    def count_seats(self) -> int:
+        """How many pages listen to this process."""
+        return sum(len(seats) for seats in list(self._seats.values()))
+
     def tell(self, people: Sequence[uuid.UUID]) -> None:
         """Tell every page of these people that their list of threads changed; call it in the loop's thread."""
         for person_id in people:
@@ -265,6 +269,18 @@ def tell_people(people: Iterable[uuid.UUID]) -> None:
         _send_from_outside(_packed_news(_OUTSIDE, ids))
     else:
         broadcast.loop.call_soon_threadsafe(broadcast.tell_all, ids)
+
+
+def is_connected() -> bool:
+    """Whether the line between the processes is there; one process alone needs none."""
+    if not settings.REDIS_URL:
+        return True
+    import redis
+
+    try:
+        return bool(_sync_redis().ping())
+    except redis.RedisError:
+        return False
 
 
 def _send_from_outside(message: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -27,8 +28,16 @@ class Citations:
     def link(self, number: int) -> str:
         """The number as a link; one that no passage has is shown as such."""
         if not 1 <= number <= self.most:
-            return f'<span class="cite is-unknown" title="No passage has this number">[{number}]</span>'
-        return f'<a class="cite" href="{reverse("cited", args=[self.turn_id, number])}" title="Passage {number}">{number}</a>'
+            title = _("No passage has this number")
+            return f'<span class="cite is-unknown" title="{title}">[{number}]</span>'
+        url, title = reverse("cited", args=[self.turn_id, number]), _("Passage %(number)s") % {"number": number}
+        return f'<a class="cite" href="{url}" title="{title}">{number}</a>'
+
+
+def cited_in(answer: str, most: int) -> list[int]:
+    """The numbers of passages, up to `most`, that the answer cites, in their order, each once."""
+    numbers = (int(number) for found in _CITED.finditer(answer) for number in found[1].split(","))
+    return list(dict.fromkeys(number for number in numbers if 1 <= number <= most))
 
 
 def cite_plugin(md: MarkdownIt) -> None:

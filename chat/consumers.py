@@ -31,10 +31,10 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
 
     seat: Seat | None = None
     relay: asyncio.Task[None] | None = None
-    listing: asyncio.Task[None] | None = None
     listed_at = 0.0
 
     async def connect(self) -> None:
+        self.listings: set[asyncio.Task[None]] = set()
         await self.accept()
         self.revisions: dict[uuid.UUID, int] = {}
         self.feet: dict[uuid.UUID, int] = {}
@@ -69,7 +69,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(NOT_YOURS)
 
     async def disconnect(self, code: int) -> None:
-        for task in (self.relay, self.listing):
+        for task in (self.relay, *self.listings):
             if task is not None:
                 task.cancel()
         if self.seat is not None:
@@ -95,10 +95,15 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if self.relay is None:
             self.relay = asyncio.create_task(self._relay(seat))
 
+    def _begin_to_list(self, seat: Seat) -> None:
+        listing = asyncio.create_task(self._send_list(seat))
+        self.listings.add(listing)
+        listing.add_done_callback(self.listings.discard)
+
     async def _relay(self, seat: Seat) -> None:
         while (heard := await seat.queue.get()) is not None:
             if isinstance(heard, News):
-                self.listing = asyncio.create_task(self._send_list(seat))
+                self._begin_to_list(seat)
                 continue
             if self._is_news(heard):
                 await self.send(heard.html)

@@ -68,6 +68,12 @@ def saved() -> tuple[str, str, bool]:
     return (row.base_url, row.model, bool(row.encrypted_key)) if row else ("", "", False)
 
 
+def has_lost_its_key() -> bool:
+    """Whether there is a key that was encrypted with another secret key, so that nobody can read it."""
+    row = Endpoint.objects.first()
+    return row is not None and bool(row.encrypted_key) and not _decrypt(bytes(row.encrypted_key))
+
+
 def _configured_key() -> str:
     key = settings.CATO.llm.api_key
     return key.get_secret_value() if key else ""

@@ -8,7 +8,10 @@ ChatError
 
 from __future__ import annotations
 
-NOTHING_HERE = "There is nothing here, or it is not yours to see."
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+NOTHING_HERE = gettext_noop("There is nothing here, or it is not yours to see.")
 
 
 class ChatError(Exception):
@@ -17,7 +20,7 @@ class ChatError(Exception):
 
 class NotFound(ChatError):
     def __init__(self) -> None:
-        super().__init__(NOTHING_HERE)
+        super().__init__(_(NOTHING_HERE))
 
 
 class Refused(ChatError):

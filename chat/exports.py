@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from django.db.models import prefetch_related_objects
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from chat.importers.cato import FORMAT
 from chat.items import ItemRow, places_of, recalled_row
@@ -26,12 +28,12 @@ from memory.batches import batched
 _PAGE = 200
 _VERSION = 1
 _STATES = {
-    Turn.State.QUEUED: "Not answered yet",
-    Turn.State.RECALLING: "Not answered yet",
-    Turn.State.ANSWERING: "Still being answered",
-    Turn.State.STOPPED: "Stopped",
-    Turn.State.INTERRUPTED: "Interrupted",
-    Turn.State.FAILED: "Failed",
+    Turn.State.QUEUED: gettext_noop("Not answered yet"),
+    Turn.State.RECALLING: gettext_noop("Not answered yet"),
+    Turn.State.ANSWERING: gettext_noop("Still being answered"),
+    Turn.State.STOPPED: gettext_noop("Stopped"),
+    Turn.State.INTERRUPTED: gettext_noop("Interrupted"),
+    Turn.State.FAILED: gettext_noop("Failed"),
 }
 
 
@@ -51,7 +53,7 @@ class Told:
     def note(self) -> str:
         """How the answer ended and what became of it, in words; "" where there is nothing to say."""
         ending = _STATES.get(Turn.State(self.turn.state), "")
-        return ". ".join(filter(None, (ending, "Forgotten" if self.is_forgotten else "")))
+        return ". ".join(filter(None, (ending and _(ending), _("Forgotten") if self.is_forgotten else "")))
 
     @property
     def pictures(self) -> list[tuple[str, str]]:
@@ -74,22 +76,25 @@ def as_markdown(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
     for told in _told(thread, turns):
         yield f"\n---\n\n**{_one_line(told.turn.author.name)}**, {told.said_at}\n\n"
         yield "\n".join(f"> {line}".rstrip() for line in told.turn.message.split("\n")) + "\n"
-        yield "".join(f"\n*Picture: {_one_line(image.name)}*\n" for image in told.turn.images.all())
+        yield "".join(
+            "\n*" + _("Picture: %(name)s") % {"name": _one_line(image.name)} + "*\n" for image in told.turn.images.all()
+        )
         if told.turn.answer.strip():
-            yield f"\n**{told.turn.model or 'Answer'}**\n\n{told.turn.answer.strip()}\n"
+            head = told.turn.model or _("Answer")
+            yield f"\n**{head}**\n\n{told.turn.answer.strip()}\n"
         if told.note:
             yield f"\n*{told.note}.*\n"
         if told.recalled:
-            yield "\nRecalled:\n\n" + "".join(f"- {line}\n" for line in told.recalled_lines)
+            yield "\n" + _("Recalled:") + "\n\n" + "".join(f"- {line}\n" for line in told.recalled_lines)
 
 
 def as_json(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
     """The thread as one JSON object, in pieces; `chat.importers` reads it again.
 
-    `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered) and `turns`, in their
-    order: id, author (a name), said_at, message, pictures (their names), answer, answered_at (null while there is none), model, state, is_dummy,
-    is_forgotten, and `recalled`, each with number, exchange_id, and who, said_at and place, or is_forgotten alone where
-    it was forgotten or may not be read. Times are ISO 8601 in UTC.
+    `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered, and the instructions of
+    a program) and `turns`, in their order: id, author (a name), said_at, message, pictures (their names), answer, answered_at (null while there is
+    none), model, state, is_dummy, is_forgotten, and `recalled`, each with number, exchange_id, and who, said_at and
+    place, or is_forgotten alone where it was forgotten or may not be read. Times are ISO 8601 in UTC.
     """
     about = {
         "id": str(thread.id),
@@ -97,6 +102,7 @@ def as_json(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
         "created_at": _iso(thread.created_at),
         "model": thread.model,
         "is_remembered": thread.is_remembered,
+        "instructions": thread.instructions,
     }
     yield f'{{"format": {_json(FORMAT)}, "version": {_VERSION}, "thread": {_json(about)}, "turns": ['
     for number, told in enumerate(_told(thread, turns)):
@@ -154,7 +160,7 @@ def _recalled_fields(item: ItemRow) -> dict[str, object]:
 
 def _recalled_line(item: ItemRow) -> str:
     if item.is_forgotten or item.said_at is None:
-        return f"[{item.number}] forgotten, or not to be read here any more"
+        return f"[{item.number}] " + _("forgotten, or not to be read here any more")
     return _one_line(", ".join(filter(None, (f"[{item.number}] {item.who}", _to_the_second(item.said_at), item.place))))
 
 

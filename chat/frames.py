@@ -9,7 +9,9 @@ from functools import cache
 
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
+from django.utils.translation import gettext as _
 
+from chat import access
 from chat.broadcast import Frame
 from chat.listing import thread_groups
 from chat.models import Thread, Turn
@@ -58,7 +60,7 @@ def _growing_forms() -> tuple[str, str, str]:
     }
     both = render_to_string("chat/frames/growing.html", {"finished": mark_safe(_HTML), "turn": blank})
     replaced = render_to_string("chat/frames/growing.html", {"finished": "", "turn": blank})
-    thinking = {"finished": "", "turn": blank | {"phase_text": THINKING}}
+    thinking = {"finished": "", "turn": blank | {"phase_text": _(THINKING)}}
     return both.removesuffix(replaced.lstrip()), replaced, render_to_string("chat/frames/growing.html", thinking)
 
 
@@ -97,7 +99,7 @@ def branch(thread_id: uuid.UUID, gone: Sequence[uuid.UUID], shown: Sequence[uuid
 
 def thread_list(person_id: uuid.UUID, open_id: uuid.UUID | None) -> str:
     """One person's list of threads as it is now, and what the one that is open is called."""
-    title = Thread.objects.filter(id=open_id).values_list("title", flat=True).first() if open_id else ""
+    title = access.threads_of(person_id).filter(id=open_id).values_list("title", flat=True).first() if open_id else ""
     context = {"groups": thread_groups(person_id, open_id), "title": title}
     return render_to_string("chat/frames/thread_list.html", context)
 

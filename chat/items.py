@@ -9,6 +9,7 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.translation import pgettext
 
 from chat.models import Thread, Turn
 from chat.services.forgetting import may_forget
@@ -19,6 +20,7 @@ from memory.retrieval.places import places_of as places_in_documents
 from memory.retrieval.results import Remembered, Result
 from memory.services.opinions import Standing, standings
 from memory.services.recalls import Recalled
+from memory.shown import nearness
 from memory.text import excerpt, plain
 from memory.views.links import address_of
 
@@ -93,7 +95,7 @@ def item_row(
         who=exchange.owner_name if exchange else "",
         said_at=exchange.timestamp if exchange else None,
         place=_place(exchange, titles),
-        similarity_text=f"{similarity:.2f}".replace("0.", ".", 1) if shown and similarity is not None else "",
+        similarity_text=nearness(similarity) if shown and similarity is not None else "",
         bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
         reason=reason if shown else "",
         url=address_of(exchange) if exchange else reverse("exchange", args=[key]),
@@ -146,7 +148,7 @@ def _place(exchange: Remembered | None, titles: dict[uuid.UUID, str]) -> str:
         return titles.get(exchange.thread_id, "")
     if exchange.place and exchange.place.label:
         return f"{exchange.source_file}, {exchange.place.label}"
-    return exchange.source_file or "a note"
+    return exchange.source_file or pgettext("in a place", "a note")
 
 
 def places_of(recalled: dict[uuid.UUID, list[Recalled]]) -> dict[uuid.UUID, str]:

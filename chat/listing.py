@@ -8,6 +8,8 @@ from datetime import datetime
 
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
 
 from chat import access
 from chat.models import Turn
@@ -55,9 +57,9 @@ def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[Threa
             is_unread=thread.id in unread and thread.id != open_id,
             is_remembered=thread.is_remembered,
             space_kind=thread.space.kind,
-            space_name=thread.space.name,
+            space_name=thread.space.shown_name,
         )
-        groups.setdefault("Pinned" if thread.pinned_at else _age(thread.spoken_at), []).append(link)
+        groups.setdefault(_("Pinned") if thread.pinned_at else _age(thread.spoken_at), []).append(link)
     return [ThreadGroup(label, links) for label, links in groups.items()]
 
 
@@ -66,9 +68,9 @@ def _age(spoken_at: datetime) -> str:
     then = timezone.localtime(spoken_at)
     days = (now.date() - then.date()).days
     if days <= 0:
-        return "Today"
+        return _("Today")
     if days == 1:
-        return "Yesterday"
+        return _("Yesterday")
     if days < 7:
-        return "This week"
-    return f"{then:%B}" if then.year == now.year else f"{then:%B %Y}"
+        return _("This week")
+    return date_format(then, "F" if then.year == now.year else "F Y")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from chat.endpoint import Answering
 from chat.errors import ModelFailed
@@ -113,7 +114,7 @@ async def try_it(answering: Answering) -> str:
     """Ask for one short answer and return it with the model's name. Raises ModelFailed."""
     model = answering.model or await _first_model(answering)
     said = await say(answering, [{"role": "user", "content": "Say hello in three words."}], model=model)
-    return f"{model} answers: {said}"
+    return _("%(model)s answers: %(said)s") % {"model": model, "said": said}
 
 
 async def say(answering: Answering, messages: Sequence[Message], *, model: str = "") -> str:
@@ -124,14 +125,14 @@ async def say(answering: Answering, messages: Sequence[Message], *, model: str =
         if len(said) > 200:
             break
     if not said.strip():
-        raise ModelFailed(f"{model or answering.host} answered with nothing.", "empty")
+        raise ModelFailed(_("%(model)s answered with nothing.") % {"model": model or answering.host}, "empty")
     return said.strip()[:200]
 
 
 async def _first_model(answering: Answering) -> str:
     names = [name for name in await models(answering) if "embed" not in name.lower()]
     if not names:
-        raise ModelFailed(f"{answering.host} lists no model. Name one in the settings.", "refused")
+        raise ModelFailed(_("%(host)s lists no model. Name one in the settings.") % {"host": answering.host}, "refused")
     return names[0]
 
 
@@ -165,7 +166,7 @@ def _read(data: str) -> tuple[Piece, bool]:
     try:
         event = json.loads(data)
         if event.get("error"):
-            raise ModelFailed("The model's server failed in the middle. What it said so far is kept.", "broken")
+            raise ModelFailed(_("The model's server failed in the middle. What it said so far is kept."), "broken")
         choice = (event.get("choices") or [{}])[0]
         delta = choice.get("delta") or {}
         # Endpoints disagree on the name; OpenAI's own sends none of it.
@@ -173,19 +174,17 @@ def _read(data: str) -> tuple[Piece, bool]:
         used = event.get("usage")
         usage = {name: int(used[name]) for name in ("prompt_tokens", "completion_tokens")} if used else None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelFailed("The model's answer could not be read. Try again.", "broken") from error
+        raise ModelFailed(_("The model's answer could not be read. Try again."), "broken") from error
     return Piece(str(delta.get("content") or ""), str(reasoning), usage), choice.get("finish_reason") is not None
 
 
 def _broke_off() -> ModelFailed:
-    return ModelFailed("The model broke off in the middle. What it said so far is kept.", "cut")
+    return ModelFailed(_("The model broke off in the middle. What it said so far is kept."), "cut")
 
 
 def _timed_out() -> ModelFailed:
-    seconds = settings.CATO.llm.timeout_seconds
-    return ModelFailed(
-        f"The model stopped answering after {seconds:g} seconds. What it said so far is kept.", "timeout"
-    )
+    sentence = _("The model stopped answering after %(seconds)g seconds. What it said so far is kept.")
+    return ModelFailed(sentence % {"seconds": settings.CATO.llm.timeout_seconds}, "timeout")
 
 
 def _failure(error: Exception, answering: Answering) -> ModelFailed:
@@ -195,15 +194,21 @@ def _failure(error: Exception, answering: Answering) -> ModelFailed:
     if isinstance(error, openai.APITimeoutError):
         return _timed_out()
     if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
-        return ModelFailed(f"{answering.host} cannot be reached. Your message is kept; try again.", "unreachable")
+        sentence = _("%(host)s cannot be reached. Your message is kept; try again.") % {"host": answering.host}
+        return ModelFailed(sentence, "unreachable")
     if isinstance(error, openai.RateLimitError):
-        return ModelFailed("The model has too much to do (rate limit). Wait a little and try again.", "rate_limited")
+        sentence = _("The model has too much to do (rate limit). Wait a little and try again.")
+        return ModelFailed(sentence, "rate_limited")
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
-        return ModelFailed(f"{answering.host} refuses the API key. An administrator can change it.", "refused")
+        sentence = _("%(host)s refuses the API key. An administrator can change it.") % {"host": answering.host}
+        return ModelFailed(sentence, "refused")
     if isinstance(error, openai.NotFoundError):
-        return ModelFailed(f"{answering.host} does not know the model {answering.model}.", "rejected")
+        facts = {"host": answering.host, "model": answering.model}
+        return ModelFailed(_("%(host)s does not know the model %(model)s.") % facts, "rejected")
     if isinstance(error, openai.APIStatusError) and error.status_code in _REJECTIONS:
-        return ModelFailed(f"The model's server does not take this (HTTP {error.status_code}).", "rejected")
+        sentence = _("The model's server does not take this (HTTP %(status)s).") % {"status": error.status_code}
+        return ModelFailed(sentence, "rejected")
     if isinstance(error, openai.APIStatusError):
-        return ModelFailed(f"The model's server failed (HTTP {error.status_code}). Try again.", "broken")
-    return ModelFailed("The model's answer could not be read. Try again.", "broken")
+        sentence = _("The model's server failed (HTTP %(status)s). Try again.") % {"status": error.status_code}
+        return ModelFailed(sentence, "broken")
+    return ModelFailed(_("The model's answer could not be read. Try again."), "broken")

@@ -8,6 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 import nh3
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
@@ -23,7 +25,7 @@ from chat.citations import Citations, cite_plugin
 # Above this a block is shown as plain text: a parser's worst cases grow faster than its input.
 _LARGEST_BLOCK = 60_000
 _FORMATTER = HtmlFormatter(nowrap=True)
-_BOXES = {"[ ] ": 'aria-label="To do"', "[x] ": 'aria-label="Done" checked'}
+_BOXES = {"[ ] ": (gettext_noop("To do"), ""), "[x] ": (gettext_noop("Done"), " checked")}
 _TAGS = {
     "a", "blockquote", "br", "button", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "input",
     "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
@@ -84,7 +86,7 @@ class GrowingAnswer:
         """
         if not self._open.strip():
             return ""
-        first, _, code = self._open.lstrip("\n").partition("\n")
+        first, _newline, code = self._open.lstrip("\n").partition("\n")
         if first.startswith("```") and not code.rstrip().endswith("```"):
             return _block(_code_frame(first.strip("` \n"), escape(code)))
         end = self._open.rfind("\n") + 1
@@ -133,10 +135,11 @@ def _block(html: str) -> str:
 
 
 def _code_frame(language: str, code_html: str) -> str:
-    label = escape(language.split()[0].capitalize()) if language.split() else "Text"
+    label = escape(language.split()[0].capitalize()) if language.split() else _("Text")
+    copy = _("Copy")
     return (
         f'<div class="code"><div class="code-head"><span>{label}</span>'
-        f'<button type="button" class="copy" data-copy="code">Copy</button></div>'
+        f'<button type="button" class="copy" data-copy="code">{copy}</button></div>'
         f'<pre><code class="highlight">{code_html}</code></pre></div>'
     )
 
@@ -155,7 +158,7 @@ def _fence(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvTy
 def _image(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     """An image becomes a link to it: loading it would tell its host who reads this, and when."""
     token = tokens[index]
-    source, alt = escape(str(token.attrs.get("src", ""))), escape(token.content or "image")
+    source, alt = escape(str(token.attrs.get("src", ""))), escape(token.content or _("image"))
     return f'<a href="{source}" target="_blank">{alt}</a>'
 
 
@@ -183,7 +186,8 @@ def _task_list(state: StateCore) -> None:
         if first is None or first.type != "text" or mark not in _BOXES:
             continue
         box = Token("html_inline", "", 0)
-        box.content = f'<input type="checkbox" disabled {_BOXES[mark]}>'
+        label, checked = _BOXES[mark]
+        box.content = f'<input type="checkbox" disabled aria-label="{_(label)}"{checked}>'
         first.content = first.content[4:]
         token.children = [box, *token.children]  # type: ignore[misc]  # there are some, as just seen
 

@@ -11,15 +11,18 @@ from django.db.models import Q
 
 from memory.models import Job
 
+# Where files are stored.
+IMAGES, IMPORTS = "images", "imports"
+
 
 def place_of_image(image: Image, name: str) -> str:
     """Where an image is kept: by its id, never by its name."""
-    return f"images/{image.id}"
+    return f"{IMAGES}/{image.id}"
 
 
 def place_of_import(row: Import, name: str) -> str:
     """Where a file to import is kept until it is read."""
-    return f"imports/{row.id}"
+    return f"{IMPORTS}/{row.id}"
 
 
 class Thread(models.Model):
@@ -38,6 +41,10 @@ class Thread(models.Model):
     is_remembered = models.BooleanField(default=True)
     model = models.CharField(max_length=120, blank=True, help_text="empty: the configured one")
     scope = models.JSONField(default=dict, help_text="what recall is confined to; empty: all that may be read")
+    instructions = models.TextField(blank=True, help_text="a program's system messages, which join the base prompt")
+    opening = models.CharField(
+        max_length=64, blank=True, help_text="hash of the first message of a program's conversation, to find it by"
+    )
     head = models.ForeignKey("Turn", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     spoken_at = models.DateTimeField(help_text="when somebody last said something")
@@ -50,6 +57,7 @@ class Thread(models.Model):
         indexes = [
             models.Index(fields=["space", "-spoken_at"]),
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="thread_to_remove"),
+            models.Index(fields=["owner", "opening"]),
         ]
 
 
@@ -122,6 +130,9 @@ class Turn(models.Model):
     stands = models.BooleanField(default=True, help_text="on the branch that is shown, goes on and is remembered")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     client_key = models.UUIDField(help_text="made by the page; a message sent twice makes one turn")
+    by_program = models.BooleanField(
+        default=False, help_text="said by a program that keeps its own copy of all it said"
+    )
     message = models.TextField()
     images = models.ManyToManyField(Image, related_name="turns")
     answer = models.TextField(blank=True)
@@ -136,6 +147,7 @@ class Turn(models.Model):
     usage = models.JSONField(default=dict)
     error_code = models.CharField(max_length=40, blank=True)
     error = models.CharField(max_length=300, blank=True)
+    recall_ms = models.PositiveIntegerField(null=True, help_text="how long recall kept the model waiting")
     recall_note = models.CharField(max_length=20, blank=True, help_text="why nothing could be recalled: slow, down")
     is_blind = models.BooleanField(default=False, help_text="the model takes no images and answered without them")
     exchange_id = models.UUIDField(null=True, help_text="what memory keeps of this turn")

@@ -30,12 +30,13 @@ class History:
     length: int
 
 
-def system_prompt() -> str:
-    """The base prompt (unless overridden) followed by the configured files."""
+def system_prompt(instructions: str = "") -> str:
+    """The base prompt (unless overridden) followed by the configured files and a thread's own `instructions`."""
     llm = settings.CATO.llm
     base = llm.base_prompt_file or BASE_PROMPT
     files = list(llm.system_prompt_files) if llm.override_base_prompt else [base, *llm.system_prompt_files]
-    return "\n\n".join(_read(str(path), path.stat().st_mtime) for path in files)
+    parts = [*(_read(str(path), path.stat().st_mtime) for path in files), instructions]
+    return "\n\n".join(filter(None, parts))
 
 
 def history_of(turns: list[Turn], *, max_tokens: int) -> History:
@@ -55,10 +56,10 @@ def history_of(turns: list[Turn], *, max_tokens: int) -> History:
     )
 
 
-def room_for_history(message: str) -> int:
+def room_for_history(message: str, instructions: str = "") -> int:
     """How many tokens history may take beside the system prompt, what is recalled, the message and the answer."""
     conf = settings.CATO
-    taken = estimate_tokens(system_prompt()) + estimate_tokens(message) + _RESERVE
+    taken = estimate_tokens(system_prompt(instructions)) + estimate_tokens(message) + _RESERVE
     recalled = conf.vector_store.context_max_tokens if conf.vector_store.inject_context else 0
     return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - taken)
 
@@ -67,7 +68,7 @@ def prompt_for(*, history: History, material: str, turn: Turn, said_so_far: str 
     """The messages for the endpoint; `said_so_far` is an interrupted answer to go on from."""
     new = f"{material}\n\n---\n\n{turn.message}" if material else turn.message
     messages: list[Message] = [
-        {"role": "system", "content": system_prompt()},
+        {"role": "system", "content": system_prompt(turn.thread.instructions)},
         *_messages_of(history),
         {"role": "user", "content": content_of(new, turn.images.all())},
     ]

@@ -11,14 +11,16 @@ import contextvars
 import logging
 import time
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
-from chat import frames, llm
-from chat.broadcast import broadcast
+from chat import frames, llm, measures
+from chat.broadcast import announce, broadcast
 from chat.endpoint import Answering
 from chat.errors import ModelFailed
 from chat.hops import to_database, to_memory
@@ -27,13 +29,14 @@ from chat.models import Turn
 from chat.reply import Reply
 from chat.services import answering, asking, titling
 from chat.services.answering import Ending, Saved
+from chat.services.asking import Asked
 from memory.services.search import Recollection
 
 log = logging.getLogger(__name__)
 
 _PULSE = 0.06
 _GRACE = 10.0
-PLACEHOLDER = (
+PLACEHOLDER = gettext_noop(
     "No model is connected, so this is a placeholder. It is not remembered. "
     "An administrator can connect a model in the settings."
 )
@@ -51,10 +54,34 @@ def start(turn_id: uuid.UUID) -> None:
         broadcast.loop.call_soon_threadsafe(_spawn, answer(turn_id))
 
 
+def begin(asked: Asked, *, gone: Sequence[uuid.UUID] = (), shown: Sequence[uuid.UUID] = ()) -> None:
+    """Show what was just said to who reads the thread, and have it answered unless it waits its turn.
+
+    `gone` and `shown`: the turns of the branch that it took the place of, and of the one that stands now.
+    """
+    turn = asked.turn
+    if gone or shown:
+        announce(frames.branch(turn.thread_id, gone, shown))
+    elif asked.is_new:
+        announce(frames.turn(turn.id) if turn.attempt > 1 else frames.new_turn(turn.id))
+    if asked.is_new and turn.state == Turn.State.RECALLING:
+        start(turn.id)
+
+
 def ask_to_stop(turn_id: uuid.UUID) -> None:
     """Stop an answer wherever it is written, from any thread."""
     if broadcast.loop is not None:
         broadcast.loop.call_soon_threadsafe(broadcast.ask_to_stop, turn_id)
+
+
+def count() -> int:
+    """How many answers this process is writing."""
+    return len(_replies)
+
+
+def under_way(turn_id: uuid.UUID) -> Reply | None:
+    """The answer to this turn, if this process writes it."""
+    return _replies.get(turn_id)
 
 
 def stop_here(turn_id: uuid.UUID) -> None:
@@ -124,29 +151,33 @@ async def _write(reply: Reply) -> Ending:
         listening.cancel()
         await asyncio.gather(stopping, listening, return_exceptions=True)
     if not reply.text.strip():
-        return reply.ending(Turn.State.FAILED, "empty", "The model answered with nothing. Try again.")
+        return reply.ending(Turn.State.FAILED, "empty", _("The model answered with nothing. Try again."))
     return reply.ending(Turn.State.COMPLETE)
 
 
 async def _begin(reply: Reply) -> list[Message] | None:
-    turn_id = reply.brief.turn_id
+    turn_id, began = reply.brief.turn_id, time.monotonic()
     try:
         recollection = await asyncio.wait_for(
             to_memory(answering.recall_for, turn_id), settings.CATO.vector_store.retrieval_timeout
         )
     except TimeoutError:
         recollection = Recollection(note="slow")
-    begun = await to_database(answering.begin_answer, turn_id, reply.brief.attempt, recollection)
+    took = time.monotonic() - began
+    measures.note_recall(took, found=bool(recollection.results), note=recollection.note)
+    recall_ms = round(1000 * took)
+    begun = await to_database(answering.begin_answer, turn_id, reply.brief.attempt, recollection, recall_ms)
     if begun is None:
         return None
     reply.begin(begun)
+    reply.asked_at = time.monotonic()
     broadcast.publish(await to_database(frames.turn, turn_id))
     return begun.messages
 
 
 async def _listen(reply: Reply, messages: list[Message]) -> None:
     if reply.brief.answering is None:
-        reply.hear(llm.Piece(PLACEHOLDER))
+        reply.hear(llm.Piece(_(PLACEHOLDER)))
         return
     try:
         await _hear_all(reply, reply.brief.answering, messages)
@@ -160,6 +191,9 @@ async def _listen(reply: Reply, messages: list[Message]) -> None:
 
 async def _hear_all(reply: Reply, answering: Answering, messages: list[Message]) -> None:
     async for piece in llm.stream(answering, messages, model=reply.brief.model):
+        if reply.asked_at is not None:
+            measures.FIRST_TOKEN_SECONDS.observe(time.monotonic() - reply.asked_at)
+            reply.asked_at = None
         reply.hear(piece)
 
 
@@ -170,6 +204,7 @@ async def _close(reply: Reply, ending: Ending) -> None:
     reply.is_over = True
     reply.revision += 1
     if await to_database(answering.close, reply.brief, ending, reply.revision):
+        measures.ANSWERS.labels(ending.state).inc()
         for frame in await to_database(frames.ended, reply.brief.turn_id, *reply.rest()):
             broadcast.publish(frame)
 

@@ -31,6 +31,8 @@ class Reply:
         self.is_over = False
         self.is_held = False
         self.saved_at = 0.0
+        # Since when the model is being waited for; None: it is not, or it has begun to speak.
+        self.asked_at: float | None = None
         self._shown = len(self.text)
         self._kept_reasoning = self._shown_reasoning = len(self.reasoning)
         self._growing = GrowingAnswer(self.text)

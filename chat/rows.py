@@ -13,6 +13,8 @@ from django.db.models import Q, prefetch_related_objects
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from chat.citations import Citations
 from chat.items import ItemRow, places_of, recalled_row
@@ -22,21 +24,21 @@ from memory import services as memory
 from memory import spaces
 from memory.models import Exchange, Space
 from memory.services.recalls import Recalled
-from memory.views.places import space_name
+from memory.shown import day, day_of_this_year
 
-THINKING = "Thinking…"
+THINKING = gettext_noop("Thinking…")
 _RECALL_NOTES = {
-    "slow": "Recall took too long, answered without it",
-    "failed": "Recall failed, answered without it",
-    "words": "Search by meaning is down, recalled by words alone",
+    "slow": gettext_noop("Recall took too long, answered without it"),
+    "failed": gettext_noop("Recall failed, answered without it"),
+    "words": gettext_noop("Search by meaning is down, recalled by words alone"),
 }
 _MEMORY_WORDS = {
-    "remembering": "Remembering…",
-    "remembered": "Remembered",
-    "waiting": "Will be remembered when the index is back",
-    "failed": "Could not be remembered.",
-    "forgotten": "Forgotten",
-    "off": "Not remembered",
+    "remembering": gettext_noop("Remembering…"),
+    "remembered": gettext_noop("Remembered"),
+    "waiting": gettext_noop("Will be remembered when the index is back"),
+    "failed": gettext_noop("Could not be remembered."),
+    "forgotten": gettext_noop("Forgotten"),
+    "off": gettext_noop("Not remembered"),
 }
 
 
@@ -147,22 +149,23 @@ def thread_row(
     kind = space.kind if space else Space.Kind.OWN
     people = get_user_model().objects.filter(is_active=True)
     count = spaces.readers(space, people).count() if space else 1
-    audience = "Only you can recall it" if kind == Space.Kind.OWN else f"{count} people can recall it"
-    where = {"own": "in your own space", "team": "for everyone"}.get(kind, f"in {space.name}" if space else "")
+    audience = ngettext("%(count)s people can recall it", "%(count)s people can recall it", count)
+    if kind == Space.Kind.OWN:
+        audience = _("Only you can recall it")
     remembered = thread is None or thread.is_remembered
     thread_id = thread.id if thread else None
     return ThreadRow(
         id=thread_id,
-        title=thread.title if thread else "New thread",
-        space_name=space_name(space) if space else "Only you",
+        title=thread.title if thread else _("New thread"),
+        space_name=space.shown_name if space else _("Only you"),
         space_kind=kind,
         url=reverse("thread", args=[thread_id]) if thread_id else reverse("new_thread"),
         say_url=reverse("say", args=[thread_id]) if thread_id else reverse("new_thread"),
         is_new=thread is None,
         is_remembered=remembered,
         remember_url=reverse("remember", args=[thread_id]) if thread and thread.owner_id == person_id else "",
-        remember_label=f"Remembered {where}" if remembered else "Not remembered",
-        audience_text=audience if remembered else "Stays in this thread only",
+        remember_label=_remembered_where(space) if remembered else _("Not remembered"),
+        audience_text=audience % {"count": count} if remembered else _("Stays in this thread only"),
         model_name=model_name,
         is_dummy=is_dummy,
         socket_url=f"/ws/t/{thread_id}" if thread_id else "",
@@ -171,6 +174,14 @@ def thread_row(
         is_pinned=thread is not None and thread.pinned_at is not None,
         is_archived=thread is not None and thread.archived_at is not None,
     )
+
+
+def _remembered_where(space: Space | None) -> str:
+    if space is None or space.kind == Space.Kind.OWN:
+        return _("Remembered in your own space")
+    if space.kind == Space.Kind.TEAM:
+        return _("Remembered for everyone")
+    return _("Remembered in %(space)s") % {"space": space.name}
 
 
 def _turn_row(
@@ -194,7 +205,7 @@ def _turn_row(
         said_at=turn.created_at,
         message=turn.message,
         images=[ImageRow(image.name, reverse("image", args=[image.id])) for image in turn.images.all()],
-        images_note="The model takes no pictures; it answered without seeing them." if turn.is_blind else "",
+        images_note=_("The model takes no pictures; it answered without seeing them.") if turn.is_blind else "",
         reasoning=turn.reasoning,
         blocks_html=mark_safe("".join(blocks)),
         open_html=mark_safe(open_html),
@@ -214,10 +225,10 @@ def _turn_row(
         branch=branch,
         stop_url=reverse("stop", args=here),
         memory_state=state,
-        memory_text=_MEMORY_WORDS.get(state, ""),
+        memory_text=_(_MEMORY_WORDS[state]) if state in _MEMORY_WORDS else "",
         memory_retry_url=reverse("remember_again", args=here) if state == "failed" else "",
         forget_url=reverse("forget", args=[turn.kept_as]) if state and state != "forgotten" and done else "",
-        forgotten_note=f"by {tomb.forgotten_by}" if tomb and tomb.forgotten_by else "",
+        forgotten_note=_("by %(name)s") % {"name": tomb.forgotten_by} if tomb and tomb.forgotten_by else "",
         forgotten_at=tomb.forgotten_at if tomb else None,
         recalled=_recalled_row(turn, recalled, titles),
     )
@@ -253,22 +264,22 @@ def _answer_html(turn: Turn, citations: Citations) -> tuple[list[str], str]:
 
 def _phase(turn: Turn) -> str:
     if turn.state == Turn.State.QUEUED:
-        return "Waits its turn"
+        return _("Waits its turn")
     if turn.state == Turn.State.RECALLING:
-        return "Recalling…"
-    return THINKING if turn.state == Turn.State.ANSWERING and not turn.answer else ""
+        return _("Recalling…")
+    return _(THINKING) if turn.state == Turn.State.ANSWERING and not turn.answer else ""
 
 
 def _note(turn: Turn) -> str:
     if turn.state == Turn.State.STOPPED:
-        return "Stopped"
+        return _("Stopped")
     if turn.state == Turn.State.INTERRUPTED:
-        return "Interrupted. What was said so far is kept." if turn.answer else "Interrupted before it began."
+        return _("Interrupted. What was said so far is kept.") if turn.answer else _("Interrupted before it began.")
     return turn.error if turn.state == Turn.State.FAILED else ""
 
 
 def _recalled_row(turn: Turn, recalled: list[Recalled], titles: dict[uuid.UUID, str]) -> RecalledRow | None:
-    note = _RECALL_NOTES.get(turn.recall_note, "")
+    note = _(_RECALL_NOTES[turn.recall_note]) if turn.recall_note in _RECALL_NOTES else ""
     if not recalled and not note:
         return None
     times = [item.exchange.timestamp for item in recalled if item.exchange]
@@ -281,5 +292,6 @@ def _span(times: list[datetime]) -> str:
     if not times:
         return ""
     now = timezone.now()
-    first, last = (f"{t.day} {t:%b}" if t.year == now.year else f"{t.day} {t:%b %Y}" for t in (min(times), max(times)))
-    return f"from {first}" if first == last else f"from {first} to {last}"
+    first, last = (day_of_this_year(t) if t.year == now.year else day(t) for t in (min(times), max(times)))
+    span = _("from %(first)s") if first == last else _("from %(first)s to %(last)s")
+    return span % {"first": first, "last": last}

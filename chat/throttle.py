@@ -6,6 +6,7 @@ import uuid
 
 from django.conf import settings
 from django.core.cache import cache
+from django.utils.translation import gettext as _
 
 from chat.errors import Refused
 
@@ -13,7 +14,7 @@ from chat.errors import Refused
 def may_say(person_id: uuid.UUID) -> None:
     """Count a message of this person. Raises Refused above `messages_per_minute`."""
     if not within(f"say:{person_id}", settings.CATO.chat.messages_per_minute, 60):
-        raise Refused("That is a lot of messages at once. Wait a minute and send it again; your text stays here.")
+        raise Refused(_("That is a lot of messages at once. Wait a minute and send it again; your text stays here."))
 
 
 def within(what: str, most: int, seconds: int) -> bool:

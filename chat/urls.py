@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from chat.views import finding, images, importing, model_settings, moving, organising, places, scopes, threads, turns
+from chat.views import (
+    finding,
+    images,
+    importing,
+    model_settings,
+    moving,
+    organising,
+    places,
+    scopes,
+    stats,
+    threads,
+    turns,
+)
 
 urlpatterns = [
     path("", threads.new_thread, name="new_thread"),
@@ -12,6 +24,7 @@ urlpatterns = [
     path("images", images.images, name="images"),
     path("images/<uuid:image_id>", images.image, name="image"),
     path("find", finding.find, name="find"),
+    path("stats", stats.stats, name="stats"),
     path("import", importing.import_page, name="import"),
     path("import/<uuid:import_id>/row", importing.row, name="import_row"),
     path("import/<uuid:import_id>/cancel", importing.cancel, name="cancel_import"),

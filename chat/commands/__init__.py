@@ -6,11 +6,13 @@ import difflib
 import shlex
 
 from django.conf import settings
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from chat.commands import about, conversing, remembering
 from chat.commands.command import Caller, Card, Command, Line
 from chat.errors import Refused
-from memory.errors import CatoMemoryError, StoreDisabled
+from memory.errors import DISABLED, CatoMemoryError, StoreDisabled
 from memory.text import clean_text
 
 __all__ = ["COMMANDS", "Caller", "Card", "Command", "is_command", "run"]
@@ -26,15 +28,15 @@ def run(message: str, caller: Caller) -> Card:
     try:
         name, *arguments = shlex.split(clean_text(message).strip()[1:]) or [""]
     except ValueError as error:
-        raise Refused("A quotation mark is missing. Put text with spaces into two of them.") from error
+        raise Refused(_("A quotation mark is missing. Put text with spaces into two of them.")) from error
     command = _NAMES.get(name.lower())
     if command is None:
         near = difflib.get_close_matches(name.lower(), _NAMES, n=1, cutoff=0.5)
-        hint = f"Did you mean /{near[0]}?" if near else "/help lists what there is."
-        raise Refused(f"There is no command /{name}. {hint}", suggestion=f"/{near[0]}" if near else "/help")
+        hint = _("Did you mean /%(name)s?") % {"name": near[0]} if near else _("/help lists what there is.")
+        raise Refused(f"{_no_command(name)} {hint}", suggestion=f"/{near[0]}" if near else "/help")
     try:
         if command.needs_memory and not settings.CATO.vector_store.enabled:
-            raise StoreDisabled
+            raise StoreDisabled(_(DISABLED))
         return command.run(caller, arguments)
     except CatoMemoryError as error:
         raise Refused(str(error)) from error
@@ -44,16 +46,20 @@ def _help(caller: Caller, arguments: list[str]) -> Card:
     if arguments:
         command = _NAMES.get(arguments[0].lstrip("/").lower())
         if command is None:
-            raise Refused(f"There is no command /{arguments[0].lstrip('/')}. /help lists what there is.", "/help")
+            raise Refused(_no_command(arguments[0].lstrip("/")) + " " + _("/help lists what there is."), "/help")
         return Card("/help", f"/{command.name} {command.usage}".strip(), text=command.does)
     lines = [Line(f"/{c.name} {c.usage}".strip(), c.does) for c in COMMANDS]
-    return Card("/help", "Commands", kind="list", lines=lines)
+    return Card("/help", _("Commands"), kind="list", lines=lines)
+
+
+def _no_command(name: str) -> str:
+    return _("There is no command /%(name)s.") % {"name": name}
 
 
 COMMANDS: tuple[Command, ...] = (
     *remembering.COMMANDS,
     *conversing.COMMANDS,
     *about.COMMANDS,
-    Command("help", "[COMMAND]", "The commands, or one of them", _help),
+    Command("help", "[COMMAND]", gettext_noop("The commands, or one of them"), _help),
 )
 _NAMES = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}

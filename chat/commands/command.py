@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from django.utils.translation import gettext as _
+
 from chat.errors import Refused
 from chat.items import ItemRow
 from chat.models import Thread
@@ -50,7 +52,7 @@ class Caller:
     def in_thread(self) -> Thread:
         """The thread. Raises Refused where there is none yet."""
         if self.thread is None:
-            raise Refused("This works in a thread that has begun. Say something first.")
+            raise Refused(_("This works in a thread that has begun. Say something first."))
         return self.thread
 
 
@@ -60,10 +62,15 @@ class Command:
 
     name: str
     usage: str
-    does: str
+    purpose: str
     run: Callable[[Caller, list[str]], Card]
     aliases: tuple[str, ...] = field(default=())
     needs_memory: bool = False
+
+    @property
+    def does(self) -> str:
+        """Its purpose, in the language of the pages."""
+        return _(self.purpose)
 
 
 def number_in(arguments: list[str], *, default: int, most: int, usage: str) -> int:
@@ -71,5 +78,7 @@ def number_in(arguments: list[str], *, default: int, most: int, usage: str) -> i
     if not arguments:
         return default
     if len(arguments) > 1 or not arguments[0].isdecimal() or not 1 <= int(arguments[0]) <= most:
-        raise Refused(f"Give a number from 1 to {most}: {usage}.", usage.split()[0] + " ")
+        raise Refused(
+            _("Give a number from 1 to %(most)s: %(usage)s.") % {"most": most, "usage": usage}, usage.split()[0] + " "
+        )
     return int(arguments[0])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from chat import access, endpoint, services
 from chat.commands.command import Caller, Card, Command, Line, number_in
@@ -18,7 +20,10 @@ _MOST_BACK = 50
 
 def _continue(caller: Caller, arguments: list[str]) -> Card:
     if len(arguments) != 1 or len(arguments[0]) < _SHORTEST_ID:
-        raise Refused(f"Which thread? Write /continue ID; the first {_SHORTEST_ID} characters do.", "/continue ")
+        raise Refused(
+            _("Which thread? Write /continue ID; the first %(count)s characters do.") % {"count": _SHORTEST_ID},
+            "/continue ",
+        )
     thread = _thread(caller, arguments[0])
     services.continue_thread(thread, person_id=caller.person_id)
     return Card("/continue", "", goes_to=reverse("thread", args=[thread.id]))
@@ -28,13 +33,16 @@ def _thread(caller: Caller, text: str) -> Thread:
     """The one thread that this person reads whose id is, or begins with, `text`."""
     begins = text.strip().lower().replace("-", "")
     if not all(char in "0123456789abcdef" for char in begins) or len(begins) > 32:
-        raise Refused(f"{text} is no id of a thread. It stands in the address of the thread's page.", "/continue ")
+        raise Refused(
+            _("%(text)s is no id of a thread. It stands in the address of the thread's page.") % {"text": text},
+            "/continue ",
+        )
     low, high = uuid.UUID(begins.ljust(32, "0")), uuid.UUID(begins.ljust(32, "f"))
     found = list(access.threads_of(caller.person_id).filter(id__range=(low, high))[:2])
     if not found:
-        raise Refused(f"There is no thread {text}, or it is not yours to see.", "/continue ")
+        raise Refused(_("There is no thread %(id)s, or it is not yours to see.") % {"id": text}, "/continue ")
     if len(found) > 1:
-        raise Refused(f"Several threads begin with {text}. Give more of the id.", "/continue ")
+        raise Refused(_("Several threads begin with %(id)s. Give more of the id.") % {"id": text}, "/continue ")
     return found[0]
 
 
@@ -43,31 +51,35 @@ def _history(caller: Caller, arguments: list[str]) -> Card:
     thread = caller.in_thread()
     turns = list(thread.turns.standing().select_related("author").order_by("-position")[:count])[::-1]
     lines = [Line(f"{t.author.name}: {excerpt(t.message, 100)}", excerpt(t.answer, 120) or t.state) for t in turns]
-    return Card("/history", f"The last {len(turns)} turns", kind="list", lines=lines)
+    title = ngettext("The last %(count)s turns", "The last %(count)s turns", len(turns)) % {"count": len(turns)}
+    return Card("/history", title, kind="list", lines=lines)
 
 
 def _delete(caller: Caller, arguments: list[str]) -> Card:
     count = number_in(arguments, default=1, most=_MOST_BACK, usage="/delete [N]")
     thread = caller.in_thread()
     if thread.owner_id != caller.person_id:
-        raise Refused("Only who began this thread may take turns out of it.")
+        raise Refused(_("Only who began this thread may take turns out of it."))
     turns = list(thread.turns.standing().order_by("-position")[:count])[::-1]
     lines = [Line(excerpt(t.message, 100), excerpt(t.answer, 120)) for t in turns]
-    asks = (f"{reverse('take_out', args=[thread.id])}?n={len(turns)}", "Take them out…")
-    return Card("/delete", f"Take out the last {len(turns)}, and forget them?", kind="list", lines=lines, asks=asks)
+    asks = (f"{reverse('take_out', args=[thread.id])}?n={len(turns)}", _("Take them out…"))
+    title = ngettext(
+        "Take out the last %(count)s, and forget them?", "Take out the last %(count)s, and forget them?", len(turns)
+    )
+    return Card("/delete", title % {"count": len(turns)}, kind="list", lines=lines, asks=asks)
 
 
 def _model(caller: Caller, arguments: list[str]) -> Card:
     answering = endpoint.current()
-    configured = answering.model if answering else "none is connected"
+    configured = answering.model if answering else _("none is connected")
     thread = caller.in_thread()
     if not arguments:
-        return Card("/model", thread.model or configured, text="Write /model NAME to change it for this thread.")
+        return Card("/model", thread.model or configured, text=_("Write /model NAME to change it for this thread."))
     name = " ".join(arguments)
     if name == configured or name == "default":
         name = ""
     services.set_model(thread, name)
-    return Card("/model", name or configured, text="It answers from the next message of this thread on.")
+    return Card("/model", name or configured, text=_("It answers from the next message of this thread on."))
 
 
 def _writemd(caller: Caller, arguments: list[str]) -> Card:
@@ -81,28 +93,28 @@ def _writejson(caller: Caller, arguments: list[str]) -> Card:
 def _copy(caller: Caller, arguments: list[str]) -> Card:
     last = caller.in_thread().turns.standing().exclude(answer="").order_by("-position").first()
     if last is None:
-        raise Refused("There is no answer to copy yet.")
-    return Card("/copy", "The last answer", text=last.answer, is_to_copy=True)
+        raise Refused(_("There is no answer to copy yet."))
+    return Card("/copy", _("The last answer"), text=last.answer, is_to_copy=True)
 
 
 def _clear(caller: Caller, arguments: list[str]) -> Card:
-    return Card("/clear", "A new thread", goes_to=reverse("new_thread"))
+    return Card("/clear", _("A new thread"), goes_to=reverse("new_thread"))
 
 
 COMMANDS = (
     Command(
         "continue",
         "ID",
-        "Continue an older thread in a new session",
+        gettext_noop("Continue an older thread in a new session"),
         _continue,
         ("cont",),
         needs_memory=True,
     ),
-    Command("history", "[N]", "The last N turns of this thread (10)", _history),
-    Command("delete", "[N]", "Take out the last N turns (1) and forget them", _delete),
-    Command("model", "[NAME]", "Show or change the model of this thread", _model),
-    Command("writemd", "", "Export this thread as Markdown", _writemd),
-    Command("writejson", "", "Export this thread as JSON", _writejson),
-    Command("copy", "", "Copy the last answer", _copy),
-    Command("clear", "", "Begin a new thread", _clear),
+    Command("history", "[N]", gettext_noop("The last N turns of this thread (10)"), _history),
+    Command("delete", "[N]", gettext_noop("Take out the last N turns (1) and forget them"), _delete),
+    Command("model", "[NAME]", gettext_noop("Show or change the model of this thread"), _model),
+    Command("writemd", "", gettext_noop("Export this thread as Markdown"), _writemd),
+    Command("writejson", "", gettext_noop("Export this thread as JSON"), _writejson),
+    Command("copy", "", gettext_noop("Copy the last answer"), _copy),
+    Command("clear", "", gettext_noop("Begin a new thread"), _clear),
 )

@@ -6,6 +6,8 @@ import uuid
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from chat.commands.command import Caller, Card, Command, Line
 from chat.errors import NotFound, Refused
@@ -18,6 +20,7 @@ from memory.models import Exchange
 from memory.services.documents import folders
 from memory.services.documents.folders import FoundFile
 from memory.services.documents.listing import states_of
+from memory.shown import number
 from memory.views.document_rows import Chip, row_of
 
 _MOST_FILES, _MOST_CHIPS, _MOST_SHOWN = 500, 20, 50
@@ -31,10 +34,12 @@ def _vadd(caller: Caller, arguments: list[str]) -> Card:
         del words[at : at + 2]
     text = " ".join(words)
     if not text.strip():
-        raise Refused('What should be remembered? Write /vadd "TEXT".', '/vadd "')
+        raise Refused(_('What should be remembered? Write /vadd "TEXT".'), '/vadd "')
     kept = memory.keep_text(text, space=space, owner_id=caller.person_id, source="vadd_command", manual_entry=True)
-    where = "in your own space" if space.owner_id else f"for {space.name}"
-    return Card("/vadd", f"Remembered {where}", text=text, lines=[Line("Exchange", str(kept[0].id))])
+    title = _("Remembered for %(space)s") % {"space": space.shown_name}
+    if space.owner_id:
+        title = _("Remembered in your own space")
+    return Card("/vadd", title, text=text, lines=[Line(_("Exchange"), str(kept[0].id))])
 
 
 def _vdoc(caller: Caller, arguments: list[str]) -> Card:
@@ -42,11 +47,14 @@ def _vdoc(caller: Caller, arguments: list[str]) -> Card:
         return Card("/vdoc", "", goes_to=reverse("documents"))
     files = [file for asked in arguments for file in folders.named(settings.CATO.locations, asked)]
     if len(files) > _MOST_FILES:
-        raise Refused(f"These are {len(files):,} files; add at most {_MOST_FILES} with one command.", "/vdoc ")
+        facts = {"count": number(len(files)), "most": _MOST_FILES}
+        raise Refused(_("These are %(count)s files; add at most %(most)s with one command.") % facts, "/vdoc ")
     chips = [_received(caller, file) for file in files]
     added = sum(1 for chip in chips if chip.row)
-    title = f"{added} of {len(files)} file{'' if len(files) == 1 else 's'} added"
-    more = f"and {len(chips) - _MOST_CHIPS} more, on the page Documents" if len(chips) > _MOST_CHIPS else ""
+    title = ngettext("%(added)s of %(count)s file added", "%(added)s of %(count)s files added", len(files))
+    title %= {"added": added, "count": len(files)}
+    more = _("and %(count)s more, on the page Documents") % {"count": len(chips) - _MOST_CHIPS}
+    more = more if len(chips) > _MOST_CHIPS else ""
     # What was refused first: it would else be among those that are not shown.
     return Card("/vdoc", title, text=more, chips=sorted(chips, key=lambda chip: not chip.error)[:_MOST_CHIPS])
 
@@ -67,19 +75,20 @@ def _received(caller: Caller, file: FoundFile) -> Chip:
 
 def _vquery(caller: Caller, arguments: list[str]) -> Card:
     if not arguments:
-        raise Refused('What are you looking for? Write /vquery "TEXT" [K].', '/vquery "')
+        raise Refused(_('What are you looking for? Write /vquery "TEXT" [K].'), '/vquery "')
     words, count = list(arguments), 5
     if len(words) > 1 and words[-1].isdecimal():
         count = int(words.pop())
     text = " ".join(words)
     results = memory.find(text, spaces=spaces.readable_by(caller.person_id), count=count)
-    title = f"{len(results)} nearest to “{text}”" if results else f"Nothing near “{text}”"
+    title = _("%(count)s nearest to “%(text)s”") if results else _("Nothing near “%(text)s”")
+    title %= {"count": len(results), "text": text}
     return Card("/vquery", title, kind="results", results=result_rows(results))
 
 
 def _vget(caller: Caller, arguments: list[str]) -> Card:
     if len(arguments) != 1:
-        raise Refused("Which? Write /vget ID, /vget session or /vget thread.", "/vget ")
+        raise Refused(_("Which? Write /vget ID, /vget session or /vget thread."), "/vget ")
     (which,) = arguments
     readable = spaces.readable_by(caller.person_id)
     rows = spaces.among(Exchange.objects.findable(), readable).select_related("owner")
@@ -92,58 +101,66 @@ def _vget(caller: Caller, arguments: list[str]) -> Card:
         rows = rows.filter(id=_exchange(caller, which, "/vget").id)
     found = list(rows.order_by("timestamp", "id")[: _MOST_SHOWN + 1])
     shown = [row_of_exchange(row, number) for number, row in enumerate(found[:_MOST_SHOWN], start=1)]
-    more = f", the first {_MOST_SHOWN}" if len(found) > _MOST_SHOWN else ""
-    title = {"thread": f"Remembered of this thread{more}", "session": f"Remembered of this session{more}"}
-    return Card("/vget", title.get(which, "One exchange"), kind="results", results=shown)
+    more = _(", the first %(count)s") % {"count": _MOST_SHOWN} if len(found) > _MOST_SHOWN else ""
+    titles = {"thread": _("Remembered of this thread"), "session": _("Remembered of this session")}
+    title = f"{titles[which]}{more}" if which in titles else _("One exchange")
+    return Card("/vget", title, kind="results", results=shown)
 
 
 def _vdelete(caller: Caller, arguments: list[str]) -> Card:
     if len(arguments) != 1:
-        raise Refused("Which? Write /vdelete ID; /vquery and /vget show ids.", "/vdelete ")
+        raise Refused(_("Which? Write /vdelete ID; /vquery and /vget show ids."), "/vdelete ")
     found = _exchange(caller, arguments[0], "/vdelete")
     if not may_forget(caller.person_id, found, is_administrator=caller.is_administrator):
-        raise Refused("This is not yours to forget: its owner may, and an administrator.")
-    asks = (reverse("forget", args=[found.id]), "Forget it…")
-    return Card("/vdelete", "Forget this exchange?", kind="results", results=[row_of_exchange(found, 1)], asks=asks)
+        raise Refused(_("This is not yours to forget: its owner may, and an administrator."))
+    asks = (reverse("forget", args=[found.id]), _("Forget it…"))
+    return Card("/vdelete", _("Forget this exchange?"), kind="results", results=[row_of_exchange(found, 1)], asks=asks)
 
 
 def _vstats(caller: Caller, arguments: list[str]) -> Card:
     mine = memory.figures(spaces.readable_by(caller.person_id))
     lines = [
-        Line("Exchanges you may read", f"{mine.exchanges:,}"),
-        Line("Still to be embedded", f"{mine.pending:,}"),
-        Line("Failed", f"{mine.failed:,}"),
-        Line("Embedding model", mine.model),
-        Line("Vector dimension", str(mine.dimension or "not known yet")),
+        Line(_("Exchanges you may read"), number(mine.exchanges)),
+        Line(_("Still to be embedded"), number(mine.pending)),
+        Line(_("Failed"), number(mine.failed)),
+        Line(_("Embedding model"), mine.model),
+        Line(_("Vector dimension"), str(mine.dimension or _("not known yet"))),
     ]
     if caller.is_administrator:
         everything = memory.figures(None)
         conf = settings.CATO
         where = conf.chroma_url if conf.origin("chroma_url") != "default" else str(conf.vector_store.path)
-        lines += [Line("Exchanges in all", f"{everything.exchanges:,}"), Line("Index", str(where))]
-    return Card("/vstats", "Memory", kind="figures", lines=lines)
+        lines += [Line(_("Exchanges in all"), number(everything.exchanges)), Line(_("Index"), str(where))]
+    return Card("/vstats", _("Memory"), kind="figures", lines=lines)
 
 
 def _exchange(caller: Caller, text: str, command: str) -> Exchange:
     try:
         return readable_exchange(caller.person_id, uuid.UUID(text))
     except ValueError as error:
-        raise Refused(f"{text} is no id. Ids look like 3f2b8c1e-…; /vquery shows them.", f"{command} ") from error
+        sentence = _("%(text)s is no id. Ids look like 3f2b8c1e-…; /vquery shows them.") % {"text": text}
+        raise Refused(sentence, f"{command} ") from error
     except NotFound as error:
-        raise Refused("There is no such exchange, or it is not yours to see.", f"{command} ") from error
+        raise Refused(_("There is no such exchange, or it is not yours to see."), f"{command} ") from error
 
 
 COMMANDS = (
-    Command("vquery", '"TEXT" [K]', "The K nearest exchanges (5), with how near they are", _vquery),
-    Command("vadd", '"TEXT" [--space NAME]', "Remember TEXT, in your own space unless told", _vadd, needs_memory=True),
+    Command("vquery", '"TEXT" [K]', gettext_noop("The K nearest exchanges (5), with how near they are"), _vquery),
+    Command(
+        "vadd",
+        '"TEXT" [--space NAME]',
+        gettext_noop("Remember TEXT, in your own space unless told"),
+        _vadd,
+        needs_memory=True,
+    ),
     Command(
         "vdoc",
         "[ALIAS:PATH…]",
-        "Add files or folders that lie on the server",
+        gettext_noop("Add files or folders that lie on the server"),
         _vdoc,
         needs_memory=True,
     ),
-    Command("vget", "ID | session | thread", "Show what is remembered", _vget, needs_memory=True),
-    Command("vdelete", "ID", "Forget one exchange, after a question", _vdelete, needs_memory=True),
-    Command("vstats", "", "How much is remembered, and by which model", _vstats, needs_memory=True),
+    Command("vget", "ID | session | thread", gettext_noop("Show what is remembered"), _vget, needs_memory=True),
+    Command("vdelete", "ID", gettext_noop("Forget one exchange, after a question"), _vdelete, needs_memory=True),
+    Command("vstats", "", gettext_noop("How much is remembered, and by which model"), _vstats, needs_memory=True),
 )

@@ -11,12 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
+from django.utils.translation import gettext as _
+
 from chat.importers import cato, chatgpt, claude, librechat, open_webui
 from chat.importers.conversation import Conversation, Unread
 from chat.importers.pieces import pieces
 from chat.importers.sources import DAMAGED, streams
 from chat.importers.values import Fields, text_in
 from memory.errors import CannotRead
+from memory.shown import listed
 from memory.text import content_hash
 
 __all__ = ["PROVIDERS", "conversations"]
@@ -39,27 +42,29 @@ def conversations(source: Path | BinaryIO) -> Iterator[Conversation | Unread]:
     for name, stream in streams(source):
         try:
             for number, piece in enumerate(pieces(stream), start=1):
-                yield _read(piece, f"{name}, entry {number}")
+                yield _read(piece, _("%(name)s, entry %(number)s") % {"name": name, "number": number})
         except CannotRead as error:
             yield Unread(name, str(error))
         except DAMAGED as error:
-            yield Unread(name, f"It does not unpack whole ({error}); what came before that was read.")
+            why = _("It does not unpack whole (%(error)s); what came before that was read.") % {"error": error}
+            yield Unread(name, why)
 
 
 def _read(piece: bytes, place: str) -> Conversation | Unread:
     try:
         item = json.loads(piece)
     except ValueError:
-        return Unread(place, "It is damaged: this is no JSON.")
+        return Unread(place, _("It is damaged: this is no JSON."))
     except RecursionError:
-        return Unread(place, "It is nested too deeply to be read.")
+        return Unread(place, _("It is nested too deeply to be read."))
     read = next((read for knows, read in _FORMATS if knows(item)), None)
     title = text_in(item.get("title")) or text_in(item.get("name")) or place
     if read is None:
-        return Unread(title, f"It is no conversation of {', '.join(PROVIDERS[:-1])} or {PROVIDERS[-1]}.")
+        known = listed(PROVIDERS, last=_("or"))
+        return Unread(title, _("It is no conversation of %(providers)s.") % {"providers": known})
     conversation = read(item)
     if not any(said.role == "user" for said in conversation.messages):
-        return Unread(title, "Nobody said anything in it.")
+        return Unread(title, _("Nobody said anything in it."))
     return conversation if conversation.id else replace(conversation, id=_made_up(conversation))
 
 

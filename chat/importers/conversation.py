@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from django.utils.translation import gettext_noop
+
 Role = Literal["user", "assistant"]
 
 # What is left out of a conversation, as it is counted and told.
-SYSTEM = "system and tool messages"
-MEDIA = "images and files"
-EMPTY = "empty messages"
-UNASKED = "answers without a question"
+SYSTEM = gettext_noop("system and tool messages")
+MEDIA = gettext_noop("images and files")
+EMPTY = gettext_noop("empty messages")
+UNASKED = gettext_noop("answers without a question")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
+from django.utils.translation import gettext as _
+
 from memory.errors import CannotRead
 
 # A conversation of a year of work has a few megabytes; this is what one may cost before it is refused.
@@ -35,7 +37,7 @@ def pieces(stream: IO[bytes], *, largest: int = LARGEST_PIECE) -> Iterator[bytes
         if not more:
             break
         if not held and b"\x00" in more[:4]:
-            raise CannotRead("This is no JSON in UTF-8.")
+            raise CannotRead(_("This is no JSON in UTF-8."))
         held += more
         while (found := _TO_BRACKET.match(held, at)) and (sign := found[1]) not in (b"", b'"'):
             at = found.end()
@@ -55,8 +57,9 @@ def pieces(stream: IO[bytes], *, largest: int = LARGEST_PIECE) -> Iterator[bytes
                 level = min(level, depth)
         at = found.start(1) if found else at
     if depth or start >= 0:
-        raise CannotRead("The file breaks off in the middle; what came before that was read.")
+        raise CannotRead(_("The file breaks off in the middle; what came before that was read."))
 
 
 def _too_large(largest: int) -> CannotRead:
-    return CannotRead(f"One conversation in it has more than {largest // 1_000_000} MB; what came before was read.")
+    sentence = _("One conversation in it has more than %(most)s MB; what came before was read.")
+    return CannotRead(sentence % {"most": largest // 1_000_000})

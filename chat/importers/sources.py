@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, cast
 
+from django.utils.translation import gettext as _
+
 from memory.errors import CannotRead
 from memory.services.documents import folders
+from memory.shown import number
 
 # Zip's own ways to say that it is damaged; they come up while a member is read.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
@@ -30,7 +33,7 @@ def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
     path that cannot be read.
     """
     if not isinstance(source, Path):
-        yield from _in_file("The file", source)
+        yield from _in_file(_("The file"), source)
         return
     found = {file.name: file for file in folders.at(source)}
     for name in _chosen(found) if source.is_dir() else found:
@@ -53,7 +56,7 @@ def _in_file(name: str, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
                 with package.open(member) as stream:
                     yield member.filename, stream
     except DAMAGED as error:
-        raise CannotRead(f"This zip is damaged: it does not unpack ({error}).") from error
+        raise CannotRead(_("This zip is damaged: it does not unpack (%(error)s).") % {"error": error}) from error
 
 
 def _chosen(names: Iterable[str]) -> list[str]:
@@ -76,12 +79,13 @@ def _check(count: int, chosen: list[zipfile.ZipInfo]) -> None:
     unpacked = sum(member.file_size for member in chosen)
     packed = sum(member.compress_size for member in chosen)
     if count > _MOST_MEMBERS:
-        raise CannotRead(f"This zip holds more than {_MOST_MEMBERS:,} files.")
+        raise CannotRead(_("This zip holds more than %(most)s files.") % {"most": number(_MOST_MEMBERS)})
     if unpacked > _MOST_UNPACKED:
-        raise CannotRead(f"This zip unpacks to more than {_MOST_UNPACKED // 1_000_000:,} MB of conversations.")
+        sentence = _("This zip unpacks to more than %(most)s MB of conversations.")
+        raise CannotRead(sentence % {"most": number(_MOST_UNPACKED // 1_000_000)})
     if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _HIGHEST_RATIO:
-        raise CannotRead(f"This zip unpacks to more than {_HIGHEST_RATIO} times its size.")
+        raise CannotRead(_("This zip unpacks to more than %(most)s times its size.") % {"most": _HIGHEST_RATIO})
     if any(member.flag_bits & 1 for member in chosen):
-        raise CannotRead("This zip is protected by a password. Unpack it first.")
+        raise CannotRead(_("This zip is protected by a password. Unpack it first."))
     if any(member.compress_type not in _METHODS for member in chosen):
-        raise CannotRead("This zip is packed in a way that is not read here. Unpack it first.")
+        raise CannotRead(_("This zip is packed in a way that is not read here. Unpack it first."))

@@ -2,10 +2,13 @@
 
 from chat.services.asking import Asked, ask, open_thread, resume, retry, start_waiting
 from chat.services.branching import Switched, answer_again, choose, edit
+from chat.services.brought import Brought, NotTheOwner, Said, StillAnswering, Wishes, take_part
 from chat.services.forking import fork
 from chat.services.images import remove_unnamed_images, tidy_images
+from chat.services.imports import remove_imports_of, remove_unnamed_imports, sweep_imports
 from chat.services.moving import move
 from chat.services.organising import (
+    begin_thread,
     continue_thread,
     delete,
     purge_deleted,
@@ -23,9 +26,15 @@ from chat.services.stopping import stop, sweep, withdraw
 
 __all__ = [
     "Asked",
+    "Brought",
+    "NotTheOwner",
+    "Said",
+    "StillAnswering",
     "Switched",
+    "Wishes",
     "answer_again",
     "ask",
+    "begin_thread",
     "choose",
     "continue_thread",
     "delete",
@@ -35,8 +44,10 @@ __all__ = [
     "move",
     "open_thread",
     "purge_deleted",
+    "remove_imports_of",
     "remove_threads_of",
     "remove_unnamed_images",
+    "remove_unnamed_imports",
     "rename",
     "resume",
     "retry",
@@ -48,8 +59,10 @@ __all__ = [
     "start_waiting",
     "stop",
     "sweep",
+    "sweep_imports",
     "take_back",
     "take_out",
+    "take_part",
     "tidy_images",
     "withdraw",
 ]

@@ -103,7 +103,7 @@ def recall_for(turn_id: uuid.UUID) -> Recollection:
     """Ask memory for what this turn needs, in the spaces that everyone who reads its thread may read."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     before = _turns_before(turn)
-    history = history_of(before, max_tokens=room_for_history(turn.message))
+    history = history_of(before, max_tokens=room_for_history(turn.message, turn.thread.instructions))
     window = settings.CATO.vector_store.search_context_window
     return memory.recall(
         [*(t.message for t in before[-window + 1 :] if window > 1), turn.message],
@@ -117,13 +117,14 @@ def recall_for(turn_id: uuid.UUID) -> Recollection:
 
 
 @transaction.atomic
-def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection) -> Begun | None:
-    """Note what was recalled and give what the answer goes on with; None where the turn was taken away."""
+def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection, recall_ms: int) -> Begun | None:
+    """Note what was recalled, in how many milliseconds, and give what the answer goes on with; None where the turn was taken away."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     begun = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
         state=Turn.State.ANSWERING,
         revision=F("revision") + 1,
         recall_note=recollection.note,
+        recall_ms=recall_ms,
         heartbeat_at=timezone.now(),
     )
     if not begun:
@@ -131,7 +132,7 @@ def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection) -
     memory.note_recall(turn_id, recollection.results)
     conf = settings.CATO.vector_store
     quoted = material(recollection.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
-    history = history_of(_turns_before(turn), max_tokens=room_for_history(turn.message))
+    history = history_of(_turns_before(turn), max_tokens=room_for_history(turn.message, turn.thread.instructions))
     prompt = prompt_for(history=history, material=quoted, turn=turn, said_so_far=turn.answer)
     return Begun(prompt, turn.revision + 1, Citations(turn_id, len(grouped(recollection.results)) if quoted else 0))
 

@@ -12,6 +12,7 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.errors import Refused
 from chat.models import Session, Thread, Turn
@@ -22,6 +23,7 @@ from chat.services.scoping import set_scope
 from memory import spaces
 from memory.models import Space
 from memory.services.documents.scope import EVERYTHING, Scope
+from memory.shown import number
 from memory.text import clean_text, excerpt
 
 
@@ -37,10 +39,11 @@ def checked_message(text: str) -> str:
     """The message as it is kept. Raises Refused for an empty or too long one."""
     text = clean_text(text).strip()
     if not text:
-        raise Refused("Write something first; the message is empty.")
+        raise Refused(_("Write something first; the message is empty."))
     most = settings.CATO.chat.max_message_chars
     if len(text) > most:
-        raise Refused(f"This message has {len(text):,} characters; at most {most:,} fit. Shorten it or split it.")
+        sentence = _("This message has %(count)s characters; at most %(most)s fit. Shorten it or split it.")
+        raise Refused(sentence % {"count": number(len(text)), "most": number(most)})
     return text
 
 
@@ -151,7 +154,7 @@ def start_waiting() -> list[uuid.UUID]:
 def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     thread = Thread.objects.select_for_update().get(id=turn.thread_id)
     if thread.turns.filter(state__in=Turn.ACTIVE).exists():
-        raise Refused("Another answer is being written in this thread. Try again when it is done.")
+        raise Refused(_("Another answer is being written in this thread. Try again when it is done."))
     changes = {"answer": answer, "reasoning": ""} if answer is not None else {}
     begun = thread.turns.filter(id=turn.id, state__in=states).update(
         state=Turn.State.RECALLING,
@@ -165,7 +168,7 @@ def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
         **changes,
     )
     if not begun:
-        raise Refused("This answer is complete, or is being written right now.")
+        raise Refused(_("This answer is complete, or is being written right now."))
     turn.refresh_from_db()
     thread_changed(turn.thread_id)
     return turn

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.errors import Refused
 from chat.models import Thread, Turn
@@ -107,4 +108,4 @@ def _locked(thread_id: uuid.UUID) -> Thread:
 
 def _refuse_while_busy(thread: Thread) -> None:
     if thread.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
-        raise Refused("An answer is being written in this thread. Stop it or wait until it is done.")
+        raise Refused(_("An answer is being written in this thread. Stop it or wait until it is done."))

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from chat import access
 from chat.commands import COMMANDS, Command
@@ -14,7 +14,7 @@ from chat.models import Thread, Turn
 from memory import services as memory
 from memory import spaces
 from memory.errors import CatoMemoryError
-from memory.models import Document
+from memory.models import Document, Exchange
 from memory.retrieval.results import Result
 from memory.services.documents.listing import among_living
 
@@ -74,6 +74,9 @@ def _unremembered(threads: QuerySet[Thread], words: list[str]) -> QuerySet[Turn]
     rows: QuerySet[Turn] = Turn.objects.standing().filter(
         thread__in=threads.filter(is_remembered=False), exchange_id=None
     )
+    # A copy says what it is a copy of, which may have been forgotten.
+    forgotten = Exchange.objects.filter(pk=OuterRef("copied_exchange_id")).exclude(forgotten_at=None)
+    rows = rows.filter(~Exists(forgotten))
     for word in words:
         rows = rows.filter(Q(message__icontains=word) | Q(answer__icontains=word))
     return rows.select_related("thread").order_by("-created_at")[:_EACH]

@@ -40,6 +40,7 @@ def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
         titled_by=Thread.TitledBy.OWN,
         is_remembered=first.is_remembered,
         model=first.model,
+        instructions=first.instructions,
         scope=first.scope,
         spoken_at=timezone.now(),
     )

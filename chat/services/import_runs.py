@@ -11,13 +11,13 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.importers.pieces import pieces
 from chat.importers.sources import DAMAGED, streams
 from chat.models import Import
 from chat.services.importing import Report, import_conversations
-from chat.services.imports import delete_after_commit
-from memory import jobs
+from memory import files, jobs
 from memory.errors import BadQuery, CannotRead
 from memory.models import Job
 
@@ -75,7 +75,7 @@ class _Run:
             self._leave_to_its_owner()
             return False
         except FileNotFoundError:
-            self._end(Job.State.FAILED, "The file is not in the storage any more. Import it again.")
+            self._end(Job.State.FAILED, _("The file is not in the storage any more. Import it again."))
             return False
         except (BadQuery, CannotRead) as error:
             self._end(Job.State.FAILED, str(error))
@@ -90,7 +90,7 @@ class _Run:
     def _begin(self) -> None:
         """Count this attempt as a failure until it proves to be none: a file may end the worker that reads it."""
         if self._row.failures >= jobs.MAX_FAILURES:
-            reason = "The worker that read this file was ended each time. The log of the worker may say why."
+            reason = _("The worker that read this file was ended each time. The log of the worker may say why.")
             self._held().update(state=Job.State.FAILED, error=reason, locked_until=None, finished_at=timezone.now())
             raise ImportStopped
         if not self._held().update(failures=self._row.failures + 1):
@@ -99,9 +99,9 @@ class _Run:
     def _count(self, file: BinaryIO) -> None:
         """Note how many conversations there are, so that people see how far it is."""
         total = 0
-        for _, stream in streams(file):
+        for _name, stream in streams(file):
             try:
-                for _ in pieces(stream):
+                for _piece in pieces(stream):
                     total += 1
                     if self._is_time():
                         self._tell()
@@ -157,7 +157,7 @@ class _Run:
                 **self._figures(),
             )
             if held:
-                delete_after_commit(self._row)
+                files.delete_after_commit(self._row.file.name)
         return bool(held)
 
     def _leave_to_its_owner(self) -> None:
@@ -166,7 +166,8 @@ class _Run:
         cancelled.update(**self._figures())
 
     def _put_off(self, error: Exception) -> None:
-        reason = f"Something went wrong in Cato itself ({type(error).__name__}); the log of the worker says what."
+        reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
+        reason %= {"error": type(error).__name__}
         if self._held().update(**self._figures()) and jobs.put_off(self._row, reason, counts=True):
             Import.objects.filter(pk=self._row.pk, state=Job.State.FAILED).update(finished_at=timezone.now())
 

@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat import access
 from chat.importers import PROVIDERS, cato, conversations
@@ -92,7 +93,8 @@ def import_conversations(
             _take_in(each, space, person_id, report, progress)
         progress("conversations", 1)
     if not report.found and not report.passed_over:
-        raise CannotRead(f"There are no conversations in it. What can be read: exports of {', '.join(PROVIDERS)}.")
+        sentence = _("There are no conversations in it. What can be read: exports of %(providers)s.")
+        raise CannotRead(sentence % {"providers": ", ".join(PROVIDERS)})
     return report
 
 
@@ -111,13 +113,14 @@ def _take_in(
     buried = _buried(conversation, arrivals)
     here = dict(Thread.objects.filter(id__in=[thread_id, *exported]).values_list("id", "deleted_at"))
     if (buried and not here) or any(here.values()):
-        report.skip(title, "It was forgotten here earlier and stays so.")
+        report.skip(title, _("It was forgotten here earlier and stays so."))
         return
     wanted = [arrival for arrival in arrivals if arrival.id not in buried and not arrival.pair.is_forgotten]
     if len(wanted) < len(arrivals):
-        report.skip(title, f"Forgotten earlier and left so: {len(arrivals) - len(wanted)} of {len(arrivals)} turns.")
+        why = _("Forgotten earlier and left so: %(count)s of %(all)s turns.")
+        report.skip(title, why % {"count": len(arrivals) - len(wanted), "all": len(arrivals)})
     if _would_be_shown_to_others(thread_id, wanted, space):
-        report.skip(title, "Its thread was moved to another space since; what is new in the file was left out.")
+        report.skip(title, _("Its thread was moved to another space since; what is new in the file was left out."))
         return
     gained = 0
     for some in batched(wanted, _TOGETHER):
@@ -188,7 +191,7 @@ def _keep(
     )
     if is_new:
         Thread.objects.filter(id=thread_id).update(created_at=min(first, conversation.created_at or first))
-    session, _ = Session.objects.get_or_create(
+    session, _is_new = Session.objects.get_or_create(
         id=uuid.uuid5(thread_id, "session"),
         defaults={"thread": thread, "seq": 0, "started_by_id": person_id, "started_at": first},
     )

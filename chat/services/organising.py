@@ -6,15 +6,19 @@ import uuid
 from collections.abc import Iterable
 from datetime import timedelta
 
+from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.errors import Refused
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import images_of, remove_without_turn
 from memory import services as memory
+from memory import spaces
 from memory.batches import batched
+from memory.models import Space
 from memory.text import clean_text
 
 # So long may a deleted thread be taken back; a little longer than the page offers it.
@@ -23,11 +27,29 @@ _TOGETHER = 200
 _LONGEST_TITLE, _LONGEST_MODEL = 200, 120
 
 
+def begin_thread(
+    person_id: uuid.UUID, *, title: str = "", space: Space | None = None, is_remembered: bool = True
+) -> Thread:
+    """A thread in which nothing was said yet, in `space` (one that this person reads; None: their own)."""
+    title = _title(title)
+    thread = Thread.objects.create(
+        owner_id=person_id,
+        space=space or spaces.own(person_id),
+        title=title or _("New thread"),
+        titled_by=Thread.TitledBy.OWN if title else Thread.TitledBy.FIRST,
+        model=get_user_model().objects.get(pk=person_id).default_model,
+        is_remembered=is_remembered,
+        spoken_at=timezone.now(),
+    )
+    thread_changed(thread.id)
+    return thread
+
+
 def rename(thread: Thread, title: str) -> None:
     """Give the thread a title of one's own. Raises Refused for an empty one."""
-    title = " ".join(clean_text(title).split())[:_LONGEST_TITLE]
+    title = _title(title)
     if not title:
-        raise Refused("Write a title; it is empty.")
+        raise Refused(_("Write a title; it is empty."))
     _change(thread, title=title, titled_by=Thread.TitledBy.OWN)
 
 
@@ -65,7 +87,7 @@ def delete(thread: Thread) -> None:
     """Take the thread and what memory has of it out of every read; for a moment it can be taken back."""
     locked = Thread.objects.select_for_update().get(id=thread.id)
     if locked.turns.filter(state__in=Turn.ACTIVE).exists():
-        raise Refused("An answer is being written in this thread. Stop it or wait until it is done.")
+        raise Refused(_("An answer is being written in this thread. Stop it or wait until it is done."))
     _change(thread, deleted_at=timezone.now())
     memory.hide(locked.turns.values_list("exchange_id", flat=True))
 
@@ -88,7 +110,7 @@ def take_out(thread: Thread, count: int, *, by: uuid.UUID) -> list[uuid.UUID]:
     with transaction.atomic():
         locked = Thread.objects.select_for_update().get(id=thread.id)
         if locked.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
-            raise Refused("An answer is being written in this thread. Stop it or wait until it is done.")
+            raise Refused(_("An answer is being written in this thread. Stop it or wait until it is done."))
         last = list(locked.turns.standing().order_by("-position")[:count])
         if not last:
             return []
@@ -134,6 +156,10 @@ def _remove_whole(thread: Thread, *, by: uuid.UUID) -> None:
     _remove(thread.turns.all(), by=by)
     thread.sessions.all().delete()
     thread.delete()
+
+
+def _title(text: str) -> str:
+    return " ".join(clean_text(text).split())[:_LONGEST_TITLE]
 
 
 def _change(thread: Thread, **fields: object) -> None:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from chat.errors import Refused
 from chat.models import Thread, Turn
@@ -33,9 +34,9 @@ def withdraw(turn: Turn, *, by: uuid.UUID) -> None:
     thread = Thread.objects.select_for_update().get(id=turn.thread_id)
     waiting = thread.turns.filter(id=turn.id, state=Turn.State.QUEUED).first()
     if waiting is None:
-        raise Refused("Its answer has begun already. Stop it instead.")
+        raise Refused(_("Its answer has begun already. Stop it instead."))
     if by not in (waiting.author_id, thread.owner_id):
-        raise Refused("Only who wrote this message may take it back.")
+        raise Refused(_("Only who wrote this message may take it back."))
     waiting.children.update(parent=waiting.parent_id)
     if thread.head_id == waiting.id:
         Thread.objects.filter(id=thread.id).update(head=waiting.parent_id)

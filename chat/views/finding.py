@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.items import titles_of
@@ -53,14 +54,18 @@ def _groups(found: Finds) -> list[Group]:
         for hit in found.memories
     ]
     groups = [
-        Group("Threads", "thread", [Row(t.title, reverse("thread", args=[t.id])) for t in found.threads]),
-        Group("Memory", "memory", memories),
+        Group(_("Threads"), "thread", [Row(t.title, reverse("thread", args=[t.id])) for t in found.threads]),
+        Group(_("Memory"), "memory", memories),
         Group(
-            "Not remembered", "turn", [Row(excerpt(t.message, 100), place_of(t), t.thread.title) for t in found.turns]
+            _("Not remembered"),
+            "turn",
+            [Row(excerpt(t.message, 100), place_of(t), t.thread.title) for t in found.turns],
         ),
-        Group("Documents", "document", [Row(d.name, document_address(d.pk)) for d in found.documents]),
+        Group(_("Documents"), "document", [Row(d.name, document_address(d.pk)) for d in found.documents]),
         Group(
-            "Commands", "command", [Row(f"/{c.name} {c.usage}".strip(), _typed(c.name), c.does) for c in found.commands]
+            _("Commands"),
+            "command",
+            [Row(f"/{c.name} {c.usage}".strip(), _typed(c.name), c.does) for c in found.commands],
         ),
     ]
     return [group for group in groups if group.rows]

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from chat.models import Import
 from memory.models import Job
+from memory.shown import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +67,27 @@ def row_of(row: Import) -> ImportRow:
 
 def _state_text(row: Import) -> str:
     if row.cancelled_at:
-        return "Cancelled. What was imported until then stays."
+        return _("Cancelled. What was imported until then stays.")
     if row.state == Job.State.FAILED:
-        return "Not imported whole. What was imported stays." if row.turns else "Not imported"
+        return _("Not imported whole. What was imported stays.") if row.turns else _("Not imported")
     if row.state == Job.State.DONE:
-        return "Imported"
+        return _("Imported")
     if row.error:
-        return "Broken off, and soon tried again"
+        return _("Broken off, and soon tried again")
     if row.locked_until is None:
-        return "Waiting to be read"
+        return _("Waiting to be read")
     if row.total is None:
-        return "Counting the conversations"
-    return f"{row.read:,} of {row.total:,} conversations"
+        return _("Counting the conversations")
+    return _("%(read)s of %(total)s conversations") % {"read": number(row.read), "total": number(row.total)}
 
 
 def _lines(row: Import) -> list[dict[str, str]]:
     counts = [
-        ("Conversations found", row.found),
-        ("Imported", row.imported),
-        ("Messages with their answers", row.turns),
-        ("Already there", row.already_there),
-        ("With something left out", row.passed_over),
-        *((f"Left out: {what}", count) for what, count in sorted(row.left_out.items())),
+        (_("Conversations found"), row.found),
+        (_("Imported"), row.imported),
+        (_("Messages with their answers"), row.turns),
+        (_("Already there"), row.already_there),
+        (_("With something left out"), row.passed_over),
+        *((_("Left out: %(what)s") % {"what": _(what)}, count) for what, count in sorted(row.left_out.items())),
     ]
-    return [{"label": label, "figure": f"{count:,}"} for label, count in counts]
+    return [{"label": label, "figure": number(count)} for label, count in counts]

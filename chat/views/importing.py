@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat.errors import Refused
@@ -27,7 +28,7 @@ def import_page(request: PageRequest) -> HttpResponse:
     try:
         file = request.FILES.get("file")
         if file is None:
-            raise Refused("Choose the file that was exported first.")
+            raise Refused(_("Choose the file that was exported first."))
         imports.receive(file, owner_id=request.user.pk)
     except Refused as refusal:
         return render(request, "chat/import.html", _context(request) | {"error": str(refusal)}, status=422)
@@ -45,7 +46,8 @@ def row(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
 def cancel(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
     """Go no further with one's import."""
     stopped = imports.cancel(imports.own_import(request.user.pk, import_id))
-    messages.success(request, "Cancelled. What was imported until then stays." if stopped else "It was over already.")
+    said = _("Cancelled. What was imported until then stays.") if stopped else _("It was over already.")
+    messages.success(request, said)
     return redirect("import")
 
 
@@ -53,7 +55,7 @@ def cancel(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
 def retry(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
     """Go on with one's import that failed."""
     if not imports.retry(imports.own_import(request.user.pk, import_id)):
-        messages.error(request, "Its file is not kept any more. Choose it again.")
+        messages.error(request, _("Its file is not kept any more. Choose it again."))
     return redirect("import")
 
 

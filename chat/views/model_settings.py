@@ -9,9 +9,11 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chat import endpoint, llm
+from chat import endpoint, llm, signals
 from chat.endpoint import Answering
 from chat.errors import ModelFailed
 from memory.guards import administrators_only
@@ -20,30 +22,37 @@ from memory.text import clean_text
 
 OLLAMA = "http://127.0.0.1:11434"
 _MASK = "••••••••"
+_SET_BY = {
+    "command line": gettext_noop("Set by the command line; change it there."),
+    "environment": gettext_noop("Set by the environment; change it there."),
+    "file": gettext_noop("Set by the file; change it there."),
+}
 
 
 class EndpointForm(forms.Form):
     """Base URL, key and model; a key left masked is left as it is."""
 
     base_url = forms.URLField(
-        label="Address",
+        label=gettext_lazy("Address"),
         required=False,
         assume_scheme="http",
-        help_text="Any OpenAI-compatible address, such as http://127.0.0.1:11434/v1. Empty means OpenAI itself.",
+        help_text=gettext_lazy(
+            "Any OpenAI-compatible address, such as http://127.0.0.1:11434/v1. Empty means OpenAI itself."
+        ),
     )
     api_key = forms.CharField(
-        label="API key",
+        label=gettext_lazy("API key"),
         required=False,
         strip=True,
         max_length=400,
-        help_text="Kept encrypted. Local endpoints need none.",
+        help_text=gettext_lazy("Kept encrypted. Local endpoints need none."),
         widget=forms.PasswordInput(render_value=True, attrs={"autocomplete": "off"}),
     )
     model = forms.CharField(
-        label="Model",
+        label=gettext_lazy("Model"),
         required=False,
         max_length=120,
-        help_text="Empty means the first one the endpoint lists.",
+        help_text=gettext_lazy("Empty means the first one the endpoint lists."),
         widget=forms.TextInput(attrs={"list": "models", "autocomplete": "off"}),
     )
 
@@ -67,7 +76,7 @@ def model_settings(request: PageRequest) -> HttpResponse:
     for name, origin in locked.items():
         field = form.fields[name]
         field.disabled = True
-        field.help_text = f"Set by the {origin}; change it there."
+        field.help_text = _(_SET_BY[origin])
         form.initial[name] = _MASK if name == "api_key" else getattr(in_force, name, "")
     if request.method == "POST" and form.is_valid():
         endpoint.save(
@@ -75,7 +84,8 @@ def model_settings(request: PageRequest) -> HttpResponse:
             api_key=form.new_key() if "api_key" not in locked else None,
             model=form.cleaned_data["model"] if "model" not in locked else model,
         )
-        messages.success(request, "Saved. It answers from the next message on.")
+        signals.endpoint_set.send(sender=None, by=request.user.pk)
+        messages.success(request, _("Saved. It answers from the next message on."))
         return redirect("model_settings")
     names, trouble = _listed(in_force)
     context = {
@@ -96,7 +106,9 @@ def try_model(request: PageRequest) -> HttpResponse:
     """Ask the endpoint as it stands in the form for one short answer."""
     form = EndpointForm(request.POST)
     if not form.is_valid():
-        return render(request, "chat/_try_result.html", {"ok": False, "text": "Check the address first."}, status=422)
+        return render(
+            request, "chat/_try_result.html", {"ok": False, "text": _("Check the address first.")}, status=422
+        )
     in_force = endpoint.current()
     key = form.new_key()
     base_url = (form.cleaned_data["base_url"] or endpoint.OPENAI).rstrip("/")
@@ -132,4 +144,5 @@ def _offers() -> list[dict[str, str]]:
         names = [model["name"] for model in answer.json()["models"]]
     except (httpx.HTTPError, ValueError, KeyError):
         return []
-    return [{"label": f"Ollama on this machine: {name}", "base_url": f"{OLLAMA}/v1", "model": name} for name in names]
+    label = _("Ollama on this machine: %(model)s")
+    return [{"label": label % {"model": name}, "base_url": f"{OLLAMA}/v1", "model": name} for name in names]

@@ -7,6 +7,7 @@ import uuid
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from chat import access, services
@@ -26,8 +27,8 @@ def move(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     try:
         to = sent_space(request)
         if to is not None:
-            services.move(thread, to=to)
-            messages.success(request, f"Moved. {audience_of(to)}")
+            services.move(thread, to=to, by=request.user.pk)
+            messages.success(request, _("Moved. %(audience)s") % {"audience": audience_of(to)})
     except (Refused, BadQuery) as error:
         messages.error(request, str(error))
     return redirect("thread", thread_id)

@@ -13,9 +13,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import content_disposition_header
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from chat import access, exports, frames, services
+from chat import access, exports, frames, services, signals
 from chat.broadcast import announce
 from chat.errors import NotFound, Refused
 from chat.models import Thread
@@ -72,7 +73,8 @@ def continue_thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Begin the next session."""
     thread = access.thread_for(request.user.pk, thread_id)
     session = services.continue_thread(thread, person_id=request.user.pk)
-    messages.success(request, f"Session {session.seq + 1} begins with your next message.")
+    said = _("Session %(number)s begins with your next message.") % {"number": session.seq + 1}
+    messages.success(request, said)
     return redirect("thread", thread_id)
 
 
@@ -87,6 +89,7 @@ def export(request: PageRequest, thread_id: uuid.UUID, kind: str) -> HttpRespons
     response = HttpResponse("".join(write(thread, turns)), content_type=content_type)
     name = f"{slugify(thread.title, allow_unicode=True)[:80] or 'thread'}.{kind}"
     response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name) or "attachment"
+    signals.exported.send(sender=None, by=request.user.pk, thread_id=thread_id, kind=kind)
     return response
 
 
@@ -101,8 +104,10 @@ def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     except Refused as refusal:
         messages.error(request, str(refusal))
         return redirect("thread", thread_id)
-    undo = '<button type="submit" class="link" form="act" formaction="{}">Undo</button>'
-    messages.success(request, format_html("Deleted. " + undo, reverse("take_back", args=[thread_id])))
+    undo = '<button type="submit" class="link" form="act" formaction="{}">{}</button>'
+    messages.success(
+        request, format_html("{} " + undo, _("Deleted."), reverse("take_back", args=[thread_id]), _("Undo"))
+    )
     return redirect("new_thread")
 
 
@@ -111,9 +116,9 @@ def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Undo a deletion."""
     thread = access.deleted_thread_for(request.user.pk, thread_id)
     if not services.take_back(thread):
-        messages.error(request, "It is too late: the thread is gone.")
+        messages.error(request, _("It is too late: the thread is gone."))
         return redirect("new_thread")
-    messages.success(request, "The thread is back.")
+    messages.success(request, _("The thread is back."))
     return redirect("thread", thread_id)
 
 
@@ -131,7 +136,7 @@ def take_out(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         messages.error(request, str(refusal))
         return redirect("thread", thread_id)
     announce(frames.branch(thread.id, gone, []))
-    messages.success(request, f"{len(gone)} taken out and forgotten.")
+    messages.success(request, _("%(count)s taken out and forgotten.") % {"count": len(gone)})
     return redirect("thread", thread_id)
 
 

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods
 
 from chat.models import Turn
@@ -38,7 +39,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
         {
             "section": "search",
             "exchange": found,
-            "space_name": found.space.name or found.space.get_kind_display(),
+            "space_name": found.space.shown_name,
             "forget_url": reverse("forget", args=[found.id]) if may else "",
             "standing": standing,
             "opinion_url": reverse("opinion", args=[found.id]),
@@ -64,17 +65,17 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             "memory/confirm_forget.html",
             {
                 "section": "thread",
-                "count": 1,
-                "ids": [],
-                "question": "Forget this exchange?",
-                "consequence": "Nobody can recall or find it from now on, not even after a new import. "
-                "The words stay in the thread.",
+                "question": _("Forget this exchange?"),
+                "consequence": _(
+                    "Nobody can recall or find it from now on, not even after a new import. "
+                    "The words stay in the thread."
+                ),
                 "action": reverse("forget", args=[exchange_id]),
                 "back_url": reverse("exchange", args=[exchange_id]),
             },
         )
     forgetting.forget_exchange(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
-    messages.success(request, "Forgotten. Nobody can recall or find it any more.")
+    messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
     if found.thread_id is None:
         return redirect("search")
     return redirect(f"{reverse('thread', args=[found.thread_id])}#turn-{found.turn_id}")

@@ -11,14 +11,13 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import access, commands, endpoint, frames, replies, services
-from chat.broadcast import announce
 from chat.errors import Refused
 from chat.models import Thread, Turn
 from chat.rows import ThreadRow, thread_row, turn_rows
-from chat.services import Asked
 from chat.services.presence import who_is_here
 from chat.services.reading import mark_seen
 from chat.services.remembering import remembered_of
@@ -62,7 +61,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
         return _refused(request, None, refusal)
     except BadQuery as error:
         return _refused(request, None, Refused(str(error)))
-    _begin(asked)
+    replies.begin(asked)
     target = redirect("thread", thread_id=asked.turn.thread_id)
     if request.htmx:
         return HttpResponse(headers={"HX-Redirect": target.url})
@@ -91,7 +90,7 @@ def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         )
     except Refused as refusal:
         return _refused(request, found, refusal)
-    _begin(asked)
+    replies.begin(asked)
     if not request.htmx:
         return redirect(f"{found_url(found)}#turn-{asked.turn.id}")
     frame = frames.new_turn(asked.turn.id)
@@ -120,13 +119,6 @@ def _position(request: PageRequest, name: str) -> int | None:
 
 def found_url(thread: Thread) -> str:
     return redirect("thread", thread_id=thread.id).url
-
-
-def _begin(asked: Asked) -> None:
-    if asked.is_new:
-        announce(frames.new_turn(asked.turn.id))
-        if asked.turn.state == Turn.State.RECALLING:
-            replies.start(asked.turn.id)
 
 
 def _sent(request: PageRequest) -> tuple[str, uuid.UUID]:
@@ -165,7 +157,7 @@ def _refused(request: PageRequest, thread: Thread | None, refusal: Refused) -> H
 
 
 def _composer(text: str = "", error: str = "") -> dict[str, object]:
-    return {"text": text, "error": error, "client_key": uuid.uuid4(), "placeholder": "Ask, or type / for commands"}
+    return {"text": text, "error": error, "client_key": uuid.uuid4(), "placeholder": _("Ask, or type / for commands")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +209,7 @@ def _row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
     return thread_row(
         thread,
         person_id=person_id,
-        model_name=model or ("No model" if answering is None else answering.host),
+        model_name=model or (_("No model") if answering is None else answering.host),
         is_dummy=answering is None,
         max_chars=settings.CATO.chat.max_message_chars,
     )

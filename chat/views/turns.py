@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import access, frames, replies, services
@@ -59,7 +60,7 @@ def fork(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
     """Go on from this turn in a thread of one's own."""
     turn = access.turn_for(request.user.pk, thread_id, turn_id)
     forked = services.fork(turn, person_id=request.user.pk)
-    messages.success(request, "This is a thread of your own now; the first one stays as it is.")
+    messages.success(request, _("This is a thread of your own now; the first one stays as it is."))
     return redirect("thread", forked.id)
 
 
@@ -149,7 +150,7 @@ def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse
         raise NotFound
     exchange = next((item.exchange for item in passage if item.exchange), None)
     if exchange is None:
-        messages.info(request, f"Passage {number} was forgotten.")
+        messages.info(request, _("Passage %(number)s was forgotten.") % {"number": number})
         return redirect(place_of(turn))
     return redirect(address_of(exchange))
 
@@ -173,12 +174,8 @@ def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> Ht
 
 
 def _switched(request: PageRequest, switched: Switched) -> HttpResponse:
-    turn = switched.asked.turn
-    if switched.gone or switched.shown:
-        announce(frames.branch(turn.thread_id, switched.gone, switched.shown))
-    if switched.asked.is_new:
-        replies.start(turn.id)
-    return _back(request, turn)
+    replies.begin(switched.asked, gone=switched.gone, shown=switched.shown)
+    return _back(request, switched.asked.turn)
 
 
 def _back(request: PageRequest, turn: Turn) -> HttpResponse:
