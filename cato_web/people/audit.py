@@ -1,26 +1,77 @@
-"""Writes what memory announces into the audit log."""
+"""Writes what memory and chat announce into the audit log."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 from django.dispatch import receiver
 
 from cato_web.people.models import AuditEntry
-from memory import signals
+from chat import signals as chat
+from memory import signals as memory
+from memory.models import Operation, Reveal, Space
 
 
-@receiver(signals.forgotten)
-def note_forgetting(exchange_ids: list[uuid.UUID], by: uuid.UUID, as_part_of_a_document: bool, **kwargs: Any) -> None:
-    if not as_part_of_a_document:
-        _note("forgot an exchange", exchange_ids, by)
+@receiver(memory.forgotten)
+def note_forgetting(exchange_ids: list[uuid.UUID], by: uuid.UUID, by_itself: bool, **kwargs: Any) -> None:
+    if by_itself:
+        _note_each("forgot an exchange", exchange_ids, by)
 
 
-@receiver(signals.documents_forgotten)
+@receiver(memory.documents_forgotten)
 def note_deleted_documents(document_ids: list[uuid.UUID], by: uuid.UUID, **kwargs: Any) -> None:
-    _note("deleted a document", document_ids, by)
+    _note_each("deleted a document", document_ids, by)
 
 
-def _note(action: str, ids: list[uuid.UUID], by: uuid.UUID) -> None:
+@receiver(memory.moved)
+def note_move(by: uuid.UUID, to: Space, **kwargs: Any) -> None:
+    for name, action in (("thread_id", "moved a thread"), ("document_id", "moved a document")):
+        if name in kwargs:
+            _note(action, f"{kwargs[name]} to {to.pk}", by)
+
+
+@receiver(memory.operation_asked)
+def note_operation(operation: Operation, **kwargs: Any) -> None:
+    _note("began an operation", f"{operation.kind} {operation.pk}", operation.asked_by_id)
+
+
+@receiver(memory.revealed)
+def note_reveal(reveal: Reveal, **kwargs: Any) -> None:
+    until = f"{reveal.ends_at:%Y-%m-%d %H:%M} UTC"
+    _note("revealed a space", f"{reveal.space_id} until {until}: {reveal.reason}", reveal.by_id)
+
+
+@receiver(memory.reveal_ended)
+def note_end_of_reveal(reveal: Reveal, **kwargs: Any) -> None:
+    _note("hid a space again", str(reveal.space_id), reveal.by_id)
+
+
+@receiver(memory.retention_set)
+def note_retention(by: uuid.UUID, days: Mapping[str, int], **kwargs: Any) -> None:
+    rules = ", ".join(f"{source} {count} days" for source, count in sorted(days.items()))
+    _note("set retention", rules or "everything is kept", by)
+
+
+@receiver(memory.exported)
+def note_export_of_exchanges(by: uuid.UUID, count: int, **kwargs: Any) -> None:
+    _note("exported exchanges", f"{count:,}", by)
+
+
+@receiver(chat.exported)
+def note_export(by: uuid.UUID, thread_id: uuid.UUID, kind: str, **kwargs: Any) -> None:
+    _note("exported a thread", f"{thread_id} as {kind}", by)
+
+
+@receiver(chat.endpoint_set)
+def note_endpoint(by: uuid.UUID, **kwargs: Any) -> None:
+    _note("changed settings", "the model endpoint", by)
+
+
+def _note(action: str, about: str, by: uuid.UUID) -> None:
+    AuditEntry.objects.create(who_id=by, action=action, about=about[:200])
+
+
+def _note_each(action: str, ids: list[uuid.UUID], by: uuid.UUID) -> None:
     AuditEntry.objects.bulk_create([AuditEntry(who_id=by, action=action, about=str(id)) for id in ids])

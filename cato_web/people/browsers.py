@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 # The first that a user agent contains; many of them claim to be those further down as well.
 _BROWSERS = (
     ("Edg", "Edge"),
@@ -14,12 +17,12 @@ _BROWSERS = (
     ("Safari/", "Safari"),
 )
 _SYSTEMS = (
-    ("iPhone", "an iPhone"),
-    ("iPad", "an iPad"),
+    ("iPhone", gettext_noop("an iPhone")),
+    ("iPad", gettext_noop("an iPad")),
     ("Android", "Android"),
     ("Windows", "Windows"),
     ("CrOS", "ChromeOS"),
-    ("Mac OS X", "a Mac"),
+    ("Mac OS X", gettext_noop("a Mac")),
     ("Linux", "Linux"),
 )
 
@@ -29,8 +32,8 @@ def in_words(user_agent: str) -> str:
     browser = _first(_BROWSERS, user_agent)
     system = _first(_SYSTEMS, user_agent)
     if not browser:
-        return f"Another program on {system}" if system else "Another program"
-    return f"{browser} on {system}" if system else browser
+        browser = _("Another program")
+    return _("%(browser)s on %(system)s") % {"browser": browser, "system": _(system)} if system else browser
 
 
 def _first(known: tuple[tuple[str, str], ...], user_agent: str) -> str:

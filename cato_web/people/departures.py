@@ -15,17 +15,19 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
 from cato_web.people import services, sign_ins
-from cato_web.people.models import Departure, Pass, User
+from cato_web.people.models import ApiToken, Departure, Identity, Pass, User
 from chat import services as chat
 from chat.models import ReadMark, Thread, Turn
-from chat.services.imports import remove_imports_of
 from memory import jobs, spaces
 from memory import services as memory
 from memory.models import Document, Exchange, Job, Space
+from memory.shown import moment, number
 
-FORMER = "Former member"
+FORMER = gettext_noop("Former member")
 # How much one sweep removes before others have their turn, and how soon what waits for an answer to stop is tried again.
 _SLICES = 5
 _SOON = timedelta(seconds=2)
@@ -71,10 +73,14 @@ def check_may_leave(person: User) -> None:
     others = User.objects.filter(is_active=True).exclude(pk=person.pk)
     count = others.count()
     if person.is_administrator and count and not others.filter(role=User.Role.ADMINISTRATOR).exists():
-        raise MustStay(
-            f"You are the only administrator, and {_counted(count, 'other person uses', 'other people use')} this Cato. "
-            "Invite another administrator on the page Admin, People; when they have joined, come back here."
+        sentence = ngettext(
+            "You are the only administrator, and %(count)s other person uses this Cato. "
+            "Invite another administrator on the page Admin, People; when they have joined, come back here.",
+            "You are the only administrator, and %(count)s other people use this Cato. "
+            "Invite another administrator on the page Admin, People; when they have joined, come back here.",
+            count,
         )
+        raise MustStay(sentence % {"count": number(count)})
 
 
 @transaction.atomic
@@ -87,7 +93,7 @@ def leave(person: User) -> str:
     concerned = User.objects.filter(Q(role=User.Role.ADMINISTRATOR) | Q(pk=person.pk))
     list(concerned.select_for_update().order_by("id").values_list("id"))
     if User.objects.filter(pk=person.pk).exclude(left_at=None).exists():
-        raise MustStay("This account is deleted already.")
+        raise MustStay(_("This account is deleted already."))
     check_may_leave(person)
     now, token = timezone.now(), secrets.token_urlsafe(32)
     had = belongings(person)
@@ -102,6 +108,8 @@ def leave(person: User) -> str:
         documents=had.documents,
     )
     Pass.objects.filter(made_by=person, used_at=None).delete()
+    Identity.objects.filter(person=person).delete()
+    ApiToken.objects.filter(person=person).delete()
     ReadMark.objects.filter(person_id=person.pk).delete()
     memory.leave_groups(person.pk)
     services.note(person, "deleted own account", str(person.pk))
@@ -124,21 +132,21 @@ def receipt(token: str) -> list[dict[str, str]]:
     threads = Thread.objects.filter(space=own).count()
     gone_by = left.asked_at + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
     is_empty = left.emptied_at is not None
+    forgotten = "%(count)s" if is_empty else _("%(count)s, under way")
+    under_way = _("%(count)s under way") % {"count": number(originals)}
+    gone = _("by %(moment)s") % {"moment": moment(gone_by)}
     return [
-        {"label": "Closed, name and e-mail removed", "figure": f"{left.asked_at:%d %b %H:%M} UTC"},
-        {"label": "Sign-ins ended", "figure": f"{left.sign_ins:,}"},
-        {"label": "Threads removed", "figure": _of(left.threads, threads)},
-        {"label": "Exchanges forgotten", "figure": f"{removed.exchanges:,}{'' if is_empty else ', under way'}"},
-        {"label": "Documents deleted", "figure": f"{left.documents:,}"},
-        {"label": "Original files removed", "figure": "all" if not originals else f"{originals:,} under way"},
-        {"label": "Out of the words", "figure": f"{removed.words:,}"},
-        {"label": "Blank in recall panels", "figure": f"{removed.recalls:,}"},
-        {"label": "Cached embeddings removed", "figure": f"{removed.cached:,}"},
-        {"label": "Vectors removed", "figure": _vectors(removed.vectors, removed.under_way, is_empty)},
-        {
-            "label": "Gone from the disk",
-            "figure": f"by {gone_by:%d %b %H:%M} UTC" if removed.in_files or not is_empty else "yes",
-        },
+        {"label": _("Closed, name and e-mail removed"), "figure": moment(left.asked_at)},
+        {"label": _("Sign-ins ended"), "figure": number(left.sign_ins)},
+        {"label": _("Threads removed"), "figure": _of(left.threads, threads)},
+        {"label": _("Exchanges forgotten"), "figure": forgotten % {"count": number(removed.exchanges)}},
+        {"label": _("Documents deleted"), "figure": number(left.documents)},
+        {"label": _("Original files removed"), "figure": under_way if originals else _("all")},
+        {"label": _("Out of the words"), "figure": number(removed.words)},
+        {"label": _("Blank in recall panels"), "figure": number(removed.recalls)},
+        {"label": _("Cached embeddings removed"), "figure": number(removed.cached)},
+        {"label": _("Vectors removed"), "figure": _vectors(removed.vectors, removed.under_way, is_empty)},
+        {"label": _("Gone from the disk"), "figure": gone if removed.in_files or not is_empty else _("yes")},
     ]
 
 
@@ -153,9 +161,9 @@ def is_finished(token: str) -> bool:
 
 def _go_on(job: Departure) -> bool:
     space = spaces.own(job.person_id)
-    for _ in range(_SLICES):
+    for _slice in range(_SLICES):
         # First, so that no worker goes on to add to what is removed here.
-        removed = remove_imports_of(job.person_id)
+        removed = chat.remove_imports_of(job.person_id)
         removed += chat.remove_threads_of(space.pk, by=job.person_id)
         removed += memory.forget_space(space.pk, by=job.person_id)
         if not removed:
@@ -174,7 +182,7 @@ def _go_on(job: Departure) -> bool:
 
 
 def _make_nameless(person: User) -> None:
-    person.name, person.email = FORMER, f"{person.pk.hex}@former.invalid"
+    person.name, person.email = _(FORMER), f"{person.pk.hex}@former.invalid"
     person.role, person.is_active, person.left_at = User.Role.MEMBER, False, timezone.now()
     person.theme = person.density = person.context_mode = person.default_model = ""
     person.is_notified, person.last_login = False, None
@@ -185,18 +193,18 @@ def _make_nameless(person: User) -> None:
 
 def _vectors(removed: int, under_way: int, is_empty: bool) -> str:
     if under_way:
-        return f"{removed:,}, those of {under_way:,} exchanges under way"
+        sentence = _("%(count)s, those of %(others)s exchanges under way")
+        return sentence % {"count": number(removed), "others": number(under_way)}
     if not is_empty:
-        return f"{removed:,}, under way"
-    return f"{removed:,}, confirmed by the index"
+        return _("%(count)s, under way") % {"count": number(removed)}
+    return _("%(count)s, confirmed by the index") % {"count": number(removed)}
 
 
 def _of(all_of_them: int, left: int) -> str:
-    return f"{all_of_them:,}" if not left else f"{max(0, all_of_them - left):,} of {all_of_them:,} so far"
-
-
-def _counted(count: int, one: str, more: str) -> str:
-    return f"{count:,} {one if count == 1 else more}"
+    if not left:
+        return number(all_of_them)
+    facts = {"count": number(max(0, all_of_them - left)), "all": number(all_of_them)}
+    return _("%(count)s of %(all)s so far") % facts
 
 
 def _hash(token: str) -> str:

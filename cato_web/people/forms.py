@@ -9,8 +9,10 @@ from django.conf import settings
 from django.contrib.auth import authenticate
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
-from cato_web.people.models import User
+from cato_web.people.models import ApiToken, User
 from cato_web.people.offers import Offer
 from memory.text import clean_text
 
@@ -19,27 +21,30 @@ class JoinForm(forms.Form):
     """Name, e-mail and password of a new account."""
 
     name = forms.CharField(
-        label="Your name", max_length=80, strip=False, widget=forms.TextInput(attrs={"autocomplete": "name"})
+        label=gettext_lazy("Your name"),
+        max_length=80,
+        strip=False,
+        widget=forms.TextInput(attrs={"autocomplete": "name"}),
     )
-    email = forms.EmailField(label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "email"}))
+    email = forms.EmailField(label=gettext_lazy("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "email"}))
     password = forms.CharField(
-        label="Password",
+        label=gettext_lazy("Password"),
         max_length=200,
         strip=False,
-        help_text="At least 10 characters. Four plain words are fine.",
+        help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
     def clean_name(self) -> str:
         name = clean_text(self.cleaned_data["name"]).strip()
         if not name:
-            raise ValidationError("Type the name the others know you by.")
+            raise ValidationError(_("Type the name the others know you by."))
         return name
 
     def clean_email(self) -> str:
         email = clean_text(self.cleaned_data["email"]).lower()
         if User.objects.filter(email__iexact=email).exists():
-            raise ValidationError("There is an account with this e-mail already. Sign in instead.")
+            raise ValidationError(_("There is an account with this e-mail already. Sign in instead."))
         return email
 
     def clean_password(self) -> str:
@@ -52,27 +57,33 @@ class SetUpForm(JoinForm):
     """The first account, and optionally the endpoint that answers."""
 
     model_from = forms.ChoiceField(
-        label="Model that answers",
+        label=gettext_lazy("Model that answers"),
         required=False,
         initial="later",
-        choices=[("endpoint", "An endpoint of your own"), ("later", "Later")],
+        choices=[("endpoint", gettext_lazy("An endpoint of your own")), ("later", gettext_lazy("Later"))],
         widget=forms.RadioSelect,
     )
     base_url = forms.URLField(
-        label="Address", required=False, assume_scheme="http", help_text="Any OpenAI-compatible address"
+        label=gettext_lazy("Address"),
+        required=False,
+        assume_scheme="http",
+        help_text=gettext_lazy("Any OpenAI-compatible address"),
     )
-    model = forms.CharField(label="Model", required=False, max_length=120)
+    model = forms.CharField(label=gettext_lazy("Model"), required=False, max_length=120)
     api_key = forms.CharField(
-        label="API key", required=False, max_length=400, widget=forms.PasswordInput(attrs={"autocomplete": "off"})
+        label=gettext_lazy("API key"),
+        required=False,
+        max_length=400,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
     )
 
 
 class SignInForm(forms.Form):
     """E-mail and password; what is wrong is not told apart."""
 
-    email = forms.EmailField(label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "username"}))
+    email = forms.EmailField(label=gettext_lazy("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "username"}))
     password = forms.CharField(
-        label="Password",
+        label=gettext_lazy("Password"),
         strip=False,
         max_length=200,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
@@ -83,7 +94,7 @@ class SignInForm(forms.Form):
         if not self.errors:
             self.person = authenticate(username=clean_text(cleaned["email"]), password=clean_text(cleaned["password"]))
             if self.person is None:
-                raise ValidationError("This e-mail and password do not belong together, or the account is closed.")
+                raise ValidationError(_("This e-mail and password do not belong together, or the account is closed."))
         return cleaned
 
 
@@ -94,11 +105,11 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
         model = User
         fields = ("name", "theme", "density", "context_mode", "default_model")
         labels = {
-            "name": "Your name",
-            "theme": "Theme",
-            "density": "Density",
-            "context_mode": "What was recalled is shown as",
-            "default_model": "Model of new threads",
+            "name": gettext_lazy("Your name"),
+            "theme": gettext_lazy("Theme"),
+            "density": gettext_lazy("Density"),
+            "context_mode": gettext_lazy("What was recalled is shown as"),
+            "default_model": gettext_lazy("Model of new threads"),
         }
 
     def __init__(self, *args: Any, offer: Offer, **kwargs: Any) -> None:
@@ -107,7 +118,7 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
         self._offer_models(self.instance.default_model)
         mode = settings.CATO.vector_store.context_mode
         cast(forms.ChoiceField, self.fields["context_mode"]).choices = [
-            ("", f"As set for everyone ({mode})"),
+            ("", _("As set for everyone (%(mode)s)") % {"mode": mode}),
             *User.ContextMode.choices,
         ]
 
@@ -118,22 +129,26 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
         model = clean_text(self.cleaned_data["default_model"]).strip()
         is_chosen_now = model != self.initial.get("default_model", "")
         if model and is_chosen_now and self.offer.names and model not in self.offer.names:
-            raise ValidationError(f"{self.offer.host} does not offer {model}. Choose one of its models.")
+            facts = {"host": self.offer.host, "model": model}
+            raise ValidationError(_("%(host)s does not offer %(model)s. Choose one of its models.") % facts)
         return model
 
     def _offer_models(self, chosen: str) -> None:
         field, offer = self.fields["default_model"], self.offer
-        configured = f"As configured ({offer.configured})" if offer.configured else "As configured"
-        field.help_text = offer.trouble and f"{offer.trouble} Type a model's name, or leave it empty: as configured."
+        configured = _("As configured")
+        if offer.configured:
+            configured = _("As configured (%(model)s)") % {"model": offer.configured}
+        type_it = _("%(trouble)s Type a model's name, or leave it empty: as configured.")
+        field.help_text = offer.trouble and type_it % {"trouble": offer.trouble}
         if not offer.names:
             return
         names = [(name, name) for name in offer.names]
         if chosen and chosen not in offer.names:
-            names.append((chosen, f"{chosen} (not offered)"))
-            field.help_text = (
-                f"{offer.host} does not offer {chosen} any more: what you say in a new thread is kept, but not answered "
+            names.append((chosen, _("%(model)s (not offered)") % {"model": chosen}))
+            field.help_text = _(
+                "%(host)s does not offer %(model)s any more: what you say in a new thread is kept, but not answered "
                 "until another model is chosen."
-            )
+            ) % {"host": offer.host, "model": chosen}
         field.widget = forms.Select(choices=[("", configured), *names])
 
 
@@ -141,10 +156,12 @@ class LeaveForm(forms.Form):
     """What only the person of the account knows, typed once more before it is deleted."""
 
     email = forms.CharField(
-        label="Your e-mail, typed out", max_length=254, widget=forms.EmailInput(attrs={"autocomplete": "off"})
+        label=gettext_lazy("Your e-mail, typed out"),
+        max_length=254,
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     password = forms.CharField(
-        label="Your password",
+        label=gettext_lazy("Your password"),
         strip=False,
         max_length=200,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
@@ -153,38 +170,85 @@ class LeaveForm(forms.Form):
     def __init__(self, person: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.person = person
+        if not person.has_usable_password():
+            del self.fields["password"]
 
     def clean_email(self) -> str:
         email = clean_text(self.cleaned_data["email"]).strip().lower()
         if email != self.person.email.lower():
-            raise ValidationError("This is not the e-mail of your account.")
+            raise ValidationError(_("This is not the e-mail of your account."))
         return email
 
     def clean_password(self) -> str:
         if not self.person.check_password(clean_text(self.cleaned_data["password"])):
-            raise ValidationError("This is not your password.")
+            raise ValidationError(_("This is not your password."))
         return str(self.cleaned_data["password"])
 
 
 class InvitationForm(forms.Form):
     """What the invited person will be."""
 
-    role = forms.ChoiceField(label="They join as", choices=User.Role.choices, initial=User.Role.MEMBER)
+    role = forms.ChoiceField(label=gettext_lazy("They join as"), choices=User.Role.choices, initial=User.Role.MEMBER)
+
+
+class TokenForm(forms.Form):
+    """What a program is to be let in for: its name, what it may do, and for how long."""
+
+    NEVER = "never"
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=80,
+        strip=False,
+        help_text=gettext_lazy("What it is for, such as “backup script”"),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    scopes = forms.MultipleChoiceField(
+        label=gettext_lazy("It may"),
+        choices=ApiToken.Scope.choices,
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": gettext_lazy("Tick at least one thing that it may do.")},
+    )
+    lifetime = forms.ChoiceField(
+        label=gettext_lazy("It ends"),
+        initial="90",
+        choices=[
+            ("30", gettext_lazy("in 30 days")),
+            ("90", gettext_lazy("in 90 days")),
+            ("365", gettext_lazy("in 365 days")),
+            (NEVER, gettext_lazy("never")),
+        ],
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Beside another form with a name on the same page.
+        super().__init__(*args, **{"auto_id": "token_%s", **kwargs})
+
+    def clean_name(self) -> str:
+        name = clean_text(self.cleaned_data["name"]).strip()
+        if not name:
+            raise ValidationError(_("Give it a name, so that you know later what it was for."))
+        return name
+
+    def clean_lifetime(self) -> int | None:
+        """How many days; None: for ever."""
+        chosen = self.cleaned_data["lifetime"]
+        return None if chosen == self.NEVER else int(chosen)
 
 
 class PasswordForm(forms.Form):
     """The old password and a new one."""
 
     old = forms.CharField(
-        label="Your password now",
+        label=gettext_lazy("Your password now"),
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
     new = forms.CharField(
-        label="The new one",
+        label=gettext_lazy("The new one"),
         strip=False,
         max_length=200,
-        help_text="At least 10 characters. Four plain words are fine.",
+        help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
@@ -194,7 +258,7 @@ class PasswordForm(forms.Form):
 
     def clean_old(self) -> str:
         if not self.person.check_password(self.cleaned_data["old"]):
-            raise ValidationError("This is not your password.")
+            raise ValidationError(_("This is not your password."))
         return str(self.cleaned_data["old"])
 
     def clean_new(self) -> str:
@@ -205,10 +269,10 @@ class ResetForm(forms.Form):
     """A new password for who forgot theirs."""
 
     password = forms.CharField(
-        label="Your new password",
+        label=gettext_lazy("Your new password"),
         max_length=200,
         strip=False,
-        help_text="At least 10 characters. Four plain words are fine.",
+        help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),
         widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
     )
 
@@ -224,6 +288,6 @@ def checked_password(password: str, person: User) -> str:
     """The password, if it may be one. Raises ValidationError with a sentence of ours."""
     password = clean_text(password)
     if len(password) < 10:
-        raise ValidationError("Use at least 10 characters. Four plain words are fine.")
+        raise ValidationError(_("Use at least 10 characters. Four plain words are fine."))
     validate_password(password, person)
     return password

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from cato_web.people.models import User
 from cato_web.people.services import note
@@ -33,9 +34,9 @@ def rename(group: Space, name: str, *, by: User) -> None:
 @transaction.atomic
 def add(group: Space, person: User, *, by: User) -> None:
     """Let a person into the group; their open pages hear of its threads."""
-    memory.add_to_group(group, person.pk)
-    note(by, "added to a group", f"{person.pk} {group.id}")
-    tell([person.pk])
+    if memory.add_to_group(group, person.pk):
+        note(by, "added to a group", f"{person.pk} {group.id}")
+        tell([person.pk])
 
 
 @transaction.atomic
@@ -50,7 +51,8 @@ def take_out(group: Space, person_id: uuid.UUID, *, by: User) -> None:
 def dissolve(group: Space, *, by: User) -> None:
     """Remove a group in which nothing is. Raises BadQuery."""
     if not memory.is_empty(group) or Thread.objects.filter(space=group).exists():
-        raise BadQuery(f"{group.name} still has threads, documents or memories. Move or delete them first.")
+        sentence = _("%(group)s still has threads, documents or memories. Move or delete them first.")
+        raise BadQuery(sentence % {"group": group.name})
     Membership.objects.filter(space=group).delete()
     memory.remove_group(group)
     note(by, "dissolved a group", str(group.id))

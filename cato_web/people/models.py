@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from typing import ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext_lazy as _
 
 from memory.models import Job
 
@@ -26,22 +27,22 @@ class User(AbstractBaseUser):
     """
 
     class Role(models.TextChoices):
-        MEMBER = "member", "Member"
-        ADMINISTRATOR = "administrator", "Administrator"
+        MEMBER = "member", _("Member")
+        ADMINISTRATOR = "administrator", _("Administrator")
 
     class Theme(models.TextChoices):
-        SYSTEM = "", "As the system"
-        LIGHT = "light", "Light"
-        DARK = "dark", "Dark"
+        SYSTEM = "", _("As the system")
+        LIGHT = "light", _("Light")
+        DARK = "dark", _("Dark")
 
     class Density(models.TextChoices):
-        COMFORTABLE = "", "Comfortable"
-        COMPACT = "compact", "Compact"
+        COMFORTABLE = "", _("Comfortable")
+        COMPACT = "compact", _("Compact")
 
     class ContextMode(models.TextChoices):
-        SUMMARY = "summary", "A count that opens the list"
-        ON = "on", "The list, open"
-        OFF = "off", "Nothing"
+        SUMMARY = "summary", _("A count that opens the list")
+        ON = "on", _("The list, open")
+        OFF = "off", _("Nothing")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     email = models.EmailField(unique=True)
@@ -120,6 +121,44 @@ class SignIn(models.Model):
     seen_at = models.DateTimeField()
 
 
+class Identity(models.Model):
+    """The account at an OpenID Connect provider by which somebody signs in: issuer and subject, which never change."""
+
+    person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    since = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="one_person_per_identity"),
+            # An address that the provider gave to somebody else leads nobody into the account of who had it before.
+            models.UniqueConstraint(fields=["person", "issuer"], name="one_identity_per_issuer"),
+        ]
+
+
+class ApiToken(models.Model):
+    """What lets a program in as this person, for some of what they may do. Only its hash is kept; withdrawn is removed."""
+
+    class Scope(models.TextChoices):
+        READ = "read", _("Read: search, recall, list and open")
+        WRITE = "write", _("Write: add, change and forget")
+        ASK = "ask", _("Ask: talk with the model")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=80, help_text="what it is for, in its owner's words")
+    token_hash = models.CharField(max_length=64, unique=True)
+    begins_with = models.CharField(max_length=12, help_text="by which its owner tells it from others")
+    scopes = models.JSONField(default=list)
+    made_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True)
+    used_at = models.DateTimeField(null=True, help_text="to the minute")
+
+    class Meta:
+        ordering = ["-made_at"]
+
+
 class Departure(Job):
     """An account that was deleted: what it had, and the work of removing that. Only the hash of its receipt's token is kept."""
 
@@ -133,10 +172,30 @@ class Departure(Job):
     documents = models.PositiveIntegerField()
 
 
+class AuditEntries(models.QuerySet["AuditEntry"]):
+    """Entries, which are written once."""
+
+    def update(self, **kwargs: object) -> NoReturn:
+        raise TypeError("The audit log is only ever added to.")
+
+    def delete(self) -> NoReturn:
+        raise TypeError("The audit log is only ever added to.")
+
+
 class AuditEntry(models.Model):
-    """Who did what to what, and when; never the text of anything."""
+    """Who did what to what, and when; never the text of anything. Entries are added, and never changed nor removed."""
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
     who = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     action = models.CharField(max_length=40)
     about = models.CharField(max_length=200)
+
+    objects = AuditEntries.as_manager()
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError("The audit log is only ever added to.")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("The audit log is only ever added to.")

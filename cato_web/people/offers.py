@@ -6,6 +6,8 @@ import asyncio
 import time
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from chat import endpoint, llm
 from chat.endpoint import Answering
 from chat.errors import ModelFailed
@@ -29,7 +31,7 @@ def current() -> Offer:
     """What the endpoint in force offers. It is asked at most every half minute, and not waited for long."""
     answering = endpoint.current()
     if answering is None:
-        return Offer(trouble="No model is connected.")
+        return Offer(trouble=_("No model is connected."))
     asked, offer = _asked.get(answering, (0.0, Offer()))
     if not asked or time.monotonic() - asked > _ASK_EVERY:
         offer = _ask(answering)
@@ -43,6 +45,7 @@ def _ask(answering: Answering) -> Offer:
     try:
         names = asyncio.run(asyncio.wait_for(llm.models(answering), _PATIENCE))
     except (ModelFailed, TimeoutError):
-        return Offer((), f"{host} does not say at the moment which models it has.", host, configured)
+        trouble = _("%(host)s does not say at the moment which models it has.") % {"host": host}
+        return Offer((), trouble, host, configured)
     # Models that only embed answer nothing.
     return Offer(tuple(name for name in names if "embed" not in name.lower()), "", host, configured)

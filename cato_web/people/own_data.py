@@ -15,6 +15,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from django.core.files import File
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from cato_web.people import sign_ins
 from cato_web.people.models import AuditEntry, User
@@ -39,10 +41,11 @@ _OF_A_TURN = 20_000
 _GIVEN_UP = (DocumentVersion.Stage.CANCELLED, DocumentVersion.Stage.REMOVED)
 M = TypeVar("M", bound=Model)
 
-README = """\
+README = gettext_noop("""\
 This is everything that this Cato keeps of one person. Times are ISO 8601 in UTC; *.jsonl is one JSON object a line.
 
-account.json        the account, its choices, and where it is signed in
+account.json        the account, its choices, where it is signed in, by which accounts elsewhere, and the names of
+                    the tokens that let programs in
 threads/            each thread of this person as JSON, which Cato can import again, and as Markdown: what they said
                     there, with the answers. *.branches.json holds what was edited or answered once more
 said-elsewhere.jsonl  what they said in threads of others
@@ -55,7 +58,7 @@ audit.jsonl         what the audit log says of this person's doings
 
 What was forgotten or deleted is not in it: turns that were forgotten are left out of the threads as well, though their
 words still stand on the pages of these.
-"""
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,7 @@ def as_zip(person: User) -> Iterator[bytes]:
 def members_of(person: User) -> Iterator[Member]:
     """The files of the archive, one after the other."""
     now = timezone.now()
-    yield Member("README.txt", now, [README.encode()])
+    yield Member("README.txt", now, [_(README).encode()])
     yield Member("account.json", now, [_json(_account(person)).encode()])
     yield from _threads(person)
     yield Member("said-elsewhere.jsonl", now, _lines(_said_elsewhere(person), _turn_fields))
@@ -124,7 +127,10 @@ def members_of(person: User) -> Iterator[Member]:
 def _account(person: User) -> dict[str, object]:
     names = ("name", "email", "role", "joined_at", "last_login", "theme", "density", "context_mode", "default_model")
     listed = sign_ins.listed(person).values("browser", "since", "seen_at")
-    return {name: getattr(person, name) for name in (*names, "is_notified")} | {"sign_ins": list(listed)}
+    elsewhere = person.identities.order_by("id").values("issuer", "subject", "since")
+    tokens = person.api_tokens.values("name", "scopes", "begins_with", "made_at", "used_at", "expires_at")
+    told = {name: getattr(person, name) for name in (*names, "is_notified")}
+    return told | {"sign_ins": list(listed), "identities": list(elsewhere), "tokens": list(tokens)}
 
 
 def _threads(person: User) -> Iterator[Member]:
@@ -147,7 +153,7 @@ def _title(thread: Thread) -> str:
     firsts = thread.turns.filter(parent=None)
     kept = {turn.pk for turn in _not_forgotten(firsts)}
     gone = (excerpt(turn.message, 80) for turn in firsts if turn.pk not in kept)
-    return "Forgotten" if thread.title in gone else thread.title
+    return _("Forgotten") if thread.title in gone else thread.title
 
 
 def _not_forgotten(turns: QuerySet[Turn]) -> Iterator[Turn]:
@@ -203,7 +209,7 @@ def _exchange_fields(exchange: Exchange) -> dict[str, object]:
         "assistant_message", "timestamp", "created_at", "prior_exchange_ids", "source", "manual_entry", "source_file",
         "chunk_index", "total_chunks", "metadata", "size", "version",
     )  # fmt: skip
-    space = exchange.space.name or exchange.space.get_kind_display()
+    space = exchange.space.shown_name
     return {name: getattr(exchange, name) for name in names} | {"space": space}
 
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from cato_web.people.models import AuditEntry, Pass, User
 from memory import spaces
@@ -24,7 +25,7 @@ class PassRefused(Exception):
     """The link is used, expired, or was never made."""
 
     def __init__(self) -> None:
-        super().__init__("This link is used up, expired or wrong. Ask an administrator for a new one.")
+        super().__init__(_("This link is used up, expired or wrong. Ask an administrator for a new one."))
 
 
 def is_set_up() -> bool:
@@ -99,7 +100,21 @@ def check_pass(token: str, kind: str) -> Pass:
 @transaction.atomic
 def join(token: str, kind: str, *, name: str, email: str, password: str) -> User:
     """Make the account the pass allows, once. Raises PassRefused."""
-    found = check_pass(token, kind)
+    return use_pass(check_pass(token, kind), name=name, email=email, password=password)
+
+
+def open_invitation(invitation_id: int) -> Pass:
+    """The invitation, if it can still be used. Raises PassRefused."""
+    invitations = Pass.objects.filter(kind=Pass.Kind.INVITATION, used_at=None, expires_at__gt=timezone.now())
+    found = invitations.filter(pk=invitation_id).first()
+    if found is None:
+        raise PassRefused
+    return found
+
+
+@transaction.atomic
+def use_pass(found: Pass, *, name: str, email: str, password: str | None) -> User:
+    """Make the account that this pass allows, once. Raises PassRefused."""
     if not Pass.objects.filter(pk=found.pk, used_at=None).update(used_at=timezone.now()):
         raise PassRefused
     person = create_person(name=name, email=email, password=password, role=found.role)
@@ -109,8 +124,8 @@ def join(token: str, kind: str, *, name: str, email: str, password: str) -> User
 
 
 @transaction.atomic
-def create_person(*, name: str, email: str, password: str, role: str = User.Role.MEMBER) -> User:
-    """A new account with its own space."""
+def create_person(*, name: str, email: str, password: str | None, role: str = User.Role.MEMBER) -> User:
+    """A new account with its own space; without a password, only a provider of identities signs them in."""
     person = User(name=clean_text(name).strip(), email=clean_text(email).strip().lower(), role=role)
     person.set_password(password)
     person.save()

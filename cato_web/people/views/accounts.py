@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from cato_web.people import offers, own_data, services, sign_ins
-from cato_web.people.forms import ChoicesForm, PasswordForm
+from cato_web.people import offers, openid, services, sign_ins
+from cato_web.people.forms import ChoicesForm, PasswordForm, TokenForm
 from cato_web.people.groups import groups_of
 from cato_web.people.requests import PeoplePageRequest
+from cato_web.people.token_rows import token_rows
+from cato_web.people.views.archives import zip_of
+from memory import spaces
+from memory.services import revealing
+
+_REVEALS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +40,38 @@ def settings_page(request: PeoplePageRequest) -> HttpResponse:
     form = ChoicesForm(request.POST or None, instance=request.user, offer=offers.current())
     if request.method == "POST" and form.is_valid():
         form.save()
-        messages.success(request, "Saved.")
+        messages.success(request, _("Saved."))
         return redirect("settings")
+    return rendered(request, form=form, status=422 if form.errors else 200)
+
+
+def rendered(
+    request: PeoplePageRequest,
+    *,
+    form: ChoicesForm | None = None,
+    token_form: TokenForm | None = None,
+    token: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """The page of settings with these forms, or as it is; `token` was just made and is shown this once."""
     sign_ins.note_seen(request, request.user)
-    context = {"section": "settings", "form": form, "sign_ins": _rows(request), "groups": groups_of(request.user)}
-    return render(request, "people/settings.html", context, status=422 if form.errors else 200)
+    context = {
+        "section": "settings",
+        "form": form or ChoicesForm(instance=request.user, offer=offers.current()),
+        "tokens": token_rows(request.user) if settings.CATO.api.enabled else None,
+        "token_form": token_form or TokenForm(),
+        "token": token,
+        "sign_ins": _rows(request),
+        "groups": groups_of(request.user),
+        "reveals": revealing.reveals_of(spaces.own(request.user.pk))[:_REVEALS],
+        "has_password": request.user.has_usable_password(),
+        "openid": openid.name(),
+        "has_identity": request.user.identities.exists(),
+    }
+    response = render(request, "people/settings.html", context, status=status)
+    if token:
+        response["Cache-Control"] = "no-store"
+    return response
 
 
 @require_POST
@@ -47,18 +79,24 @@ def notify(request: PeoplePageRequest) -> HttpResponse:
     """Tell of answers that end while this person is elsewhere, or no longer."""
     request.user.is_notified = request.POST.get("notify") == "yes"
     request.user.save(update_fields=["is_notified"])
-    messages.success(request, "You will be told." if request.user.is_notified else "You will not be told any more.")
+    said = _("You will be told.") if request.user.is_notified else _("You will not be told any more.")
+    messages.success(request, said)
     return redirect("settings")
 
 
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def password(request: PeoplePageRequest) -> HttpResponse:
+    if not request.user.has_usable_password():
+        messages.error(
+            request, _("You have no password to change. An administrator can make you a link that sets one.")
+        )
+        return redirect("settings")
     form = PasswordForm(request.user, request.POST or None)
     if request.method == "POST" and form.is_valid():
         services.change_password(request.user, form.cleaned_data["new"])
         sign_ins.renew(request, request.user)
-        messages.success(request, "Your password is changed. Other sign-ins have ended.")
+        messages.success(request, _("Your password is changed. Other sign-ins have ended."))
         return redirect("settings")
     context = {"section": "settings", "form": form}
     return render(request, "people/password.html", context, status=422 if form.errors else 200)
@@ -71,11 +109,12 @@ def end_sign_in(request: PeoplePageRequest) -> HttpResponse:
     if which == "others":
         services.sign_out_elsewhere(request.user)
         ended = sign_ins.renew(request, request.user)
-        messages.success(request, f"Signed out everywhere else: {ended} ended." if ended else "There was no other.")
+        said = _("Signed out everywhere else: %(count)s ended.") if ended else _("There was no other.")
+        messages.success(request, said % {"count": ended})
     elif _is_uuid(which) and sign_ins.end(request.user, uuid.UUID(which)):
-        messages.success(request, "Signed out there.")
+        messages.success(request, _("Signed out there."))
     else:
-        messages.error(request, "That sign-in has ended already.")
+        messages.error(request, _("That sign-in has ended already."))
     return redirect("settings")
 
 
@@ -83,17 +122,7 @@ def end_sign_in(request: PeoplePageRequest) -> HttpResponse:
 def export_own(request: PeoplePageRequest) -> StreamingHttpResponse:
     """Everything of this person as a zip file, written as it is sent."""
     services.note(request.user, "exported own data", str(request.user.pk))
-    response = StreamingHttpResponse(_in_turn(own_data.as_zip(request.user)), content_type="application/zip")
-    response["Content-Disposition"] = f'attachment; filename="cato-{timezone.now():%Y-%m-%d}.zip"'
-    response["Cache-Control"] = "private, no-store"
-    return response
-
-
-async def _in_turn(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces, each made beside the loop when the one before it was sent."""
-    make = sync_to_async(lambda: next(pieces, None))
-    while (piece := await make()) is not None:
-        yield piece
+    return zip_of(request.user)
 
 
 def _rows(request: PeoplePageRequest) -> list[SignInRow]:

@@ -8,15 +8,19 @@ from datetime import datetime
 
 from django.contrib import messages
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.people import services
 from cato_web.people.forms import InvitationForm
 from cato_web.people.models import Pass, User
 from cato_web.people.requests import PeoplePageRequest
+from cato_web.people.views.archives import zip_of
+from memory import spaces
 from memory.guards import administrators_only
 
 
@@ -31,6 +35,9 @@ class PersonRow:
     active_url: str
     reset_url: str
     role_url: str
+    said_url: str
+    documents_url: str
+    export_url: str
     is_you: bool
 
 
@@ -57,14 +64,31 @@ def reset_link(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse
 
 @administrators_only
 @require_POST
+def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase:
+    """Everything that is kept of a person, once their own space is revealed to who asks."""
+    person = get_object_or_404(User, pk=person_id, left_at=None)
+    space = spaces.own(person.pk)
+    if space.pk not in spaces.shown_to_administrator(request.user.pk):
+        sentence = _("It holds what only %(name)s may read. Say why you need it, then ask again.")
+        messages.error(request, sentence % {"name": person.name})
+        return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")
+    services.note(request.user, "exported a person", str(person.pk))
+    return zip_of(person)
+
+
+@administrators_only
+@require_POST
 def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     person = get_object_or_404(User, pk=person_id, left_at=None)
     role = request.POST.get("role", "")
     if person.pk == request.user.pk:
-        messages.error(request, "Somebody else has to change your role.")
+        messages.error(request, _("Somebody else has to change your role."))
     elif role in User.Role.values:
         services.set_role(person, role, by=request.user)
-        messages.success(request, f"{person.name} is {'an' if role == User.Role.ADMINISTRATOR else 'a'} {role} now.")
+        said = _("%(name)s is a member now.")
+        if role == User.Role.ADMINISTRATOR:
+            said = _("%(name)s is an administrator now.")
+        messages.success(request, said % {"name": person.name})
     return redirect("admin_people")
 
 
@@ -72,7 +96,7 @@ def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def set_active(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     if person_id == request.user.pk:
-        messages.error(request, "You cannot close your own account.")
+        messages.error(request, _("You cannot close your own account."))
     else:
         services.set_active(person_id, request.POST.get("active") == "yes", by=request.user)
     return redirect("admin_people")
@@ -99,6 +123,9 @@ def _page(
             active_url=reverse("set_active", args=[p.id]),
             reset_url=reverse("reset_link", args=[p.id]) if p.is_active else "",
             role_url=reverse("set_role", args=[p.id]),
+            said_url=f"{reverse('admin_exchanges')}?person={p.pk}",
+            documents_url=f"{reverse('admin_documents')}?person={p.pk}",
+            export_url=reverse("export_person", args=[p.pk]),
             is_you=p.pk == request.user.pk,
         )
         for p in User.objects.filter(left_at=None).order_by("name", "id")

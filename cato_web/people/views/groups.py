@@ -10,6 +10,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.people import groups
@@ -43,7 +44,7 @@ class GroupRow:
 def admin_groups(request: PeoplePageRequest) -> HttpResponse:
     """Every group with who is in it; by POST one more."""
     if request.method == "POST":
-        return _done(request, lambda: f"{groups.make(request.POST.get('name', ''), by=request.user).name} is there.")
+        return _done(request, lambda: _made(groups.make(request.POST.get("name", ""), by=request.user)))
     return render(request, "people/admin_groups.html", {"section": "admin", "tab": "groups", "groups": _rows()})
 
 
@@ -56,9 +57,9 @@ def change_group(request: PeoplePageRequest, group_id: uuid.UUID) -> HttpRespons
     def change() -> str:
         if request.POST.get("dissolve") == "yes":
             groups.dissolve(group, by=request.user)
-            return f"{group.name} is dissolved."
+            return _("%(group)s is dissolved.") % {"group": group.name}
         groups.rename(group, request.POST.get("name", ""), by=request.user)
-        return "Renamed."
+        return _("Renamed.")
 
     return _done(request, change)
 
@@ -71,10 +72,11 @@ def change_members(request: PeoplePageRequest, group_id: uuid.UUID) -> HttpRespo
     person = get_object_or_404(User, id=_id_in(request), left_at=None)
     if request.POST.get("out") == "yes":
         groups.take_out(group, person.pk, by=request.user)
-        messages.success(request, f"{person.name} reads nothing of {group.name} any more.")
+        said = _("%(name)s reads nothing of %(group)s any more.")
     else:
         groups.add(group, person, by=request.user)
-        messages.success(request, f"{person.name} reads what {group.name} has.")
+        said = _("%(name)s reads what %(group)s has.")
+    messages.success(request, said % {"name": person.name, "group": group.name})
     return redirect("admin_groups")
 
 
@@ -83,10 +85,14 @@ def leave_group(request: PeoplePageRequest, group_id: uuid.UUID) -> HttpResponse
     """Leave a group of one's own accord."""
     group = next((group for group in groups.groups_of(request.user) if group.id == group_id), None)
     if group is None:
-        raise NotFound("There is nothing here, or it is not yours to see.")
+        raise NotFound(_("There is nothing here, or it is not yours to see."))
     groups.take_out(group, request.user.pk, by=request.user)
-    messages.success(request, f"You are not in {group.name} any more.")
+    messages.success(request, _("You are not in %(group)s any more.") % {"group": group.name})
     return redirect("settings")
+
+
+def _made(group: Space) -> str:
+    return _("%(group)s is there.") % {"group": group.name}
 
 
 def _done(request: PeoplePageRequest, change: Callable[[], str]) -> HttpResponse:

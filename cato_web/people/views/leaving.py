@@ -6,6 +6,7 @@ from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods
@@ -22,13 +23,13 @@ _TRIES, _WINDOW = 10, 300
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def leave(request: PeoplePageRequest) -> HttpResponse:
-    """Say what goes and what stays; with password and e-mail, delete the account."""
+    """Say what goes and what stays; with password and e-mail, or the e-mail of who has no password, delete the account."""
     form = LeaveForm(request.user, request.POST or None)
     try:
         departures.check_may_leave(request.user)
         if request.method == "POST" and not within(f"leave:{request.user.pk}", _TRIES, _WINDOW):
             form = LeaveForm(request.user)
-            context = _context(request.user, form) | {"error": "Too many tries. Wait five minutes and try again."}
+            context = _context(request.user, form) | {"error": _("Too many tries. Wait five minutes and try again.")}
             return render(request, "people/leave.html", context, status=429)
         if request.method == "POST" and form.is_valid():
             token = departures.leave(request.user)
@@ -50,7 +51,7 @@ def farewell(request: HttpRequest, token: str) -> HttpResponse:
     try:
         context = {"lines": departures.receipt(token), "is_finished": departures.is_finished(token)}
     except departures.NoReceipt:
-        return render(request, "404.html", {"error": "There is no receipt behind this link."}, status=404)
+        return render(request, "404.html", {"error": _("There is no receipt behind this link.")}, status=404)
     return render(request, "people/farewell.html", context)
 
 
@@ -59,6 +60,6 @@ def _context(person: User, form: LeaveForm) -> dict[str, object]:
         "section": "settings",
         "form": form,
         "had": departures.belongings(person),
-        "former": departures.FORMER,
+        "former": _(departures.FORMER),
         "is_alone": not User.objects.filter(is_active=True).exclude(pk=person.pk).exists(),
     }

@@ -1,0 +1,27 @@
+"""Everything that is kept of a person as a download, written as it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+from asgiref.sync import sync_to_async
+from django.http import StreamingHttpResponse
+from django.utils import timezone
+
+from cato_web.people import own_data
+from cato_web.people.models import User
+
+
+def zip_of(person: User) -> StreamingHttpResponse:
+    """The archive of this person; whoever calls has asked whether it may be given."""
+    response = StreamingHttpResponse(_in_turn(own_data.as_zip(person)), content_type="application/zip")
+    response["Content-Disposition"] = f'attachment; filename="cato-{timezone.now():%Y-%m-%d}.zip"'
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+async def _in_turn(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces, each made beside the loop when the one before it was sent."""
+    make = sync_to_async(lambda: next(pieces, None))
+    while (piece := await make()) is not None:
+        yield piece
