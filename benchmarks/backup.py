@@ -1,0 +1,92 @@
+"""Backup and restore of a filled Cato: how long, how large, how much memory, beside a plain copy of its database.
+
+    python -m benchmarks.backup [EXCHANGES]
+
+Everything is made below a folder of its own, with vectors of chance: what is measured is moving rows, not embedding them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FILL = """
+import random, sys
+import numpy as np
+import django; django.setup()
+from django.core.management import call_command
+call_command("migrate", interactive=False, verbosity=0)
+from cato_web.people.services import create_person
+from memory import generations, services, spaces
+from memory.embeddings import cache
+from memory.models import Exchange
+from memory.services import NewExchange
+chance = random.Random(1)
+words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(3, 9))) for _ in range(5000)]
+text = lambda n: " ".join(chance.choices(words, k=n))
+ada = create_person(name="Ada", email="ada@halden.example", password="four plain words are fine")
+space, count = spaces.own(ada.pk), int(sys.argv[1])
+for start in range(0, count, 500):
+    services.remember_many([
+        NewExchange(space=space, owner_id=ada.pk, source="import", user_message=text(30), assistant_message=text(120))
+        for _ in range(500)
+    ])
+serving, made = generations.serving(), np.random.default_rng(1)
+generations.check_dimension(serving, 384)
+hashes = list(Exchange.objects.values_list("content_hash", flat=True))
+for start in range(0, count, 500):
+    some = {digest: made.standard_normal((3, 384)).astype("f4") for digest in hashes[start : start + 500]}
+    cache.keep_documents(serving.provider, serving.model, some)
+"""
+# What a command takes, asked of a process that has no other child.
+MEASURED = """
+import json, resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=2)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps({"CPU s": round(used.ru_utime + used.ru_stime, 1), "MB of memory": used.ru_maxrss // 1024}))
+"""
+
+
+def main(count: int) -> None:
+    """Print the figures as JSON."""
+    home = Path(tempfile.mkdtemp(prefix="cato-backup-"))
+    usual = os.environ | {"DJANGO_SETTINGS_MODULE": "cato_web.settings", "CATO_CONFIG_FILE": ""}
+    one, other = (usual | {"CATO_DATA_DIR": str(home / name)} for name in ("one", "other"))
+    archive = home / "cato.tar.gz"
+    try:
+        subprocess.run([sys.executable, "-c", FILL, str(count)], cwd=ROOT, env=one, check=True)
+        database = home / "one" / "cato.sqlite3"
+        began = time.monotonic()
+        shutil.copyfile(database, home / "copy")
+        copied, size = time.monotonic() - began, database.stat().st_size
+        told = {
+            "exchanges": count,
+            "copying the database, seconds": round(copied, 2),
+            "start of a command": measured(one, "showmigrations", "people"),
+            "backup": measured(one, "backup", str(archive)),
+            "restore": measured(other, "restore", "--index-later", str(archive)),
+            "database, MB": round(size / 1e6, 1),
+            "backup, share of that": round(archive.stat().st_size / size, 2),
+        }
+        sys.stdout.write(json.dumps(told, indent=1) + "\n")
+    finally:
+        shutil.rmtree(home)
+
+
+def measured(environment: dict[str, str], *arguments: str) -> dict[str, float]:
+    """Seconds of the processor and megabytes of memory that `manage.py` takes for this."""
+    command = [sys.executable, "-c", MEASURED, sys.executable, "manage.py", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE)
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)

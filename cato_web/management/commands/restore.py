@@ -1,0 +1,83 @@
+"""Makes an empty Cato what a backup says, and builds its index."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from cato_web.backups.errors import BackupError
+from cato_web.backups.restoring import restore
+from cato_web.beside import Bars, StoreCommand, alone, running
+from cato_web.plan import CannotRun
+from memory.errors import CatoMemoryError
+from memory.services import reconciling, upkeep
+
+_LATER = "The index is built when Cato runs; until it is, memory finds by words."
+_KEY_LOST = (
+    "The secret key here is not the one of before, so the stored API key of the model cannot be read: "
+    "an administrator types it anew on the settings page."
+)
+
+
+class Command(StoreCommand):
+    help = "Restore a backup where nobody is yet, while Cato does not run. Everybody signs in again."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", metavar="PATH", help="the file that `backup` wrote; - for stdin")
+        parser.add_argument("--index-later", action="store_true", help="leave building the index to the workers")
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        if running(settings.CATO):
+            sys.stderr.write("Cato runs on this data directory. Stop it, then restore.\n")
+            sys.exit(1)
+        if "--index-later" in argv:  # no vector store is needed
+            BaseCommand.run_from_argv(self, argv)
+        else:
+            super().run_from_argv(argv)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            with alone(), Bars() as bars:
+                with _opened(options["path"]) as source:
+                    back = restore(source, progress=bars)
+                self.stdout.write(
+                    f"Restored the backup of {back.made_at:%Y-%m-%d %H:%M} UTC: {back.people:,} people, {back.exchanges:,} "
+                    f"exchanges, {back.rows:,} rows and {back.files:,} files. Everybody signs in again."
+                )
+                if back.is_key_lost:
+                    self.stdout.write(_KEY_LOST)
+                self.stdout.write(_LATER if options["index_later"] else _index(bars))
+        except (BackupError, CannotRun) as error:
+            raise CommandError(str(error)) from error
+
+
+def _index(bars: Bars) -> str:
+    """Build the index; what cannot be done now the workers do. Returns what is to be said."""
+    try:
+        # Collections of these spaces that a store still has from before may hold what has been forgotten since.
+        reconciling.drop_unnamed()
+        embedded = upkeep.backfill(progress=bars)
+    except CatoMemoryError as error:
+        return f"{error} {_LATER}"
+    if embedded.failed or embedded.waiting:
+        return f"{embedded.failed:,} exchanges failed and {embedded.waiting:,} wait: {embedded.error} {_LATER}"
+    return f"{embedded.done:,} exchanges are in the index."
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        source = open(path, "rb")  # noqa: SIM115  (errors while it is read are others)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
+    with source:
+        yield source

@@ -1,0 +1,334 @@
+"""A backup is one moment of everything, made beside people who go on; restored where nobody is, it is all there again."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import threading
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from django.conf import settings
+from django.core.files.storage import default_storage
+from django.core.management import call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+from pydantic import SecretStr
+
+from cato_web import VERSION
+from cato_web.backups import rows
+from cato_web.backups.errors import CannotRestore, Damaged
+from cato_web.backups.restoring import restore
+from cato_web.backups.writing import back_up
+from cato_web.people.models import AuditEntry, Pass, User
+from cato_web.people.tokens import make_token
+from chat import endpoint
+from chat.models import Thread, Turn
+from memory import generations, spaces
+from memory.models import CachedEmbedding, Embedding, Exchange, Index, Words
+from memory.services import NewRecord, reconciling, upkeep
+from tests import server
+from tests.backups import backup, emptied, lines, members, named, rewritten
+from tests.factories import PNG, PersonFactory, document, exchange, group, picture_of, thread, turn, upload
+from tests.server import PASSWORD
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUERIES = ("Where is the key?", "greenhouse", "anchor in how many fathoms", "colour of the boat", "zarquon")
+
+
+@pytest.fixture(autouse=True)
+def quick_passwords(settings):
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture
+def alice(memory):
+    return PersonFactory(name="Alice Owner", email="alice@halden.example")
+
+
+@pytest.fixture
+def told(memory, alice):
+    """A little of everything that Cato keeps, of two people, all of it in the index."""
+    bob = PersonFactory(name="Bob Team", email="bob@halden.example")
+    crew = group("Boat crew", alice, bob)
+    talk = thread(alice, title="The greenhouse")
+    first = turn(talk, "Where is the key to the greenhouse?", "Behind the clock.")
+    turn(talk, "And the key to the boathouse?", "Under the buoy.", parent=first, stands=False)
+    first.images.add(picture_of(alice))
+    Thread.objects.filter(pk=talk.pk).update(head=first)
+    kept = exchange(alice, first.message, first.answer, thread_id=talk.id, turn_id=first.id)
+    Turn.objects.filter(pk=first.pk).update(exchange_id=kept.id)
+    boat = exchange(bob, "Which colour has the boat?", "Signal red.", space=crew, metadata={"zone": "north", "n": 3})
+    memory.express(alice.pk, boat, "pinned")
+    buoy = NewRecord(id="buoy-7", text="Buoy 7 lies off the cape.", vector=np.eye(384, dtype=np.float32)[7])
+    memory.upsert_records([buoy], space=crew, owner_id=bob.pk)
+    document(alice, "handbook.md", "# Anchoring\n\nDrop the anchor in seven fathoms of water.\n" * 30)
+    upload(alice, "later.txt", "This is still to be read.")
+    memory.forget([exchange(alice, "The combination is zarquon-4711.").id], by=alice.pk)
+    endpoint.save(base_url="https://model.example/v1", api_key="sk-secret", model="m")
+    make_token(alice, name="backup test", scopes=["read"], days=None)
+    AuditEntry.objects.create(who=alice, action="joined", about="member")
+    upkeep.backfill()
+    memory.erase_forgotten()
+    return alice
+
+
+def everything() -> dict[str, list[tuple[Any, ...]]]:
+    """All that the tables hold, but for what the index is to be told anew."""
+    held = {}
+    for name, model in rows.kept_tables().items():
+        columns = [field.attname for field in model._meta.concrete_fields]
+        if model is Embedding:
+            columns = ["id", "exchange_id", "generation_id"]
+        found = model._base_manager.order_by("pk").values_list(*columns)
+        held[name] = [tuple(bytes(v) if isinstance(v, memoryview) else v for v in row) for row in found]
+    return held
+
+
+def found_by(memory: Any, *people: Any) -> list[tuple[object, ...]]:
+    """What the searches of these people give, in their order."""
+    return [
+        (query, hit.exchange.id, hit.similarity and round(hit.similarity, 5), hit.reason)
+        for person in people
+        for query in QUERIES
+        for hit in memory.find(query, spaces=spaces.readable_by(person.pk), count=20)
+    ]
+
+
+def test_all_that_was_there_is_there_again_and_found_as_before(memory, told):
+    bob = User.objects.get(name="Bob Team")
+    before, found = everything(), found_by(memory, told, bob)
+    stored = {name: content for name, content in members(backup()).items() if name.startswith("files/")}
+    assert len(stored) == 3
+    assert PNG in stored.values()
+    assert len(found) > 15
+
+    restored = restore(emptied(backup()))
+
+    assert everything() == before
+    assert {f"files/{name}": default_storage.open(name).read() for name in named()} == stored
+    assert (restored.people, restored.files, restored.is_key_lost) == (2, 3, False)
+    assert not Index.objects.exists()
+    reconciling.drop_unnamed()
+    upkeep.backfill()
+    assert found_by(memory, told, bob) == found
+    assert reconciling.drift() == reconciling.Drift(0, 0)
+
+
+def test_people_sign_in_again_with_their_passwords_and_life_goes_on(memory, told):
+    restore(emptied(backup()))
+
+    client = Client()
+    assert client.post("/sign-in", {"email": "alice@halden.example", "password": PASSWORD}).status_code == 302
+    assert "The greenhouse" in client.get("/threads").content.decode()
+    assert endpoint.current().api_key == "sk-secret"
+    # New rows are numbered after those that came back.
+    AuditEntry.objects.create(who=told, action="joined", about="again")
+    exchange(told, "The ladder stands in the shed.")
+    assert upkeep.backfill().failed == 0
+    memory.read_documents()
+    assert any("still to be read" in e.user_message for e in Exchange.objects.all())
+
+
+def test_restored_texts_are_not_embedded_again_unless_their_vectors_were_left_out(memory, told, monkeypatch):
+    asked: list[str] = []
+    embedder = type(generations.embedder_of(generations.serving()))
+    whole = embedder.embed_documents
+    monkeypatch.setattr(embedder, "embed_documents", lambda self, texts: asked.extend(texts) or whole(self, texts))
+    with_vectors, without = backup(), backup(with_vectors=False)
+    assert len(without) < len(with_vectors)
+
+    restore(emptied(with_vectors))
+    upkeep.backfill()
+    assert asked == []
+
+    restore(emptied(without))
+    upkeep.backfill()
+    assert len(asked) >= CachedEmbedding.objects.count() > 0
+
+
+def test_what_is_written_meanwhile_waits_for_nobody_and_is_not_in_it(told):
+    """Each writer is through before the backup goes on, so none of them waited, and all came in its middle."""
+
+    def write() -> None:
+        for _ in range(3):
+            talk = thread(told, title="Meanwhile")
+            turn(talk, "Said meanwhile", "Heard meanwhile.")
+            exchange(told, "Said meanwhile", "Heard meanwhile.", thread_id=talk.id)
+        connection.close()
+
+    def meanwhile(what: str, count: int) -> None:
+        if not Thread_began:
+            Thread_began.append(writer := threading.Thread(target=write))
+            writer.start()
+            writer.join(15)
+
+    Thread_began: list[threading.Thread] = []
+    data = backup(progress=meanwhile)
+
+    assert not Thread_began[0].is_alive()
+    assert Thread.objects.filter(title="Meanwhile").count() == 3
+    assert b"eanwhile" not in gzip.decompress(data)
+    counts = json.loads(members(data)["manifest.json"])["rows"]
+    assert {table: len(lines(data, table)) for table in counts} == counts
+
+
+def test_a_file_that_is_removed_meanwhile_is_left_out_and_counted(told):
+    def remove(what: str, count: int) -> None:
+        if what == "rows":
+            default_storage.delete(named()[0])
+
+    out = io.BytesIO()
+    written = back_up(out, progress=remove)
+
+    assert (written.files, written.vanished) == (2, 1)
+    assert restore(emptied(out.getvalue())).files == 2
+
+
+def test_nothing_of_what_was_forgotten_is_in_it_and_it_stays_forgotten(memory, alice):
+    """The second is forgotten, but no worker has been there yet: its row still has its text."""
+    for text in ("The combination is zarquon-4711.", "The pin is hyzenthlay-99."):
+        said = exchange(alice, text)
+        memory.index_pending()
+        assert text.encode() in gzip.decompress(backup())
+        memory.forget([said.id], by=alice.pk)
+        if "zarquon" in text:
+            memory.erase_forgotten()
+    assert Exchange.objects.filter(user_message__contains="hyzenthlay").exists()
+    vectors = CachedEmbedding.objects.get().vectors
+
+    data = backup()
+    restore(emptied(data))
+    upkeep.backfill()
+    memory.erase_forgotten()
+
+    inside = gzip.decompress(data)
+    assert b"zarquon" not in inside
+    assert b"hyzenthlay" not in inside
+    assert bytes(vectors) not in [bytes(kept.vectors) for kept in CachedEmbedding.objects.all()]
+    assert list(Exchange.objects.values_list("user_message", "content_hash")) == [("", "")] * 2
+    assert not Exchange.objects.filter(erased_at=None).exists()
+    assert (Words.objects.count(), Embedding.objects.count()) == (0, 0)
+    # An import of the same conversation does not bring it back either: the tombstone is there.
+    assert Exchange.objects.exclude(forgotten_at=None).count() == 2
+
+
+def flipped(data: bytes) -> bytes:
+    middle = len(data) * 2 // 3
+    return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+
+
+def without(name: str) -> Callable[[bytes], bytes]:
+    """Leaves out the first member whose name begins so."""
+    return lambda data: rewritten(data, lambda inside: inside.pop(next(n for n in inside if n.startswith(name))))
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut short": lambda data: data[: len(data) // 3],
+    "almost whole": lambda data: data[:-9],
+    "a bit flipped": flipped,
+    "empty": lambda data: b"",
+    "text": lambda data: b"no backup at all",
+    "a gzip of something": lambda data: gzip.compress(b"nor this"),
+    "no end": without("end.json"),
+    "no manifest": without("manifest.json"),
+    "a part missing": without("rows/memory.exchange/"),
+    "a table missing": without("rows/people.user/"),
+    "a file missing": without("files/"),
+    "a row cut": lambda data: rewritten(data, lambda inside: inside.update({"rows/memory.space/00002": b"{not json"})),
+    "a name that leads out": lambda data: rewritten(data, lambda inside: inside.update({"files/../../../out": b"x"})),
+}
+
+
+def test_a_damaged_backup_is_refused_and_nothing_is_changed(told):
+    whole = backup()
+    key = settings.CATO.server.data_dir / "secret_key"
+    key_before = key.read_text()
+    emptied(whole)
+    files_before = sorted(stored_files())
+
+    for name, damage in DAMAGES.items():
+        with pytest.raises(Damaged, match="Nothing was changed"):
+            restore(io.BytesIO(damage(whole)))
+        assert (User.objects.count(), Exchange.objects.count(), Thread.objects.count()) == (0, 0, 0), name
+        assert (sorted(stored_files()), key.read_text()) == (files_before, key_before), name
+    assert restore(io.BytesIO(whole)).people == 2
+
+
+def stored_files() -> Iterator[Path]:
+    return (path for path in Path(settings.MEDIA_ROOT).rglob("*") if path.is_file())
+
+
+def test_where_somebody_is_already_nothing_is_restored(told):
+    data = backup()
+    before = everything()
+
+    with pytest.raises(CannotRestore, match="people or things they said here already"):
+        restore(io.BytesIO(data))
+
+    assert everything() == before
+
+
+def test_a_set_up_link_and_what_the_first_start_made_give_way(told):
+    data = emptied(backup())
+    call_command("prepare")
+    spaces.team()
+    generations.serving()
+    assert Pass.objects.filter(kind="setup").exists()
+
+    restore(data)
+
+    assert not Pass.objects.filter(kind="setup").exists()
+    assert generations.serving().state == "serving"
+
+
+def test_a_backup_of_an_older_cato_is_brought_up_to_date(told):
+    def age(inside: dict[str, bytes]) -> None:
+        manifest = json.loads(inside["manifest.json"])
+        manifest["migrations"]["people"] = [name for name in manifest["migrations"]["people"] if name < "0005"]
+        del manifest["rows"]["people.apitoken"]
+        inside["manifest.json"] = json.dumps(manifest).encode()
+        del inside["rows/people.apitoken/00001"]
+
+    before = everything()
+    old = rewritten(backup(), age)
+
+    restore(emptied(old))
+
+    assert everything() == before | {"people.apitoken": []}
+    assert ("people", "0005_api_tokens") in MigrationRecorder(connection).applied_migrations()
+
+
+def test_a_backup_of_a_newer_cato_is_refused_with_its_version(told):
+    def from_later(inside: dict[str, bytes]) -> None:
+        manifest = json.loads(inside["manifest.json"]) | {"cato": "9.1"}
+        manifest["migrations"]["memory"].append("0999_telepathy")
+        inside["manifest.json"] = json.dumps(manifest).encode()
+
+    later = rewritten(backup(), from_later)
+
+    with pytest.raises(CannotRestore, match=r"of Cato 9\.1.*that version or a later one"):
+        restore(emptied(later))
+    assert not User.objects.exists()
+
+
+def test_with_another_secret_key_the_model_s_api_key_is_to_be_typed_anew(told, settings):
+    settings.CATO = settings.CATO.model_copy(update={"secret_key": SecretStr("one" * 20)})
+    data = emptied(backup())
+    assert "secret_key" not in members(data.getvalue())
+    settings.SECRET_KEY = "another" * 10
+
+    assert restore(data).is_key_lost
+    assert endpoint.current().api_key == ""
+
+
+def test_the_version_that_a_backup_names_is_that_of_the_package(db):
+    project = tomllib.loads((server.ROOT / "pyproject.toml").read_text())
+    assert project["project"]["version"] == VERSION

@@ -1,0 +1,143 @@
+"""Backup and restore as they are typed: beside people who talk, into an empty place, and from one database to the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+from tests import server
+from tests.backups import by_key, lines, members
+from tests.server import wait_for
+from tests.topology import clean_environment
+
+QUERIES = ("Where is the key?", "greenhouse", "what hangs in the kitchen", "zarquon")
+
+
+@pytest.fixture
+def alice(cato, administrator, endpoint) -> server.Client:
+    """Somebody who said, kept and uploaded something, all of which is found."""
+    endpoint.script("cato", answer="In May, with linseed oil.")
+    person = cato.join(administrator, "Alice Owner")
+    person.post("/notes", {"text": "The spare key hangs behind the kitchen clock."})
+    person.say("When is the greenhouse painted?")
+    person.post("/documents", files={"files": ("plan.txt", b"The anchor is dropped in seven fathoms.", "text/plain")})
+    secret = person.say("The combination is zarquon-4711.")
+    for words in ("linseed", "kitchen", "fathoms", "zarquon"):
+        wait_for(lambda words=words: any(words in hit for hit in hits(person, words)), f"{words} to be found")
+    ((kept,),) = cato.sql("SELECT id FROM memory_exchange WHERE thread_id = ?", uuid.UUID(secret).hex)
+    person.post(f"/m/{uuid.UUID(kept)}/forget")
+    return person
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment of an empty installation that `serve` runs, on either database."""
+    environment = clean_environment() | {"CATO_DATA_DIR": str(tmp_path / "data"), "CATO_CONFIG_FILE": ""}
+    if request.param == "sqlite":
+        yield environment
+        return
+    try:
+        database = server._create_database()
+    except psycopg.OperationalError:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip("no PostgreSQL answers")
+    yield environment | {"DATABASE_URL": database}
+    server._drop_database(database)
+
+
+@contextmanager
+def served(home: Path, environment: dict[str, str]) -> Iterator[server.Cato]:
+    cato = server._embedded(home, environment)
+    try:
+        wait_for(lambda: httpx.get(f"{cato.url}/healthz").is_success, cato.logs(), seconds=60)
+        yield cato
+    finally:
+        cato.processes[0].end()
+
+
+def manage(environment: dict[str, str], *arguments: str) -> str:
+    """What the command says on stdout, or on stderr where it fails."""
+    done = subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=server.ROOT, env=environment, text=True, capture_output=True, timeout=120,
+    )  # fmt: skip
+    return done.stderr if done.returncode else done.stdout
+
+
+def hits(person: server.Client, query: str) -> list[str]:
+    """What the page of search shows, with how near it is, best first."""
+    page = person.get("/search", params={"q": query}).text
+    return re.findall(r'<li class="hit">.*?</li>', page, re.DOTALL)
+
+
+def test_a_backup_beside_people_who_talk_is_of_one_moment(cato, alice, tmp_path):
+    path, said, is_over = tmp_path / "cato.tar.gz", [], threading.Event()
+
+    def talk() -> None:
+        while not is_over.is_set():
+            said.append(alice.say(f"This is sentence number {len(said)}."))
+
+    talker = threading.Thread(target=talk)
+    talker.start()
+    wait_for(lambda: said, "the first sentence")
+    told = manage(cato.environment, "backup", str(path))
+    is_over.set()
+    talker.join()
+
+    assert told.startswith("Wrote ")
+    assert path.stat().st_mode & 0o777 == 0o600
+    data = path.read_bytes()
+    threads = {row["id"] for row in lines(data, "chat.thread")}
+    turns = by_key(data, "chat.turn")
+    assert {row["thread_id"] for row in turns.values()} | {said[0]} <= threads
+    assert not set(said) <= threads
+    # A turn and what memory keeps of it are written together, and so both are in it or neither is.
+    kept = {row["turn_id"]: row["id"] for row in lines(data, "memory.exchange") if row["turn_id"] in turns}
+    assert kept
+    assert {turn: turns[turn]["exchange_id"] for turn in kept} == kept
+    counts = json.loads(members(data)["manifest.json"])["rows"]
+    assert {table: len(lines(data, table)) for table in counts} == counts
+
+
+def test_what_is_restored_answers_as_before_on_either_database(cato, alice, place, tmp_path):
+    first, second = tmp_path / "first.tar.gz", tmp_path / "second.tar.gz"
+    before = {query: hits(alice, query) for query in QUERIES}
+    assert all(before[query] for query in QUERIES[:3])
+    manage(cato.environment, "backup", str(first))
+
+    assert "exchanges are in the index." in manage(place, "restore", str(first))
+
+    # It says the same as the first one; only pages were told that the index is built.
+    assert manage(place, "backup", str(second)).startswith("Wrote ")
+    one, other = first.read_bytes(), second.read_bytes()
+    for table in json.loads(members(one)["manifest.json"])["rows"]:
+        assert without_revision(one, table) == without_revision(other, table), table
+    files = [
+        {name: content for name, content in members(data).items() if name.startswith("files/")} for data in (one, other)
+    ]
+    assert files[0] == files[1] != {}
+    with served(tmp_path, place) as again:
+        there = again.sign_in(alice)
+        assert {query: hits(there, query) for query in QUERIES} == before
+        assert "behind the kitchen clock" in str(before)
+        assert "zarquon" not in str(list(before.values()))
+        refused = manage(again.environment, "restore", str(first))
+        assert refused == "Cato runs on this data directory. Stop it, then restore.\n"
+        assert {query: hits(there, query) for query in QUERIES} == before
+
+
+def without_revision(data: bytes, table: str) -> dict[object, dict[str, object]]:
+    return {key: {name: row[name] for name in row if name != "revision"} for key, row in by_key(data, table).items()}
