@@ -1,0 +1,34 @@
+"""Operations: who the token stands for, and where things of theirs may live."""
+
+from __future__ import annotations
+
+from ninja import Router
+
+from cato_web.api import schemas
+from cato_web.api.answers import answers
+from cato_web.api.authenticating import ANY, READ, ApiRequest, person_in
+from memory import spaces
+
+router = Router(tags=["account"])
+
+
+@router.get("/me", auth=ANY, response=answers(schemas.Me))
+def who_am_i(request: ApiRequest) -> schemas.Me:
+    """Whose token this is, and what it may do."""
+    person = person_in(request)
+    token = person.api_tokens.get(pk=request.auth.token_id)
+    return schemas.Me(
+        id=person.pk,
+        name=person.name,
+        email=person.email,
+        role=person.role,
+        token=schemas.TokenShown.model_validate(token),
+    )
+
+
+@router.get("/spaces", auth=READ, response=answers(schemas.Spaces))
+def list_spaces(request: ApiRequest) -> schemas.Spaces:
+    """The spaces this person reads: their own, their groups', the team's."""
+    rows = spaces.all_readable(person_in(request).pk)
+    shown = [schemas.SpaceShown(id=row.pk, kind=row.kind, name=row.shown_name) for row in rows]
+    return schemas.Spaces(spaces=shown)

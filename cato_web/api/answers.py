@@ -1,0 +1,16 @@
+"""Which answers an operation may give, so that the description of the API tells them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cato_web.api.schemas import Error
+
+# What any operation may meet: no token, a token for something else, bad input, and too many requests.
+_ALWAYS = (401, 403, 422, 429)
+FIND, CHANGE, STORE = (404,), (404, 409), (404, 409, 503)
+
+
+def answers(model: Any, *also: int, status: int = 200) -> dict[int, Any]:
+    """`model` with `status`; an error with each of `also` and of those that are always possible."""
+    return {status: model} | dict.fromkeys(sorted({*_ALWAYS, *also}), Error)

@@ -1,0 +1,142 @@
+"""Operations: documents, uploaded in the background, with their versions and originals."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated
+
+from django.http.response import HttpResponseBase
+from ninja import File, Form, Query, Router
+from ninja.files import UploadedFile
+from ninja.responses import Status
+
+from cato_web.api import rows, schemas
+from cato_web.api.answers import CHANGE, FIND, STORE, answers
+from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.kinds import Line, MetadataText, SpaceName
+from cato_web.api.paging import Cursor, Limit, page_of
+from cato_web.api.receipts import gone_by
+from memory import services as memory
+from memory.errors import NotFound
+from memory.models import Chunk, Document, Exchange
+from memory.services.documents.listing import (
+    DocumentState,
+    among_living,
+    document_for,
+    document_to_change,
+    states_of,
+    versions_of,
+)
+from memory.services.documents.receiving import clean_name
+from memory.views.document import download_of
+
+router = Router(tags=["documents"])
+_BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+_FILE = {"responses": {200: {"content": _BYTES}}}
+
+
+@router.get("/documents", auth=READ, response=answers(schemas.Documents, *FIND))
+def list_documents(
+    request: ApiRequest,
+    space: Annotated[SpaceName | None, Query()] = None,
+    limit: Limit = 50,
+    cursor: Annotated[Cursor, Query()] = None,
+) -> schemas.Documents:
+    """The documents this person may read, newest first."""
+    readable = among_living(readable_in(request, space)).select_related("space", "owner")
+    page, after = page_of(readable, "created_at", cursor, limit)
+    return schemas.Documents(documents=rows.documents_shown(states_of(page), page), next=after)
+
+
+@router.post("/documents", auth=WRITE, response=answers(schemas.Uploaded, *STORE, 413, status=202))
+def upload_document(
+    request: ApiRequest,
+    file: Annotated[UploadedFile, File(description="The file.")],
+    name: Annotated[Line | None, Form(description="Its name; else that of the file.")] = None,
+    space: Annotated[SpaceName | None, Form()] = None,
+    metadata: Annotated[MetadataText | None, Form()] = None,
+) -> Status[schemas.Uploaded]:
+    """Keep a file, the next version of the document of its name in that space; a worker reads and embeds it."""
+    received = memory.receive(
+        file,
+        name=clean_name(name or file.name or ""),
+        space=space_named(request, space),
+        owner_id=person_in(request).pk,
+        source=Exchange.Source.UPLOAD,
+        metadata=metadata,
+    )
+    shown = _shown(request, received.version.document_id)
+    return Status(202, schemas.Uploaded(document=shown, is_known=received.is_known))
+
+
+@router.get("/documents/{uuid:document_id}", auth=READ, response=answers(schemas.DocumentWhole, *FIND))
+def get_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.DocumentWhole:
+    """One document with its versions, and how far each is."""
+    found = document_for(readable_in(request), document_id)
+    return rows.document_whole(_state(found), found, versions_of(found))
+
+
+@router.patch("/documents/{uuid:document_id}", auth=WRITE, response=answers(schemas.Document, *CHANGE))
+def change_document(request: ApiRequest, document_id: uuid.UUID, changes: schemas.DocumentChanges) -> schemas.Document:
+    """Give a document other metadata, or move it to another space with all its passages."""
+    found = _to_change(request, document_id)
+    to = space_named(request, changes.space) if changes.space is not None else None
+    if changes.metadata is not None:
+        memory.describe(found, changes.metadata)
+    if to is not None and to.pk != found.space_id:
+        memory.move_document(found, to=to, by=person_in(request).pk)
+    return _shown(request, document_id)
+
+
+@router.delete("/documents/{uuid:document_id}", auth=WRITE, response=answers(schemas.Receipt, *FIND))
+def forget_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.Receipt:
+    """Delete a document with all its versions: nobody finds or recalls it from now on."""
+    found = _to_change(request, document_id)
+    memory.forget_documents([found.pk], by=person_in(request).pk)
+    return _receipt(Chunk.objects.filter(version__document=found).values("exchange").distinct().count())
+
+
+@router.delete(
+    "/documents/{uuid:document_id}/versions/{int:number}", auth=WRITE, response=answers(schemas.Receipt, *FIND)
+)
+def forget_version(request: ApiRequest, document_id: uuid.UUID, number: int) -> schemas.Receipt:
+    """Delete one version; was it the one that serves, the newest that is kept takes its place."""
+    found = _to_change(request, document_id)
+    version = next((row for row in versions_of(found) if row.number == number), None)
+    if version is None:
+        raise NotFound
+    passages = Chunk.objects.filter(version=version.id).count()
+    memory.forget_version(found.versions.get(pk=version.id), by=person_in(request).pk)
+    return _receipt(passages)
+
+
+@router.get(
+    "/documents/{uuid:document_id}/versions/{int:number}/original",
+    auth=READ,
+    response=answers(None, *FIND),
+    openapi_extra=_FILE,
+)
+def get_original(request: ApiRequest, document_id: uuid.UUID, number: int) -> HttpResponseBase:
+    """The file as it was uploaded."""
+    return download_of(document_for(readable_in(request), document_id), number)
+
+
+def _to_change(request: ApiRequest, document_id: uuid.UUID) -> Document:
+    person = person_in(request)
+    return document_to_change(readable_in(request), document_id, by=person.pk, is_administrator=person.is_administrator)
+
+
+def _shown(request: ApiRequest, document_id: uuid.UUID) -> schemas.Document:
+    found = document_for(readable_in(request), document_id)
+    return rows.documents_shown([_state(found)], [found])[0]
+
+
+def _state(found: Document) -> DocumentState:
+    states = states_of([found])
+    if not states:
+        raise NotFound
+    return states[0]
+
+
+def _receipt(passages: int) -> schemas.Receipt:
+    return schemas.Receipt(exchanges=passages, under_way=passages, gone_by=gone_by())

@@ -1,0 +1,88 @@
+"""Operations: what memory keeps, an exchange at a time."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated, Any
+
+from django.utils.translation import gettext as _
+from ninja import Query, Router
+from ninja.responses import Status
+
+from cato_web.api import rows, schemas
+from cato_web.api.answers import FIND, STORE, answers
+from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.errors import Invalid
+from cato_web.api.kinds import SpaceName
+from cato_web.api.paging import Cursor, Limit, page_of
+from cato_web.api.receipts import gone_by
+from chat.errors import NotFound
+from chat.services import forgetting
+from memory import services as memory
+from memory import spaces
+from memory.models import Exchange
+
+router = Router(tags=["exchanges"])
+
+
+@router.get("/exchanges", auth=READ, response=answers(schemas.Exchanges, *FIND))
+def list_exchanges(
+    request: ApiRequest,
+    space: Annotated[SpaceName | None, Query()] = None,
+    thread: Annotated[uuid.UUID | None, Query()] = None,
+    source: Annotated[Exchange.Source | None, Query()] = None,
+    limit: Limit = 50,
+    cursor: Annotated[Cursor, Query()] = None,
+) -> schemas.Exchanges:
+    """What is remembered of all this person may read, latest first."""
+    asked = {"thread_id": thread, "source": source}
+    wanted = Exchange.objects.findable().filter(**{name: value for name, value in asked.items() if value is not None})
+    readable = spaces.among(wanted.select_related("owner"), readable_in(request, space))
+    page, after = page_of(readable, "timestamp", cursor, limit)
+    return schemas.Exchanges(exchanges=rows.exchanges_shown(page), next=after)
+
+
+@router.post("/exchanges", auth=WRITE, response=answers(schemas.Exchanges, *STORE, status=201))
+def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schemas.Exchanges]:
+    """Remember an exchange or a note; a worker embeds it in a moment."""
+    given: dict[str, Any] = {
+        "space": space_named(request, new.space),
+        "owner_id": person_in(request).pk,
+        "source": Exchange.Source.API,
+        "manual_entry": True,
+        "timestamp": new.timestamp,
+        "metadata": new.metadata,
+    }
+    if (new.text is None) == (new.user_message is None) or (new.text is not None and new.assistant_message):
+        raise Invalid(_("Send either a user_message with its assistant_message, or a text."))
+    if new.text is not None:
+        kept = memory.keep_text(new.text, **given)
+    else:
+        said = {"user_message": new.user_message, "assistant_message": new.assistant_message}
+        kept = [memory.remember(**said, **given)]
+    return Status(201, schemas.Exchanges(exchanges=rows.exchanges_shown(kept)))
+
+
+@router.get("/exchanges/{uuid:exchange_id}", auth=READ, response=answers(schemas.Exchange, *FIND))
+def get_exchange(request: ApiRequest, exchange_id: uuid.UUID) -> schemas.Exchange:
+    """One exchange."""
+    return rows.exchanges_shown([forgetting.readable_exchange(person_in(request).pk, exchange_id)])[0]
+
+
+@router.patch("/exchanges/{uuid:exchange_id}", auth=WRITE, response=answers(schemas.Exchange, *STORE))
+def describe_exchange(request: ApiRequest, exchange_id: uuid.UUID, changes: schemas.Described) -> schemas.Exchange:
+    """Give an exchange of this person's own other metadata, in place of what it has."""
+    person = person_in(request)
+    found = forgetting.readable_exchange(person.pk, exchange_id)
+    if found.owner_id != person.pk:
+        raise NotFound
+    return rows.exchanges_shown([memory.annotate(found, changes.metadata)])[0]
+
+
+@router.delete("/exchanges/{uuid:exchange_id}", auth=WRITE, response=answers(schemas.Receipt, *FIND))
+def forget_exchange(request: ApiRequest, exchange_id: uuid.UUID) -> schemas.Receipt:
+    """Forget one exchange: nobody finds or recalls it from now on, and a worker removes its vectors."""
+    person = person_in(request)
+    forgetting.forget_exchange(person.pk, exchange_id, is_administrator=person.is_administrator)
+    receipt = memory.receipt_for([exchange_id])
+    return schemas.Receipt(exchanges=receipt.exchanges, under_way=receipt.under_way, gone_by=gone_by())

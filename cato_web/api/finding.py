@@ -1,0 +1,69 @@
+"""Operations: searching memory, and recalling from it for a conversation held elsewhere."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated
+
+from django.conf import settings
+from ninja import Query, Router
+from pydantic import Field
+
+from cato_web.api import rows, schemas
+from cato_web.api.answers import STORE, answers
+from cato_web.api.authenticating import READ, ApiRequest, person_in, readable_in
+from cato_web.api.kinds import SpaceName, Text, Time
+from memory import services as memory
+from memory.filters import Filter, parse
+from memory.models import Exchange
+from memory.retrieval.context import material
+
+router = Router(tags=["memory"])
+Similarity = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
+
+
+@router.get("/search", auth=READ, response=answers(schemas.Hits, *STORE))
+def search(
+    request: ApiRequest,
+    q: Annotated[Text, Query(min_length=1, max_length=10_000, description="What to look for.")],
+    k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 5,
+    min_similarity: Annotated[Similarity | None, Query()] = None,
+    source: Annotated[Exchange.Source | None, Query()] = None,
+    space: Annotated[SpaceName | None, Query()] = None,
+    thread: Annotated[uuid.UUID | None, Query()] = None,
+    document: Annotated[uuid.UUID | None, Query()] = None,
+    since: Annotated[Time | None, Query()] = None,
+    until: Annotated[Time | None, Query()] = None,
+    who: Annotated[uuid.UUID | None, Query(description="The id of who said it.")] = None,
+) -> schemas.Hits:
+    """The nearest by meaning and by word of all this person may read, best first; what recall would leave out is marked."""
+    asked: dict[str, object] = {"source": source, "thread": thread, "metadata.document": document, "said_by": who}
+    conditions = {name: str(value) for name, value in asked.items() if value is not None}
+    said = {name: at for name, at in (("$gte", since), ("$lt", until)) if at is not None}
+    results = memory.find(
+        q,
+        spaces=readable_in(request, space),
+        count=k,
+        min_similarity=min_similarity,
+        filters=_filter(conditions | ({"said": said} if said else {})),
+    )
+    return schemas.Hits(hits=rows.found(results))
+
+
+@router.post("/recall", auth=READ, response=answers(schemas.Recalled, *STORE))
+def recall(request: ApiRequest, asked: schemas.Asked) -> schemas.Recalled:
+    """What memory has for a conversation: what passes the gate within the budget, and the same as prompt material."""
+    places = [readable_in(request, named) for named in asked.spaces] if asked.spaces else [readable_in(request)]
+    budget = asked.max_tokens or settings.CATO.vector_store.context_max_tokens
+    recollection = memory.recall(
+        asked.messages, spaces=frozenset().union(*places), person_id=person_in(request).pk, max_tokens=budget
+    )
+    return schemas.Recalled(
+        results=rows.found(recollection.results),
+        context=material(recollection.results, max_tokens=budget),
+        note=recollection.note,
+    )
+
+
+def _filter(conditions: dict[str, object]) -> Filter | None:
+    return parse(conditions) if conditions else None

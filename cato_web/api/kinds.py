@@ -1,0 +1,79 @@
+"""The kinds of values that programs send: texts cleaned, times with their zone, numbers that are numbers."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from django.utils.translation import gettext as _
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
+
+from memory.text import clean_text
+
+_YEARS = range(1900, 2200)
+_METADATA = {
+    "type": "object",
+    "description": "Texts, numbers, true and false, and lists of one of these.",
+    "examples": [{"zone": "north", "version": 3}],
+}
+_FILTER = {
+    "type": "object",
+    "minProperties": 1,
+    "description": "Conditions on metadata and on source, said, said_by, thread, session and space; $and, $or, $not.",
+    "examples": [{"zone": "DMZ", "version": {"$gte": 3}}],
+}
+
+
+def _cleaned(value: object) -> object:
+    return clean_text(value) if isinstance(value, str) else value
+
+
+def _time(value: object) -> object:
+    """The moment a text names, in UTC; without a zone it is UTC already."""
+    if not isinstance(value, str):
+        raise ValueError(_("Write a time such as 2026-03-01T14:30:00Z."))
+    try:
+        at = datetime.fromisoformat(value)
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(_("Write a time such as 2026-03-01T14:30:00Z.")) from error
+    if at.year not in _YEARS:
+        raise ValueError(_("Write a time between the years 1900 and 2199."))
+    return at
+
+
+def _object(value: object) -> object:
+    """JSON that stands in a field of a form or in an address."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(_('Write a JSON object, such as {"zone": "north"}.')) from error
+
+
+Text = Annotated[str, BeforeValidator(_cleaned)]
+Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), BeforeValidator(_cleaned)]
+Time = Annotated[
+    datetime,
+    BeforeValidator(_time),
+    WithJsonSchema({"type": "string", "description": "ISO 8601", "examples": ["2026-03-01T14:30:00Z"]}),
+]
+Truth = Annotated[bool, Field(strict=True)]
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True)]
+Metadata = Annotated[dict[str, Any], WithJsonSchema(_METADATA)]
+Conditions = Annotated[dict[str, Any], WithJsonSchema(_FILTER)]
+MetadataText = Annotated[
+    dict[str, Any], BeforeValidator(_object), WithJsonSchema({"type": "string", "description": "Metadata as JSON."})
+]
+ConditionsText = Annotated[
+    dict[str, Any], BeforeValidator(_object), WithJsonSchema({"type": "string", "description": "A filter as JSON."})
+]
+SpaceName = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=100),
+    BeforeValidator(_cleaned),
+    Field(description="The id of a space, its name, “own” or “team”."),
+]

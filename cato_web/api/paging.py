@@ -1,0 +1,49 @@
+"""Long lists a page at a time: a cursor says after which row the next page begins, whatever was added meanwhile."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from django.db.models import Model, Q, QuerySet
+from django.utils.translation import gettext as _
+from ninja import Query
+from pydantic import Field
+
+from cato_web.api.errors import Invalid
+
+M = TypeVar("M", bound=Model)
+Limit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
+Cursor = Annotated[str, Field(max_length=200, description="`next` of the page before.")] | None
+
+
+def page_of(rows: QuerySet[M], by: str, cursor: str | None, limit: int) -> tuple[Sequence[M], str | None]:
+    """The next `limit` of `rows`, latest first by the time `by`, and the cursor of the page after (None: no more).
+
+    Raises Invalid for what is no cursor.
+    """
+    if cursor is not None:
+        at, id = _read(cursor)
+        rows = rows.filter(Q(**{f"{by}__lt": at}) | Q(**{by: at, "pk__lt": id}))
+    found = list(rows.order_by(f"-{by}", "-pk")[: limit + 1])
+    if len(found) <= limit:
+        return found, None
+    return found[:limit], _written(getattr(found[limit - 1], by), found[limit - 1].pk)
+
+
+def _written(at: datetime, id: Any) -> str:
+    return base64.urlsafe_b64encode(f"{at.astimezone(UTC).isoformat()} {id}".encode()).decode().rstrip("=")
+
+
+def _read(cursor: str) -> tuple[datetime, uuid.UUID]:
+    try:
+        text = base64.urlsafe_b64decode(cursor.encode("ascii") + b"==").decode("ascii")
+        at, _space, id = text.partition(" ")
+        return datetime.fromisoformat(at).astimezone(UTC), uuid.UUID(id)
+    except (ValueError, OverflowError) as error:
+        raise Invalid(
+            _("This is no cursor. Leave it out for the first page, then send “next” of each page.")
+        ) from error

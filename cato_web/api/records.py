@@ -1,0 +1,63 @@
+"""Operations: records, which a program keeps under names of its own and finds by vector, text and metadata."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from django.utils.translation import gettext as _
+from ninja import Query, Router
+
+from cato_web.api import schemas
+from cato_web.api.answers import STORE, answers
+from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.errors import Invalid
+from cato_web.api.kinds import ConditionsText, SpaceName, Text
+from memory import services as memory
+
+router = Router(tags=["records"])
+
+
+@router.post("/records", auth=WRITE, response=answers(schemas.KeptRecords, *STORE))
+def upsert_records(request: ApiRequest, new: schemas.NewRecords) -> schemas.KeptRecords:
+    """Keep these records, all of them or none; what has the id of an earlier one takes its place."""
+    given = [memory.NewRecord(r.id, r.text, r.metadata, r.vector) for r in new.records]
+    ids = memory.upsert_records(given, space=space_named(request, new.space), owner_id=person_in(request).pk)
+    pairs = zip(new.records, ids, strict=True)
+    return schemas.KeptRecords(records=[schemas.Kept(id=r.id, exchange_id=id) for r, id in pairs])
+
+
+@router.post("/records/query", auth=READ, response=answers(schemas.Records, *STORE))
+def query_records(request: ApiRequest, asked: schemas.RecordQuestion) -> schemas.Records:
+    """The records that fit best: by cosine to a vector, or by meaning and words of a text."""
+    hits = memory.query_records(
+        spaces=readable_in(request, asked.space),
+        text=asked.text,
+        vector=asked.vector,
+        top_k=asked.topK,
+        filters=asked.filters,
+        prefer=asked.prefer,
+    )
+    return schemas.Records(records=[schemas.Record.model_validate(hit) for hit in hits])
+
+
+@router.delete("/records", auth=WRITE, response=answers(schemas.Deleted, *STORE))
+def delete_records(
+    request: ApiRequest,
+    id: Annotated[list[Text], Query(max_length=1000, description="Their ids.")] = [],  # noqa: B006  read, never changed
+    filters: Annotated[ConditionsText | None, Query()] = None,
+    space: Annotated[SpaceName | None, Query()] = None,
+) -> schemas.Deleted:
+    """Forget records of one space (this person's own, unless told) by their ids, a filter, or both.
+
+    In a shared space a person deletes what they brought there, an administrator anything.
+    """
+    if not id and filters is None:
+        raise Invalid(_("Say which records to delete, by id or by filters."))
+    person = person_in(request)
+    place = space_named(request, space)
+    conditions = filters
+    if not person.is_administrator:
+        own: dict[str, object] = {"said_by": str(person.pk)}
+        conditions = own if filters is None else {"$and": [filters, own]}
+    deleted = memory.delete_records(spaces=frozenset({place.pk}), by=person.pk, ids=id or None, filters=conditions)
+    return schemas.Deleted(deleted=deleted)

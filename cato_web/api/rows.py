@@ -1,0 +1,145 @@
+"""From what memory and chat give to the shapes that programs get."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cato_web.api import schemas
+from chat.citations import cited_in
+from chat.models import Thread, Turn
+from memory import services as memory
+from memory import spaces
+from memory.models import Document, Exchange
+from memory.retrieval.results import Remembered, Result
+from memory.services.documents.listing import DocumentState, VersionState
+from memory.services.recalls import Recalled
+
+
+def exchanges_shown(rows: Sequence[Exchange]) -> list[schemas.Exchange]:
+    """These exchanges, loaded with their owners."""
+    states = memory.memory_states(row.pk for row in rows)
+    return [_exchange(row, states.get(row.pk, "")) for row in rows]
+
+
+def found(results: Iterable[Result]) -> list[schemas.Found]:
+    return [_found(result) for result in results]
+
+
+def documents_shown(states: Iterable[DocumentState], rows: Iterable[Document]) -> list[schemas.Document]:
+    """These documents, each with its metadata, which stands on its row."""
+    by_id = {row.pk: row for row in rows}
+    return [schemas.Document(**_document(state, by_id[state.id])) for state in states]
+
+
+def document_whole(state: DocumentState, row: Document, versions: Iterable[VersionState]) -> schemas.DocumentWhole:
+    shown = [schemas.Version.model_validate(version) for version in versions]
+    return schemas.DocumentWhole(**_document(state, row), versions=shown)
+
+
+def thread_shown(thread: Thread) -> schemas.Thread:
+    """A thread, loaded with its owner."""
+    return schemas.Thread(**thread_fields(thread))
+
+
+def thread_fields(thread: Thread) -> dict[str, Any]:
+    return {
+        "id": thread.id,
+        "title": thread.title,
+        "space_id": thread.space_id,
+        "owner_id": thread.owner_id,
+        "who": str(thread.owner),
+        "model": thread.model,
+        "is_pinned": thread.pinned_at is not None,
+        "is_archived": thread.archived_at is not None,
+        "is_remembered": thread.is_remembered,
+        "created_at": thread.created_at,
+        "spoken_at": thread.spoken_at,
+    }
+
+
+def turns_shown(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]:
+    """These turns of the thread (loaded with their authors), with what everyone who reads it may see of their sources."""
+    recalled = memory.recalled_for((turn.id for turn in turns), spaces=spaces.read_by_all_of(thread.space_id))
+    states = memory.memory_states(turn.kept_as for turn in turns if turn.kept_as)
+    return [_turn(turn, recalled.get(turn.id, []), states) for turn in turns]
+
+
+def _exchange(row: Exchange, state: str) -> schemas.Exchange:
+    said = _said(Remembered.from_row(row))
+    return schemas.Exchange(**said, owner_id=row.owner_id, metadata=row.metadata, state=state)
+
+
+def _found(result: Result) -> schemas.Found:
+    place = result.exchange.place
+    return schemas.Found(
+        **_said(result.exchange),
+        place=schemas.PlaceShown.model_validate(place) if place else None,
+        similarity=result.similarity,
+        score=result.score,
+        strategy=result.strategy,
+        reason=result.reason,
+        is_below_gate=result.is_below_gate,
+    )
+
+
+def _said(said: Remembered) -> dict[str, Any]:
+    """What readers get of an exchange, `who` for who said it."""
+    return {"who": said.owner_name} | {name: getattr(said, name) for name in schemas.Said.model_fields if name != "who"}
+
+
+def _document(state: DocumentState, row: Document) -> dict[str, Any]:
+    return {
+        "id": state.id,
+        "name": state.name,
+        "space_id": state.space_id,
+        "owner_id": state.owner_id,
+        "who": state.owner_name,
+        "metadata": row.metadata,
+        "created_at": state.created_at,
+        "serving": state.serving.number if state.serving else None,
+        "newest": schemas.Version.model_validate(state.newest),
+    }
+
+
+def _turn(turn: Turn, recalled: Sequence[Recalled], states: dict[uuid.UUID, str]) -> schemas.Turn:
+    cited = cited_in(turn.answer, max((item.rank for item in recalled), default=0))
+    failed = schemas.Wrong(code=turn.error_code, message=turn.error) if turn.error else None
+    return schemas.Turn(
+        id=turn.id,
+        thread_id=turn.thread_id,
+        position=turn.position,
+        who=str(turn.author),
+        message=turn.message,
+        answer=turn.answer,
+        state=turn.state,
+        error=failed,
+        model=turn.model,
+        usage=turn.usage,
+        is_dummy=turn.is_dummy,
+        exchange_id=turn.exchange_id,
+        memory=states.get(turn.kept_as, "") if turn.kept_as else "",
+        created_at=turn.created_at,
+        completed_at=turn.completed_at,
+        sources=[_source(item, item.rank in cited) for item in recalled],
+    )
+
+
+def _source(item: Recalled, is_cited: bool) -> schemas.Passage:
+    said = item.exchange
+    return schemas.Passage(
+        number=item.rank,
+        exchange_id=item.exchange_id,
+        is_cited=is_cited,
+        similarity=item.similarity if said else None,
+        score=item.score,
+        strategy=item.strategy,
+        reason=item.reason if said else "",
+        is_forgotten=item.is_forgotten,
+        who=said.owner_name if said else "",
+        timestamp=said.timestamp if said else None,
+        user_message=said.user_message if said else "",
+        assistant_message=said.assistant_message if said else "",
+        source_file=said.source_file if said else "",
+    )

@@ -1,0 +1,347 @@
+"""What programs send and get: the shapes of the API, from which its description is made."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cato_web.api.kinds import Conditions, Line, Metadata, Number, SpaceName, Text, Time, Truth, Whole
+
+_EXAMPLE = "Who has the key of the archive?"
+Message = Annotated[Text, Field(min_length=1, examples=[_EXAMPLE])]
+
+
+class Given(BaseModel):
+    """What a program sends: a key that is not known is refused, so that a slip of the pen does not go unnoticed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Shown(BaseModel):
+    """What a program gets."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+class Wrong(Shown):
+    code: str = Field(examples=["not_found"])
+    message: str = Field(examples=["There is nothing here, or it is not yours to see."])
+
+
+class Error(Shown):
+    """What went wrong, for the program, and in a sentence for a person."""
+
+    error: Wrong
+
+
+class TokenShown(Shown):
+    name: str
+    scopes: list[str]
+    expires_at: datetime | None
+
+
+class Me(Shown):
+    id: uuid.UUID
+    name: str
+    email: str
+    role: str
+    token: TokenShown
+
+
+class SpaceShown(Shown):
+    id: uuid.UUID
+    kind: str = Field(description="own, group or team")
+    name: str
+
+
+class Spaces(Shown):
+    spaces: list[SpaceShown]
+
+
+class PlaceShown(Shown):
+    """Where in a document a passage stands, in characters of its text."""
+
+    document_id: uuid.UUID
+    index: int
+    start: int
+    end: int
+    label: str = Field(description="Page, slide, sheet or heading, in words.")
+
+
+class Said(Shown):
+    """What was said and answered; a note or a passage of a document has its text in `user_message` alone."""
+
+    id: uuid.UUID
+    space_id: uuid.UUID
+    who: str
+    thread_id: uuid.UUID | None
+    session_id: uuid.UUID | None
+    turn_id: uuid.UUID | None
+    user_message: str
+    assistant_message: str
+    timestamp: datetime
+    source: str
+    source_file: str
+
+
+class Exchange(Said):
+    """Something that memory keeps, and how far it is with that."""
+
+    owner_id: uuid.UUID
+    metadata: dict[str, Any]
+    state: str = Field(description="remembering, waiting, remembered or failed")
+
+
+class Found(Said):
+    """One thing found, and why. `similarity` is null where words alone found it."""
+
+    place: PlaceShown | None
+    similarity: float | None
+    score: float
+    strategy: str
+    reason: str
+    is_below_gate: bool = Field(description="It would not be recalled by itself.")
+
+
+class Hits(Shown):
+    hits: list[Found]
+
+
+class Asked(Given):
+    """The last messages of a conversation, newest last."""
+
+    messages: Annotated[list[Message], Field(min_length=1, max_length=20)]
+    spaces: Annotated[list[SpaceName], Field(max_length=50)] | None = None
+    max_tokens: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
+
+
+class Recalled(Shown):
+    """What comes back by itself, and the same as material for a prompt, quoted and numbered."""
+
+    results: list[Found]
+    context: str
+    note: str = Field(description="words: the index did not answer; failed: nothing could be asked; else empty")
+
+
+class NewExchange(Given):
+    """An exchange (`user_message` and `assistant_message`), or a note (`text`), which is cut where it is long."""
+
+    user_message: Message | None = None
+    assistant_message: Text = ""
+    text: Annotated[Text, Field(min_length=1, examples=["The key of the archive hangs behind the door."])] | None = None
+    space: SpaceName | None = None
+    timestamp: Time | None = None
+    metadata: Metadata = {}
+
+
+class Exchanges(Shown):
+    exchanges: list[Exchange]
+    next: str | None = None
+
+
+class Described(Given):
+    metadata: Metadata
+
+
+class Receipt(Shown):
+    """What was forgotten. It is out of every read at once; `under_way` counts what is still in the index."""
+
+    exchanges: int
+    under_way: int
+    gone_by: datetime
+
+
+class Version(Shown):
+    """One state of a document's file: `done` of `total` passages are in the index (null: not known yet)."""
+
+    number: int
+    stage: str = Field(
+        description="received, reading, chunking, embedding, ready, failed or replaced", examples=["embedding"]
+    )
+    done: int
+    total: int | None
+    error: str
+    size: int = Field(description="bytes")
+    kind: str
+    title: str
+    uploaded_by: str
+    created_at: datetime
+    ready_at: datetime | None
+    has_original: bool
+
+
+class Document(Shown):
+    """A document: `serving` is the number of the version that is found (null: none yet), `newest` the latest."""
+
+    id: uuid.UUID
+    name: str
+    space_id: uuid.UUID
+    owner_id: uuid.UUID
+    who: str
+    metadata: dict[str, Any]
+    created_at: datetime
+    serving: int | None
+    newest: Version
+
+
+class DocumentWhole(Document):
+    versions: list[Version]
+
+
+class Documents(Shown):
+    documents: list[Document]
+    next: str | None
+
+
+class Uploaded(Shown):
+    """`is_known`: the document has these very bytes already."""
+
+    document: Document
+    is_known: bool
+
+
+class DocumentChanges(Given):
+    metadata: Metadata | None = None
+    space: SpaceName | None = None
+
+
+class NewThread(Given):
+    title: Line | None = None
+    space: SpaceName | None = None
+    is_remembered: Truth = True
+
+
+class ThreadChanges(Given):
+    title: Line | None = None
+    is_pinned: Truth | None = None
+    is_archived: Truth | None = None
+    is_remembered: Truth | None = None
+    space: SpaceName | None = None
+
+
+class Thread(Shown):
+    id: uuid.UUID
+    title: str
+    space_id: uuid.UUID
+    owner_id: uuid.UUID
+    who: str
+    model: str
+    is_pinned: bool
+    is_archived: bool
+    is_remembered: bool
+    created_at: datetime
+    spoken_at: datetime
+
+
+class Threads(Shown):
+    threads: list[Thread]
+    next: str | None
+
+
+class Passage(Shown):
+    """A passage that was recalled for an answer, by the number with which the answer cites it."""
+
+    number: int
+    exchange_id: uuid.UUID
+    is_cited: bool
+    similarity: float | None
+    score: float
+    strategy: str
+    reason: str
+    is_forgotten: bool
+    who: str
+    timestamp: datetime | None
+    user_message: str
+    assistant_message: str
+    source_file: str
+
+
+class Turn(Shown):
+    """A message and its answer. `error` says why an answer failed, `memory` what memory has of it."""
+
+    id: uuid.UUID
+    thread_id: uuid.UUID
+    position: int
+    who: str
+    message: str
+    answer: str
+    state: str = Field(
+        description="queued, recalling, answering, complete, stopped, interrupted, failed; withdrawn: it is gone",
+        examples=["complete"],
+    )
+    error: Wrong | None
+    model: str
+    usage: dict[str, Any]
+    is_dummy: bool = Field(description="No model is connected; the answer is a placeholder.")
+    exchange_id: uuid.UUID | None
+    memory: str
+    created_at: datetime | None
+    completed_at: datetime | None
+    sources: list[Passage]
+
+
+class ThreadWhole(Thread):
+    turns: list[Turn]
+    next: int | None = Field(description="`after` for the turns after these; null: there are none.")
+
+
+class Question(Given):
+    message: Message
+    stream: Truth = False
+
+
+class FirstQuestion(Question):
+    space: SpaceName | None = None
+    is_remembered: Truth = True
+
+
+class NewRecord(Given):
+    id: Annotated[Text, Field(min_length=1, max_length=255, examples=["device-fw-1"])]
+    text: Annotated[Text, Field(min_length=1, examples=["The perimeter firewall."])]
+    metadata: Metadata = {}
+    vector: Annotated[list[Number], Field(min_length=1, max_length=10_000)] | None = None
+
+
+class NewRecords(Given):
+    records: Annotated[list[NewRecord], Field(min_length=1, max_length=1000)]
+    space: SpaceName | None = None
+
+
+class Kept(Shown):
+    id: str
+    exchange_id: uuid.UUID
+
+
+class KeptRecords(Shown):
+    records: list[Kept]
+
+
+class RecordQuestion(Given):
+    """By a text, a vector, or both; `filters` must hold, what fulfils `prefer` comes first."""
+
+    text: Text | None = None
+    vector: Annotated[list[Number], Field(min_length=1, max_length=10_000)] | None = None
+    topK: Annotated[Whole, Field(ge=1, le=100)] = 8
+    filters: Conditions | None = None
+    prefer: Conditions | None = None
+    space: SpaceName | None = None
+
+
+class Record(Shown):
+    id: str
+    exchange_id: uuid.UUID
+    text: str
+    metadata: dict[str, Any]
+    similarity: float | None
+    score: float
+
+
+class Records(Shown):
+    records: list[Record]
+
+
+class Deleted(Shown):
+    deleted: int

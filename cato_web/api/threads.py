@@ -1,0 +1,112 @@
+"""Operations: threads and their turns."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated
+
+from django.utils.translation import gettext as _
+from ninja import Query, Router
+from ninja.responses import Status
+
+from cato_web.api import rows, schemas
+from cato_web.api.answers import CHANGE, FIND, answers
+from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.errors import Invalid
+from cato_web.api.kinds import SpaceName, Text
+from cato_web.api.paging import Cursor, Limit, page_of
+from cato_web.api.receipts import gone_by
+from chat import access, services
+from chat.models import Thread
+from chat.services.finding import with_words
+from chat.services.remembering import remembered_of
+
+router = Router(tags=["threads"])
+_LARGEST = 2**31 - 1
+
+
+@router.get("/threads", auth=READ, response=answers(schemas.Threads, *FIND))
+def list_threads(
+    request: ApiRequest,
+    q: Annotated[Text | None, Query(max_length=200, description="Words that the title has.")] = None,
+    space: Annotated[SpaceName | None, Query()] = None,
+    archived: Annotated[bool, Query(description="Those that were put away, instead of the others.")] = False,
+    limit: Limit = 50,
+    cursor: Annotated[Cursor, Query()] = None,
+) -> schemas.Threads:
+    """The threads this person may read; in which somebody spoke last comes first."""
+    wanted = access.threads_of(person_in(request).pk).filter(archived_at__isnull=not archived)
+    if space is not None:
+        wanted = wanted.filter(space_id__in=list(readable_in(request, space)))
+    named = with_words(wanted.select_related("owner"), (q or "").split(), "title")
+    page, after = page_of(named, "spoken_at", cursor, limit)
+    return schemas.Threads(threads=[rows.thread_shown(thread) for thread in page], next=after)
+
+
+@router.post("/threads", auth=WRITE, response=answers(schemas.Thread, *FIND, status=201))
+def begin_thread(request: ApiRequest, new: schemas.NewThread) -> Status[schemas.Thread]:
+    """A thread in which nothing was said yet."""
+    space = space_named(request, new.space)
+    begun = services.begin_thread(
+        person_in(request).pk, title=new.title or "", space=space, is_remembered=new.is_remembered
+    )
+    return Status(201, _shown(request, begun.id))
+
+
+@router.get("/threads/{uuid:thread_id}", auth=READ, response=answers(schemas.ThreadWhole, *FIND))
+def get_thread(
+    request: ApiRequest,
+    thread_id: uuid.UUID,
+    after: Annotated[int, Query(ge=-1, le=_LARGEST, description="`next` of the page before.")] = -1,
+    limit: Limit = 50,
+) -> schemas.ThreadWhole:
+    """A thread with its turns in their order, with what was recalled for each answer."""
+    thread = access.thread_for(person_in(request).pk, thread_id)
+    turns = list(thread.turns.standing().select_related("author").filter(position__gt=after)[: limit + 1])
+    shown = rows.turns_shown(thread, turns[:limit])
+    following = turns[limit - 1].position if len(turns) > limit else None
+    return schemas.ThreadWhole(**rows.thread_fields(thread), turns=shown, next=following)
+
+
+@router.get("/threads/{uuid:thread_id}/turns/{uuid:turn_id}", auth=READ, response=answers(schemas.Turn, *FIND))
+def get_turn(request: ApiRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> schemas.Turn:
+    """One turn, while its answer grows and after."""
+    turn = access.turn_for(person_in(request).pk, thread_id, turn_id)
+    return rows.turns_shown(turn.thread, [turn])[0]
+
+
+@router.patch("/threads/{uuid:thread_id}", auth=WRITE, response=answers(schemas.Thread, *CHANGE))
+def change_thread(request: ApiRequest, thread_id: uuid.UUID, changes: schemas.ThreadChanges) -> schemas.Thread:
+    """Rename a thread of this person's own, pin or archive it, have it remembered or not, move it to another space."""
+    thread = _own(request, thread_id)
+    if changes.is_pinned and changes.is_archived:
+        raise Invalid(_("A thread is pinned or archived, not both."))
+    to = space_named(request, changes.space) if changes.space is not None else None
+    if to is not None and to.pk != thread.space_id:
+        services.move(thread, to=to, by=person_in(request).pk)
+    if changes.title is not None:
+        services.rename(thread, changes.title)
+    if changes.is_archived is not None:
+        services.set_archived(thread, changes.is_archived)
+    if changes.is_pinned is not None:
+        services.set_pinned(thread, changes.is_pinned)
+    if changes.is_remembered is not None:
+        services.set_remembered(thread, changes.is_remembered)
+    return _shown(request, thread_id)
+
+
+@router.delete("/threads/{uuid:thread_id}", auth=WRITE, response=answers(schemas.Receipt, *CHANGE))
+def delete_thread(request: ApiRequest, thread_id: uuid.UUID) -> schemas.Receipt:
+    """Delete a thread of this person's own, and forget what memory has of it."""
+    thread = _own(request, thread_id)
+    count = remembered_of(thread).count()
+    services.delete(thread)
+    return schemas.Receipt(exchanges=count, under_way=count, gone_by=gone_by())
+
+
+def _own(request: ApiRequest, thread_id: uuid.UUID) -> Thread:
+    return access.own_thread_for(person_in(request).pk, thread_id)
+
+
+def _shown(request: ApiRequest, thread_id: uuid.UUID) -> schemas.Thread:
+    return rows.thread_shown(access.thread_for(person_in(request).pk, thread_id))

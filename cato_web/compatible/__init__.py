@@ -1,0 +1,1 @@
+"""Cato as programs see it that speak OpenAI's protocol: /v1."""

@@ -1,0 +1,30 @@
+"""Cato's memory as tools over standard input and output, for programs on this machine that start their servers."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import CommandError
+
+from cato_web.beside import StoreCommand
+from cato_web.people.named import NobodyCalledThat, person_called
+from cato_web.tools.verbs import Caller
+
+
+class Command(StoreCommand):
+    help = "Offer memory as tools of the Model Context Protocol on standard input and output, until the input ends."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--user", required=True, metavar="NAME", help="whose memory; name or e-mail")
+        parser.add_argument("--read-only", action="store_true", help="offer to find and read alone")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        from cato_web.tools import server
+
+        try:
+            person = person_called(options["user"])
+        except NobodyCalledThat as error:
+            raise CommandError(str(error)) from error
+        scopes = {"read"} if options["read_only"] else {"read", "write"}
+        server.over_stdio(Caller(person.pk, person.is_administrator, frozenset(scopes)))

@@ -1,0 +1,121 @@
+"""Asking by the API of a whole Cato: the answer whole or as it is said, with its sources, once for each key."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.fake_endpoint import FakeEndpoint
+from tests.server import Cato, Client, wait_for
+
+
+def events_of(response: httpx.Response) -> list[tuple[str, Any]]:
+    """The server-sent events, in their order."""
+    found, name = [], ""
+    for line in response.iter_lines():
+        if line.startswith("event: "):
+            name = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            found.append((name, json.loads(line.removeprefix("data: "))))
+    return found
+
+
+@pytest.fixture(autouse=True)
+def plain_answers(endpoint: FakeEndpoint) -> Iterator[None]:
+    """Whatever a test had the model do, the next one finds it as it was."""
+    endpoint.script("cato")
+    yield
+    endpoint.script("cato")
+
+
+@pytest.fixture
+def api(alice: Client) -> httpx.Client:
+    return alice.program()
+
+
+def test_an_answer_comes_whole_with_what_was_recalled_for_it(api: httpx.Client) -> None:
+    kept = api.post("/api/exchanges", json={"text": "The key of the archive hangs behind the boiler room's door."})
+    (row,) = kept.json()["exchanges"]
+    wait_for(lambda: api.get(f"/api/exchanges/{row['id']}").json()["state"] == "remembered", "the note to be embedded")
+
+    turn = api.post("/api/ask", json={"message": "Where does the key of the archive hang?"}).json()
+
+    assert (turn["state"], turn["error"]) == ("complete", None)
+    assert turn["answer"]
+    assert row["id"] in [source["exchange_id"] for source in turn["sources"]]
+    assert turn["usage"]
+    further = api.post(f"/api/threads/{turn['thread_id']}/ask", json={"message": "And the spare one?"}).json()
+    thread = api.get(f"/api/threads/{turn['thread_id']}").json()
+    assert [each["id"] for each in thread["turns"]] == [turn["id"], further["id"]]
+
+
+def test_an_answer_is_heard_as_it_is_said(cato: Cato, alice: Client, endpoint: FakeEndpoint) -> None:
+    endpoint.script("cato", answer="Once upon a time there was a key, and it hung behind a door.", token_delay=0.05)
+    program = alice.program("ask")
+    for url in {cato.url, cato.other_url}:
+        with program.stream("POST", f"{url}/api/ask", json={"message": "Tell me a story", "stream": True}) as response:
+            assert response.headers["content-type"].startswith("text/event-stream")
+            assert "content-encoding" not in response.headers
+            assert not response.cookies
+            events = events_of(response)
+
+        names = [name for name, _ in events]
+        assert (names[0], names[-1]) == ("turn", "done")
+        assert set(names[1:-1]) == {"delta"}
+        assert len(names) > 4
+        said = "".join(data["text"] for name, data in events if name == "delta")
+        assert events[-1][1]["answer"] == said
+        assert events[-1][1]["state"] == "complete"
+
+
+def test_an_answer_that_fails_says_why_and_the_message_is_kept(api: httpx.Client, endpoint: FakeEndpoint) -> None:
+    endpoint.script("cato", mode="error-401")
+
+    whole = api.post("/api/ask", json={"message": "Who has the key?"}).json()
+    with api.stream("POST", "/api/ask", json={"message": "Who has the key?", "stream": True}) as response:
+        events = dict(events_of(response))
+
+    for turn in (whole, events["done"]):
+        assert (turn["state"], turn["message"]) == ("failed", "Who has the key?")
+        assert turn["error"]["message"]
+    assert events["error"] == whole["error"]
+
+
+def test_the_same_key_asks_once_and_another_persons_key_is_another(
+    api: httpx.Client, bob: Client, endpoint: FakeEndpoint
+) -> None:
+    body, key = {"message": f"What is the time? {time.time()}"}, {"Idempotency-Key": "nightly run"}
+
+    first = api.post("/api/ask", json=body, headers=key).json()
+    again = api.post("/api/ask", json=body, headers=key).json()
+    of_bob = bob.program().post("/api/ask", json=body, headers=key).json()
+
+    assert again == first | {"memory": again["memory"]}
+    assert of_bob["id"] != first["id"]
+    assert len(api.get(f"/api/threads/{first['thread_id']}").json()["turns"]) == 1
+
+
+def test_a_message_that_cannot_be_taken_is_refused(api: httpx.Client) -> None:
+    for body in (
+        {"message": " \n"},
+        {"message": "\x00"},
+        {"message": "a" * 400_000},
+        {},
+        {"message": "a", "stream": 1},
+    ):
+        answer = api.post("/api/ask", json=body)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid"), str(body)[:80]
+
+
+def test_who_does_not_wait_stops_nothing(api: httpx.Client) -> None:
+    with api.stream("POST", "/api/ask", json={"message": "Tell me a story", "stream": True}) as response:
+        line = next(line for line in response.iter_lines() if line.startswith("data: "))
+    turn = json.loads(line.removeprefix("data: "))
+
+    path = f"/api/threads/{turn['thread_id']}/turns/{turn['id']}"
+    wait_for(lambda: api.get(path).json()["state"] == "complete", "the answer to be complete")

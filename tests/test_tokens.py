@@ -1,0 +1,189 @@
+"""Tokens for programs: made on the page of settings, shown once, good for what was ticked, and worthless when withdrawn."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import uuid
+from zipfile import ZipFile
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from django.utils import timezone
+
+from cato_web.config_schema import Config
+from cato_web.people import departures, services
+from cato_web.people.models import ApiToken, AuditEntry
+from tests.factories import PersonFactory, ago, program
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice():
+    return PersonFactory(name="Alice Owner")
+
+
+def signed_in(person) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def chosen(**changes: object) -> dict[str, object]:
+    return {"name": "backup script", "scopes": ["read", "write"], "lifetime": "90"} | changes
+
+
+def made(page: str) -> str:
+    found = re.search(r'id="token" value="(cato_[\w-]{43})"', page)
+    assert found
+    return found[1]
+
+
+def with_token(token: str) -> Client:
+    return Client(headers={"Authorization": f"Bearer {token}"})
+
+
+def with_api(configured: Config, **changes: object) -> Config:
+    return configured.model_copy(update={"api": configured.api.model_copy(update=changes)})
+
+
+def test_a_token_is_shown_once_and_lets_a_program_in_as_its_owner(alice):
+    browser = signed_in(alice)
+
+    answer = browser.post("/settings/tokens", chosen())
+
+    token = made(answer.content.decode())
+    assert "no-store" in answer["Cache-Control"]
+    me = with_token(token).get("/api/me").json()
+    assert (me["name"], me["token"]["scopes"]) == ("Alice Owner", ["read", "write"])
+    later = browser.get("/settings").content.decode()
+    assert token not in later
+    assert f"{token[:10]}…" in later
+    assert "backup script" in later
+    assert "Read, Write" in later
+
+
+def test_only_its_hash_is_kept(alice):
+    token = made(signed_in(alice).post("/settings/tokens", chosen()).content.decode())
+
+    row = ApiToken.objects.get()
+    assert token not in json.dumps([row.name, row.token_hash, row.begins_with, row.scopes])
+
+
+def test_the_settings_tell_when_it_was_last_used_and_when_it_ends(alice):
+    token = made(signed_in(alice).post("/settings/tokens", chosen(lifetime="never")).content.decode())
+    row = ApiToken.objects.get()
+    assert (row.used_at, row.expires_at) == (None, None)
+
+    with_token(token).get("/api/me")
+
+    row.refresh_from_db()
+    assert timezone.now() - row.used_at < timezone.timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"name": "   "}, "Give it a name"),
+        ({"scopes": []}, "Tick at least one thing"),
+        ({"scopes": ["everything"]}, "everything"),
+        ({"lifetime": "4000"}, "4000"),
+    ],
+)
+def test_a_form_that_cannot_be_meant_makes_none_and_says_why(alice, changes, sentence):
+    answer = signed_in(alice).post("/settings/tokens", chosen(**changes))
+
+    assert answer.status_code == 422
+    assert sentence in answer.content.decode()
+    assert not ApiToken.objects.exists()
+
+
+def test_a_withdrawn_token_lets_nobody_in_and_the_log_tells_of_both(alice):
+    browser = signed_in(alice)
+    token = made(browser.post("/settings/tokens", chosen()).content.decode())
+    assert with_token(token).get("/api/me").status_code == 200
+
+    browser.post("/settings/tokens/withdraw", {"token": str(ApiToken.objects.get().pk)})
+
+    assert with_token(token).get("/api/me").status_code == 401
+    assert list(AuditEntry.objects.order_by("id").values_list("action", flat=True)) == [
+        "made a token",
+        "withdrew a token",
+    ]
+
+
+def test_nobody_withdraws_the_token_of_another(alice):
+    one = program(alice)
+    bob = signed_in(PersonFactory(name="Bob Team"))
+
+    others = bob.post("/settings/tokens/withdraw", {"token": str(ApiToken.objects.get().pk)}, follow=True)
+    nothing = bob.post("/settings/tokens/withdraw", {"token": str(uuid.uuid4())}, follow=True)
+    nonsense = bob.post("/settings/tokens/withdraw", {"token": "x"}, follow=True)
+
+    for answer in (others, nothing, nonsense):
+        assert "That token is withdrawn already." in answer.content.decode()
+    assert one.get("/api/me").status_code == 200
+
+
+def test_a_token_ends_by_itself(alice):
+    one = program(alice)
+    ApiToken.objects.update(expires_at=ago(seconds=1))
+
+    assert one.get("/api/me").status_code == 401
+    assert "ended" in signed_in(alice).get("/settings").content.decode()
+
+
+def test_the_tokens_of_a_deactivated_person_do_nothing_until_they_are_back(alice):
+    one, administrator = program(alice), PersonFactory(name="Ada Admin", role="administrator")
+
+    services.set_active(alice.pk, False, by=administrator)
+    assert one.get("/api/me").status_code == 401
+
+    services.set_active(alice.pk, True, by=administrator)
+    assert one.get("/api/me").status_code == 200
+
+
+def test_the_tokens_of_who_leaves_are_gone(alice):
+    PersonFactory(name="Ada Admin", role="administrator")
+    one = program(alice)
+
+    departures.leave(alice)
+
+    assert one.get("/api/me").status_code == 401
+    assert not ApiToken.objects.exists()
+
+
+def test_ones_own_data_names_the_tokens_and_tells_none(alice):
+    token = made(signed_in(alice).post("/settings/tokens", chosen()).content.decode())
+
+    archive = ZipFile(io.BytesIO(b"".join(signed_in(alice).post("/settings/export"))))
+
+    account = archive.read("account.json").decode()
+    assert [row["name"] for row in json.loads(account)["tokens"]] == ["backup script"]
+    assert token not in account
+    assert ApiToken.objects.get().token_hash not in account
+
+
+def test_too_many_requests_have_to_wait(alice, settings):
+    one = program(alice)
+    settings.CATO = with_api(settings.CATO, requests_per_minute=2)
+    cache.clear()
+
+    answers = [one.get("/api/me") for _ in range(3)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert answers[-1]["Retry-After"] == "60"
+    assert answers[-1].json()["error"]["code"] == "too_fast"
+
+
+def test_without_the_api_there_are_no_tokens(alice, settings):
+    settings.CATO = with_api(settings.CATO, enabled=False)
+    browser = signed_in(alice)
+
+    assert "Tokens for programs" not in browser.get("/settings").content.decode()
+    assert browser.post("/settings/tokens", chosen()).status_code == 404
+    assert browser.get("/api/me").status_code == 404
+    assert browser.get("/api/openapi.json").status_code == 404

@@ -1,0 +1,20 @@
+"""Tokens for programs of people in a running Cato, made where its users would make them: beside it."""
+
+from __future__ import annotations
+
+from tests.server import Cato, Client
+
+_MAKE = """
+from cato_web.people.models import User
+from cato_web.people.tokens import make_token
+person = User.objects.get(email={email!r})
+for scopes in {scopes!r}:
+    print("token", make_token(person, name="test", scopes=scopes, days=None))
+"""
+
+
+def tokens(cato: Cato, person: Client, *scopes: str) -> list[str]:
+    """One token of this person for each of `scopes`, whose words are separated by spaces."""
+    code = _MAKE.format(email=person.email, scopes=[words.split() for words in scopes])
+    said = cato.manage("shell", "--verbosity", "0", "-c", code).stdout
+    return [line.split()[1] for line in said.splitlines() if line.startswith("token ")]
