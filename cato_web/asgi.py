@@ -1,4 +1,4 @@
-"""The web process: pages by HTTP, frames by socket, and what must begin and end with the process."""
+"""The web process: pages by HTTP, frames by socket, tools at /mcp, and what must begin and end with the process."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402  (models may be impo
 
 from cato_web import lifespan  # noqa: E402
 from cato_web.origins import FromOurOrigin  # noqa: E402
+from cato_web.tools import door  # noqa: E402
 from chat.routing import router  # noqa: E402
 
 _sockets = FromOurOrigin(AuthMiddlewareStack(router))
@@ -22,6 +23,8 @@ _sockets = FromOurOrigin(AuthMiddlewareStack(router))
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Hand a connection to whoever speaks its protocol."""
     match scope["type"]:
+        case "http" if scope["path"] in door.PATHS:
+            await door.tools.application(scope, receive, send)
         case "http":
             await _pages(scope, receive, send)
         case "websocket":

@@ -75,6 +75,16 @@ def has_own_store() -> bool:
     return _OWN in os.environ or _is_served()
 
 
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keep `serve` away from the data directory while something goes on there. Raises CannotRun where it runs."""
+    if _OWN in os.environ:  # the process that runs the vector store for this one does
+        yield
+        return
+    with only_one(settings.CATO.server.data_dir):
+        yield
+
+
 def wait_until_clean(note: Path) -> None:
     """Wait until `serve` has cleaned the files, where it runs. Raises CommandError."""
     end = time.monotonic() + _CLEANING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,8 @@ app = Celery("cato")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["memory", "chat"])
 
-_SWEEP_EVERY = 3.0
+# Seconds.
+_SWEEP_EVERY, _TIDY_EVERY = 3.0, 3600.0
 _ending = threading.Event()
 
 
@@ -36,8 +38,12 @@ def stop_sweeping(**kwargs: Any) -> None:
 
 def _sweep_for_ever() -> None:
     _heedful_of_the_database(catch_up)
+    tidied_at = None
     while not _ending.wait(_SWEEP_EVERY):
         _heedful_of_the_database(sweep)
+        if tidied_at is None or time.monotonic() - tidied_at > _TIDY_EVERY:
+            tidied_at = time.monotonic()
+            _heedful_of_the_database(tidy)
 
 
 def _heedful_of_the_database(work: Callable[[], None]) -> None:
@@ -62,13 +68,24 @@ def sweep() -> None:
     from chat import frames
     from chat import services as chat
     from chat.broadcast import publish_from_outside
-    from chat.services.imports import sweep_imports
     from memory import services as memory
 
     for turn_id in chat.sweep():
         publish_from_outside(frames.turn(turn_id))
     chat.purge_deleted()
     chat.tidy_images()
-    sweep_imports()
+    chat.sweep_imports()
     finish_departures()
     memory.sweep()
+
+
+def tidy() -> None:
+    """What needs no haste: files that a crash may have left, and what is older than it may be."""
+    from chat import services as chat
+    from memory import services as memory
+    from memory.services import operations
+
+    operations.retain_if_due()
+    memory.remove_unnamed_files()
+    chat.remove_unnamed_images()
+    chat.remove_unnamed_imports()

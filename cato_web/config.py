@@ -15,6 +15,7 @@ from pydantic import SecretStr, ValidationError
 
 from cato_web.config_schema import KEYS, SECTIONS, Config, Origin, plain_types
 
+_KEY_FILE = "secret_key"
 DEFAULTS_FILE = Path(__file__).with_name("defaults.yaml")
 
 # Names that are usual elsewhere or short, beside the systematic CATO_<SECTION>_<KEY>; the first one set wins.
@@ -102,11 +103,9 @@ def secret_key(config: Config) -> str:
     """The key that signs cookies: the configured one, else one made once and kept in data_dir (mode 600)."""
     if config.secret_key is not None:
         return config.secret_key.get_secret_value()
-    kept = config.server.data_dir / "secret_key"
+    kept = config.server.data_dir / _KEY_FILE
     if not kept.exists():
-        draft = kept.with_name(f"secret_key.{os.getpid()}.{secrets.token_hex(4)}")
-        draft.touch(mode=0o600)
-        draft.write_text(secrets.token_urlsafe(48))
+        draft = _draft_of(kept, secrets.token_urlsafe(48))
         try:
             os.link(draft, kept)  # fails where another process was first, and never shows half a key
         except FileExistsError:
@@ -114,6 +113,22 @@ def secret_key(config: Config) -> str:
         finally:
             draft.unlink()
     return kept.read_text().strip()
+
+
+def keep_secret_key(config: Config, key: str) -> bool:
+    """Let this key of before take the place of the one made here; False where a key is configured, which stays."""
+    if config.secret_key is not None:
+        return False
+    kept = config.server.data_dir / _KEY_FILE
+    _draft_of(kept, key).replace(kept)
+    return True
+
+
+def _draft_of(kept: Path, key: str) -> Path:
+    draft = kept.with_name(f"{kept.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    draft.touch(mode=0o600)
+    draft.write_text(key)
+    return draft
 
 
 def _user_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
@@ -225,6 +240,6 @@ def _masked(key: str, value: object) -> Any:
         return "***"
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, str) and key.endswith("_url"):
+    if isinstance(value, str) and key.endswith(("_url", "issuer")):
         return re.sub(r"^(\w+://)?.*@", r"\1***@", value)
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import types
 from collections.abc import Iterator
@@ -56,6 +57,36 @@ def _collection_prefix(name: str) -> str:
     return name
 
 
+def _issuer(url: str) -> str:
+    """What the identity tokens name; what is asked of a provider elsewhere must not be readable on the way."""
+    parts = urlsplit(url)
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise ValueError("it should be the provider's address alone, without a name, ? or #")
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ValueError("it should begin with https://; http:// is for a provider on this machine (127.0.0.1)")
+    return url
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this address or name is that of the machine itself."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _scopes(text: str) -> str:
+    if "openid" not in text.split():
+        raise ValueError("it should hold the word openid, others after a space")
+    return text
+
+
+def _domain(name: str) -> str:
+    if not re.fullmatch(r"(?:[a-z0-9-]+\.)+[a-z0-9-]+", name.lower()):
+        raise ValueError("it should be domains such as example.org, several separated by commas")
+    return name.lower()
+
+
 def _mode_word(value: object) -> object:
     """YAML reads the words on and off as true and false."""
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
@@ -91,6 +122,9 @@ class Server(Section):
     host: Annotated[str, Field(min_length=1)]
     port: Annotated[int, Field(ge=1, le=65535)]
     public_url: WebUrl | None
+    language: Literal["en", "de"]
+    trusted_proxies: Annotated[list[str], BeforeValidator(_split_list)]
+    metrics_token: SecretStr | None
 
 
 class Llm(Section):
@@ -192,13 +226,40 @@ class Chat(Section):
     max_import_mb: Count
 
 
-class Logging(Section):
-    """How much is logged."""
+class Api(Section):
+    """How programs come in."""
 
+    enabled: bool
+    requests_per_minute: Count
+
+
+class Logging(Section):
+    """How much is logged, and in which form."""
+
+    format: Literal["text", "json"]
+    requests: bool
     level: Annotated[
         Literal["DEBUG", "INFO", "WARNING", "ERROR"],
         BeforeValidator(lambda level: level.upper() if isinstance(level, str) else level),
     ]
+
+
+class OpenId(Section):
+    """Signing in by an OpenID Connect provider; without an issuer there is no such thing."""
+
+    issuer: Annotated[WebUrl, Field(max_length=255), AfterValidator(_issuer)] | None
+    client_id: str | None
+    client_secret: SecretStr | None
+    name: Annotated[str, Field(min_length=1, max_length=40)]
+    scopes: Annotated[str, AfterValidator(_scopes)]
+    joins: bool
+    only_emails_of: Annotated[list[Annotated[str, AfterValidator(_domain)]], BeforeValidator(_split_list)]
+
+    @model_validator(mode="after")
+    def _knows_its_client(self) -> OpenId:
+        if self.issuer and not self.client_id:
+            raise ValueError(f"issuer is set ({self.issuer}), so client_id should be too: what the provider calls Cato")
+        return self
 
 
 class Config(Section):
@@ -209,6 +270,8 @@ class Config(Section):
     vector_store: VectorStore
     documents: Documents
     chat: Chat
+    openid: OpenId
+    api: Api
     logging: Logging
     locations: Annotated[dict[str, FilePath], BeforeValidator(_split_locations)]
     database_url: Annotated[Annotated[str, _url_of("postgresql", "postgres")] | None, HIDDEN]

@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.translation import gettext as _
 
+from chat.errors import NOTHING_HERE, Refused
 from chat.errors import NotFound as NothingInChat
-from chat.errors import Refused
 from memory.errors import CatoMemoryError
 from memory.errors import NotFound as NothingInMemory
-
-NOTHING_HERE = "There is nothing here, or it is not yours to see."
 
 
 class SayWhatWentWrong:
@@ -33,21 +32,21 @@ class SayWhatWentWrong:
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return render(request, "404.html", {"error": NOTHING_HERE}, status=404)
+    return render(request, "404.html", {"error": _(NOTHING_HERE)}, status=404)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """What Django itself refuses: most of all, more data than a message may have."""
-    sentence = "This is too much or cannot be read. Shorten it or split it; what you wrote is still on your page."
+    sentence = _("This is too much or cannot be read. Shorten it or split it; what you wrote is still on your page.")
     if request.headers.get("HX-Request"):
         return render(request, "chat/_composer_error.html", {"error": sentence}, status=400)
     return render(request, "400.html", {"error": sentence}, status=400)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return render(request, "403.html", {"error": "This page is for administrators."}, status=403)
+    return render(request, "403.html", {"error": _("This page is for administrators.")}, status=403)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    sentence = "This page is out of date. Go back, reload it, and try again; nothing was changed."
+    sentence = _("This page is out of date. Go back, reload it, and try again; nothing was changed.")
     return render(request, "403.html", {"error": sentence}, status=403)

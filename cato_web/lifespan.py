@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 
+from cato_web.tools.door import tools
 from chat import frames, replies, services
 from chat.broadcast import broadcast
 from chat.hops import to_database, to_memory
@@ -27,6 +28,7 @@ async def run(receive: Any, send: Any) -> None:
     await receive()
     for task in work:
         task.cancel()
+    await tools.close()
     await replies.finish_all()
     await broadcast.close()
     await send({"type": "lifespan.shutdown.complete"})

@@ -26,11 +26,11 @@ class FromOurOrigin:
 
 
 def is_ours(scope: dict[str, Any]) -> bool:
-    """Whether the handshake's Origin is the very address it was sent to, or a trusted one."""
+    """Whether the Origin of a handshake or request is the very address it was sent to, or a trusted one."""
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     origin, host = headers.get(b"origin", ""), headers.get(b"host", "")
     if origin in settings.CSRF_TRUSTED_ORIGINS:
         return True
     parts = urlsplit(origin)
-    secure = scope.get("scheme") == "wss"
+    secure = scope.get("scheme") in ("wss", "https")
     return bool(host) and parts.scheme == ("https" if secure else "http") and parts.netloc.lower() == host.lower()

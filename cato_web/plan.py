@@ -65,7 +65,7 @@ _WORKER = [
     *(
         sys.executable,
         "-W",
-        "ignore::RuntimeWarning:celery.platforms",
+        "ignore:::celery.platforms",
         "-m",
         "celery",
         "--quiet",

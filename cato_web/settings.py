@@ -18,7 +18,12 @@ DEBUG = False
 ROOT_URLCONF = "cato_web.urls"
 ASGI_APPLICATION = "cato_web.asgi.application"
 AUTH_USER_MODEL = "people.User"
-LANGUAGE_CODE = "en"
+# One language for everybody here: what is drawn once goes to all who read a thread.
+LANGUAGE_CODE = CATO.server.language
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "locale"]
+FORMAT_MODULE_PATH = "cato_web.formats"
+USE_I18N = USE_THOUSAND_SEPARATOR = True
 TIME_ZONE = "UTC"
 USE_TZ = True
 
@@ -37,6 +42,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "cato_web.logs.NameRequests",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
@@ -62,6 +68,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "cato_web.shell.shell",
             ],
+            "builtins": ["django.templatetags.i18n", "django.templatetags.l10n"],
             "loaders": [
                 (
                     "django.template.loaders.cached.Loader",
@@ -167,6 +174,10 @@ AUTH_PASSWORD_VALIDATORS = [
 # A character is up to 12 bytes of a form; what is a little too long still gets its sentence beside the composer.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * CATO.chat.max_message_chars + 1_000_000
 
+# Browsers hold the answer to a form against form-action too, and signing in by OpenID Connect leads to the provider.
+_provider = urlsplit(CATO.openid.issuer or "")
+_sends_to = [f"{_provider.scheme}://{_provider.netloc}"] if CATO.openid.issuer else []
+
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'none'"],
@@ -175,7 +186,7 @@ CONTENT_SECURITY_POLICY = {
         "img-src": ["'self'", "data:"],
         "connect-src": ["'self'"],
         "font-src": ["'self'"],
-        "form-action": ["'self'"],
+        "form-action": ["'self'", *_sends_to],
         "base-uri": ["'none'"],
         "frame-ancestors": ["'none'"],
     }
@@ -194,15 +205,23 @@ if IS_GATHERED:
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "formatters": {"text": {"()": "cato_web.logs.Line"}, "json": {"()": "cato_web.logs.Json"}},
+    "filters": {"request": {"()": "cato_web.logs.KnowsRequest"}},
+    "handlers": {
+        "stderr": {"class": "logging.StreamHandler", "formatter": CATO.logging.format, "filters": ["request"]},
+    },
     "root": {"handlers": ["stderr"], "level": CATO.logging.level},
     "loggers": {
+        "cato.requests": {"level": "INFO" if CATO.logging.requests else "CRITICAL"},
         # Their INFO lines name every request or carry addresses with query strings.
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "chromadb": {"level": "WARNING"},
+        "uvicorn": {"level": "WARNING"},
+        "mcp": {"level": "WARNING"},
+        # Tells the proof keys of sign-ins where everything is logged.
+        "authlib": {"level": "WARNING"},
         "django.request": {"level": "ERROR"},
     },
 }

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from cato_web.people import sign_ins
 from chat import endpoint
@@ -67,18 +68,21 @@ def _open_thread(request: HttpRequest) -> uuid.UUID | None:
 def banner(is_administrator: bool) -> Banner | None:
     """The gravest of what is degraded, or None."""
     if not settings.CATO.vector_store.enabled:
-        return Banner("Memory is switched off.", "Nothing is remembered or recalled, by the configuration.")
+        return Banner(_("Memory is switched off."), _("Nothing is remembered or recalled, by the configuration."))
     if not store_answers():
         return Banner(
-            "The index is down.", "Nothing can be recalled for now. What you say is kept and indexed when it is back."
+            _("The index is down."),
+            _("Nothing can be recalled for now. What you say is kept and indexed when it is back."),
         )
     models = memory.models_in_use()
     if models.differ:
-        text = f"Memory answers with {models.serving}; {models.configured} is configured. Run reembed to change over."
-        return Banner("The index is of another model.", text)
+        text = _("Memory answers with %(serving)s; %(configured)s is configured. Run reembed to change over.")
+        facts = {"serving": models.serving, "configured": models.configured}
+        return Banner(_("The index is of another model."), text % facts)
     if endpoint.current() is None:
-        link = (reverse("model_settings"), "Connect a model") if is_administrator else ("", "")
-        return Banner("Dummy mode.", "No model is connected: answers are placeholders and are not remembered.", *link)
+        link = (reverse("model_settings"), _("Connect a model")) if is_administrator else ("", "")
+        text = _("No model is connected: answers are placeholders and are not remembered.")
+        return Banner(_("Dummy mode."), text, *link)
     return None
 
 

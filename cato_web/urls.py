@@ -6,8 +6,12 @@ from cato_web import health
 
 urlpatterns = [
     path("healthz", health.alive, name="alive"),
+    path("readyz", health.ready, name="ready"),
+    path("metrics", health.metrics, name="metrics"),
+    path("", include("cato_web.api.urls")),
     path("", include("chat.urls")),
     path("", include("memory.urls")),
+    path("v1/", include("cato_web.compatible.urls")),
     path("", include("cato_web.people.urls")),
 ]
 

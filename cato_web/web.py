@@ -32,8 +32,10 @@ def main() -> None:
         lifespan="on",
         timeout_graceful_shutdown=15,
         proxy_headers=conf.server.public_url is not None,
+        forwarded_allow_ips=conf.server.trusted_proxies,
+        # Django has set up logging by then.
+        log_config=None,
         access_log=False,
-        log_level="warning",
         server_header=False,
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from cato_web.beside import Bars, StoreCommand
-from chat.services import remove_unnamed_images
+from chat import services as chat
 from memory.errors import CatoMemoryError
 from memory.services import reconciling
 
@@ -34,4 +34,7 @@ class Command(StoreCommand):
         self.stdout.write(f"{mended.words_removed:,} forgotten exchanges' words removed")
         self.stdout.write(f"{mended.cached_removed:,} cached embeddings removed that nobody says")
         self.stdout.write(f"{mended.files_removed:,} uploaded files removed that no document names")
-        self.stdout.write(f"{remove_unnamed_images(dry_run=options['dry_run']):,} pictures removed that no message has")
+        pictures = chat.remove_unnamed_images(dry_run=options["dry_run"])
+        imports = chat.remove_unnamed_imports(dry_run=options["dry_run"])
+        self.stdout.write(f"{pictures:,} pictures removed that no message has")
+        self.stdout.write(f"{imports:,} files removed that no import waits for")
