@@ -16,7 +16,7 @@ from cato_web.config_schema import KEYS
 from tests import server
 
 COMPOSE = server.ROOT / "docker-compose.yml"
-OURS = {"web", "worker", "prepare", "chroma"}
+OURS = {"web1", "web2", "worker", "prepare", "chroma"}
 OF_POSTGRES = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
 
 
@@ -57,7 +57,8 @@ def test_the_file_is_what_compose_takes() -> None:
 
 
 def test_the_containers_run_what_the_suite_runs(started: dict[str, list[str]]) -> None:
-    assert services()["web"]["command"] == started["web1"] == started["web2"]
+    assert services()["web1"]["command"] == started["web1"] == started["web2"]
+    assert services()["web2"] == services()["web1"]
     assert services()["prepare"]["command"] == started["prepare"]
     # In one container of their own workers need no names.
     assert [*services()["worker"]["command"], "-n", "w1@%h"] == started["worker1"]
@@ -95,12 +96,13 @@ def test_the_image_sets_variables_that_cato_knows_and_runs_as_nobody_in_particul
 
 def test_only_the_pages_are_published_and_nobody_is_privileged() -> None:
     for name, service in services().items():
-        assert ("ports" in service) == (name == "web"), name
+        assert ("ports" in service) == (name == "proxy"), name
         assert not service.get("privileged")
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert service.get("network_mode") is None
-        assert ("outside" in service["networks"]) == (name in ("web", "worker")), name
-        assert not [volume for volume in service.get("volumes", []) if volume.startswith((".", "/", "~"))], name
+        assert ("outside" in service["networks"]) == (name in ("web1", "web2", "worker", "proxy")), name
+        of_this_machine = [volume for volume in service.get("volumes", []) if volume.startswith((".", "/", "~"))]
+        assert of_this_machine == (["./proxy:/etc/cato:ro"] if name == "proxy" else []), name
 
 
 def test_everything_that_stays_up_is_looked_after() -> None:
