@@ -13,17 +13,18 @@
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button.copy, button[data-copy]");
     if (!button) return;
-    let said = "Copied";
+    const toasts = document.getElementById("toasts");
+    let said = toasts.dataset.copied;
     try {
       await navigator.clipboard.writeText(text(button));
     } catch (error) {
       // The clipboard is there only on https or this machine, and may be refused.
       console.warn("Copying was refused.", error);
-      said = "The browser does not allow copying here";
+      said = toasts.dataset.uncopied;
     }
     const toast = document.createElement("p");
     toast.className = "toast";
     toast.textContent = said;
-    document.getElementById("toasts").replaceChildren(toast);
+    toasts.replaceChildren(toast);
   });
 })();

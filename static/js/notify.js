@@ -25,7 +25,7 @@
     if (isWanted && !canNotify) tell(form.dataset.unable);
     else if (isWanted && Notification.permission !== "granted") {
       permit.hidden = false;
-      tell(Notification.permission === "denied" ? form.dataset.refused : "This browser has not been asked yet.");
+      tell(Notification.permission === "denied" ? form.dataset.refused : form.dataset.unasked);
     }
   }
 
@@ -51,9 +51,10 @@
     if (!document.title.startsWith(mark)) document.title = mark + document.title;
     if (!isWanted || !canNotify || Notification.permission !== "granted") return;
     const title = document.querySelector(".topbar-title").textContent.trim();
+    const heard = document.getElementById("heard");
     const isFailed = document.getElementById(id).querySelector(".note.is-failed") !== null;
     try {
-      const shown = new Notification(title, { body: isFailed ? "There is no answer." : "Cato has answered.", tag: id });
+      const shown = new Notification(title, { body: isFailed ? heard.dataset.failed : heard.dataset.done, tag: id });
       shown.addEventListener("click", () => {
         window.focus();
         shown.close();

@@ -19,8 +19,10 @@
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     if (event.detail.target.id === "send") {
       // A reply to the message can come later than the end of its answer; then there is nothing left to stop.
+      // And the same button stays: pressed while it is replaced, it would not hear of it.
       const stops = event.detail.fragment.querySelector("[data-stops]")?.dataset.stops;
-      if (stops && document.querySelector(`#${stops}-foot .tools`)) event.detail.shouldSwap = false;
+      const isThere = stops && stops === event.detail.target.querySelector("[data-stops]")?.dataset.stops;
+      if (isThere || (stops && document.querySelector(`#${stops}-foot .tools`))) event.detail.shouldSwap = false;
       return;
     }
     // A menu that somebody just opened stays open over a foot that says something new.

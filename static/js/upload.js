@@ -7,13 +7,15 @@
   const mostFiles = Number(form.dataset.mostFiles);
   const mostBytes = Number(form.dataset.mostMb) * 1_000_000;
   const chips = () => document.getElementById("chips");
+  // The form says the sentences; a star stands where a name or a number goes.
+  const words = (sentence, fact) => form.dataset[sentence].replace("*", () => fact);
 
   function refusal(files) {
-    if (files.length > mostFiles) return `Add at most ${mostFiles} files at once, not ${files.length}.`;
+    if (files.length > mostFiles) return words("tooMany", files.length);
     const large = files.find((file) => file.size > mostBytes);
-    if (large) return `${large.name} is larger than ${form.dataset.mostMb} MB.`;
+    if (large) return words("tooLarge", large.name);
     const empty = files.find((file) => !file.size);
-    return empty ? `${empty.name} is empty.` : "";
+    return empty ? words("empty", empty.name) : "";
   }
 
   function say(text, isError) {
@@ -55,12 +57,12 @@
     through.addEventListener("htmx:beforeRequest", () => {
       for (const chip of document.querySelectorAll(".chip.is-sending")) chip.remove();
       const names = [...given.files].map((file) => file.name);
-      say(names.length === 1 ? `Sending ${names[0]}` : `Sending ${names.length} files`, false);
+      say(names.length === 1 ? words("sending", names[0]) : words("sendingMany", names.length), false);
     });
     through.addEventListener("htmx:afterRequest", (event) => {
       for (const chip of document.querySelectorAll(".chip.is-sending")) chip.remove();
       given.value = "";
-      if (!event.detail.successful) say("The files could not be sent. Add them again.", true);
+      if (!event.detail.successful) say(form.dataset.unsent, true);
     });
   }
 

@@ -1,0 +1,106 @@
+"""Longer words than English has, and the page the other way round: both fit, and everything stands where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests import server
+from tests.e2e.conftest import begin, turn
+from tests.fake_endpoint import FakeEndpoint
+from tests.server import wait_for
+
+PAGES = [
+    "/", "/search?q=Leiter", "/documents", "/threads", "/import", "/stats", "/settings", "/settings/password",
+    "/settings/leave", "/settings/model", "/admin/people", "/admin/groups", "/admin/exchanges", "/admin/jobs",
+]  # fmt: skip
+SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+RIGHT_EDGE = "document.querySelector('.sidebar').getBoundingClientRect().right"
+
+
+@pytest.fixture(scope="module")
+def german(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
+    """A whole Cato in German, with a model endpoint, whose key is `german`."""
+    endpoint.script(
+        "german", answer="Alles klar.\n\n- Sie steht im Schuppen.\n\n| Was | Wo |\n| --- | --- |\n| Leiter | Schuppen |"
+    )
+    with server.running(
+        home / "german-browser", CATO_SERVER_LANGUAGE="de", OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="german"
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ada(german: server.Cato) -> server.Client:
+    return german.set_up("Ada Admin")
+
+
+def begin_in_german(page: Page) -> str:
+    """A thread with an answer, as somebody has it who reads German."""
+    box = page.get_by_label("Nachricht", exact=True)
+    box.fill("Wo steht die Leiter?")
+    box.press("Enter")
+    page.wait_for_url("**/t/*")
+    expect(turn(page).get_by_text("Gemerkt", exact=True)).to_be_visible()
+    return page.url
+
+
+@pytest.mark.parametrize("width", [320, 640, 1280])
+def test_no_german_page_scrolls_sideways(ada, visit, width):
+    page = visit(ada, "/", viewport={"width": width, "height": 800})
+    thread = begin_in_german(page)
+    for path in [thread, *PAGES]:
+        page.goto(path)
+        assert page.evaluate(SIDEWAYS) <= 0, path
+
+
+def test_a_time_is_written_as_in_german_and_as_in_english(ada, administrator, visit):
+    german = visit(ada, "/", locale="en-US", timezone_id="Europe/Berlin")
+    begin_in_german(german)
+    # Of a day that is over, so that the day is told too.
+    drawn = """() => {
+      const time = document.createElement("time");
+      time.dateTime = "2025-12-03T13:40:00Z";
+      document.body.append(time);
+      htmx.process(time);
+      htmx.trigger(time, "htmx:load");
+      return time.textContent;
+    }"""
+    assert german.evaluate(drawn) == "3. Dez. 2025, 14:40"
+    english = visit(administrator, "/", locale="de-DE", timezone_id="Europe/Berlin")
+    assert english.evaluate(drawn) == "3 Dec 2025 14:40"
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_a_page_the_other_way_round_has_its_sidebar_at_the_right_and_fits(administrator, visit, width):
+    page = visit(administrator, "/", viewport={"width": width, "height": 800})
+    # Before anything is drawn, on every page from now on.
+    page.add_init_script("new MutationObserver(() => document.documentElement?.setAttribute('dir', 'rtl'))"
+                         ".observe(document, { childList: true })")  # fmt: skip
+    thread = begin(page, "Where is the ladder?")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    for path in [thread, "/search?q=ladder", "/documents", "/settings", "/admin/exchanges"]:
+        page.goto(path)
+        expect(page.locator("html[dir=rtl]")).to_have_count(1)
+        assert page.evaluate(SIDEWAYS) <= 0, path
+        if width < 800:
+            page.get_by_role("button", name="Open the menu").click()
+        # A drawer comes gliding.
+        wait_for(lambda: round(page.evaluate(RIGHT_EDGE)) == width, f"the sidebar at the right of {path}")
+        if width < 800:
+            page.keyboard.press("Escape")
+
+
+def test_the_way_to_the_answer_before_points_to_where_one_began_to_read(administrator, visit):
+    page = visit(administrator, "/", viewport={"width": 1280, "height": 800})
+    begin(page, "Twice, please")
+    turn(page).get_by_role("button", name="Answer once more").click()
+    before = page.get_by_role("button", name="Show the one before")
+    expect(before).to_be_visible()
+    expect(before.locator("svg")).to_have_css("scale", "none")
+    page.evaluate("document.documentElement.dir = 'rtl'")
+    expect(before.locator("svg")).to_have_css("scale", "-1 1")
+    expect(page.get_by_role("button", name="Show the next one").locator("svg")).to_have_css("scale", "none")

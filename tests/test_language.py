@@ -1,0 +1,298 @@
+"""A Cato that speaks German: every text is said in it, numbers and days are written as there, and nothing is left over."""
+
+from __future__ import annotations
+
+import gettext
+import html
+import re
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from django.template.loader import render_to_string
+from django.utils import translation
+
+from cato_web.config import ConfigError, load
+from memory import shown
+from memory.errors import CannotRead
+from memory.plots import Series, line_plot
+from memory.readers.reading import Mark, place_at
+from tests import catalog, server
+from tests.fake_endpoint import FakeEndpoint
+from tests.server import wait_for
+from tests.socket import listening
+
+# What stands in a sentence to be filled in, or has a meaning to the browser.
+_PLACES = re.compile(r"%\(\w+\)[.\d]*[a-z]|%%|\*|</?\w+>")
+# Words by which an English sentence is known; no German one has them, nor what is said in these tests.
+_ENGLISH = re.compile(r"\b(the|and|are|you|your|with|who|what|this|that|of|is|it|to|no|not)\b", re.IGNORECASE)
+_SPOKEN = "aria-label|title|placeholder|alt|data-[a-z-]+"
+WORD = "Die Leiter steht im Schuppen hinter dem Haus."
+AT = datetime(2026, 11, 2, 14, 40, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def german(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
+    """A whole Cato in German, with a model endpoint, whose key is `german`."""
+    endpoint.script("german", answer="Alles klar.")
+    with server.running(
+        home / "german",
+        CATO_SERVER_LANGUAGE="de",
+        OPENAI_BASE_URL=endpoint.openai_url,
+        OPENAI_API_KEY="german",
+        CATO_CHAT_MESSAGES_PER_MINUTE="100000",
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ada(german: server.Cato) -> server.Client:
+    return german.set_up("Ada Admin")
+
+
+@pytest.fixture(scope="module")
+def thread(ada: server.Client) -> str:
+    """A thread with one turn that is remembered."""
+    begun = ada.say(WORD)
+    wait_for(lambda: '<span class="word">Gemerkt</span>' in ada.thread_page(begun), "the worker")
+    return begun
+
+
+def texts(page: str) -> list[str]:
+    """What a page says: between its tags, and to who does not see it."""
+    page = re.sub(r"(?s)<(script|style|code)\b.*?</\1>", "\n", page)
+    said = [*re.sub(r"<[^>]+>", "\n", page).splitlines(), *re.findall(rf'(?:{_SPOKEN})="([^"]*)"', page)]
+    return [text for each in said if (text := " ".join(html.unescape(each).split()))]
+
+
+def left_over(page: str) -> list[str]:
+    """The texts of a page that are English."""
+    same = {entry.text for entry in catalog.entries() if entry.text in entry.said.values()}
+    ours = {entry.text for entry in catalog.entries()} - same
+    return [text for text in texts(page) if text in ours or _ENGLISH.search(text)]
+
+
+def test_all_that_is_marked_in_the_code_is_in_the_catalog_and_nothing_else():
+    asked, said = catalog.asked(), {entry.asked for entry in catalog.entries()}
+    assert {text: where for text, where in asked.items() if text not in said} == {}, "make messages, and translate"
+    assert said - set(asked) == set(), "make messages"
+
+
+def test_every_text_is_said_in_german_and_none_is_a_guess():
+    wanting = [e.text for e in catalog.entries() if e.is_guess or not all(e.said.values()) or not e.said]
+    assert wanting == []
+    assert [e.text for e in catalog.entries() if len(e.said) != (2 if e.plural else 1)] == []
+
+
+def test_what_is_filled_in_in_english_is_filled_in_in_german():
+    for entry in catalog.entries():
+        wanted = sorted(_PLACES.findall(entry.plural or entry.text))
+        assert sorted(_PLACES.findall(entry.said[max(entry.said)])) == wanted, entry.text
+        # "The last turn" may say no number.
+        assert set(_PLACES.findall(entry.said[0])) <= set(wanted), entry.text
+
+
+def test_what_is_compiled_is_what_is_written():
+    with catalog.GERMAN.with_suffix(".mo").open("rb") as file:
+        compiled = dict(gettext.GNUTranslations(file)._catalog)  # type: ignore[attr-defined]
+    compiled.pop("")
+    written = {}
+    for entry in catalog.entries():
+        key = f"{entry.context}\x04{entry.text}" if entry.context else entry.text
+        written |= (
+            {(key, number): text for number, text in entry.said.items()} if entry.plural else {key: entry.said[0]}
+        )
+    assert compiled == written, "make messages"
+
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("en", ["1,204", "84.3%", ".84", "2 Nov 2026", "2 Nov", "02 Nov 14:40 UTC", "a, b and c"]),
+        ("de", ["1.204", "84,3\xa0%", "0,84", "2. Nov. 2026", "2. Nov.", "2. Nov., 14:40 UTC", "a, b und c"]),
+    ],
+)
+def test_numbers_and_days_are_written_as_in_the_language(language, expected):
+    with translation.override(language):
+        assert expected == [
+            shown.number(1204),
+            shown.percent(0.843, 1),
+            shown.nearness(0.843),
+            shown.day(AT),
+            shown.day_of_this_year(AT),
+            shown.moment(AT),
+            shown.listed(["a", "b", "c"]),
+        ]
+
+
+def test_a_number_is_rounded_and_not_cut_off():
+    with translation.override("de"):
+        assert [shown.number(2.678, 1), shown.number(-0.847, 2), shown.number(1_234_567.5)] == [
+            "2,7",
+            "-0,85",
+            "1.234.568",
+        ]
+
+
+def test_why_a_file_gives_no_text_is_said_in_german_with_its_facts():
+    error = CannotRead("This file has more than %(most)s characters of text. Upload it in parts.", most=20_000_000)
+    assert str(error) == "This file has more than 20,000,000 characters of text. Upload it in parts."
+    kinds = CannotRead(
+        "This is not a kind of file that can be read. What can: %(formats)s.", formats=["Plain text", "PDF"]
+    )
+    with translation.override("de"):
+        assert shown.sentence(error).startswith("Diese Datei hat mehr als 20.000.000 Zeichen Text.")
+        assert shown.sentence(kinds).endswith("Gelesen werden: Reiner Text und PDF.")
+
+
+def test_a_sentence_that_a_reader_made_up_does_no_more_than_stand_there():
+    hostile = "%(most)s %(most)1000000000d %(other)s %s %"
+    with translation.override("de"):
+        assert shown.sentence(CannotRead(hostile, most=3)) == "3 %(most)1000000000d %(other)s %s %"
+
+
+def test_a_place_in_a_document_is_named_in_german():
+    marks = [Mark(0, "row", "14", within="Kosten"), Mark(10, "row", "15", within="Kosten")]
+    with translation.override("de"):
+        assert place_at(marks, 0, 20, translate=translation.gettext) == "Blatt Kosten, Zeilen 14–15"
+
+
+def test_a_language_that_cato_does_not_speak_stops_the_start():
+    assert load(environ={"CATO_SERVER_LANGUAGE": "de"}).server.language == "de"
+    with pytest.raises(ConfigError, match=r"(?s)server\.language.*fr.*'en' or 'de'"):
+        load(environ={"CATO_SERVER_LANGUAGE": "fr"})
+
+
+def test_before_signing_in_everything_is_german_whatever_the_browser_asks_for(german):
+    page = httpx.get(f"{german.url}/sign-in", headers={"Accept-Language": "en"}).text
+    assert '<html lang="de"' in page
+    assert "Anmelden" in texts(page)
+    assert left_over(page) == []
+
+
+def test_the_set_up_page_and_what_it_refuses_are_german(tmp_path, endpoint):
+    with server.running(tmp_path / "new", CATO_SERVER_LANGUAGE="de") as new:
+        link = wait_for(lambda: re.search(r"/setup/(\S+)", new.logs()), "the set-up link")[0]
+        browser = httpx.Client(base_url=new.url)
+        assert left_over(browser.get(link).text) == []
+        headers = {"X-CSRFToken": browser.cookies["cato_csrf"], "Referer": new.url}
+        refused = browser.post(link, data={"name": "Ada", "email": "ada", "password": "kurz"}, headers=headers).text
+        assert "Nimm mindestens 10 Zeichen. Vier einfache Wörter sind gut." in texts(refused)
+        assert left_over(refused) == []
+        # Without a model, there is a banner.
+        ada = new.set_up()
+        assert "Dummy-Modus." in texts(ada.get("/").text)
+        assert left_over(ada.get("/").text) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/", "Was soll nicht vergessen werden?"),
+        ("/t/{thread}", "Gemerkt in deinem eigenen Bereich"),
+        ("/t/{thread}/rename", "Dieses Gespräch umbenennen"),
+        ("/t/{thread}/move", "Wo soll dieses Gespräch stehen?"),
+        ("/t/{thread}/delete", "„Die Leiter steht im Schuppen hinter dem Haus.“ löschen?"),
+        ("/t/{thread}/remember", "Dieses Gespräch nicht mehr merken?"),
+        ("/t/{thread}/scope", "Was soll in diesem Gespräch wiedergefunden werden?"),
+        ("/t/{thread}/take-out?n=1", "Den letzten Wortwechsel entfernen?"),
+        ("/threads", "Archivierte Gespräche"),
+        ("/threads?q=unauffindbar", "Kein Gespräch hat „unauffindbar“ im Titel."),
+        ("/search", "Nach Bedeutung oder Wort finden"),
+        ("/search?q=Leiter", "Ähnlichkeit"),
+        ("/find?q=Leiter", "Gespräche"),
+        ("/documents", "Dokumente hinzufügen"),
+        ("/import", "Gespräche importieren"),
+        ("/nirgends", "Hier ist nichts, oder es ist nicht für dich."),
+        ("/stats", "Was du lesen darfst"),
+        ("/settings", "Wo du angemeldet bist"),
+        ("/settings/password", "Passwort ändern"),
+        ("/settings/leave", "Was geht"),
+        ("/settings/model", "Modell, das antwortet"),
+        ("/admin/people", "Jemanden einladen"),
+        ("/admin/groups", "Eine Gruppe anlegen"),
+        ("/notes", "Notizen"),
+        ("/stats?of=everything", "Auf diesem Rechner"),
+        ("/admin/exchanges", "Alle auf dieser Seite"),
+        ("/admin/exchanges?q=Leiter&state=none", "In dem, was du lesen darfst, ist kein Austausch so."),
+        ("/admin/documents", "Noch hat niemand ein Dokument hinzugefügt."),
+        ("/admin/operations", "Datenbank und Index vergleichen"),
+        ("/admin/retention", "Zählen, was ginge"),
+        ("/admin/audit", "Protokoll"),
+        (
+            "/admin/jobs",
+            "Nichts ist fehlgeschlagen. Was nach mehreren Versuchen nicht gemerkt werden kann, steht dann hier.",
+        ),
+    ],
+)
+def test_every_page_is_german(ada, thread, path, said):
+    page = ada.get(path.format(thread=thread)).text
+    assert said in texts(page)
+    assert left_over(page) == []
+
+
+def test_how_near_a_hit_is_has_a_comma(ada, thread):
+    assert re.search(r">(0,\d\d|1,00)</span>", ada.get("/search?q=Leiter").text)
+
+
+def test_numbers_that_machines_read_stay_as_they_are():
+    plot = line_plot([Series("hybrid", [0.8437, 0.912])], columns=["1. Nov.", "2. Nov."], title="Anteile")
+    turn = {"id": uuid.uuid4(), "revision": 1204}
+    with translation.override("de"):
+        drawn = render_to_string("memory/_plot.html", {"plot": plot, "id": "plot"})
+        assert 'data-revision="1204"' in render_to_string("chat/_open.html", {"turn": turn})
+    heights = re.findall(r'(?:x|y|transform)="([^"]*[.,][^"]*)"', drawn)
+    assert heights
+    assert not [each for each in heights if "," in each]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("/vgett", "Einen Befehl /vgett gibt es nicht. Meintest du /vget?"),
+        ("/history 99", "Gib eine Zahl von 1 bis 50 an: /history [N]."),
+        ("/vquery", 'Wonach suchst du? Schreib /vquery "TEXT" [K].'),
+        ("/vget 7", "7 ist keine ID. Ids".replace("Ids", "IDs")),
+        ("/vadd 'offen", "Es fehlt ein Anführungszeichen."),
+    ],
+)
+def test_what_a_command_refuses_is_said_in_german(ada, thread, command, said):
+    answer = ada.post(f"/t/{thread}/say", {"message": command, "client_key": str(uuid.uuid4())}, htmx=True)
+    assert answer.status_code == 422
+    assert said in " ".join(texts(answer.text))
+
+
+def test_the_card_of_a_command_and_its_help_are_german(ada, thread):
+    for command, said in (("/help", "Zeigen, was gemerkt ist"), ("/vstats", "Austausche, die du lesen darfst")):
+        answer = ada.post(f"/t/{thread}/say", {"message": command, "client_key": str(uuid.uuid4())}, htmx=True)
+        assert said in texts(answer.text)
+        assert left_over(answer.text) == []
+
+
+def test_a_message_that_is_too_long_is_told_its_length_with_points(ada, thread):
+    answer = ada.post(f"/t/{thread}/say", {"message": "a" * 100_204, "client_key": str(uuid.uuid4())}, htmx=True)
+    assert "Diese Nachricht hat 100.204 Zeichen; höchstens 100.000 passen hinein." in " ".join(texts(answer.text))
+
+
+def test_frames_and_what_the_worker_says_are_german(ada, thread):
+    with listening(ada, thread) as page:
+        page.hello()
+        ada.say("Die Säge liegt daneben.", thread)
+        page.until("Antwort anhalten")
+        frame = page.until('<span class="word">Gemerkt</span>')
+        heard = "".join(page.heard)
+    assert "Gemerkt" in texts(frame)
+    assert left_over(heard) == []
+
+
+def test_why_a_document_cannot_be_read_is_told_by_the_worker_in_german(ada):
+    headers = {"X-CSRFToken": ada.http.cookies["cato_csrf"], "Referer": ada.url, "HX-Request": "true"}
+    sent = [("files", ("bericht.pdf", b"%PDF-1.4 und dann nichts")), ("files", ("leer.txt", b""))]
+    chips = ada.http.post("/documents", files=sent, headers=headers).text
+    assert "leer.txt ist leer." in texts(chips)
+    why = "Diese Datei ist beschädigt: Als PDF passt sie nicht zusammen."
+    wait_for(lambda: why in texts(ada.get("/documents").text), why)
+    assert left_over(ada.get("/documents").text) == []
