@@ -56,7 +56,7 @@ def inside(cato: Cato, *arguments: str) -> str:
     environment = cato.environment | {"CHROMA_URL": chroma_url(cato), "DJANGO_SETTINGS_MODULE": "cato_web.settings"}
     command = [sys.executable, "-m", "benchmarks.inside", *arguments]
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=900
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=3600
     )
     return done.stdout
 

@@ -1,7 +1,8 @@
-"""What benchmarks/footprint.py does inside a Django process of its own, beside a running Cato.
+"""What benchmarks do inside a Django process of their own, beside a running Cato.
 
 python -m benchmarks.inside fill N      # until N exchanges are stored
 python -m benchmarks.inside recall N    # N recalls; prints one JSON object of milliseconds
+python -m benchmarks.inside grow N P    # N exchanges as benchmarks/filled.py makes them, P accounts; prints questions
 """
 
 from __future__ import annotations
@@ -110,6 +111,22 @@ def recall(times: int) -> dict[str, float]:
     }
 
 
+def grow(exchanges: int, people: int) -> list[str]:
+    """Fill the store for the first person, and let others have accounts; returns questions about what is stored."""
+    from benchmarks.filled import Texts, lay_out
+    from benchmarks.filled import fill as fill_as_if_real
+    from cato_web.people.models import User
+    from cato_web.people.services import create_person
+
+    person, _ = _person()
+    layout, texts = lay_out(person), Texts(seed=7)
+    assert fill_as_if_real(layout, texts, exchanges, seconds=3600)
+    for number in range(User.objects.count(), people):
+        create_person(name=f"Person {number}", email=f"person{number}@halden.example", password=None)
+    questions = texts.questions()
+    return [next(questions) for _ in range(400)]
+
+
 def _timed(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, float]:
     begun = time.perf_counter()
     answer = call(*args, **kwargs)
@@ -137,5 +154,7 @@ if __name__ == "__main__":
     django.setup()
     if sys.argv[1] == "fill":
         fill(int(sys.argv[2]))
+    elif sys.argv[1] == "grow":
+        print(json.dumps(grow(int(sys.argv[2]), int(sys.argv[3]))))
     else:
         print(json.dumps(recall(int(sys.argv[2]))))

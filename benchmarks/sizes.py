@@ -125,7 +125,7 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     largest = _bare(generation.indexes.get(space=layout.own).collection)
 
     def words(text: str) -> list[int]:
-        return proposed(question(text), list(everything), BY_WORDS)
+        return proposed(question(text, everything), list(everything), BY_WORDS)
 
     def with_vector(text: str) -> Query:
         return _query(text, embedder.embed_query(text), everything)
