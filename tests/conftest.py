@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests import server, topology
@@ -68,6 +70,7 @@ def cato(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
         OPENAI_BASE_URL=endpoint.openai_url,
         OPENAI_API_KEY="cato",
         CATO_CHAT_MESSAGES_PER_MINUTE="100000",
+        CATO_API_REQUESTS_PER_MINUTE="100000",
     ) as running:
         yield running
 
@@ -87,6 +90,31 @@ def bob(cato: server.Cato, administrator: server.Client) -> server.Client:
     return cato.join(administrator, "Bob Team")
 
 
+@pytest.fixture(scope="session")
+def provider(home: Path) -> Iterator[str]:
+    """The issuer of a real OpenID Connect provider, which believes whoever comes. People are made at /users/<subject>."""
+    port = topology.free_port()
+    command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port)]
+    process = server.start(home, "provider", command, topology.clean_environment())
+    issuer = f"http://127.0.0.1:{port}"
+    server.wait_for(lambda: httpx.get(issuer).is_success, f"the provider\n{process.log.read_text()}")
+    yield issuer
+    process.end()
+
+
+@pytest.fixture(scope="session")
+def openid_cato(home: Path, provider: str) -> Iterator[server.Cato]:
+    """A whole Cato that also lets in whom the provider knows."""
+    with server.running(
+        home / "openid",
+        CATO_OPENID_ISSUER=provider,
+        CATO_OPENID_CLIENT_ID="cato",
+        CATO_OPENID_CLIENT_SECRET="hush",
+        CATO_OPENID_NAME="Halden",
+    ) as running:
+        yield running
+
+
 @pytest.fixture
 def person(db: None) -> Any:
     from tests.factories import PersonFactory
@@ -97,3 +125,4 @@ def person(db: None) -> Any:
 def pytest_configure(config: pytest.Config) -> None:
     # Nobody waits for a real minute of messages, and nothing in the suite may call out.
     os.environ.setdefault("CATO_CHAT_MESSAGES_PER_MINUTE", "100000")
+    os.environ.setdefault("CATO_API_REQUESTS_PER_MINUTE", "100000")

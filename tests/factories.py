@@ -8,10 +8,12 @@ from typing import Any
 
 import factory
 from django.core.files.base import ContentFile
+from django.test import Client
 from django.utils import timezone
 
-from cato_web.people.models import User
+from cato_web.people.models import ApiToken, User
 from cato_web.people.services import create_person
+from cato_web.people.tokens import make_token
 from chat.models import Image, Session, Thread, Turn
 from chat.services.images import receive as receive_image
 from memory import services, spaces
@@ -79,6 +81,12 @@ def turn(in_thread: Thread, message: str = "A question", answer: str = "An answe
         state=more.pop("state", Turn.State.COMPLETE),
         **more,
     )
+
+
+def program(person: User, *scopes: str) -> Client:
+    """A program that comes in with a token of this person, for all there is to do unless told."""
+    token = make_token(person, name="a program", scopes=scopes or ApiToken.Scope.values, days=30)
+    return Client(headers={"Authorization": f"Bearer {token}"})
 
 
 PNG = bytes.fromhex(

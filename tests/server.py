@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,8 @@ class Process:
     name: str
     popen: subprocess.Popen[bytes]
     log: Path
+    command: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict, repr=False)
 
     def end(self) -> None:
         if self.popen.poll() is None:
@@ -70,6 +72,19 @@ class Client:
         found = re.search(r"/t/([0-9a-f-]{36})", answer.headers["location"])
         assert found
         return found[1]
+
+    def token(self, *scopes: str) -> str:
+        """Make a token on the page of settings, for all there is to do unless told."""
+        chosen = {"name": "a program", "scopes": scopes or ("read", "write", "ask"), "lifetime": "30"}
+        page = self.post("/settings/tokens", chosen)
+        found = re.search(r'value="(cato_[\w-]+)"', page.text)
+        assert found, page.text[:1000]
+        return found[1]
+
+    def program(self, *scopes: str) -> httpx.Client:
+        """A program that comes in with such a token, and with nothing else of this person."""
+        headers = {"Authorization": f"Bearer {self.token(*scopes)}"}
+        return httpx.Client(base_url=self.url, timeout=30, headers=headers)
 
     def thread_page(self, thread: str) -> str:
         answer = self.get(f"/t/{thread}")
@@ -134,6 +149,13 @@ class Cato:
         with sqlite3.connect(f"file:{self.database}?mode=ro", uri=True, timeout=20) as lite:
             return lite.execute(query, parameters).fetchall()
 
+    def restart(self, name: str) -> None:
+        """End one of its processes and start it again as it was."""
+        place = next(n for n, process in enumerate(self.processes) if process.name == name)
+        old = self.processes[place]
+        old.end()
+        self.processes[place] = start(self.home, name, old.command, old.environment)
+
     def logs(self) -> str:
         return "\n".join(process.log.read_text(errors="replace") for process in self.processes)
 
@@ -146,12 +168,15 @@ class Cato:
 
 
 @contextmanager
-def running(home: Path, **environment: str) -> Iterator[Cato]:
-    """Start a Cato below `home` with `environment` added, wait until it is ready, and end it."""
+def running(home: Path, *, watched_by: Sequence[str] = (), **environment: str) -> Iterator[Cato]:
+    """Start a Cato below `home` with `environment` added, wait until it is ready, and end it.
+
+    `watched_by`: the command of a program that runs `serve` and sees what it does.
+    """
     home.mkdir(parents=True, exist_ok=True)
     # A title is one more question to the model, which most tests would have to leave out of what they look at.
     environment = {"CATO_CHAT_TITLES": "false"} | environment
-    cato = (_services if TOPOLOGY == "services" else _embedded)(home, environment)
+    cato = _services(home, environment) if TOPOLOGY == "services" else _embedded(home, environment, watched_by)
     try:
         for url in cato.urls:
             wait_for(lambda url=url: _answers(url), f"{url} to answer\n{cato.logs()}", seconds=60)
@@ -159,7 +184,7 @@ def running(home: Path, **environment: str) -> Iterator[Cato]:
     finally:
         for process in reversed(cato.processes):
             process.end()
-        if cato.database.startswith("postgres"):
+        if cato.database.startswith("postgres") and "DATABASE_URL" not in environment:
             _drop_database(cato.database)
 
 
@@ -170,7 +195,7 @@ def start(home: Path, name: str, command: list[str], environment: dict[str, str]
         popen = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=out, stderr=out, stdin=subprocess.DEVNULL, start_new_session=True
         )
-    return Process(name, popen, log)
+    return Process(name, popen, log, command, environment)
 
 
 def wait_for(ask: Callable[[], Any], what: str, seconds: float = 20.0, every: float = 0.05) -> Any:
@@ -196,7 +221,7 @@ def kill(process_id: int) -> None:
     os.kill(process_id, signal.SIGKILL)
 
 
-def _embedded(home: Path, environment: dict[str, str]) -> Cato:
+def _embedded(home: Path, environment: dict[str, str], watched_by: Sequence[str] = ()) -> Cato:
     port = free_port()
     env = clean_environment() | {
         "CATO_DATA_DIR": str(home / "data"),
@@ -204,13 +229,13 @@ def _embedded(home: Path, environment: dict[str, str]) -> Cato:
         "CATO_CONFIG_FILE": "",
         **environment,
     }
-    serve = start(home, "serve", [sys.executable, "-m", "cato_web.serve"], env)
+    serve = start(home, "serve", [*watched_by, sys.executable, "-m", "cato_web.serve"], env)
     return Cato(home, [f"http://127.0.0.1:{port}"], env, [serve], str(home / "data" / "cato.sqlite3"))
 
 
 def _services(home: Path, environment: dict[str, str]) -> Cato:
     ports, chroma_port = [free_port(), free_port()], free_port()
-    database = _create_database()
+    database = environment.get("DATABASE_URL") or _create_database()
     redis_number = 1 + int(re.sub(r"\D", "", WORKER) or 0)
     env = clean_environment() | {
         "CATO_DATA_DIR": str(home / "data"),

@@ -17,15 +17,30 @@ MAY_IMPORT = {"memory": {"memory"}, "chat": {"chat", "memory"}, "cato_web": {"ca
 HOMES = {
     "chromadb": {"memory/store.py"},
     "openai": {"chat/llm.py", "memory/embeddings/openai.py", "memory/embeddings/remote.py"},
-    "onnxruntime": {"memory/embeddings/local.py", "memory/retrieval/rerank.py"},
+    "onnxruntime": {"memory/onnx_runtime.py"},
     "tokenizers": {"memory/embeddings/local.py", "memory/retrieval/rerank.py"},
     "pypdf": {"memory/readers/pdf.py"},
     "charset_normalizer": {"memory/readers/encoding.py"},
     "redis": {"chat/broadcast.py", "chat/throttle.py"},
+    "authlib": {"cato_web/people/openid.py"},
+    "prometheus_client": {"chat/measures.py", "cato_web/metrics.py"},
+    "mcp": {"cato_web/tools/server.py"},
 }
 # Where the event loop meets the database.
-HOPS = {"chat/replies.py", "chat/consumers.py", "chat/seats.py", "cato_web/lifespan.py"}
-HEAVY = {"chromadb", "onnxruntime", "tokenizers", "openai", "numpy.linalg"}
+HOPS = {
+    "chat/replies.py",
+    "chat/consumers.py",
+    "chat/following.py",
+    "chat/seats.py",
+    "cato_web/lifespan.py",
+    "cato_web/compatible/door.py",
+    "cato_web/compatible/views.py",
+    "cato_web/compatible/answers.py",
+    "cato_web/tools/door.py",
+    "cato_web/tools/server.py",
+    "cato_web/api/asking.py",
+}
+HEAVY = {"authlib", "requests", "chromadb", "onnxruntime", "tokenizers", "openai", "numpy.linalg"}
 
 
 def name_of(path: Path) -> str:

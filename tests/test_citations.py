@@ -16,7 +16,7 @@ from memory.models import Recall
 from memory.retrieval.context import HEADING, Budget, estimate_tokens, material
 from memory.retrieval.passages import grouped
 from memory.services.documents.listing import pieces_of
-from tests.factories import document, exchange, thread, turn
+from tests.factories import PersonFactory, document, exchange, thread, turn
 
 TURN = uuid.UUID("6a1f2f54-65f5-4d4c-9f66-0f3f3b3f6a10")
 HANDBOOK = "\n\n".join(
@@ -58,6 +58,12 @@ def test_a_growing_answer_cites_as_the_whole_one_does():
     growing = GrowingAnswer(citations=Citations(TURN, 2))
     drawn = [block for char in text for block in growing.feed(char)] + growing.close()
     assert drawn == blocks_of(text, Citations(TURN, 2))
+
+
+@pytest.fixture
+def person(db):
+    """Without a number in the name: it is among the words of what they add, and chapters differ by a number alone."""
+    return PersonFactory(name="Kim Keeper")
 
 
 @pytest.fixture

@@ -103,6 +103,20 @@ def test_unknown_keys_warn_and_suggest(file: Path) -> None:
         ({"CATO_VECTOR_STORE_COLLECTION_NAME": "!"}, r"collection_name: '!' .*3 to 100 letters"),
         ({"REDIS_URL": "http://me:pw@host"}, r"redis_url: 'http://\*\*\*@host' .*redis:// or rediss:// or unix://"),
         ({"DATABASE_URL": "me:pw@host/db"}, r"database_url: '\*\*\*@host/db' "),
+        (
+            {"CATO_OPENID_ISSUER": "https://login.example"},
+            r"^openid: issuer is set \(https://login\.example\), so client_id",
+        ),
+        (
+            {"CATO_OPENID_ISSUER": "http://login.example"},
+            r"openid\.issuer: 'http://login\.example' .*https://.*this machine",
+        ),
+        ({"CATO_OPENID_ISSUER": "https://me:pw@login.example"}, r"openid\.issuer: .*without a name"),
+        ({"CATO_OPENID_SCOPES": "email"}, r"openid\.scopes: 'email' .*the word openid"),
+        (
+            {"CATO_OPENID_ONLY_EMAILS_OF": "me@halden.example"},
+            r"openid\.only_emails_of: .*domains such as example\.org",
+        ),
         ({"CATO_LOCATIONS": "folder"}, r"locations: 'folder' .*alias=folder"),
     ],
 )
@@ -139,6 +153,17 @@ def test_secrets_show_nowhere() -> None:
     assert shown["llm"]["api_key"] == "***"
     assert shown["database_url"] == "postgresql://***@db/cato"
     assert SECRET not in f"{conf!r}{conf}{shown}"
+
+
+def test_a_provider_on_this_machine_may_do_without_https_and_its_secret_is_hidden() -> None:
+    environ = {"CATO_OPENID_CLIENT_ID": "cato", "CATO_OPENID_CLIENT_SECRET": SECRET}
+    for host in ("127.0.0.1:9400", "localhost", "[::1]:9400"):
+        conf = load(environ=environ | {"CATO_OPENID_ISSUER": f"http://{host}"})
+        assert conf.openid.issuer == f"http://{host}"
+        assert config.masked(conf)["openid"]["client_secret"] == "***"
+        assert SECRET not in f"{conf!r}"
+    domains = load(environ={"CATO_OPENID_ONLY_EMAILS_OF": "Halden.example, b.example"}).openid.only_emails_of
+    assert domains == ["halden.example", "b.example"]
 
 
 def test_the_configuration_cannot_be_changed_afterwards() -> None:

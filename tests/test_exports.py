@@ -68,7 +68,7 @@ def test_json_is_one_object_of_the_documented_fields(told, person):
     value = json.loads(text(as_json, told))
     first = value["turns"][0]
     assert (value["format"], value["version"]) == ("cato-thread", 1)
-    assert set(value["thread"]) == {"id", "title", "created_at", "model", "is_remembered"}
+    assert set(value["thread"]) == {"id", "title", "created_at", "model", "is_remembered", "instructions"}
     assert first == {
         "id": str(told.turns.first().id),
         "author": person.name,

@@ -118,7 +118,7 @@ def test_moving_a_thread_is_followed_at_once_by_sql_and_soon_by_meaning(memory):
     memory.index_pending()
     assert memory.find("where are the antennas", spaces=spaces.readable_by(bob.id)) == []
 
-    memory.move_thread(thread_id, to=hardware)
+    memory.move_thread(thread_id, to=hardware, by=alice.id)
     assert [r.similarity for r in memory.find("where are the antennas", spaces=spaces.readable_by(bob.id))] == [None]
     memory.index_pending()
 
@@ -127,7 +127,7 @@ def test_moving_a_thread_is_followed_at_once_by_sql_and_soon_by_meaning(memory):
     ]
     old = Embedding.objects.get(exchange=said)
     assert store.count(old.index.collection) == old.parts
-    assert memory.move_thread(thread_id, to=spaces.own(alice.id)) == 1
+    assert memory.move_thread(thread_id, to=spaces.own(alice.id), by=alice.id) == 1
     assert memory.find("where are the antennas", spaces=spaces.readable_by(bob.id)) == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
 from memory import spaces, store
@@ -169,11 +171,29 @@ def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
     others = [exchange(loud, f"Zinc of lot {number} was sold.", "") for number in range(230)]
 
     found = memory.find("zinc", spaces=spaces.readable_by(quiet.id))
-    proposed_to_loud = proposed(question("zinc"), [others[0].space_id], 100)
+    proposed_to_loud = proposed(question("zinc", [others[0].space_id]), [others[0].space_id], 100)
 
     assert {result.exchange.id for result in found} == {row.id for row in mine}
     newest = Words.objects.filter(exchange__in=others).order_by("-id").values_list("id", flat=True)[:100]
     assert proposed_to_loud == list(newest)
+
+
+def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(memory, person, no_index):
+    """A beginning of words, and one with an ending, are looked for as if the others had said nothing."""
+    exchange(person, "The zarbellonics are red.", "")
+    exchange(person, "Our brontov is blue.", "")
+    readable = spaces.readable_by(person.id)
+
+    def found(text: str) -> set[uuid.UUID]:
+        return {result.exchange.id for result in memory.find(text, spaces=readable)}
+
+    before = found("zarbell"), found("brontovish")
+    assert all(len(ids) == 1 for ids in before)
+    other = PersonFactory()
+    exchange(other, "Some zarbell for me, and some brontovish, and brontovi.", "")
+
+    assert (found("zarbell"), found("brontovish")) == before
+    assert len(memory.find("zarbell", spaces=spaces.readable_by(other.id))) == 1
 
 
 def test_a_pasted_log_of_thousands_of_words_still_asks_for_something(memory, person, no_index):

@@ -24,6 +24,12 @@ def free_port() -> int:
         return int(sock.getsockname()[1])
 
 
+def is_open(port: int) -> bool:
+    """Whether somebody listens on this port on loopback."""
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
 def clean_environment() -> dict[str, str]:
     """This environment without anything that configures Cato, so that the machine's own settings do not leak in."""
     configures = ("CATO_", "OPENAI_")

@@ -28,10 +28,19 @@ def water(litres: int) -> str:  # a comment
 > Nobody waters at noon.
 """
 MEMBER_PAGES = [
-    "/", "/search", "/search?q=greenhouse", "/documents", "/stats", "/threads", "/import", "/settings",
+    "/", "/search", "/search?q=greenhouse", "/documents", "/notes", "/stats", "/threads", "/import", "/settings",
     "/settings/password", "/settings/leave", "/nothing-here",
 ]  # fmt: skip
-ADMIN_PAGES = ["/settings/model", "/admin/people", "/admin/exchanges", "/admin/jobs"]
+ADMIN_PAGES = [
+    "/settings/model",
+    "/admin/people",
+    "/admin/exchanges",
+    "/admin/documents",
+    "/admin/jobs",
+    "/admin/operations",
+    "/admin/retention",
+    "/admin/audit",
+]
 
 
 def complaints(page: Page, *, is_covered: bool = False) -> list[str]:
@@ -86,7 +95,7 @@ def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
     begin(page, "The key to the greenhouse hangs behind the clock.")
     expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
     page.goto("/")
-    endpoint.script(KEY, answer=ANSWER, reasoning="I think of the greenhouse, and of its key. " * 3, token_delay=0.12)
+    endpoint.script(KEY, answer=ANSWER, reasoning="I think of the greenhouse, and of its key. " * 3, token_delay=0.25)
     path = begin(page, "Where does the key to the greenhouse hang?")
     expect(turn(page).locator(".thoughts")).to_contain_text("greenhouse")
     found = complaints(page)

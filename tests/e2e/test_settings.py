@@ -76,8 +76,14 @@ def test_compact_leaves_what_fingers_press_large_enough_and_no_page_scrolls_side
     for path in (f"/t/{thread}", "/settings", "/settings/leave", "/search", "/stats"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, path
-        low = page.locator(".button:visible, .icon-button:visible, .field :is(input, select):visible").evaluate_all(
-            "nodes => nodes.filter((n) => n.getBoundingClientRect().height < 40).map((n) => n.outerHTML.slice(0, 200))"
+        # What one presses of a box to tick is its label.
+        pressed = ".button, .icon-button, .field :is(input:not([type=checkbox]), select), .tick"
+        low = (
+            page.locator(pressed)
+            .locator("visible=true")
+            .evaluate_all(
+                "nodes => nodes.filter((n) => n.getBoundingClientRect().height < 40).map((n) => n.outerHTML.slice(0, 200))"
+            )
         )
         assert low == [], path
     touch = "getComputedStyle(document.documentElement).getPropertyValue('--touch')"
@@ -193,7 +199,7 @@ def test_everything_is_downloaded_by_one_button(alice, visit, tmp_path):
 def test_other_sign_ins_are_seen_and_ended_from_the_page(alice, visit, cato):
     elsewhere = cato.sign_in(alice)
     page = visit(alice, "/settings")
-    rows = page.locator(".sign-ins tbody tr")
+    rows = page.locator("[aria-labelledby=sign-ins] tbody tr")
     expect(rows).to_have_count(2)
     expect(rows.first).to_contain_text("this one")
     rows.last.get_by_role("button", name=re.compile("Sign out")).click()

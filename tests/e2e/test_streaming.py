@@ -153,16 +153,33 @@ def test_a_message_sent_while_an_answer_runs_stands_once_and_is_answered_after_i
     expect(page.locator("article.turn")).to_have_count(2)
 
 
+def test_the_button_that_stops_is_not_replaced_under_the_finger(visit, alice, endpoint):
+    endpoint.script(KEY, tokens=6000, token_delay=0.01)
+    page = visit(alice)
+    begin(page, "Count as far as you can")
+    stop = page.locator(".is-stop")
+    expect(turn(page)).to_contain_text("word3")
+    box = stop.bounding_box()
+    assert box
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    path = page.url.partition("#")[0].removeprefix(alice.url)
+    alice.say("One more that waits", path.removeprefix("/t/"))
+    expect(turn(page)).to_contain_text("Waits its turn")
+    page.mouse.up()
+    expect(page.locator("article.turn").first.locator(".note-text")).to_have_text("Stopped")
+
+
 def test_fifty_of_fifty_stops_take_effect_at_once_wherever_they_are_pressed(visit, alice, cato, endpoint):
     # By itself an answer would go on for a minute; how soon Stop is felt is for benchmarks/stops.py to say.
     endpoint.script(KEY, tokens=6000, token_delay=0.01)
     chance = random.Random(20)
     here = visit(alice)
-    path = begin(here, "Count as far as you can")
+    path = begin(here, "Fifty stops, 0")
     elsewhere = visit(alice, path, url=cato.other_url)
     for number in range(50):
         if number:
-            say(here, f"Count again, {number}")
+            say(here, f"Fifty stops, {number}")
         expect(here.locator("article.turn")).to_have_count(number + 1)
         expect(here.locator(".is-stop")).to_be_visible()
         if number % 3 == 2:
@@ -174,7 +191,7 @@ def test_fifty_of_fifty_stops_take_effect_at_once_wherever_they_are_pressed(visi
         expect(elsewhere.locator("article.turn")).to_have_count(number + 1)
         expect(turn(elsewhere).locator(".note-text")).to_have_text("Stopped")
 
-    ended = cato.sql("SELECT state, count(*) FROM chat_turn WHERE message LIKE ? GROUP BY state", "Count %")
+    ended = cato.sql("SELECT state, count(*) FROM chat_turn WHERE message LIKE ? GROUP BY state", "Fifty stops, %")
     assert ended == [("stopped", 50)]
 
 

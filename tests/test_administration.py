@@ -1,0 +1,485 @@
+"""What administrators do with what others said: find it without reading it, reveal, forget, delete, mend, keep for so long."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import timedelta
+from io import BytesIO
+from zipfile import ZipFile
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from cato_web.people.models import AuditEntry
+from memory import spaces
+from memory.models import Document, DocumentVersion, Embedding, Exchange, Job, Operation, Retention, Reveal
+from memory.services import operations, retention, revealing
+from tests.factories import AdministratorFactory, PersonFactory, ago, document, exchange, group
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def ada():
+    return AdministratorFactory(name="Ada Admin")
+
+
+@pytest.fixture
+def bob():
+    return PersonFactory(name="Bob Team")
+
+
+@pytest.fixture
+def page(ada) -> Client:
+    client = Client()
+    client.force_login(ada)
+    return client
+
+
+def listed(page: Client, **filters: object) -> str:
+    answer = page.get(reverse("admin_exchanges"), filters)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def ids_in(text: str, *rows: Exchange) -> set[uuid.UUID]:
+    return {row.pk for row in rows if str(row.pk) in text}
+
+
+def said(action: str) -> list[str]:
+    return list(AuditEntry.objects.filter(action=action).order_by("pk").values_list("about", flat=True))
+
+
+def finished(answer, page: Client) -> str:
+    """The receipt, once a worker has been there."""
+    assert answer.status_code == 302, answer.content.decode()[:2000]
+    operations.run_operations()
+    return page.get(answer.url).content.decode()
+
+
+# Finding
+
+
+def test_exchanges_are_found_by_who_source_date_space_and_size(memory, page, ada, bob):
+    crew = group("Crew", bob)
+    own = exchange(bob, "Mine", "x" * 500)
+    shared = exchange(bob, "Ours", space=crew)
+    old = exchange(ada, "Long ago", source="import", timestamp=ago(days=400))
+
+    def found(**filters: object) -> set[uuid.UUID]:
+        return ids_in(listed(page, **filters), own, shared, old)
+
+    assert found() == {own.pk, shared.pk, old.pk}
+    assert found(person=bob.pk) == {own.pk, shared.pk}
+    assert found(source="import") == {old.pk}
+    assert found(until=ago(days=30).date()) == {old.pk}
+    assert found(since=ago(days=30).date()) == {own.pk, shared.pk}
+    assert found(space=crew.pk) == {shared.pk}
+    assert found(space="own") == {own.pk, old.pk}
+    assert found(least=400) == {own.pk}
+    assert found(most=400, person=bob.pk) == {shared.pk}
+
+
+def test_exchanges_are_found_by_what_the_index_has_of_them(memory, page, bob):
+    there = exchange(bob, "There")
+    memory.index_pending()
+    waits, failed = exchange(bob, "Waits"), exchange(bob, "Failed")
+    Embedding.objects.filter(exchange=failed).update(state=Job.State.FAILED)
+    lost = exchange(bob, "Lost")
+    Embedding.objects.filter(exchange=lost).delete()
+
+    for state, row in {"remembered": there, "waiting": waits, "failed": failed, "none": lost}.items():
+        assert ids_in(listed(page, state=state), there, waits, failed, lost) == {row.pk}, state
+
+
+def test_words_count_only_where_the_administrator_may_read_them(memory, page, ada, bob):
+    hidden = exchange(bob, "The kayak lies behind the barn")
+    team = exchange(bob, "The kayak is red", space=spaces.team())
+
+    text = listed(page, q="kayak")
+    assert ids_in(text, hidden, team) == {team.pk}
+    assert "of 1<" in text
+    assert "barn" not in listed(page)
+    assert ids_in(listed(page, q="red kayak"), hidden, team) == {team.pk}
+    assert ids_in(listed(page, q="green kayak"), hidden, team) == set()
+    assert ids_in(listed(page, q=hidden.pk), hidden, team) == {hidden.pk}
+
+
+@pytest.mark.parametrize("filters", [{"person": "nobody"}, {"since": "soon"}, {"space": "x"}, {"least": "many"}])
+def test_a_filter_that_makes_no_sense_is_said_and_hides_nothing(memory, page, bob, filters):
+    row = exchange(bob, "Something")
+    text = listed(page, **filters)
+    assert 'class="error"' in text
+    assert str(row.pk) in text
+
+
+# Revealing
+
+
+def test_a_space_is_revealed_for_a_reason_for_a_while_and_its_owner_and_the_log_know(memory, page, ada, bob):
+    hidden = exchange(bob, "The kayak lies behind the barn")
+    where = reverse("reveal", args=[hidden.space_id])
+    assert "Reveal the own space of Bob Team?" in page.get(where).content.decode()
+    assert page.post(where, {"reason": "because"}).status_code == 422
+    assert "barn" not in listed(page)
+
+    page.post(where, {"reason": "The police asks for the kayak", "next": reverse("admin_exchanges")})
+    text = listed(page, q="kayak")
+    assert "behind the barn" in text
+    assert "The police asks for the kayak" in text
+    assert [row.by for row in revealing.reveals_of(spaces.own(bob.pk))] == [ada]
+    assert "The police asks for the kayak" in said("revealed a space")[0]
+
+    Reveal.objects.update(ends_at=timezone.now())
+    assert "barn" not in listed(page, q="kayak")
+
+
+def test_a_reveal_ends_by_its_button_and_counts_for_nobody_else(memory, page, ada, bob):
+    hidden = exchange(bob, "The kayak lies behind the barn")
+    row = revealing.reveal(hidden.space, by=ada.pk, reason="The police asks for it")
+    other = Client()
+    other.force_login(AdministratorFactory())
+    assert "barn" not in listed(other)
+    other.post(reverse("end_reveal", args=[row.pk]))
+    assert "barn" in listed(page)
+
+    page.post(reverse("end_reveal", args=[row.pk]))
+    assert "barn" not in listed(page)
+    assert len(said("hid a space again")) == 1
+
+
+def test_a_reveal_opens_the_lists_of_the_administration_and_no_other_page(memory, page, ada, bob):
+    hidden = exchange(bob, "The kayak lies behind the barn")
+    memory.index_pending()
+    revealing.reveal(hidden.space, by=ada.pk, reason="The police asks for it")
+
+    assert "barn" not in page.get(reverse("search"), {"q": "kayak"}).content.decode()
+    assert page.get(reverse("exchange", args=[hidden.pk])).status_code == 404
+    assert hidden.space_id not in spaces.readable_by(ada.pk)
+
+
+def test_whose_space_was_revealed_reads_on_their_settings_page_who_did_it_and_why(memory, ada, bob):
+    revealing.reveal(spaces.own(bob.pk), by=ada.pk, reason="The police asks for the kayak")
+    theirs, others = Client(), Client()
+    theirs.force_login(bob)
+    others.force_login(PersonFactory())
+    text = theirs.get(reverse("settings")).content.decode()
+    assert "The police asks for the kayak" in text
+    assert "Ada Admin" in text
+    assert "police" not in others.get(reverse("settings")).content.decode()
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
+def test_all_that_is_kept_of_a_person_is_given_once_their_space_is_revealed(memory, page, ada, bob):
+    exchange(bob, "The kayak lies behind the barn")
+    asked = reverse("export_person", args=[bob.pk])
+    refused = page.post(asked)
+    assert refused.url.startswith(reverse("reveal", args=[spaces.own(bob.pk).pk]))
+
+    revealing.reveal(spaces.own(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
+    with ZipFile(BytesIO(b"".join(page.post(asked)))) as archive:
+        assert "behind the barn" in archive.read("exchanges.jsonl").decode()
+    assert said("exported a person") == [str(bob.pk)]
+
+
+# Forgetting many
+
+
+def test_what_is_ticked_is_forgotten_after_a_question_with_a_count_and_a_receipt(memory, page, ada, bob):
+    gone, stays = [exchange(bob, f"Note {n}") for n in range(3)], exchange(bob, "Stays")
+    memory.index_pending()
+    form = {"exchange": [str(row.pk) for row in gone], "filters": ""}
+
+    assert "Forget 3 exchanges?" in page.post(reverse("admin_forget"), form).content.decode()
+    assert Exchange.objects.filter(forgotten_at=None).count() == 4
+
+    receipt = finished(page.post(reverse("admin_forget"), form | {"confirmed": "yes"}), page)
+    assert Exchange.objects.get(forgotten_at=None) == stays
+    assert "Exchanges" in receipt
+    assert "3 under way" in receipt
+    memory.erase_forgotten()
+    (operation,) = Operation.objects.all()
+    receipt = page.get(reverse("admin_operation", args=[operation.pk])).content.decode()
+    assert "under way" not in receipt
+    assert Exchange.objects.filter(forgotten_by=ada, forgotten_in=operation).count() == 3
+    assert said("began an operation") == [f"forget {operation.pk}"]
+    assert not said("forgot an exchange")
+
+
+def test_all_that_the_filters_leave_is_forgotten_and_nothing_that_came_since(memory, page, bob):
+    old = [exchange(bob, f"Note {n}", source="import") for n in range(5)]
+    other = exchange(bob, "Another way", source="chat")
+    form = {"filters": "source=import", "all": "yes"}
+    assert "Forget 5 exchanges?" in page.post(reverse("admin_forget"), form).content.decode()
+
+    answer = page.post(reverse("admin_forget"), form | {"confirmed": "yes"})
+    late = exchange(bob, "Came since", source="import")
+    finished(answer, page)
+    assert set(Exchange.objects.filter(forgotten_at=None)) == {other, late}
+    assert Exchange.objects.exclude(forgotten_at=None).count() == len(old)
+
+
+def test_words_that_were_shown_when_it_was_asked_decide_what_is_forgotten(memory, page, ada, bob):
+    hidden = exchange(bob, "The kayak lies behind the barn")
+    team = exchange(bob, "The kayak is red", space=spaces.team())
+    form = {"filters": "q=kayak", "all": "yes", "confirmed": "yes"}
+    answer = page.post(reverse("admin_forget"), form)
+    revealing.reveal(hidden.space, by=ada.pk, reason="Asked for after that")
+    finished(answer, page)
+    hidden.refresh_from_db()
+    team.refresh_from_db()
+    assert hidden.forgotten_at is None
+    assert team.forgotten_at is not None
+
+
+def test_nothing_chosen_and_no_filter_that_makes_sense_forgets_nothing(memory, page, bob):
+    exchange(bob, "Stays")
+    unclear = {"filters": "person=nobody", "all": "yes"}
+    for form in ({}, {"exchange": ["no id"]}, {"filters": "source=import", "all": "yes"}, unclear):
+        assert page.post(reverse("admin_forget"), form | {"confirmed": "yes"}).url == reverse("admin_exchanges")
+    assert not Operation.objects.exists()
+
+
+def test_an_operation_goes_on_where_a_dead_worker_left_it(memory, page, bob, monkeypatch):
+    for n in range(5):
+        exchange(bob, f"Note {n}")
+    monkeypatch.setattr(operations, "_TOGETHER", 2)
+    page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""})
+    (row,) = Operation.objects.all()
+
+    real, calls = operations.forgetting.forget, []
+
+    def dies_at_the_second(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(operations.forgetting, "forget", dies_at_the_second)
+    with pytest.raises(KeyboardInterrupt):
+        operations.run_operations()
+    row.refresh_from_db()
+    assert (row.state, row.done) == (Job.State.PENDING, 2)
+    assert operations.run_operations() == 0  # it is still leased
+
+    Operation.objects.update(locked_until=ago(seconds=1))
+    assert operations.run_operations() == 1
+    row.refresh_from_db()
+    assert (row.state, row.done, row.counts) == (Job.State.DONE, 5, {"exchanges": 5})
+
+
+def test_a_cancelled_operation_goes_no_further(memory, page, bob, monkeypatch):
+    for n in range(5):
+        exchange(bob, f"Note {n}")
+    monkeypatch.setattr(operations, "_TOGETHER", 2)
+    page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""})
+    (row,) = Operation.objects.all()
+    real = operations.forgetting.forget
+
+    def cancelled_meanwhile(*args, **kwargs):
+        transaction.on_commit(lambda: page.post(reverse("cancel_operation", args=[row.pk])))
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(operations.forgetting, "forget", cancelled_meanwhile)
+    operations.run_operations()
+    assert Exchange.objects.filter(forgotten_at=None).count() == 3
+    assert "Cancelled" in page.get(reverse("admin_operation", args=[row.pk])).content.decode()
+
+
+def test_an_operation_that_fails_says_so_and_is_tried_again_by_a_button(memory, page, bob, monkeypatch):
+    exchange(bob, "Note")
+    page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""})
+    (row,) = Operation.objects.all()
+    real = operations.forgetting.forget
+
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(operations.forgetting, "forget", broken)
+    for _ in range(5):
+        Operation.objects.update(due_at=ago(seconds=1))
+        operations.run_operations()
+    text = page.get(reverse("admin_operation", args=[row.pk])).content.decode()
+    assert "Something went wrong in Cato itself (ZeroDivisionError)" in text
+
+    monkeypatch.setattr(operations.forgetting, "forget", real)
+    receipt = finished(page.post(reverse("retry_operation", args=[row.pk])), page)
+    assert "Done" in receipt
+    assert not Exchange.objects.filter(forgotten_at=None).exists()
+
+
+def test_the_export_has_texts_only_of_what_may_be_read(memory, page, bob):
+    exchange(bob, "The kayak lies behind the barn")
+    exchange(bob, "The kayak is red", space=spaces.team())
+    answer = page.post(reverse("admin_export"), {"all": "yes", "filters": ""})
+    rows = [json.loads(line) for line in b"".join(answer).splitlines()]
+
+    assert {row["is_shown"]: row.get("user_message") for row in rows} == {False: None, True: "The kayak is red"}
+    assert said("exported exchanges") == ["2"]
+
+
+# Documents
+
+
+def test_documents_of_others_are_listed_without_their_names_and_deleted_with_a_receipt(memory, page, bob):
+    hidden = document(bob, "barn-plan.txt", "The kayak lies behind the barn. " * 40)
+    team = document(bob, "menu.txt", "Soup on Monday. " * 40, space=spaces.team())
+    text = page.get(reverse("admin_documents")).content.decode()
+    assert "menu.txt" in text
+    assert "barn-plan" not in text
+    assert "name not shown" in text
+    assert str(hidden.pk) not in page.get(reverse("admin_documents"), {"q": "barn"}).content.decode()
+    assert str(team.pk) in page.get(reverse("admin_documents"), {"q": "MENU"}).content.decode()
+    assert str(hidden.pk) in page.get(reverse("admin_documents"), {"person": bob.pk, "space": "own"}).content.decode()
+
+    form = {"document": [str(hidden.pk)], "filters": ""}
+    assert "Delete this document?" in page.post(reverse("admin_forget_documents"), form).content.decode()
+    receipt = finished(page.post(reverse("admin_forget_documents"), form | {"confirmed": "yes"}), page)
+    assert "under way" in receipt
+    assert list(Document.objects.filter(forgotten_at=None)) == [team]
+    memory.tidy_documents()
+    memory.erase_forgotten()
+    (operation,) = Operation.objects.all()
+    assert "under way" not in page.get(reverse("admin_operation", args=[operation.pk])).content.decode()
+
+
+# Failed jobs
+
+
+def test_what_failed_is_listed_without_its_text_and_tried_again(memory, page, bob):
+    row = exchange(bob, "The kayak lies behind the barn")
+    Embedding.objects.filter(exchange=row).update(state=Job.State.FAILED, error="No route to the model")
+    read = document(bob, "barn-plan.txt", "The kayak lies behind the barn. " * 40)
+    DocumentVersion.objects.filter(document=read).update(stage="failed", error="It cannot be opened")
+    text = page.get(reverse("admin_jobs")).content.decode()
+    assert "No route to the model" in text
+    assert "It cannot be opened" in text
+    assert "barn" not in text
+
+    for bad in ("embedding:x", "document:7", "nothing:1"):
+        page.post(reverse("admin_retry"), {"job": bad})
+    assert Embedding.objects.get(exchange=row).state == Job.State.FAILED
+    page.post(reverse("admin_retry"))
+    assert Embedding.objects.get(exchange=row).state == Job.State.PENDING
+    assert not DocumentVersion.objects.filter(stage="failed").exists()
+
+
+# Upkeep
+
+
+def test_database_and_index_are_compared_counted_first_then_mended(memory, page, bob):
+    row = exchange(bob, "Lost")
+    Embedding.objects.filter(exchange=row).delete()
+    counted = finished(page.post(reverse("admin_operations"), {"kind": "count"}), page)
+    assert "Queued to be embedded" in counted
+    assert not Embedding.objects.filter(exchange=row).exists()
+
+    finished(page.post(reverse("admin_operations"), {"kind": "reconcile"}), page)
+    assert Embedding.objects.filter(exchange=row).exists()
+
+    finished(page.post(reverse("admin_operations"), {"kind": "backfill"}), page)
+    assert Embedding.objects.get(exchange=row).state == Job.State.DONE
+
+
+def test_what_was_forgotten_is_removed_from_the_files_by_a_button(memory, page, bob):
+    row = exchange(bob, "The kayak lies behind the barn")
+    memory.index_pending()
+    memory.forget([row.pk], by=bob.pk)
+    text = finished(page.post(reverse("admin_operations"), {"kind": "erase"}), page)
+    assert "Done" in text
+    row.refresh_from_db()
+    assert row.erased_at is not None
+
+
+def test_one_of_a_kind_at_a_time_and_nothing_unknown(memory, page):
+    page.post(reverse("admin_operations"), {"kind": "backfill"})
+    answer = page.post(reverse("admin_operations"), {"kind": "backfill"}, follow=True)
+    assert "is being done at this moment" in answer.content.decode()
+    assert "Choose what is to be done" in page.post(reverse("admin_operations"), follow=True).content.decode()
+    assert Operation.objects.count() == 1
+
+
+# Retention
+
+
+def test_retention_is_counted_before_it_is_set_and_then_applied(memory, page, ada, bob):
+    old, young = exchange(bob, "Old", timestamp=ago(days=400)), exchange(bob, "Young")
+    file = document(bob, "old.txt", "An old file. " * 40)
+    DocumentVersion.objects.filter(document=file).update(created_at=ago(days=100))
+    days = {"chat": "365", "upload": "90"}
+
+    counted = page.post(reverse("admin_retention"), days).content.decode()
+    assert "1 exchange<" in counted
+    assert "1 document<" in counted
+    assert not Retention.objects.exists()
+
+    receipt = finished(page.post(reverse("admin_retention"), days | {"confirmed": "yes"}), page)
+    assert "Done" in receipt
+    assert retention.rules() == {"chat": 365, "upload": 90}
+    old.refresh_from_db()
+    young.refresh_from_db()
+    file.refresh_from_db()
+    assert (old.forgotten_at is None, young.forgotten_at is None, file.forgotten_at is None) == (False, True, False)
+    assert said("set retention") == ["chat 365 days, upload 90 days"]
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "ten", "99999999", "1.5"])
+def test_days_that_are_none_are_refused_and_kept_in_the_form(memory, page, days):
+    answer = page.post(reverse("admin_retention"), {"chat": days, "confirmed": "yes"})
+    assert answer.status_code == 422
+    assert f'value="{days}"' in answer.content.decode()
+    assert not Retention.objects.exists()
+
+
+def test_rules_are_applied_once_a_day_by_themselves(memory, ada, bob):
+    retention.set_rules({"chat": 365}, by=ada.pk)
+    assert not operations.retain_if_due()  # nothing is too old
+
+    old = exchange(bob, "Old", timestamp=ago(days=400))
+    assert operations.retain_if_due()
+    operations.run_operations()
+    old.refresh_from_db()
+    assert old.forgotten_by == ada
+
+    exchange(bob, "Another old one", timestamp=ago(days=400))
+    assert not operations.retain_if_due()
+    Operation.objects.update(asked_at=timezone.now() - timedelta(days=2))
+    assert operations.retain_if_due()
+
+
+def test_without_days_everything_is_kept(memory, page, ada, bob):
+    retention.set_rules({"chat": 1}, by=ada.pk)
+    page.post(reverse("admin_retention"), {"confirmed": "yes"})
+    exchange(bob, "Old", timestamp=ago(days=400))
+    assert retention.rules() == {}
+    assert not operations.retain_if_due()
+
+
+# The audit log
+
+
+def test_the_audit_log_is_read_with_names_found_in_and_never_changed(memory, page, ada, bob):
+    crew = group("Crew", ada, bob)
+    row = exchange(bob, "A note", space=crew)
+    memory.forget([row.pk], by=bob.pk)
+    file = document(ada, "plan.txt", "A plan. " * 40)
+    memory.move_document(file, to=crew, by=ada.pk)
+
+    text = page.get(reverse("admin_audit")).content.decode()
+    assert "Forgot an exchange" in text
+    assert "to Crew" in text
+    only = page.get(reverse("admin_audit"), {"who": bob.pk}).content.decode()
+    assert "<td>Bob Team</td>" in only
+    assert "<td>Ada Admin</td>" not in only
+    assert "to Crew" in page.get(reverse("admin_audit"), {"action": "moved a document"}).content.decode()
+
+    entry = AuditEntry.objects.first()
+    for change in (entry.save, entry.delete, AuditEntry.objects.all().delete):
+        with pytest.raises(TypeError, match="only ever added to"):
+            change()
+    with pytest.raises(TypeError, match="only ever added to"):
+        AuditEntry.objects.update(action="did nothing")

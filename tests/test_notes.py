@@ -1,0 +1,83 @@
+"""Notes on their page: written for oneself, a group or everyone, and read by whom that names."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from memory import spaces
+from memory.models import Exchange, Space
+from tests.factories import PersonFactory, exchange, group
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def bob():
+    return PersonFactory(name="Bob Team")
+
+
+@pytest.fixture
+def alice():
+    return PersonFactory(name="Alice Owner")
+
+
+def page_of(person) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def seen_by(person) -> str:
+    return page_of(person).get(reverse("notes")).content.decode()
+
+
+def test_a_note_is_ones_own_unless_told_and_found_by_meaning(memory, alice, bob):
+    answer = page_of(alice).post(reverse("notes"), {"text": "The key hangs behind the clock"}, follow=True)
+    assert "Remembered. Only you read it now." in answer.content.decode()
+    assert "behind the clock" in seen_by(alice)
+    assert "behind the clock" not in seen_by(bob)
+
+    memory.index_pending()
+    (found,) = memory.find("Where is the key?", spaces=spaces.readable_by(alice.pk))
+    assert found.exchange.source == "vadd_command"
+    assert Exchange.objects.get().manual_entry
+
+
+def test_a_note_for_a_group_is_read_by_its_members_alone(memory, alice, bob):
+    crew = group("Crew", alice, bob)
+    page_of(alice).post(reverse("notes"), {"text": "The boat is red", "space": str(crew.pk)})
+    assert "The boat is red" in seen_by(bob)
+    assert "The boat is red" not in seen_by(PersonFactory())
+
+
+def test_no_note_goes_into_a_space_one_does_not_read(memory, alice, bob):
+    theirs = group("Crew", bob)
+    answer = page_of(alice).post(reverse("notes"), {"text": "For them", "space": str(theirs.pk)})
+    assert answer.status_code == 422
+    assert "This space is not there any more, or not yours" in answer.content.decode()
+    assert "For them" in answer.content.decode()
+    assert not Exchange.objects.exists()
+
+
+def test_an_empty_note_is_refused(memory, alice):
+    answer = page_of(alice).post(reverse("notes"), {"text": "  "})
+    assert answer.status_code == 422
+    assert "the text is empty" in answer.content.decode()
+
+
+def test_a_long_note_stands_once_and_what_was_said_elsewhere_does_not(memory, alice):
+    page_of(alice).post(reverse("notes"), {"text": "The boat is red and it is mine. " * 100})
+    exchange(alice, "Said in a thread")
+    assert Exchange.objects.count() > 2
+    text = seen_by(alice)
+    assert text.count('class="note"') == 1
+    assert "Said in a thread" not in text
+
+
+def test_what_was_forgotten_is_no_note(memory, alice):
+    page_of(alice).post(reverse("notes"), {"text": "The key hangs behind the clock"})
+    memory.forget([Exchange.objects.get().pk], by=alice.pk)
+    assert "behind the clock" not in seen_by(alice)
+    assert Space.objects.filter(owner=alice).exists()

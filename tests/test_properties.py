@@ -1,0 +1,678 @@
+"""Whatever a team does, in whatever order: everybody reaches what they may read and nothing else, at once."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import islice
+from typing import Any, TypeVar
+
+import pytest
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.sessions.models import Session as SignIn
+from django.db import transaction
+from django.utils import timezone
+from hypothesis import Phase
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from cato_web.people import groups, own_data, services
+from cato_web.people.models import User
+from chat import access, commands, endpoint, exports, frames, listing, snapshots
+from chat import services as chat
+from chat.errors import ChatError, NotFound, Refused
+from chat.items import own_rows
+from chat.models import Thread, Turn
+from chat.news import readers_of
+from chat.rows import turn_rows
+from chat.services import answering, finding, forgetting
+from memory import generations, spaces, store, vectors
+from memory import services as memory
+from memory.errors import CatoMemoryError
+from memory.filters import parse
+from memory.lexical.proposals import proposed, question
+from memory.models import Chunk, Exchange, Index, Space
+from memory.retrieval.rows import by_words
+from memory.services.documents.listing import among_living, document_for, pieces_of, states_of
+from memory.services.documents.scope import Scope, names_in
+from memory.services.recalls import Shares, context_shares, times_recalled
+from memory.services.search import ask
+from memory.views.places import places_for
+from tests.factories import AdministratorFactory, PersonFactory, upload, work_on_documents
+from tests.property_model import COMMON, Person, Piece, Team, Thing, made_up_words, sentence, words_in
+
+pytestmark = pytest.mark.django_db
+
+T = TypeVar("T")
+NUMBER = st.integers(0, 23)
+ALL = 100
+NOWHERE = uuid.UUID(int=7)
+
+
+@dataclass(frozen=True)
+class Base:
+    """Who and what is there before each example: accounts with their spaces, and groups, each called by a word."""
+
+    people: list[User]
+    groups: list[Space]
+    names: list[str]
+
+
+@pytest.fixture
+def base(chroma: None, db: None, settings: Any) -> Base:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # nobody signs in with them
+    people = [AdministratorFactory(), PersonFactory(), PersonFactory(), PersonFactory()]
+    names = list(islice(made_up_words(), 2))
+    made = [memory.make_group(f"Crew {name}") for name in names]
+    endpoint.save(base_url="http://127.0.0.1:9/v1", api_key="none", model="fake")
+    generations.serving()
+    return Base(people, made, names)
+
+
+def one_of(some: Sequence[T], number: int) -> T | None:
+    """The one of `some` that the number falls on."""
+    return some[number % len(some)] if some else None
+
+
+class TeamLife(RuleBasedStateMachine):
+    """A team at work. After each step all that its people can reach is compared with the model.
+
+    An example runs in a savepoint that is rolled back when it ends, and its vectors are removed from the index, so each
+    begins with the same accounts and groups and nothing else, and no vector of an earlier one stands in a collection.
+    """
+
+    def __init__(self, base: Base) -> None:
+        super().__init__()
+        self.example = transaction.atomic()
+        self.example.__enter__()
+        self.rows = {person.pk: person for person in base.people}
+        self.ids, self.admin = list(self.rows), base.people[0]
+        people = {p.pk: Person(p.pk, spaces.own(p.pk).pk, is_administrator=p.is_administrator) for p in base.people}
+        names = {group.pk: name for group, name in zip(base.groups, base.names, strict=True)}
+        self.team = Team(spaces.team().pk, people, {group: set() for group in names}, names)
+        self.words = islice(made_up_words(), len(base.names), None)
+        self.order = [*(person.own for person in people.values()), *names, self.team.team]
+        self.seats: list[tuple[access.Seat, int, str, Thing | None]] = []
+        self.last: Thing | None = None
+        self.is_settled, self.steps = True, 0
+
+    def teardown(self) -> None:
+        held = [vector for row in Exchange.objects.all() for vector in vectors.ids_up_to(row.pk, row.version)]
+        for collection in Index.objects.values_list("collection", flat=True):
+            store.delete(collection, held)
+        transaction.set_rollback(True)
+        self.example.__exit__(None, None, None)
+
+    # Choosing, always in the order in which things came, so that the same numbers choose the same.
+
+    def actor(self, number: int) -> Person | None:
+        return one_of([person for person in self.team.people.values() if person.is_active], number)
+
+    def places(self, person: Person) -> list[uuid.UUID]:
+        readable = self.team.reads(person.id)
+        return [space for space in self.order if space in readable]
+
+    def add(self, thing: Thing) -> None:
+        self.team.things.append(thing)
+        self.changed(thing)
+
+    def changed(self, thing: Thing) -> None:
+        self.last, self.is_settled = thing, False
+
+    def refused(self, verb: Any, *arguments: Any, **named: Any) -> None:
+        """It looks as it does for something that was never there."""
+        with pytest.raises((ChatError, CatoMemoryError)) as seen:
+            verb(*arguments, **named)
+        with pytest.raises(type(seen.value)) as unknown:
+            verb(*(uuid.uuid4() if argument is arguments[-1] else argument for argument in arguments), **named)
+        assert str(seen.value) == str(unknown.value)
+
+    # What people do.
+
+    @initialize()
+    def a_team_at_work(self) -> None:
+        _, bob, cleo, _ = self.ids
+        first, second = self.team.groups
+        for person, group in ((bob, first), (cleo, first), (cleo, second)):
+            groups.add(memory.group_for(group), self.rows[person], by=self.admin)
+            self.team.groups[group].add(person)
+        self.say(1, 0, 1, True, True)
+        self.say(2, 0, 3, True, False)
+        self.note(2, 0)
+        self.keep_record(1, 1)
+        self.upload(2, 1)
+        self.worker_comes_by()
+        self.say(1, 0, 0, True, True)
+        self.say(2, 0, 2, True, True)
+        self.worker_comes_by()
+        for who in range(len(self.ids)):
+            self.open_page(who, 0)
+        self.move(1, 0, 1)
+
+    @rule(who=NUMBER, what=NUMBER, where=NUMBER, is_remembered=st.booleans(), is_titled=st.booleans())
+    def say(self, who: int, what: int, where: int, is_remembered: bool, is_titled: bool) -> None:
+        person = self.actor(who)
+        if person is None:
+            return
+        said, answered, title = islice(self.words, 3)
+        message = f"Where lies the {said.capitalize()}? What lies in the {COMMON} until the evening?"
+        thing = one_of([None, *self.team.there(self.team.reads(person.id), "thread")], what)
+        key = uuid.uuid4()
+        if thing is None:
+            space = one_of(self.places(person), where)
+            place = spaces.space_for(person.id, space)
+            turn = chat.open_thread(
+                person.id, message=message, client_key=key, space=place, is_remembered=is_remembered
+            ).turn
+            thing = Thing("thread", turn.thread_id, person.id, place.pk, {said}, is_remembered=is_remembered)
+            self.team.things.append(thing)
+            if is_titled:
+                chat.rename(turn.thread, f"About {title}")
+                thing.names = {title}
+        else:
+            thread = access.thread_for(person.id, thing.id)
+            turn = chat.ask(thread, author_id=person.id, message=message, client_key=key).turn
+        self.answer(turn, thing, person, said, answered)
+
+    def answer(self, turn: Turn, thing: Thing, person: Person, said: str, answered: str) -> None:
+        """What the answer to a turn is given from memory, and remembering it."""
+        may = self.team.read_by_all_of(thing.space)
+        history = {piece.kept_as for piece in thing.pieces if not piece.is_forgotten}
+        candidates = {id for id in self.team.found(may) if id not in history}
+        recollection = answering.recall_for(turn.id)
+        recalled = {result.exchange.id for result in recollection.results}
+        assert recalled <= candidates, "what was recalled is for all who read the thread"
+        if self.is_settled:
+            assert len(recalled) == min(5, len(candidates)), "what all who read the thread may read is recalled"
+        brief, begun = answering.brief(turn.id), answering.begin_answer(turn.id, turn.attempt, recollection, 7)
+        assert brief is not None
+        assert begun is not None
+        own = {word for piece in thing.pieces if not piece.is_forgotten for word in piece.words}
+        assert words_in(begun.messages) <= self.team.found_words(may) | own | {said}
+        ending = answering.Ending(Turn.State.COMPLETE, f"Noted, {answered}.")
+        answering.close(brief, ending, begun.revision + 1)
+        turn.refresh_from_db()
+        assert (turn.exchange_id is not None) == thing.is_remembered
+        thing.pieces.append(Piece({said, answered}, person.id, turn.exchange_id, turn.id, tuple(recalled)))
+        self.changed(thing)
+
+    @rule(who=NUMBER, where=NUMBER)
+    def note(self, who: int, where: int) -> None:
+        person = self.actor(who)
+        space = one_of(self.places(person), where) if person else None
+        if person is None or space is None:
+            return
+        word = next(self.words)
+        place = spaces.space_for(person.id, space)
+        (kept,) = memory.keep_text(
+            sentence(word), space=place, owner_id=person.id, source="vadd_command", manual_entry=True
+        )
+        self.add(Thing("note", kept.pk, person.id, space, pieces=[Piece({word}, person.id, kept.pk)]))
+
+    @rule(who=NUMBER, where=NUMBER)
+    def keep_record(self, who: int, where: int) -> None:
+        person = self.actor(who)
+        space = one_of(self.places(person), where) if person else None
+        if person is None or space is None:
+            return
+        name, word, value = islice(self.words, 3)
+        record = memory.NewRecord(name, sentence(word), {"zone": value})
+        (kept,) = memory.upsert_records([record], space=spaces.space_for(person.id, space), owner_id=person.id)
+        self.add(Thing("record", kept, person.id, space, {name}, {value}, [Piece({word}, person.id, kept)]))
+
+    @rule(who=NUMBER, where=NUMBER)
+    def upload(self, who: int, where: int) -> None:
+        person = self.actor(who)
+        space = one_of(self.places(person), where) if person else None
+        if person is None or space is None:
+            return
+        name, word, value = islice(self.words, 3)
+        place, owner = spaces.space_for(person.id, space), self.rows[person.id]
+        received = upload(owner, f"{name}.txt", sentence(word), space=place, metadata={"zone": value})
+        pieces = [Piece({word}, person.id)]
+        self.add(
+            Thing(
+                "document", received.version.document_id, person.id, space, {name}, {value}, pieces, is_under_way=True
+            )
+        )
+
+    @rule(who=NUMBER, what=NUMBER, where=NUMBER)
+    def move(self, who: int, what: int, where: int) -> None:
+        thing = one_of(self.movable(), what)
+        # Most often its owner; the others are refused.
+        person = self.team.people[thing.owner] if thing and who % 4 else self.actor(who)
+        if person is None or thing is None or not person.is_active:
+            return
+        to = one_of([space for space in self.places(person) if space != thing.space], where)
+        place = spaces.space_for(person.id, to)
+        if thing.kind == "thread":
+            if thing.owner != person.id or thing.space not in self.team.reads(person.id):
+                self.refused(access.own_thread_for, person.id, thing.id)
+                return
+            chat.move(access.own_thread_for(person.id, thing.id), to=place, by=person.id)
+        else:
+            if thing.space not in self.team.reads(person.id):
+                self.refused(document_for, spaces.readable_by(person.id), thing.id)
+                return
+            document = document_for(spaces.readable_by(person.id), thing.id)
+            if thing.is_under_way:
+                with pytest.raises(CatoMemoryError, match="still being read"):
+                    memory.move_document(document, to=place, by=person.id)
+                return
+            memory.move_document(document, to=place, by=person.id)
+        thing.space = place.pk
+        self.changed(thing)
+
+    def movable(self) -> list[Thing]:
+        return [thing for thing in self.team.there(self.order) if thing.kind in ("thread", "document")]
+
+    @rule(which=NUMBER, who=NUMBER)
+    def join(self, which: int, who: int) -> None:
+        group, person = one_of(list(self.team.groups), which), one_of(self.ids, who)
+        assert group
+        assert person
+        groups.add(memory.group_for(group), self.rows[person], by=self.admin)
+        self.team.groups[group].add(person)
+
+    @rule(which=NUMBER, who=NUMBER)
+    def leave(self, which: int, who: int) -> None:
+        group, person = one_of(list(self.team.groups), which), one_of(self.ids, who)
+        assert group
+        assert person
+        groups.take_out(memory.group_for(group), person, by=self.admin)
+        self.team.groups[group].discard(person)
+
+    @rule(who=NUMBER, is_active=st.booleans())
+    def let_in_or_out(self, who: int, is_active: bool) -> None:
+        person = one_of(list(self.team.people.values()), who)
+        assert person
+        services.set_active(person.id, is_active, by=self.admin)
+        person.is_active, person.epoch = is_active, person.epoch + 1
+
+    @rule(who=NUMBER, role=st.sampled_from(User.Role.values))
+    def change_role(self, who: int, role: str) -> None:
+        person = one_of(list(self.team.people.values()), who)
+        assert person
+        services.set_role(self.rows[person.id], role, by=self.admin)
+        person.is_administrator = role == User.Role.ADMINISTRATOR
+
+    @rule(who=NUMBER, what=NUMBER)
+    def forget(self, who: int, what: int) -> None:
+        person, found = self.actor(who), list(self.team.found(self.order).items())
+        chosen = one_of(found, what)
+        if person is None or chosen is None:
+            return
+        id, (thing, piece) = chosen
+        may = (
+            person.is_administrator
+            or piece.author == person.id
+            or (thing.kind == "thread" and thing.owner == person.id)
+        )
+        verb = forgetting.forget_exchange
+        if may and thing.space in self.team.reads(person.id):
+            verb(person.id, id, is_administrator=person.is_administrator)
+            piece.was_forgotten = True
+            self.changed(thing)
+        else:
+            self.refused(verb, person.id, id, is_administrator=person.is_administrator)
+
+    @rule(what=NUMBER, is_remembered=st.booleans(), forgets=st.booleans())
+    def remember_or_not(self, what: int, is_remembered: bool, forgets: bool) -> None:
+        thing = one_of(self.team.there(self.order, "thread"), what)
+        if thing is None:
+            return
+        thread = Thread.objects.get(id=thing.id)
+        chat.set_remembered(thread, is_remembered)
+        thing.is_remembered = is_remembered
+        if forgets and not is_remembered:
+            chat.forget_remembered(thread, by=thing.owner)
+            for piece in thing.pieces:
+                piece.was_forgotten = piece.was_forgotten or piece.exchange is not None
+        self.changed(thing)
+
+    @rule(what=NUMBER)
+    def delete(self, what: int) -> None:
+        thing = one_of(self.team.there(self.order, "thread", "document", "record"), what)
+        if thing is None:
+            return
+        if thing.kind == "thread":
+            chat.delete(Thread.objects.get(id=thing.id))
+        else:
+            if thing.kind == "document":
+                memory.forget_documents([thing.id], by=thing.owner)
+            else:
+                gone = memory.delete_records(spaces=frozenset({thing.space}), by=thing.owner, ids=thing.names)
+                assert gone == (not thing.pieces[0].is_forgotten)
+            for piece in thing.pieces:
+                piece.was_forgotten = True
+        thing.is_deleted = True
+        self.changed(thing)
+
+    @rule(what=NUMBER, who=NUMBER)
+    def take_back(self, what: int, who: int) -> None:
+        person = self.actor(who)
+        thing = one_of([t for t in self.team.things if t.kind == "thread" and t.is_deleted], what)
+        if person is None or thing is None:
+            return
+        is_there = Thread.objects.filter(id=thing.id).exists()
+        if thing.owner == person.id and thing.space in self.team.reads(person.id) and is_there:
+            assert chat.take_back(access.deleted_thread_for(person.id, thing.id))
+            thing.is_deleted = False
+            self.changed(thing)
+        else:
+            self.refused(access.deleted_thread_for, person.id, thing.id)
+
+    @rule()
+    def regret_is_over(self) -> None:
+        Thread.objects.exclude(deleted_at=None).update(deleted_at=timezone.now() - timedelta(minutes=1))
+        while chat.purge_deleted():
+            self.is_settled = False
+        for thing in self.team.things:
+            for piece in thing.pieces if thing.is_deleted else ():
+                piece.was_forgotten = True
+
+    @rule(who=NUMBER, what=NUMBER, at=NUMBER)
+    def fork(self, who: int, what: int, at: int) -> None:
+        person = self.actor(who)
+        thing = one_of(self.team.there(self.order, "thread"), what)
+        piece = one_of(thing.pieces, at) if thing else None
+        if person is None or thing is None or piece is None:
+            return
+        if thing.space not in self.team.reads(person.id):
+            self.refused(access.turn_for, person.id, thing.id, piece.turn)
+            return
+        forked = chat.fork(access.turn_for(person.id, thing.id, piece.turn), person_id=person.id)
+        copied = thing.pieces[: thing.pieces.index(piece) + 1]
+        turns = list(forked.turns.order_by("position").values_list("id", flat=True))
+        pieces = [Piece(p.words, p.author, turn=turn, of=p) for p, turn in zip(copied, turns, strict=True)]
+        own, is_remembered = self.team.people[person.id].own, thing.is_remembered
+        self.add(Thing("thread", forked.id, person.id, own, set(thing.names), set(), pieces, is_remembered))
+
+    @rule(who=NUMBER, what=NUMBER)
+    def pin(self, who: int, what: int) -> None:
+        person = self.actor(who)
+        found = list(self.team.found(self.team.reads(person.id))) if person else []
+        chosen = one_of(found, what)
+        if person and chosen:
+            memory.express(person.id, forgetting.readable_exchange(person.id, chosen), "pinned")
+
+    @rule(who=NUMBER, what=NUMBER)
+    def open_page(self, who: int, what: int) -> None:
+        person = self.actor(who)
+        if person is None:
+            return
+        thing = one_of([None, *self.team.there(self.team.reads(person.id), "thread")], what)
+        user = User.objects.get(pk=person.id)
+        sign_in = SignIn.objects.create(session_key=uuid.uuid4().hex, expire_date=timezone.now() + timedelta(days=1))
+        seat = access.Seat(person.id, sign_in.session_key, user.epoch, thing.id if thing else None)
+        self.seats.append((seat, person.epoch, user.get_session_auth_hash(), thing))
+
+    @rule()
+    def worker_comes_by(self) -> None:
+        work_on_documents()
+        chat.sweep()
+        for thing in self.team.there(self.order, "document"):
+            if thing.is_under_way:
+                (chunk,) = Chunk.objects.filter(version__document_id=thing.id)
+                thing.pieces[0].exchange, thing.is_under_way = chunk.exchange_id, False
+        self.is_settled = True
+
+    # What they reach, held against the model.
+
+    @invariant()
+    def everybody_reaches_what_they_may_and_nothing_else(self) -> None:
+        self.steps += 1
+        self.hears()
+        self.shared_pages()
+        for at, person in enumerate(self.team.people.values()):
+            self.core(person)
+            # The other doors take longer: after each step one half of them, for one person.
+            if at == self.steps // 2 % len(self.team.people):
+                (self.at_hand if self.steps % 2 else self.about_the_last)(person)
+
+    def same(self, door: str, got: Collection[T], may: Collection[T], *, must: Collection[T] | None = None) -> None:
+        """What a door gave lies within what it may and has what it must: all of it, unless told."""
+        more, less = set(got) - set(may), set(may if must is None else must) - set(got)
+        assert not more, f"{door} gives more: {more}"
+        assert not less, f"{door} gives less: {less}"
+
+    def hears(self) -> None:
+        """Who listens, who is told, who is signed in."""
+        allowed = access.still_allowed(seat for seat, *_ in self.seats)
+        for seat, epoch, signed, thing in self.seats:
+            person = self.team.people[seat.person_id]
+            reads_it = thing is None or (thing.space in self.team.reads(person.id) and not thing.is_deleted)
+            assert (seat in allowed) == (person.is_active and person.epoch == epoch and reads_it)
+            is_same = User.objects.get(pk=person.id).get_session_auth_hash() == signed
+            assert is_same == (person.epoch == epoch), "a sign-in ends with the epoch it began in"
+        for person in self.team.people.values():
+            assert (ModelBackend().get_user(person.id) is not None) == person.is_active
+        for space in Space.objects.all():
+            self.same("told", readers_of(space), self.team.readers(space.pk))
+
+    def shared_pages(self) -> None:
+        """What is drawn of a thread once for everybody who reads it: its page, what sockets give, its files."""
+        for thing in self.team.there(self.order, "thread"):
+            thread = Thread.objects.select_related("space", "owner").get(id=thing.id)
+            turns = list(thread.turns.standing().select_related("author"))
+            found = self.team.found(self.team.read_by_all_of(thing.space))
+            shown = {id for piece in thing.pieces for id in piece.recalled if id in found}
+            labels = {word for id in shown for word in found[id][0].called | found[id][1].words}
+            panels = memory.recalled_for([t.id for t in turns], spaces=spaces.read_by_all_of(thread.space_id))
+            in_panels = {item.exchange.id for items in panels.values() for item in items if item.exchange}
+            self.same("panels", in_panels, shown)
+            page = words_in(turn_rows(thread, turns))
+            self.same("page", page, thing.words | labels, must=thing.words - thing.called)
+            if thing is self.last:
+                for write in (exports.as_markdown, exports.as_json, exports.as_html):
+                    self.same("export", words_in("".join(write(thread, turns))), thing.words | labels, must=thing.words)
+
+    def core(self, person: Person) -> None:
+        """The doors that everybody has always: spaces, search by meaning and by word, lists, ids."""
+        readable, team = spaces.readable_by(person.id), self.team
+        may = team.reads(person.id)
+        found = team.found(may)
+        self.same("spaces", readable, may)
+        results = memory.find(COMMON, spaces=readable, count=ALL)
+        self.same("search", {result.exchange.id for result in results}, found)
+        self.same("what search shows", words_in(results), team.found_words(may), must=self.said(found))
+        by_word = by_words(proposed(question(COMMON, readable), list(readable), ALL), readable)
+        self.same("words", {uuid.UUID(row.id) for row in by_word}, found)
+        threads, documents = team.there(may, "thread"), team.there(may, "document")
+        listed = {link.id for part in listing.thread_groups(person.id, None) for link in part.threads}
+        self.same("list", listed, {thing.id for thing in threads})
+        states = states_of(among_living(readable).select_related("space", "owner"))
+        self.same("documents", {state.id for state in states}, {thing.id for thing in documents})
+        if self.last is not None:
+            self.by_id(person, self.last)
+        figures = memory.figures(readable)
+        sources = [thing.source for thing, _ in found.values()]
+        assert figures.exchanges == len(found)
+        assert figures.by_source == {source: sources.count(source) for source in set(sources)}
+        if self.is_settled:
+            assert (figures.pending, figures.failed, figures.to_erase) == (0, 0, 0)
+
+    def by_id(self, person: Person, thing: Thing) -> None:
+        """A thing at its address: there or, as if it had never been, not."""
+        may = thing.space in self.team.reads(person.id) and not thing.is_deleted
+        if thing.kind == "thread":
+            self.opens("thread", may, access.thread_for, person.id, thing.id)
+        if thing.kind == "document":
+            self.opens("document", may, document_for, spaces.readable_by(person.id), thing.id)
+        for piece in thing.pieces:
+            if piece.exchange:
+                is_there = may and not piece.is_forgotten
+                self.opens("exchange", is_there, forgetting.readable_exchange, person.id, piece.exchange)
+
+    def opens(self, door: str, may: bool, verb: Any, *arguments: Any) -> None:
+        said = ""
+        try:
+            verb(*arguments)
+        except (ChatError, CatoMemoryError) as error:
+            said = str(error)
+        assert said == ("" if may else str(NotFound())), f"{door} gives {'less' if may else 'more'}"
+
+    def at_hand(self, person: Person) -> None:
+        """The doors to everything that a person has: by id, by meaning alone, records, counts, all of their own."""
+        readable, team = spaces.readable_by(person.id), self.team
+        may = team.reads(person.id)
+        found = team.found(may)
+        records = {id for id, (thing, _) in found.items() if thing.kind == "record"}
+        hits = memory.query_records(spaces=readable, text=COMMON, top_k=ALL)
+        self.same("records", {hit.exchange_id for hit in hits}, records)
+        self.counts(person)
+        by_meaning = ask(COMMON, spaces=readable, wanted=ALL, strategy_name="default").results
+        exact = found if self.is_settled else ()
+        self.same("meaning", {result.exchange.id for result in by_meaning}, found, must=exact)
+        threads = team.there(may, "thread")
+        groups_of = {team.names[space] for space in may if space in team.names}
+        drawn = words_in(frames.thread_list(person.id, threads[0].id if threads else None))
+        self.same("drawn list", drawn, self.names(threads) | groups_of, must=self.names(threads))
+        self.same("groups", words_in(*(place.name for place in places_for(person.id))), groups_of)
+        for thing in team.things[self.steps % 3 :: 3]:
+            self.by_id(person, thing)
+        mine = b"".join(b"".join(member.pieces) for member in own_data.members_of(self.rows[person.id]))
+        said = team.said_by(person.id)
+        self.same("own data", words_in(mine.decode()), said | groups_of | self.labels(person), must=said)
+
+    def about_the_last(self, person: Person) -> None:
+        """The doors to one thing, of that which changed last."""
+        readable, team, last = spaces.readable_by(person.id), self.team, self.last
+        if last is None:
+            return
+        may = team.reads(person.id)
+        found, theirs, all_words = team.found(may), team.there(may), team.words(may)
+        is_theirs = last in theirs
+        words = sorted(last.called.union(*(piece.words for piece in last.pieces)))
+        self.asks_for(person, words[self.steps % len(words)])
+        if last.kind == "thread":
+            pieces = {id for id, (thing, _) in found.items() if thing is last}
+            topic = memory.search_by_topic(COMMON, spaces=readable, thread_id=last.id)
+            self.same("topic", {result.exchange.id for result in topic}, pieces)
+            others = {
+                t.id
+                for t in theirs
+                if t.kind == "thread" and t is not last and any(p.exchange in found for p in t.pieces)
+            }
+            related = {thread.thread_id for thread in memory.related_threads(last.id, spaces=readable)}
+            self.same("related", related, others if pieces else (), must=())
+            if is_theirs:
+                told = snapshots.what_is_missing(person.id, last.id, {})[0]
+                self.same("socket", words_in(told), all_words, must=last.words - last.called)
+                turn = Turn.objects.select_related("thread").filter(thread_id=last.id).last()
+                rows = own_rows(turn, person.id, is_administrator=person.is_administrator) if turn else []
+                self.same("own panel", words_in(rows), all_words, must=())
+        if last.kind == "document" and is_theirs:
+            document = document_for(readable, last.id)
+            pieces_shown = pieces_of(document, since=0, count=9)
+            text = set() if last.is_under_way else last.words - last.called
+            self.same("document", words_in(document.name, document.metadata, pieces_shown), last.called | text)
+        if last.kind == "document":
+            named = last.names & words_in(*names_in(Scope((last.id,)), spaces=readable))
+            assert bool(named) == is_theirs
+        self.commands(person, last)
+
+    def counts(self, person: Person) -> None:
+        """How often things came back, and how many answers had something, as far as this person may know of them."""
+        readable, may = spaces.readable_by(person.id), self.team.reads(person.id)
+        pieces = [piece for thing in self.team.things for piece in thing.pieces]
+        times = times_recalled([piece.exchange for piece in pieces if piece.exchange], spaces=readable)
+        assert times == self.team.times_recalled(may)
+        answers = [piece for _, piece in self.team.found(may).values() if piece.turn]
+        with_context = sum(1 for piece in answers if piece.recalled)
+        assert context_shares(readable) == Shares(answers=len(answers), with_context=with_context)
+
+    def asks_for(self, person: Person, word: str) -> None:
+        """Everything that takes words, asked for one."""
+        readable, may = spaces.readable_by(person.id), self.team.reads(person.id)
+        found, all_words = self.team.found(may), self.team.words(may)
+        holding = {id for id, (thing, piece) in found.items() if word in piece.words}
+        hits = {result.exchange.id for result in memory.find(word, spaces=readable)}
+        self.same(f"search for {word}", hits, found, must=holding)
+        box = finding.look_up(word, person_id=person.id)
+        self.same("box", words_in(box.memories), all_words, must=self.said(holding))
+        called = [thing for thing in self.team.there(may) if word in thing.names]
+        self.same("box of threads", {t.id for t in box.threads}, {t.id for t in called if t.kind == "thread"})
+        self.same("box of documents", {d.pk for d in box.documents}, {t.id for t in called if t.kind == "document"})
+        turns = {
+            piece.turn: piece
+            for thing in self.team.there(may, "thread")
+            if not thing.is_remembered
+            for piece in thing.pieces
+            if word in piece.words and piece.exchange is None and not piece.is_forgotten
+        }
+        self.same("box of turns", {turn.id for turn in box.turns}, turns)
+        where = parse({"metadata.zone": word})
+        filtered = {result.exchange.id for result in memory.find(COMMON, spaces=readable, filters=where)}
+        zoned = {id for id, (thing, piece) in found.items() if word in thing.zone}
+        self.same("filter", filtered, zoned)
+        context = memory.get_relevant_context(f"The {word} lies in the {COMMON}.", spaces=readable, max_tokens=2000)
+        self.same("context", words_in(context), self.team.found_words(may), must=())
+
+    def commands(self, person: Person, last: Thing) -> None:
+        """Slash commands, as this person gives them."""
+        found, may = self.team.found(self.team.reads(person.id)), self.team.reads(person.id)
+        is_theirs = last.space in may and not last.is_deleted
+        thread = Thread.objects.get(id=last.id) if last.kind == "thread" and is_theirs else None
+        caller = commands.Caller(person.id, person.is_administrator, "on", lambda mode: None, thread)
+        stats = commands.run("/vstats", caller).lines[0]
+        assert stats.figure == f"{len(found):,}"
+        card = commands.run(f"/vquery {COMMON} {ALL}", caller)
+        self.same("/vquery", {row.exchange_id for row in card.results}, found)
+        assert words_in(card) <= self.team.found_words(may)
+        if thread is not None:
+            card = commands.run("/vget thread", caller)
+            self.same(
+                "/vget", {row.exchange_id for row in card.results}, {p.exchange for p in last.pieces} & set(found)
+            )
+            assert words_in(commands.run("/history", caller)) <= last.words
+        if last.kind == "thread" and not is_theirs:
+            self.same_words(caller, f"/continue {last.id}", str(last.id))
+        for piece in last.pieces:
+            if piece.exchange and piece.exchange not in found:
+                self.same_words(caller, f"/vget {piece.exchange}", str(piece.exchange))
+                self.same_words(caller, f"/vdelete {piece.exchange}", str(piece.exchange))
+        for space, name in self.team.names.items():
+            if space not in may:
+                self.same_words(caller, f'/vadd something --space "Crew {name}"', f"Crew {name}")
+
+    def same_words(self, caller: commands.Caller, command: str, named: str) -> None:
+        """The command is refused in the words with which it would be for what was never there."""
+        said = []
+        for text, what in ((command, named), (command.replace(named, str(NOWHERE)), str(NOWHERE))):
+            with pytest.raises(Refused) as refused:
+                commands.run(text, caller)
+            said.append(str(refused.value).replace(what, "it"))
+        assert said[0] == said[1]
+
+    def names(self, things: Iterable[Thing]) -> set[str]:
+        return set().union(*(thing.names for thing in things))
+
+    def said(self, exchanges: Iterable[uuid.UUID]) -> set[str]:
+        found = self.team.found(self.order)
+        return set().union(*(found[id][1].words for id in exchanges))
+
+    def labels(self, person: Person) -> set[str]:
+        """What panels beside a person's own threads call that which was recalled there."""
+        words: set[str] = set()
+        for thing in self.team.there(self.team.reads(person.id), "thread"):
+            found = self.team.found(self.team.read_by_all_of(thing.space))
+            words |= self.names(found[id][0] for piece in thing.pieces for id in piece.recalled if id in found)
+        return words
+
+
+def test_everybody_reaches_what_they_may_read_and_nothing_else(base: Base) -> None:
+    run_state_machine_as_test(
+        lambda: TeamLife(base),
+        settings=examples(
+            derandomize=True,
+            max_examples=9,
+            stateful_step_count=14,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],
+        ),
+    )

@@ -1,0 +1,155 @@
+"""The page of figures: what one may read, counted and drawn; an administrator may have the whole."""
+
+from __future__ import annotations
+
+import html
+import re
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chat.services import figures
+from memory import charts, spaces
+from memory.models import Embedding, Exchange, Job, Recall
+from memory.services import history
+from tests.factories import AdministratorFactory, PersonFactory, ago, exchange, thread, turn
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def alice():
+    return PersonFactory(name="Alice Owner")
+
+
+def stats(person, **query) -> str:
+    client = Client()
+    client.force_login(person)
+    answer = client.get("/stats", query)
+    assert answer.status_code == 200
+    return re.sub(r"\s+", " ", html.unescape(answer.content.decode()))
+
+
+def tile(page: str, label: str) -> str:
+    return re.search(rf"<dt>{label}</dt><dd class=\"figure\">(.*?)</div>", page)[1]
+
+
+def line(page: str, label: str) -> str | None:
+    found = re.search(rf"<dt>{label}</dt>.*?<dd>(.*?)</dd>", page)
+    return found[1] if found else None
+
+
+def test_a_member_sees_figures_of_what_they_may_read_and_an_administrator_of_everything(chroma, alice):
+    exchange(alice, "Mine")
+    for n in range(3):
+        exchange(PersonFactory(name="Bob Team"), f"Not hers {n}", source="import")
+
+    page = stats(alice, of="everything")
+    assert tile(page, "Remembered").startswith("1<")
+    assert line(page, "Alice Owner") == "1"
+    assert "Bob Team" not in page
+    assert line(page, "Imported") is None
+    assert "What waits" not in page
+
+    page = stats(AdministratorFactory(), of="everything")
+    assert tile(page, "Remembered").startswith("4<")
+    assert line(page, "Imported") == "3"
+    assert line(page, "Exchanges to be embedded") == "4"
+    assert re.match(r"\d+(\.\d)?\W(KB|MB|bytes)", line(page, "Database"))
+    assert line(page, "Drift") == "none"
+
+
+def test_growth_counts_what_was_there_at_the_end_of_each_week(chroma, alice):
+    for days in (20, 20, 10, 1):
+        row = exchange(alice, f"Said {days}")
+        Exchange.objects.filter(pk=row.pk).update(created_at=ago(days=days))
+    mine = spaces.readable_by(alice.pk)
+
+    assert history.growth(mine, history.ends(4, history.WEEK)) == [0, 0, 2, 3, 4]
+    page = stats(alice)
+    assert "Remembered by week: from 0 on" in page
+    assert "4 of them in the last 30 days" in page
+    assert page.count("<polyline") == 1
+    assert page.count("style=") == 0
+
+
+def test_what_was_forgotten_counts_no_more_and_is_said(chroma, alice, memory):
+    row = exchange(alice, "Gone")
+    exchange(alice, "Stays")
+    memory.forget([row.pk], by=alice.pk)
+    page = stats(alice)
+    assert tile(page, "Remembered").startswith("1<")
+    assert line(page, "Forgotten in the last 30 days") == "1"
+
+
+def test_answers_with_context_stand_by_week_and_recalls_by_day(chroma, alice):
+    said = exchange(alice, "The key hangs behind the clock", turn_id=uuid.uuid4())
+    asked = exchange(alice, "Where is the key?", turn_id=uuid.uuid4())
+    Recall.objects.create(turn_id=asked.turn_id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
+    page = stats(alice)
+    assert "The last: 50% of 2." in page
+    assert "How often something was recalled, by day. The last: 1." in page
+    # What another person asked is no figure of hers.
+    assert "How often something was recalled" not in stats(PersonFactory())
+
+
+def test_recall_takes_so_long_at_the_median_and_at_the_worst(alice):
+    own = thread(alice)
+    for ms in range(1, 101):
+        turn(own, f"Question {ms}", recall_ms=ms)
+    found = figures.latency(spaces.readable_by(alice.pk))
+    assert (found.answers, found.median, found.worst_tenth, found.worst_hundredth) == (100, 51, 91, 100)
+    assert figures.latency(spaces.readable_by(PersonFactory().pk)) is None
+
+
+def test_tokens_are_summed_by_model_and_person_where_one_may_read_the_thread(chroma, alice):
+    own, bob = thread(alice), PersonFactory(name="Bob Team")
+    for _ in range(2):
+        turn(own, model="large", usage={"prompt_tokens": 100, "completion_tokens": 7})
+    turn(own, model="small", usage={"prompt_tokens": 3, "completion_tokens": 1})
+    turn(own, model="large", usage={})
+    turn(thread(bob), model="large", usage={"prompt_tokens": 5000, "completion_tokens": 9})
+    since = timezone.now() - timedelta(days=1)
+
+    rows = figures.tokens(spaces.readable_by(alice.pk), since=since)
+    assert [(row.model, row.person, row.answers, row.sent, row.said) for row in rows] == [
+        ("large", "Alice Owner", 2, 200, 14),
+        ("small", "Alice Owner", 1, 3, 1),
+    ]
+    assert "5000" not in stats(alice)
+    assert [row.person for row in figures.tokens(None, since=since)] == ["Bob Team", "Alice Owner", "Alice Owner"]
+
+
+def test_a_failure_leads_an_administrator_to_another_try(chroma, alice):
+    row = exchange(alice, "Broken")
+    Embedding.objects.filter(exchange=row).update(state=Job.State.FAILED)
+    turn(thread(alice), state="failed")
+    page = stats(alice)
+    assert "1 failed" in tile(page, "Still to be embedded")
+    assert tile(page, "Failed answers").startswith("1<")
+    assert "/admin/jobs" not in page
+    assert 'href="/admin/jobs">1 failed' in stats(AdministratorFactory(), of="everything")
+
+
+def test_an_empty_memory_has_figures_and_no_plots(chroma, alice):
+    page = stats(alice)
+    assert tile(page, "Remembered").startswith("0<")
+    assert "<polyline" not in page
+    assert "Growth" not in page
+
+
+@given(st.lists(st.integers(0, 10**7), max_size=30))
+def test_an_area_stays_in_its_box_under_round_ticks(values):
+    chart = charts.area_chart(values, columns=[str(n) for n in range(len(values))], title="")
+    heights = [float(point.split(",")[1]) for point in chart.line.split()]
+    assert all(0 <= height <= charts.HEIGHT for height in heights)
+    ticks = [int(tick.replace(",", "")) for tick in chart.ticks]
+    assert ticks[-1] == 0
+    assert ticks[0] >= max(values, default=0)
+    assert ticks[0] - ticks[1] == ticks[1] - ticks[2] == ticks[2]
+    assert len(chart.rows) == len(values)
