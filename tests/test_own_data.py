@@ -18,9 +18,10 @@ from django.test import Client
 from cato_web.people import own_data
 from cato_web.people.models import AuditEntry
 from chat.importers import conversations
-from chat.models import Image, Turn
+from chat.models import Image, Import, Turn
 from memory import spaces
-from tests.factories import PersonFactory, document, exchange, thread, turn, upload
+from memory.services import revealing
+from tests.factories import PersonFactory, ago, document, exchange, thread, turn, upload
 
 pytestmark = pytest.mark.django_db
 
@@ -96,6 +97,21 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
     (opinion,) = lines(archive, "opinions.jsonl")
     assert (opinion["exchange_id"], opinion["opinion"]) == (str(of_bob.id), "pinned")
     assert [line["action"] for line in lines(archive, "audit.jsonl")] == ["joined", "exported own data"]
+
+
+def test_who_was_shown_the_own_space_and_what_was_imported_is_in_it(memory, alice, bob):
+    reason = "A letter from the court asks for it."
+    revealing.reveal(spaces.own(alice.pk), by=bob.pk, reason=reason)
+    revealing.reveal(spaces.own(bob.pk), by=alice.pk, reason="Looking for a lost invoice.")
+    Import.objects.create(owner=alice, name="conversations.json", due_at=ago(), found=3, imported=2)
+    Import.objects.create(owner=bob, name="of-bob.json", due_at=ago())
+
+    archive = downloaded(alice)
+
+    (shown,) = lines(archive, "reveals.jsonl")
+    assert (shown["by"], shown["reason"]) == (bob.name, reason)
+    (taken,) = lines(archive, "imports.jsonl")
+    assert (taken["name"], taken["found"], taken["imported"]) == ("conversations.json", 3, 2)
 
 
 def test_pictures_that_went_with_a_message_are_in_it_and_those_of_others_are_not(memory, alice, bob):

@@ -18,15 +18,16 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from cato_web.people import sign_ins
+from cato_web.people import own_rows
 from cato_web.people.models import AuditEntry, User
 from chat import access
 from chat.exports import as_json, as_markdown
-from chat.models import Image, Thread, Turn
+from chat.models import Image, Import, Thread, Turn
 from memory import services as memory
 from memory import spaces
 from memory.batches import pages
 from memory.models import Chunk, Document, DocumentVersion, Exchange, Opinion
+from memory.services import revealing
 from memory.text import excerpt
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ exchanges.jsonl     what memory keeps: of their own space all of it, of shared s
 notes.jsonl         the same, of what was written down by hand
 documents/          the originals that are kept, with what is known of each
 opinions.jsonl      what was pinned, and what was called not relevant
+imports.jsonl       which files of conversations were taken in, and what became of each
+reveals.jsonl       which administrators were shown the text of this person's own space, when, and their reasons
 audit.jsonl         what the audit log says of this person's doings
 
 What was forgotten or deleted is not in it: turns that were forgotten are left out of the threads as well, though their
@@ -110,27 +113,20 @@ def members_of(person: User) -> Iterator[Member]:
     """The files of the archive, one after the other."""
     now = timezone.now()
     yield Member("README.txt", now, [_(README).encode()])
-    yield Member("account.json", now, [_json(_account(person)).encode()])
+    yield Member("account.json", now, [_json(own_rows.account(person)).encode()])
     yield from _threads(person)
-    yield Member("said-elsewhere.jsonl", now, _lines(_said_elsewhere(person), _turn_fields))
+    yield Member("said-elsewhere.jsonl", now, _lines(_said_elsewhere(person), own_rows.of_turn))
     yield from _images(person)
     remembered = _exchanges(person)
     size = 12 * (remembered.aggregate(sum=Sum("size"))["sum"] or 0)
     is_note = Q(manual_entry=True) & ~Exists(Chunk.objects.filter(exchange=OuterRef("pk")))
-    yield Member("exchanges.jsonl", now, _lines(remembered.exclude(is_note), _exchange_fields), size)
-    yield Member("notes.jsonl", now, _lines(remembered.filter(is_note), _exchange_fields), size)
+    yield Member("exchanges.jsonl", now, _lines(remembered.exclude(is_note), own_rows.of_exchange), size)
+    yield Member("notes.jsonl", now, _lines(remembered.filter(is_note), own_rows.of_exchange), size)
     yield from _documents(person)
-    yield Member("opinions.jsonl", now, _lines(Opinion.objects.filter(person_id=person.pk), _opinion_fields))
-    yield Member("audit.jsonl", now, _lines(AuditEntry.objects.filter(who=person), _audit_fields))
-
-
-def _account(person: User) -> dict[str, object]:
-    names = ("name", "email", "role", "joined_at", "last_login", "theme", "density", "context_mode", "default_model")
-    listed = sign_ins.listed(person).values("browser", "since", "seen_at")
-    elsewhere = person.identities.order_by("id").values("issuer", "subject", "since")
-    tokens = person.api_tokens.values("name", "scopes", "begins_with", "made_at", "used_at", "expires_at")
-    told = {name: getattr(person, name) for name in (*names, "is_notified")}
-    return told | {"sign_ins": list(listed), "identities": list(elsewhere), "tokens": list(tokens)}
+    yield Member("opinions.jsonl", now, _lines(Opinion.objects.filter(person_id=person.pk), own_rows.of_opinion))
+    yield Member("imports.jsonl", now, _lines(Import.objects.filter(owner_id=person.pk), own_rows.of_import))
+    yield Member("reveals.jsonl", now, _lines(revealing.reveals_of(spaces.own(person.pk)), own_rows.of_reveal))
+    yield Member("audit.jsonl", now, _lines(AuditEntry.objects.filter(who=person), own_rows.of_audit))
 
 
 def _threads(person: User) -> Iterator[Member]:
@@ -178,11 +174,6 @@ def _said(person: User) -> QuerySet[Turn]:
     return rows
 
 
-def _turn_fields(turn: Turn) -> dict[str, object]:
-    names = ("id", "thread_id", "message", "answer", "reasoning", "state", "model", "created_at", "completed_at")
-    return {name: getattr(turn, name) for name in names}
-
-
 def _images(person: User) -> Iterator[Member]:
     shown = Image.objects.filter(owner_id=person.pk, turns__in=_said(person)).distinct()
     told = []
@@ -203,16 +194,6 @@ def _exchanges(person: User) -> QuerySet[Exchange]:
     return rows
 
 
-def _exchange_fields(exchange: Exchange) -> dict[str, object]:
-    names = (
-        "id", "thread_id", "session_id", "previous_id", "turn_id", "thread_continuation_seq", "user_message",
-        "assistant_message", "timestamp", "created_at", "prior_exchange_ids", "source", "manual_entry", "source_file",
-        "chunk_index", "total_chunks", "metadata", "size", "version",
-    )  # fmt: skip
-    space = exchange.space.shown_name
-    return {name: getattr(exchange, name) for name in names} | {"space": space}
-
-
 def _documents(person: User) -> Iterator[Member]:
     own, readable = spaces.own(person.pk), spaces.readable_by(person.pk)
     rows = Document.objects.filter(Q(space=own) | Q(owner_id=person.pk, space_id__in=list(readable)), forgotten_at=None)
@@ -226,31 +207,14 @@ def _documents(person: User) -> Iterator[Member]:
         for version in kept:
             path = f"{folder}/version {version.number}/{name}"
             yield Member(path, version.created_at, _bytes_of(version.original), version.size)
-        about = _document_fields(document) | {
-            "versions": [_version_fields(version) | {"original_is_here": version in kept} for version in versions]
+        about = own_rows.of_document(document) | {
+            "versions": [own_rows.of_version(version) | {"original_is_here": version in kept} for version in versions]
         }
         yield Member(f"{folder}/about.json", document.created_at, [_json(about).encode()])
 
 
 def _is_there(version: DocumentVersion) -> bool:
     return bool(version.original.storage.exists(version.original.name or ""))
-
-
-def _document_fields(document: Document) -> dict[str, object]:
-    return {name: getattr(document, name) for name in ("id", "name", "source", "metadata", "created_at")}
-
-
-def _version_fields(version: DocumentVersion) -> dict[str, object]:
-    names = ("number", "stage", "size", "digest", "kind", "title", "created_at", "ready_at", "total_chunks")
-    return {name: getattr(version, name) for name in names}
-
-
-def _opinion_fields(opinion: Opinion) -> dict[str, object]:
-    return {"exchange_id": opinion.exchange_id, "opinion": opinion.kind, "at": opinion.at}
-
-
-def _audit_fields(entry: AuditEntry) -> dict[str, object]:
-    return {"at": entry.at, "action": entry.action, "about": entry.about}
 
 
 def _lines(rows: QuerySet[M], fields: Callable[[M], dict[str, object]]) -> Iterator[bytes]:
