@@ -13,8 +13,8 @@ from chat.citations import Citations
 from chat.markup import GrowingAnswer, blocks_of
 from memory import spaces
 from memory.models import Recall
-from memory.retrieval.context import HEADING, Budget, estimate_tokens, material
-from memory.retrieval.passages import grouped
+from memory.retrieval.context import HEADING, Budget, estimate_tokens, material, quotation
+from memory.retrieval.passages import grouped, passages_of
 from memory.services.documents.listing import pieces_of
 from tests.factories import PersonFactory, document, exchange, thread, turn
 
@@ -86,6 +86,17 @@ def test_neighbours_in_a_document_are_one_passage_and_count_once(memory, person,
     budget = Budget(limit=3, max_tokens=10_000)
     assert [budget.takes(result) for result in found] == [True] * 4
     assert budget.is_spent
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_piece_beside_one_that_was_taken_costs_the_budget_no_frame_of_its_own(memory, person, handbook):
+    first, beside, apart = results(memory, person, 3, 4, 6)
+    alone = [estimate_tokens(quotation(passages_of([result])[0])) for result in (first, beside, apart)]
+    budget = Budget(limit=3, max_tokens=alone[0] + max(alone[1:]) - 10)
+
+    assert budget.takes(first)
+    assert not budget.takes(apart)
+    assert budget.takes(beside)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -13,7 +13,7 @@ from memory.lexical.analyser import terms_of, terms_to_ask
 from memory.lexical.postings import statistics
 from memory.lexical.proposals import proposed, question
 from memory.models import Words
-from tests.factories import PersonFactory, exchange
+from tests.factories import PersonFactory, ago, exchange
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +54,18 @@ def test_a_word_is_found_in_any_form_and_script(memory, person, no_index, text, 
     exchange(person, text)
 
     assert said(memory.find(asked, spaces=spaces.readable_by(person.id)))[0] == text
+
+
+def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(memory, person, no_index):
+    exchange(
+        person, "The heron hides in the reeds, where the old ferry used to land its passengers.", timestamp=ago(days=9)
+    )
+    exchange(person, "The ferry is late.", timestamp=ago(days=1))
+    question = (
+        "Which bird that likes quiet corners was seen beside the landing of the wooden ferry of our grandparents?"
+    )
+
+    assert "heron" in said(memory.find(question, spaces=spaces.readable_by(person.id)))[0]
 
 
 @pytest.mark.parametrize("typed", ["kub", "kuber", "kubern", "kubernet", "kubernete", "kubernetes"])

@@ -32,7 +32,7 @@ class Budget:
     """How much recalled material a prompt takes: so many passages, so many tokens."""
 
     def __init__(self, *, limit: int, max_tokens: int) -> None:
-        self._limit, self._left = limit, max_tokens
+        self._limit, self._max_tokens = limit, max_tokens
         self._taken: list[Result] = []
 
     @property
@@ -43,10 +43,10 @@ class Budget:
         """Whether there is room for this one too; a first that alone is too large is taken, to be trimmed."""
         if self.is_spent:
             return False
-        cost = estimate_tokens(quotation(passages_of([result])[0]))
-        if cost > self._left and self._taken:
+        # Beside one that was taken it costs no frame of its own, nor what the two share.
+        passages = passages_of([*self._taken, result])
+        if self._taken and _cost(passages) > self._max_tokens:
             return False
-        self._left -= min(cost, self._left)
         self._taken.append(result)
         return True
 
@@ -57,7 +57,7 @@ def material(results: Sequence[Result], *, max_tokens: int) -> str:
     Pieces of documents bring their surroundings along as far as `max_tokens` has room for them.
     """
     passages = passages_of(results)
-    left = max_tokens - sum(estimate_tokens(quotation(passage)) for passage in passages)
+    left = max_tokens - _cost(passages)
     if left > 0:
         _widen(passages, left)
     quoted: list[str] = []
@@ -84,6 +84,10 @@ def quotation(passage: Passage) -> str:
     }
     head = " ".join(f'{name}="{_attribute(value)}"' for name, value in facts.items() if value)
     return f"<passage {head}>\n{_body(passage)}\n</passage>"
+
+
+def _cost(passages: Sequence[Passage]) -> int:
+    return sum(estimate_tokens(quotation(passage)) for passage in passages)
 
 
 def _body(passage: Passage) -> str:

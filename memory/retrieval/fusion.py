@@ -15,10 +15,10 @@ from memory.lexical import bm25
 from memory.retrieval.candidates import Candidate, Pool
 
 # Chosen on conversations between people and on work exchanges in four languages (docs/retrieval.md has the figures).
-_WORDS = 1.4
+_WORDS = 1.0
 # Where the best candidate's words say no more than the first of these shares of what they could say, they are there by
 # chance and count for nothing; from the second on they count in full.
-_CHANCE, _TELLING = 0.12, 0.35
+_CHANCE, _TELLING = 0.2, 0.4
 _WIDE = 0.5
 _BEFORE, _AFTER = 0.15, 0.25
 _SESSION = 0.2
@@ -79,6 +79,8 @@ def _words(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
     wide_lengths = lengths[own] + lengths[before] * has_before + lengths[after] * has_after
     wide = bm25.shares(asked, wide_tf, wide_lengths, 3 * mean)
     said: bm25.Numbers = np.where(has_before | has_after, (1 - _WIDE) * near + _WIDE * wide, near)
+    if not pool.near:  # there is no meaning to be weighed against
+        return said
     trust = np.clip((near.max() - _CHANCE) / (_TELLING - _CHANCE), 0.0, 1.0)
     return said * float(trust)
 

@@ -1,0 +1,1 @@
+"""Three invented handbooks and questions about them."""
