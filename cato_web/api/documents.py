@@ -17,6 +17,7 @@ from cato_web.api.kinds import Line, MetadataText, SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
 from cato_web.api.receipts import gone_by
 from memory import services as memory
+from memory.downloads import download_of
 from memory.errors import NotFound
 from memory.models import Chunk, Document, Exchange
 from memory.services.documents.listing import (
@@ -28,7 +29,6 @@ from memory.services.documents.listing import (
     versions_of,
 )
 from memory.services.documents.receiving import clean_name
-from memory.views.document import download_of
 
 router = Router(tags=["documents"])
 _BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}

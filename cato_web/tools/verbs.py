@@ -16,9 +16,9 @@ from chat.models import Turn
 from chat.services import forgetting
 from memory import services as memory
 from memory import spaces
+from memory.audience import audience_of
 from memory.models import Exchange, Space
 from memory.retrieval.results import Result
-from memory.views.places import audience_of
 
 # For the model that reads what the tools give.
 AS_DATA = (

@@ -12,9 +12,10 @@ from django.views.decorators.http import require_http_methods
 
 from chat import access, services
 from chat.errors import Refused
+from memory.audience import audience_of
 from memory.errors import BadQuery
 from memory.requests import PageRequest
-from memory.views.places import audience_of, places_for, sent_space
+from memory.views.places import places_for, sent_space
 
 
 @require_http_methods(["GET", "POST"])

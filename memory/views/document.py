@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from pathlib import PurePosixPath
 from urllib.parse import urlencode
 
-from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib import messages
-from django.core.files import File
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory import services, spaces
-from memory.errors import CatoMemoryError, NotFound
+from memory.audience import audience_of
+from memory.downloads import download_of
+from memory.errors import CatoMemoryError
 from memory.filters import parse
 from memory.models import Chunk, Document, DocumentVersion
 from memory.requests import PageRequest
@@ -41,12 +38,11 @@ from memory.text import clean_text, excerpt
 from memory.views.described import metadata_of, metadata_text
 from memory.views.document_rows import about, row_of, state_text
 from memory.views.documents import accepts, changeable, state_for
-from memory.views.places import audience_of, places_for, sent_space
+from memory.views.places import places_for, sent_space
 
 _WINDOW = 60
 _BEFORE = 8
 _FOUND = 20
-_READ_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +99,6 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 def original(request: PageRequest, document_id: uuid.UUID, number: int) -> StreamingHttpResponse:
     """The file as it was uploaded, to be kept, never shown by the browser."""
     return download_of(document_for(spaces.readable_by(request.user.pk), document_id), number)
-
-
-def download_of(found: Document, number: int) -> StreamingHttpResponse:
-    """The original of one version of this document. Raises NotFound where it is not kept."""
-    version = found.versions.filter(number=number).exclude(original="").first()
-    if version is None:
-        raise NotFound(_("This version is not kept any more."))
-    response = StreamingHttpResponse(_chunks(version.original), content_type="application/octet-stream")
-    response["Content-Length"] = str(version.size)
-    name = PurePosixPath(found.name).name
-    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name) or "attachment"
-    response["Cache-Control"] = "private, no-store"
-    return response
 
 
 @require_POST
@@ -241,16 +224,6 @@ def _receipt(found: Document) -> dict[str, object]:
         {"label": _("Gone from the disk by"), "figure": moment(by)},
     ]
     return {"section": "documents", "lines": lines, "back_url": reverse("documents")}
-
-
-async def _chunks(file: File[bytes]) -> AsyncIterator[bytes]:
-    """The bytes of a stored file, read beside the loop."""
-    await sync_to_async(file.open)("rb")
-    try:
-        while chunk := await sync_to_async(file.read)(_READ_BYTES):
-            yield chunk
-    finally:
-        await sync_to_async(file.close)()
 
 
 def _number(request: PageRequest, name: str) -> int:

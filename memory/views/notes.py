@@ -15,11 +15,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from memory import services, spaces
+from memory.audience import audience_of
 from memory.errors import BadQuery, StoreDisabled
 from memory.models import Exchange
 from memory.requests import PageRequest
 from memory.text import excerpt
-from memory.views.places import audience_of, places_for, sent_space
+from memory.views.places import places_for, sent_space
 
 _PAGE = 50
 _EXCERPT = 240

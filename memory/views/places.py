@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from django.contrib.auth import get_user_model
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from memory import spaces
 from memory.errors import BadQuery, NotFound
@@ -31,15 +30,6 @@ def places_for(person_id: uuid.UUID, here: uuid.UUID | None = None) -> list[Plac
         PlaceRow(space.id, space.shown_name, space.kind, spaces.readers(space, people).count(), space.id == here)
         for space in spaces.all_readable(person_id)
     ]
-
-
-def audience_of(space: Space) -> str:
-    """Who reads it, in a sentence."""
-    if space.kind == Space.Kind.OWN:
-        return _("Only you read it now.")
-    people = get_user_model().objects.filter(is_active=True)
-    count = spaces.readers(space, people).count()
-    return ngettext("%(count)s people read it now.", "%(count)s people read it now.", count) % {"count": count}
 
 
 def sent_space(request: PageRequest) -> Space | None:

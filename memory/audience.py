@@ -1,0 +1,19 @@
+"""Who reads a space, in a sentence."""
+
+from __future__ import annotations
+
+from django.contrib.auth import get_user_model
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from memory import spaces
+from memory.models import Space
+
+
+def audience_of(space: Space) -> str:
+    """How many people read what lives in it now."""
+    if space.kind == Space.Kind.OWN:
+        return _("Only you read it now.")
+    people = get_user_model().objects.filter(is_active=True)
+    count = spaces.readers(space, people).count()
+    return ngettext("%(count)s people read it now.", "%(count)s people read it now.", count) % {"count": count}

@@ -1,0 +1,40 @@
+"""The original of a document, sent as it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import PurePosixPath
+
+from asgiref.sync import sync_to_async
+from django.core.files import File
+from django.http import StreamingHttpResponse
+from django.utils.http import content_disposition_header
+from django.utils.translation import gettext as _
+
+from memory.errors import NotFound
+from memory.models import Document
+
+_READ_BYTES = 65_536
+
+
+def download_of(found: Document, number: int) -> StreamingHttpResponse:
+    """The original of one version of this document. Raises NotFound where it is not kept."""
+    version = found.versions.filter(number=number).exclude(original="").first()
+    if version is None:
+        raise NotFound(_("This version is not kept any more."))
+    response = StreamingHttpResponse(_chunks(version.original), content_type="application/octet-stream")
+    response["Content-Length"] = str(version.size)
+    name = PurePosixPath(found.name).name
+    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name) or "attachment"
+    response["Cache-Control"] = "private, no-store"
+    return response
+
+
+async def _chunks(file: File[bytes]) -> AsyncIterator[bytes]:
+    """The bytes of a stored file, read beside the loop."""
+    await sync_to_async(file.open)("rb")
+    try:
+        while chunk := await sync_to_async(file.read)(_READ_BYTES):
+            yield chunk
+    finally:
+        await sync_to_async(file.close)()
