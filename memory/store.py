@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from memory.batches import batched
 from memory.errors import DISABLED, StoreDisabled, StoreDown
-from memory.vectors import exchange_of
+from memory.vectors import Near, by_exchange
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -106,8 +107,8 @@ def upsert(
 @speaking_to_chroma
 def query(
     collection: str, vector: NDArray[np.float32], count: int, where: dict[str, Any] | None = None
-) -> dict[str, float]:
-    """Of the `count` nearest vectors each exchange (its id in hexadecimal) with its best similarity, nearest first.
+) -> dict[str, Near]:
+    """Of the `count` nearest vectors each exchange (its id in hexadecimal) with how near it is, nearest first.
 
     Similarity is 1 - cosine distance. Raises CollectionMissing.
 
@@ -122,26 +123,22 @@ def query(
     except NotFoundError as error:
         _collections.pop(collection, None)
         raise CollectionMissing(collection) from error
-    best: dict[str, float] = {}
-    for vector_id, distance in zip(found["ids"][0], (found["distances"] or [[]])[0], strict=True):
-        best.setdefault(exchange_of(vector_id), 1.0 - float(distance))
-    return best
+    distances = (found["distances"] or [[]])[0]
+    return by_exchange(zip(found["ids"][0], (1.0 - float(distance) for distance in distances), strict=True))
 
 
 @speaking_to_chroma
-def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str]) -> dict[str, float]:
-    """Of the vectors with these ids each exchange (its id in hexadecimal) with its best similarity to `vector`."""
-    best: dict[str, float] = {}
+def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str]) -> dict[str, Near]:
+    """Of the vectors with these ids each exchange (its id in hexadecimal) with how near it is to `vector`."""
+    weighed: list[tuple[str, float]] = []
     for some in batched(ids, _MOST_IDS):
         found = _asking(collection, partial(_vectors, some), missing=None)
         if found is None or not found["ids"]:
             continue
         held = np.asarray(found["embeddings"], dtype=np.float32)
         cosines = held @ vector / np.maximum(np.linalg.norm(held, axis=1) * np.linalg.norm(vector), 1e-12)
-        for vector_id, cosine in zip(found["ids"], cosines.tolist(), strict=True):
-            exchange = exchange_of(vector_id)
-            best[exchange] = max(cosine, best.get(exchange, cosine))
-    return best
+        weighed += zip(found["ids"], cosines.tolist(), strict=True)
+    return by_exchange(sorted(weighed, key=itemgetter(1), reverse=True))
 
 
 @speaking_to_chroma

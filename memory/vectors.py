@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
+from typing import NamedTuple
 
 MOST_OF_MESSAGE, MOST_OF_ANSWER = 3, 5
 PARTS = ("whole", *(f"part{number}" for number in range(1, MOST_OF_MESSAGE + MOST_OF_ANSWER + 1)))
@@ -21,3 +23,18 @@ def ids_up_to(exchange_id: uuid.UUID, version: int) -> list[str]:
 def exchange_of(vector_id: str) -> str:
     """The exchange whose vector this is, in hexadecimal."""
     return vector_id[:36].replace("-", "")
+
+
+class Near(NamedTuple):
+    """How similar an exchange is: its best vector, and the next best that was found (the same where none was)."""
+
+    best: float
+    second: float
+
+
+def by_exchange(nearest_first: Iterable[tuple[str, float]]) -> dict[str, Near]:
+    """What ids of vectors and their similarities, highest first, say of each exchange, in their order."""
+    found: dict[str, list[float]] = {}
+    for vector_id, similarity in nearest_first:
+        found.setdefault(exchange_of(vector_id), []).append(similarity)
+    return {exchange: Near(held[0], held[min(1, len(held) - 1)]) for exchange, held in found.items()}

@@ -12,6 +12,7 @@ from memory.lexical import bm25, postings
 from memory.lexical.analyser import terms_of, terms_to_ask
 from memory.lexical.postings import statistics
 from memory.lexical.proposals import proposed, question
+from memory.lexical.proximity import together
 from memory.models import Words
 from tests.factories import PersonFactory, ago, exchange
 
@@ -255,3 +256,35 @@ def test_terms_of_a_text():
     assert terms_of("Caroline's e-mail, 東京都!") == ["carolin", "s", "e", "mail", "東京", "京都"]
     assert terms_to_ask("When did Caroline go to the bank?") == {"carolin": "Caroline", "go": "go", "bank": "bank"}
     assert terms_to_ask("and what about it?") == {}
+
+
+def asked_for(*terms: str) -> list[bm25.Asked]:
+    return [bm25.Asked(term, term, idf=1.0) for term in terms]
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("the key hangs behind the clock in the hall", 3 / 4),
+        ("the key " + "and so on " * 10 + "the clock " + "and so on " * 10 + "the hall", 0.0),
+        ("the key " + "and so on " * 10 + "the clock in the hall", 2 / 4),
+        ("the key and the key and the key", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_words_that_stand_together_say_more_than_scattered_ones(text, share):
+    assert together(asked_for("key", "clock", "hall", "cellar"), text.split(" ")) == pytest.approx(share)
+
+
+def test_the_beginning_of_a_word_stands_together_with_another_as_the_word_does():
+    asked = [bm25.Asked("kub", "kub", idf=1.0, is_prefix=True), bm25.Asked("node", "nodes", idf=3.0)]
+
+    assert together(asked, ["our", "kubernet", "cluster", "has", "three", "node"]) == 1.0
+
+
+def test_a_sentence_that_says_it_is_found_before_a_text_that_holds_its_words_here_and_there(memory, person, no_index):
+    filling = "and then somebody told another long story about something else entirely "
+    exchange(person, f"The kettle was old. {filling}. The valve arrived. {filling}. It leaked on Sunday.")
+    exchange(person, f"{filling}. The valve of the kettle leaked. {filling}. {filling}. Nobody minded that.")
+
+    assert "valve of the kettle" in said(memory.find("leaking valve kettle", spaces=spaces.readable_by(person.id)))[0]

@@ -45,7 +45,7 @@ class Candidate(Row):
 class Pool:
     """The candidates of a query, the terms it asks for, and what was said beside them.
 
-    `near` has the similarity of what is nearest, `similarities` those of the candidates among them, highest first;
+    `near` says how similar the nearest are, `similarities` those of the candidates among them, highest first;
     `beside` are exchanges that are no candidates but were said before or after one; `by_words_alone`: the index could
     not be asked.
     """
@@ -54,7 +54,7 @@ class Pool:
     question: Question
     candidates: list[Candidate]
     beside: list[Beside]
-    near: dict[str, float]
+    near: Found
     by_words_alone: bool
 
     @property
@@ -113,7 +113,7 @@ def _near(query: Query, ask: Callable[[], Found]) -> tuple[Found, bool]:
         return {}, True
 
 
-def _candidates(query: Query, near: dict[str, float], by_words: list[Row]) -> list[Candidate]:
+def _candidates(query: Query, near: Found, by_words: list[Row]) -> list[Candidate]:
     pinned, excluded = {id.hex for id in query.pinned}, {id.hex for id in query.exclude}
     known = {row.id: row for row in by_words}
     known |= {row.id: row for row in rows.by_id((near.keys() | pinned) - known.keys(), query.spaces)}
@@ -122,7 +122,13 @@ def _candidates(query: Query, near: dict[str, float], by_words: list[Row]) -> li
         ids = rows.passing(ids, query.filters)
     found = [
         Candidate(
-            row.id, row.previous_id, row.terms, row.session_id, row.timestamp, near.get(row.id), is_pinned=id in pinned
+            row.id,
+            row.previous_id,
+            row.terms,
+            row.session_id,
+            row.timestamp,
+            near[id].best if id in near else None,
+            is_pinned=id in pinned,
         )
         for id, row in known.items()
         if id in ids

@@ -3,7 +3,8 @@
 Both sides are numbers of their own meaning, not shares of the best that was found: a cosine, and how much of what the
 words could say at most they do say. A question that shares no word with its answer is so decided by meaning, whatever
 chance words it shares with others; one that names something rare is decided by that. Each side also looks at what was
-said right before and after, since a question is often answered across several exchanges.
+said right before and after, since a question is often answered across several exchanges; an exchange of which two vectors
+are near is nearer than one of which a single one is, and words that stand together say more than scattered ones.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.lexical import bm25
+from memory.lexical.proximity import together
 from memory.retrieval.candidates import Candidate, Pool
 
 # Chosen on conversations between people and on work exchanges in four languages (docs/retrieval.md has the figures).
-_WORDS = 1.0
+_WORDS = 0.8
+_TOGETHER = 0.2
 # Where the best candidate's words say no more than the first of these shares of what they could say, they are there by
 # chance and count for nothing; from the second on they count in full.
 _CHANCE, _TELLING = 0.2, 0.4
 _WIDE = 0.5
+_SECOND = 0.2
 _BEFORE, _AFTER = 0.15, 0.25
 _SESSION = 0.2
 _PIN = 0.1
@@ -34,7 +38,8 @@ def fuse(pool: Pool, *, lexical_weight: float) -> list[Candidate]:
         return []
     before, after = _neighbours(pool)
     meaning, words = _meaning(pool, before, after), _words(pool, before, after)
-    scores = 2 * (1 - lexical_weight) * meaning + 2 * lexical_weight * _WORDS * words
+    lexical = _WORDS * words + _TOGETHER * _together(pool)
+    scores = 2 * (1 - lexical_weight) * meaning + 2 * lexical_weight * lexical
     for candidate, score, said in zip(pool.candidates, scores, words, strict=True):
         candidate.score = float(score) + _PIN * candidate.is_pinned
         candidate.words = float(said)
@@ -58,8 +63,9 @@ def _neighbours(pool: Pool) -> tuple[Places, Places]:
 
 def _meaning(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
     """Each candidate's similarity leaning towards its neighbours'; what is not among the nearest is no nearer."""
-    floor = min(pool.near.values(), default=0.0)
-    all_of_them = np.array([pool.near.get(row.id, floor) for row in pool.everything])
+    similar = {id: (1 - _SECOND) * near.best + _SECOND * near.second for id, near in pool.near.items()}
+    floor = min(similar.values(), default=0.0)
+    all_of_them = np.array([similar.get(row.id, floor) for row in pool.everything])
     own = all_of_them[: len(pool.candidates)]
     leaning: bm25.Numbers = (1 - _BEFORE - _AFTER) * own + _BEFORE * all_of_them[before] + _AFTER * all_of_them[after]
     return leaning
@@ -83,6 +89,18 @@ def _words(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
         return said
     trust = np.clip((near.max() - _CHANCE) / (_TELLING - _CHANCE), 0.0, 1.0)
     return said * float(trust)
+
+
+def _together(pool: Pool) -> bm25.Numbers:
+    """How much of the question stands close together in each candidate."""
+    held = (pool.held[: len(pool.candidates)] > 0).sum(axis=1)
+    asked = pool.question.asked
+    return np.array(
+        [
+            together(asked, candidate.terms.split(" ")) if terms > 1 else 0.0
+            for candidate, terms in zip(pool.candidates, held, strict=True)
+        ]
+    )
 
 
 def _rank_by_words(candidates: list[Candidate]) -> None:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,12 @@ class Remembered:
     source: str
     source_file: str
     place: Place | None = None
+
+    # What is read of an exchange for this; a row has more than twice as many columns.
+    COLUMNS: ClassVar = (
+        "space", "owner__name", "thread_id", "session_id", "turn_id", "user_message", "assistant_message", "timestamp",
+        "source", "source_file",
+    )  # fmt: skip
 
     @classmethod
     def from_row(cls, row: Exchange, place: Place | None = None) -> Remembered:

@@ -13,9 +13,9 @@ from typing import Any
 from memory import jobs, store
 from memory.models import Embedding, Generation, Index, Job
 from memory.retrieval.results import Query
-from memory.vectors import vector_ids
+from memory.vectors import Near, vector_ids
 
-Found = dict[str, float]  # exchanges, by their hexadecimal ids, with the similarity of their best vector
+Found = dict[str, Near]  # exchanges, by their hexadecimal ids
 
 # They only wait for the Chroma server, and never touch the database.
 _threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="nearest")
@@ -100,4 +100,4 @@ def weighed(query: Query, ids: Iterable[str], count: int) -> Found:
 
 
 def _nearest_first(best: Found, count: int) -> Found:
-    return {id: best[id] for id in sorted(best, key=lambda id: (-best[id], id))[:count]}
+    return {id: best[id] for id in sorted(best, key=lambda id: (-best[id].best, id))[:count]}

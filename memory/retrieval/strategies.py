@@ -91,7 +91,7 @@ def _results(ranked: _Ranked) -> Ranking:
     query = ranked.pool.query
     most = 3 * query.wanted if rerank.is_configured() else query.wanted
     order = ranked.order[:most] if query.keep_repeats else without_repeats(ranked.order, most)
-    alive = Exchange.objects.findable().select_related("owner")
+    alive = Exchange.objects.findable().select_related("owner").only(*Remembered.COLUMNS)
     rows = {row.id.hex: row for row in alive.filter(id__in=[uuid.UUID(c.id) for c in order])}
     places = places_of(row.pk for row in rows.values() if row.source_file)
     results = []
