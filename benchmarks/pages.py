@@ -35,6 +35,7 @@ KEY = "pages"
 _LOOKS = 30
 _LOADS = 7
 _WORDS = 10_000
+_FILLING = 900  # seconds
 _METRICS = ("ScriptDuration", "RecalcStyleDuration", "LayoutDuration")
 
 
@@ -69,7 +70,7 @@ def fill(cato: Cato, person: Client, folder: Path, threads: int, turns: int) -> 
     folder.mkdir()
     for number, conversation in enumerate(conversations(threads, turns)):
         (folder / f"{number:06}.json").write_text(json.dumps(conversation))
-    cato.manage("import_history", str(folder), "--user", person.email)
+    cato.manage("import_history", str(folder), "--user", person.email, timeout=_FILLING)
     shutil.rmtree(folder)
     pages = {"an empty page": "/"}
     for title in ("A short thread", "A long thread"):

@@ -9,7 +9,8 @@ from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.contrib.staticfiles.management.commands import collectstatic
 from django.core.management import call_command
-from servestatic.storage import CompressedManifestStaticFilesStorage
+
+from cato_web.bundles import BUNDLES, Bundling
 
 
 def gather() -> bool:
@@ -19,7 +20,7 @@ def gather() -> bool:
     if stamp.exists() and stamp.read_text() == now:
         return False
     command = collectstatic.Command()
-    command.storage = CompressedManifestStaticFilesStorage()
+    command.storage = Bundling()
     # What an earlier version had stays: pages of it may still be open.
     call_command(command, interactive=False, verbosity=0)
     stamp.write_text(now)
@@ -27,8 +28,8 @@ def gather() -> bool:
 
 
 def _fingerprint() -> str:
-    """Of every file's name, size and time."""
-    digest = hashlib.sha256()
+    """Of every file's name, size and time, and of what is bundled."""
+    digest = hashlib.sha256(repr(BUNDLES).encode())
     for finder in get_finders():
         for name, storage in finder.list(ignore_patterns=None):
             digest.update(f"{name} {storage.size(name)} {storage.get_modified_time(name).timestamp()}\n".encode())

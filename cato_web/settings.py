@@ -200,7 +200,7 @@ SERVESTATIC_AUTOREFRESH = False
 IS_GATHERED = (STATIC_ROOT / "staticfiles.json").exists()
 SERVESTATIC_USE_FINDERS = not IS_GATHERED
 if IS_GATHERED:
-    STORAGES["staticfiles"] = {"BACKEND": "servestatic.storage.CompressedManifestStaticFilesStorage"}
+    STORAGES["staticfiles"] = {"BACKEND": "cato_web.bundles.Bundling"}
 
 LOGGING = {
     "version": 1,

@@ -131,11 +131,13 @@ class Cato:
         assert answer.status_code == 302, answer.text[:500]
         return client
 
-    def manage(self, *arguments: str, check: bool = True, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run `manage.py …` beside it."""
+    def manage(
+        self, *arguments: str, check: bool = True, stdin: str | None = None, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `manage.py …` beside it; `timeout` in seconds."""
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
-            cwd=ROOT, env=self.environment, text=True, capture_output=True, check=check, timeout=120, input=stdin,
+            cwd=ROOT, env=self.environment, text=True, capture_output=True, check=check, timeout=timeout, input=stdin,
         )  # fmt: skip
 
     def sql(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:

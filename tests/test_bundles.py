@@ -1,0 +1,44 @@
+"""Style sheets and scripts go as a few files that hold all of them."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections import Counter
+from pathlib import Path
+
+import httpx
+
+from cato_web.bundles import BUNDLES
+
+STATIC = Path(__file__).parents[1] / "static"
+# First thing on any page, or on a few pages only, or with settings of its own.
+ALONE = {"js/first.js", "js/notify.js", "js/select.js"}
+
+
+def test_every_sheet_and_script_is_in_one_bundle():
+    there = {f"{path.parent.name}/{path.name}" for pattern in ("css/*.css", "js/*.js") for path in STATIC.glob(pattern)}
+    bundled = Counter(part for parts in BUNDLES.values() for part in parts)
+
+    assert set(bundled) | ALONE == there
+    assert set(bundled.values()) == {1}
+
+
+def test_a_page_asks_for_the_bundles_under_lasting_names(cato):
+    page = httpx.get(f"{cato.url}/sign-in").text
+    (sheet,) = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
+    assert re.fullmatch(r"/static/css/cato\.[0-9a-f]{12}\.css", sheet)
+
+    answer = httpx.get(f"{cato.url}{sheet}")
+    assert "immutable" in answer.headers["Cache-Control"]
+    assert answer.headers["Content-Encoding"] in ("gzip", "br", "zstd")
+    for part in BUNDLES["css/cato.css"]:
+        rule = next(line for line in (STATIC / part).read_text().splitlines() if line.strip().endswith("{"))
+        assert rule in answer.text
+
+
+def test_the_parts_of_the_chat_weigh_little(cato):
+    names = [name for name in BUNDLES if name.startswith(("css/", "js/"))]
+    whole = sum(len(gzip.compress(b"".join((STATIC / part).read_bytes() for part in BUNDLES[n]))) for n in names)
+
+    assert whole < 40_000
