@@ -5,15 +5,19 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
 from chat import access
-from chat.models import Turn
+from chat.models import Thread, Turn
 from chat.services.reading import unread_of
+from memory import spaces
+from memory.spaces import SpaceIds
 
 _MOST = 60
 
@@ -40,8 +44,8 @@ class ThreadGroup:
 def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[ThreadGroup]:
     """The threads this person reads, the pinned ones first, then by age; `open_id` is the one on their page."""
     listed = access.threads_of(person_id).filter(archived_at=None).select_related("space")
-    pinned = list(listed.exclude(pinned_at=None).order_by("-pinned_at")[:_MOST])
-    rows = [*pinned, *listed.filter(pinned_at=None).order_by("-spoken_at")[:_MOST]]
+    pinned = listed.filter(pinned_at__isnull=False).order_by("-pinned_at")[:_MOST]
+    rows = [*pinned, *_newest(listed.filter(pinned_at=None), spaces.readable_by(person_id))]
     answering = set(
         Turn.objects.filter(thread__in=[t.id for t in rows], state__in=Turn.ACTIVE).values_list("thread_id", flat=True)
     )
@@ -61,6 +65,18 @@ def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[Threa
         )
         groups.setdefault(_("Pinned") if thread.pinned_at else _age(thread.spoken_at), []).append(link)
     return [ThreadGroup(label, links) for label, links in groups.items()]
+
+
+def _newest(listed: QuerySet[Thread], readable: SpaceIds) -> QuerySet[Thread]:
+    """The newest of all spaces: among so many of each, which its index has in order, however many threads there are."""
+    of_each = (
+        listed.filter(space_id=space_id).order_by("-spoken_at").values_list("spoken_at", "pk")[:_MOST]
+        for space_id in readable
+    )
+    newest = sorted(chain.from_iterable(of_each), reverse=True)[:_MOST]
+    # By their ids alone: with the spaces beside them, SQLite would walk through all that is in these.
+    rows = Thread.objects.select_related("space").filter(pk__in=[pk for _spoken_at, pk in newest])
+    return rows.order_by("-spoken_at")
 
 
 def _age(spoken_at: datetime) -> str:

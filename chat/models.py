@@ -57,6 +57,7 @@ class Thread(models.Model):
         indexes = [
             models.Index(fields=["space", "-spoken_at"]),
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="thread_to_remove"),
+            models.Index(fields=["space", "-pinned_at"], condition=Q(pinned_at__isnull=False), name="thread_pinned"),
             models.Index(fields=["owner", "opening"]),
         ]
 
