@@ -242,6 +242,22 @@ def test_the_receipt_counts_what_went_and_says_when_the_index_has_confirmed(memo
     assert "Complete" in Client().get(address).content.decode()
 
 
+def test_a_receipt_is_not_called_complete_while_it_says_that_something_is_under_way(memory, alice, monkeypatch):
+    exchange(alice, "The key hangs behind the clock.", manual_entry=True)
+    memory.index_pending()
+    address = leaving(alice)
+
+    def and_then_all_is_done(*args: Any, ask: Any = emptying.receipt_of_space, **fields: Any) -> Any:
+        seen = ask(*args, **fields)
+        sweep()
+        return seen
+
+    monkeypatch.setattr(departures.memory, "receipt_of_space", and_then_all_is_done)
+    page = Client().get(address).content.decode()
+    assert "0, under way" in page
+    assert "Complete" not in page
+
+
 def test_what_was_forgotten_before_is_not_counted_again(memory, alice):
     memory.forget([exchange(alice, "An old secret.").id], by=alice.pk)
     address = leaving(alice)

@@ -122,8 +122,11 @@ def finish_departures() -> int:
     return sum(_go_on(job) for job in jobs.claim(Departure.objects.order_by("due_at", "id"), 1))
 
 
-def receipt(token: str) -> list[dict[str, str]]:
-    """What went, number by number, and what is still under way. Raises NoReceipt."""
+def receipt(token: str) -> tuple[list[dict[str, str]], bool]:
+    """What went, number by number, and whether nothing of it is still under way, but for the files themselves.
+
+    Raises NoReceipt.
+    """
     left = Departure.objects.filter(token_hash=_hash(token)).first()
     if left is None:
         raise NoReceipt
@@ -135,7 +138,7 @@ def receipt(token: str) -> list[dict[str, str]]:
     forgotten = "%(count)s" if is_empty else _("%(count)s, under way")
     under_way = _("%(count)s under way") % {"count": number(originals)}
     gone = _("by %(moment)s") % {"moment": moment(gone_by)}
-    return [
+    lines = [
         {"label": _("Closed, name and e-mail removed"), "figure": moment(left.asked_at)},
         {"label": _("Sign-ins ended"), "figure": number(left.sign_ins)},
         {"label": _("Threads removed"), "figure": _of(left.threads, threads)},
@@ -148,15 +151,7 @@ def receipt(token: str) -> list[dict[str, str]]:
         {"label": _("Vectors removed"), "figure": _vectors(removed.vectors, removed.under_way, is_empty)},
         {"label": _("Gone from the disk"), "figure": gone if removed.in_files or not is_empty else _("yes")},
     ]
-
-
-def is_finished(token: str) -> bool:
-    """Whether nothing of what the receipt tells is still under way, but for the files themselves."""
-    left = Departure.objects.filter(token_hash=_hash(token)).first()
-    if left is None or left.emptied_at is None:
-        return False
-    removed, originals = memory.receipt_of_space(spaces.own(left.person_id).pk, since=left.asked_at)
-    return not removed.under_way and not originals
+    return lines, is_empty and not removed.under_way and not originals
 
 
 def _go_on(job: Departure) -> bool:

@@ -49,10 +49,10 @@ def leave(request: PeoplePageRequest) -> HttpResponse:
 def farewell(request: HttpRequest, token: str) -> HttpResponse:
     """What went with an account, and what is still under way."""
     try:
-        context = {"lines": departures.receipt(token), "is_finished": departures.is_finished(token)}
+        lines, is_finished = departures.receipt(token)
     except departures.NoReceipt:
         return render(request, "404.html", {"error": _("There is no receipt behind this link.")}, status=404)
-    return render(request, "people/farewell.html", context)
+    return render(request, "people/farewell.html", {"lines": lines, "is_finished": is_finished})
 
 
 def _context(person: User, form: LeaveForm) -> dict[str, object]:
