@@ -6,10 +6,10 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -19,6 +19,8 @@ from memory.models import Chunk, Document, Erasure, Exchange, Job, Operation
 from memory.services import erasing, forgetting, reconciling, retention, upkeep
 from memory.services.documents.removing import forget_documents, tidy_documents
 from memory.shown import number
+
+M = TypeVar("M", bound=Model)
 
 log = logging.getLogger(__name__)
 
@@ -160,13 +162,15 @@ def _put_off(operation: Operation, reason: str) -> None:
 
 
 def _forget(operation: Operation, hold: Hold) -> None:
-    """Forget what was chosen when it was asked for, and nothing that came since."""
     what = operation.what
-    rows = selecting.exchanges(what.get("filters"), shown=_shown(what)).certain
-    rows = rows.filter(created_at__lte=operation.asked_at)
-    if "ids" in what:
-        rows = rows.filter(pk__in=what["ids"])
+    rows = _asked_for(selecting.exchanges(what.get("filters"), shown=_shown(what)).certain, operation)
     _forget_all(rows, operation, hold)
+
+
+def _asked_for(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
+    """Of these what was chosen when it was asked for, and nothing that came since."""
+    rows = rows.filter(created_at__lte=operation.asked_at)
+    return rows.filter(pk__in=operation.what["ids"]) if "ids" in operation.what else rows
 
 
 def _forget_all(rows: QuerySet[Exchange], operation: Operation, hold: Hold) -> None:
@@ -179,10 +183,7 @@ def _forget_all(rows: QuerySet[Exchange], operation: Operation, hold: Hold) -> N
 
 def _forget_documents(operation: Operation, hold: Hold) -> None:
     what = operation.what
-    rows = selecting.documents(what.get("filters"), shown=_shown(what)).certain
-    rows = rows.filter(created_at__lte=operation.asked_at)
-    if "ids" in what:
-        rows = rows.filter(pk__in=what["ids"])
+    rows = _asked_for(selecting.documents(what.get("filters"), shown=_shown(what)).certain, operation)
     _delete_all(rows, operation, hold)
 
 
