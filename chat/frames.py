@@ -30,11 +30,15 @@ def growing(
     finished: Sequence[str],
     open_html: str,
     *,
+    is_first: bool,
     thought: str = "",
 ) -> Frame:
-    """What the model thought since the last frame, the blocks its answer just finished, and the whole open block."""
+    """What the model thought since the last frame, the blocks its answer just finished, and the whole open block.
+
+    `is_first`: no block of the answer is finished, so that the open one stands at its top.
+    """
     # What somebody said is filled in last, so that nothing in it is taken for a place to fill in.
-    appended, replaced, waiting = (form.replace(str(_NOBODY), str(turn_id)) for form in _growing_forms())
+    appended, replaced, waiting = (form.replace(str(_NOBODY), str(turn_id)) for form in _growing_forms(is_first))
     if thought and not open_html:
         replaced = waiting
     html = replaced.replace(_REVISION, str(revision)).replace(_HTML, open_html, 1)
@@ -46,7 +50,7 @@ def growing(
 
 
 @cache
-def _growing_forms() -> tuple[str, str, str]:
+def _growing_forms(is_first: bool) -> tuple[str, str, str]:
     """The fragments of a growing answer, drawn once by their template with places to fill in.
 
     There are some fifteen of them a second for each answer; drawing each anew cost more than all else together.
@@ -54,6 +58,7 @@ def _growing_forms() -> tuple[str, str, str]:
     blank = {
         "id": _NOBODY,
         "revision": _REVISION,
+        "blocks_html": not is_first,
         "open_html": mark_safe(_HTML),
         "state": Turn.State.ANSWERING,
         "is_active": True,

@@ -55,6 +55,7 @@ class GrowingAnswer:
 
     def __init__(self, text: str = "", citations: Citations | None = None) -> None:
         self.citations = citations
+        self.has_finished = False
         self._open = ""
         self._drawn: tuple[int, str] = (0, "")
         self.feed(text)
@@ -71,6 +72,7 @@ class GrowingAnswer:
             return []
         closed, self._open = self._open[: starts[-1]], self._open[starts[-1] :]
         self._drawn = (0, "")
+        self.has_finished = True
         return blocks_of(closed, self.citations)
 
     def close(self) -> list[str]:

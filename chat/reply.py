@@ -93,6 +93,7 @@ class Reply:
             self.revision,
             finished,
             self._growing.open_html(),
+            is_first=not self._growing.has_finished,
             thought=self._new_thought(),
         )
 

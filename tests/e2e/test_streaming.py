@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import statistics
 import time
 
 from playwright.sync_api import Page, WebSocketRoute, expect
@@ -138,6 +140,30 @@ def test_what_is_selected_in_a_finished_paragraph_stays_selected_while_the_answe
     expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
     assert "Here is the plan" in selected
     assert page.evaluate("() => getSelection().toString()") == selected
+
+
+def test_a_frame_has_the_browser_look_at_what_is_new_however_long_the_answer_is(visit, alice, endpoint):
+    paragraphs = "\n\n".join(f"Paragraph {number} says a little." for number in range(150))
+    endpoint.script(KEY, answer=f"# All of it\n\n{paragraphs}", token_delay=0.01)
+    page = visit(alice)
+    begin(page, "Tell me everything")
+
+    early = restyled_until(page, 5, 25)
+    late = restyled_until(page, 110, 145)
+    assert late <= 1.5 * early
+
+
+def restyled_until(page: Page, first: int, last: int) -> float:
+    """How many elements the browser works out the style of at once, on average, while these paragraphs come."""
+    browser = page.context.browser
+    assert browser is not None
+    expect(turn(page)).to_contain_text(f"Paragraph {first} ")
+    browser.start_tracing(page=page, categories=["devtools.timeline"])
+    expect(turn(page)).to_contain_text(f"Paragraph {last} ")
+    told = json.loads(browser.stop_tracing())["traceEvents"]
+    counts = [event["args"]["elementCount"] for event in told if "elementCount" in event.get("args", {})]
+    assert len(counts) > 10
+    return statistics.mean(counts)
 
 
 def test_a_message_sent_while_an_answer_runs_stands_once_and_is_answered_after_it(visit, alice, endpoint):
