@@ -10,6 +10,7 @@ from memory import spaces, store
 from memory.errors import StoreDown
 from memory.lexical import bm25, postings
 from memory.lexical.analyser import terms_of, terms_to_ask
+from memory.lexical.expected import amount, kind_asked, says
 from memory.lexical.postings import statistics
 from memory.lexical.proposals import proposed, question
 from memory.lexical.proximity import together
@@ -288,3 +289,42 @@ def test_a_sentence_that_says_it_is_found_before_a_text_that_holds_its_words_her
     exchange(person, f"{filling}. The valve of the kettle leaked. {filling}. {filling}. Nobody minded that.")
 
     assert "valve of the kettle" in said(memory.find("leaking valve kettle", spaces=spaces.readable_by(person.id)))[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "other"),
+    [
+        ("How many trees did we plant?", "we planted twelve trees", "we planted the trees"),
+        ("Wie oft gießen wir?", "wir gießen zweimal", "wir gießen gern"),
+        ("And when was the valve changed?", "it was changed last Tuesday", "it was changed by Bergmann"),
+        ("Quand a-t-on changé la vanne ?", "on l'a changée mardi", "on l'a changée enfin"),
+        ("Why did the pump stop?", "it stopped because of the frost", "it stopped"),
+        ("¿Por qué se paró la bomba?", "se paró a causa del hielo", "se paró"),
+    ],
+)
+def test_a_question_of_a_kind_is_answered_by_what_says_something_of_that_kind(question, answer, other):
+    kind = kind_asked(question)
+
+    assert kind is not None
+    assert says(kind, frozenset(terms_of(answer)))
+    assert not says(kind, frozenset(terms_of(other)))
+
+
+def test_most_questions_ask_for_nothing_of_a_kind():
+    assert kind_asked("What does Anna think of the new valve?") is None
+
+
+def test_a_text_says_more_the_more_different_words_it_has_up_to_some_sentences():
+    little, more = (amount(frozenset(terms_of(text))) for text in ("Yes, of course!", "The valve leaks at the kettle."))
+    long, longer = (amount(frozenset(f"word{n}" for n in range(count))) for count in (60, 6000))
+
+    assert 0 < little < more < long == longer == 1
+
+
+def test_what_says_how_many_is_found_before_what_does_not(memory, no_index):
+    person = PersonFactory(name="Ada")
+    exchange(person, "In the orchard we planted forty trees.", timestamp=ago(days=9))
+    exchange(person, "In the orchard we planted apple trees.", timestamp=ago(days=1))
+
+    readable = spaces.readable_by(person.id)
+    assert "forty" in said(memory.find("How many trees did we plant in the orchard?", spaces=readable))[0]

@@ -79,6 +79,11 @@ def terms_to_ask(text: str) -> dict[str, str]:
     return asked
 
 
+def language_of(text: str) -> str:
+    """The one of STOP_WORDS' languages whose small words `text` has most of, English where it has none."""
+    return _language_of(_words(text))
+
+
 def _words(text: str) -> list[str]:
     return _RUN.findall(unicodedata.normalize("NFKC", text))
 
@@ -95,12 +100,13 @@ def _terms(words: Iterable[str], language: str) -> list[str]:
         if _UNSPACED_RUN.match(word):
             terms += (word[i : i + 2] for i in range(max(1, len(word) - 1)))
         else:
-            terms.append(_stem(word.casefold()[:_LONGEST], language))
+            terms.append(stem(word.casefold()[:_LONGEST], language))
     return terms
 
 
 @lru_cache(maxsize=50_000)
-def _stem(word: str, language: str) -> str:
+def stem(word: str, language: str) -> str:
+    """The term of a case-folded word; `language` is one of STOP_WORDS."""
     if not hasattr(_own, "stemmers"):
         _own.stemmers = {name: Stemmer.Stemmer(name) for name in STOP_WORDS}
     stemmed: str = _own.stemmers[language].stemWord(word)

@@ -11,6 +11,7 @@ from memory.errors import StoreDown
 from memory.filters import Filter, to_chroma
 from memory.filters.few import few
 from memory.lexical import bm25
+from memory.lexical.analyser import terms_of_date
 from memory.lexical.proposals import Question, proposed, question
 from memory.retrieval import rows
 from memory.retrieval.results import Query
@@ -39,6 +40,11 @@ class Candidate(Row):
     score: float = 0.0
     words: float = 0.0
     is_pinned: bool = False
+
+
+def said_by(candidate: Candidate) -> frozenset[str]:
+    """The different terms of its texts, without those of its date, which stand first."""
+    return frozenset(candidate.terms.split()[len(terms_of_date(candidate.timestamp)) :])
 
 
 @dataclass

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memory.lexical.analyser import terms_of_date
-from memory.retrieval.candidates import Candidate
+from memory.retrieval.candidates import Candidate, said_by
 
 _SAME = 0.9
 
@@ -20,7 +19,7 @@ def vary(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candid
     if not left:
         return ranked
     best = max(left[0].score, 1e-9)
-    words = {c.id: _said(c) for c in left}
+    words = {c.id: said_by(c) for c in left}
     alike = dict.fromkeys(words, 0.0)
     chosen: list[Candidate] = []
     while left:
@@ -39,16 +38,11 @@ def without_repeats(ranked: Iterable[Candidate], most: int) -> list[Candidate]:
     for candidate in ranked:
         if len(kept) == most:
             break
-        words = _said(candidate)
+        words = said_by(candidate)
         if not any(_are_same(words, other) for other in said):
             kept.append(candidate)
             said.append(words)
     return kept
-
-
-def _said(candidate: Candidate) -> frozenset[str]:
-    """The terms of its texts, without those of its date, which stand first."""
-    return frozenset(candidate.terms.split()[len(terms_of_date(candidate.timestamp)) :])
 
 
 def _are_same(one: frozenset[str], other: frozenset[str]) -> bool:

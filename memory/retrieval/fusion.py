@@ -4,7 +4,8 @@ Both sides are numbers of their own meaning, not shares of the best that was fou
 words could say at most they do say. A question that shares no word with its answer is so decided by meaning, whatever
 chance words it shares with others; one that names something rare is decided by that. Each side also looks at what was
 said right before and after, since a question is often answered across several exchanges; an exchange of which two vectors
-are near is nearer than one of which a single one is, and words that stand together say more than scattered ones.
+are near is nearer than one of which a single one is, and words that stand together say more than scattered ones. Last,
+some exchanges are likelier than others to answer anything, or a question of this kind.
 """
 
 from __future__ import annotations
@@ -12,21 +13,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.lexical import bm25
+from memory.lexical import bm25, expected
 from memory.lexical.proximity import together
-from memory.retrieval.candidates import Candidate, Pool
+from memory.retrieval.candidates import Candidate, Pool, said_by
 
 # Chosen on conversations between people and on work exchanges in four languages (docs/retrieval.md has the figures).
 _WORDS = 0.8
 _TOGETHER = 0.2
 # Where the best candidate's words say no more than the first of these shares of what they could say, they are there by
 # chance and count for nothing; from the second on they count in full.
-_CHANCE, _TELLING = 0.2, 0.4
+_CHANCE, _TELLING = 0.15, 0.4
 _WIDE = 0.5
 _SECOND = 0.2
 _BEFORE, _AFTER = 0.15, 0.25
-_SESSION = 0.2
+_SESSION = 0.15
 _PIN = 0.1
+# What says much, and what says the kind of thing that is asked for, is likelier to hold the answer.
+_AMOUNT, _KIND = 0.18, 0.06
 
 
 def fuse(pool: Pool, *, lexical_weight: float) -> list[Candidate]:
@@ -39,7 +42,7 @@ def fuse(pool: Pool, *, lexical_weight: float) -> list[Candidate]:
     before, after = _neighbours(pool)
     meaning, words = _meaning(pool, before, after), _words(pool, before, after)
     lexical = _WORDS * words + _TOGETHER * _together(pool)
-    scores = 2 * (1 - lexical_weight) * meaning + 2 * lexical_weight * lexical
+    scores = 2 * (1 - lexical_weight) * meaning + 2 * lexical_weight * lexical + _likely(pool)
     for candidate, score, said in zip(pool.candidates, scores, words, strict=True):
         candidate.score = float(score) + _PIN * candidate.is_pinned
         candidate.words = float(said)
@@ -89,6 +92,15 @@ def _words(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
         return said
     trust = np.clip((near.max() - _CHANCE) / (_TELLING - _CHANCE), 0.0, 1.0)
     return said * float(trust)
+
+
+def _likely(pool: Pool) -> bm25.Numbers:
+    """How likely each candidate is to answer anything, and a question of this kind."""
+    kind = expected.kind_asked(pool.query.text)
+    said = [said_by(candidate) for candidate in pool.candidates]
+    return np.array(
+        [_AMOUNT * expected.amount(terms) + _KIND * (kind is not None and expected.says(kind, terms)) for terms in said]
+    )
 
 
 def _together(pool: Pool) -> bm25.Numbers:
