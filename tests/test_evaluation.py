@@ -265,7 +265,7 @@ def test_the_stats_page_says_nothing_of_runs_where_there_was_none(alice, chroma)
 
 
 def test_the_stats_page_says_which_gate_is_in_force_and_where_it_is_from(alice, chroma, settings):
-    assert "0.55, as shipped" in stats_page(alice)
+    assert "0.50, as shipped" in stats_page(alice)
 
     serving = generations.serving()
     Calibration.objects.create(provider=serving.provider, model=serving.model, threshold=0.61, sample=200)

@@ -1,20 +1,22 @@
 """The relevance gate: whether what was found is worth recalling, decided once for a question.
 
 A cosine alone says little: it drifts with the model, the size and the kind of the store. So the best hit's cosine is
-taken together with its margin over those of ranks 5 to 20, which are what any question would find here. A store too
-small to have them is filled up with what two unrelated texts have. A threshold that the user sets, and the rising one,
-are held against each result's own similarity instead.
+taken together with its margin over those of ranks 21 to 60, which are what any question would find here; those before
+them may belong to the answer. A store too small to have them is filled up with what two unrelated texts have. Names that
+the question asks for count too: for it where an exchange has them, against it where none has. A threshold that the user
+sets, and the rising one, are held against each result's own similarity instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from django.conf import settings
 
 from memory import generations
+from memory.lexical.analyser import language_of
 from memory.models import Calibration
 from memory.retrieval.candidates import Candidate, Pool
 from memory.retrieval.results import Query
@@ -25,26 +27,31 @@ class Level:
     """What one embedding model calls relevant.
 
     `evidence` is what cosine plus margin must reach, `similarity` what a single cosine must for the strategies that
-    ask each result, `unrelated` the cosine of two texts that have nothing to do with each other.
+    ask each result, `unrelated` the cosine of two texts that have nothing to do with each other. `foreign` is what the
+    evidence of a question in another language than English has too much: to a model that learnt English alone, texts of
+    another language are alike for being in it.
     """
 
     evidence: float
     similarity: float
     unrelated: float
+    foreign: float = 0.0
 
 
 # The local model's were measured (docs/retrieval.md); the others' come from what is published about how their cosines
 # spread, and `calibrate` replaces them.
 LEVELS = {
-    "all-MiniLM-L6-v2": Level(evidence=0.55, similarity=0.26, unrelated=0.03),
+    "all-MiniLM-L6-v2": Level(evidence=0.5, similarity=0.26, unrelated=0.03, foreign=0.28),
     "text-embedding-3-small": Level(evidence=0.50, similarity=0.30, unrelated=0.15),
     "nomic-embed-text": Level(evidence=0.75, similarity=0.60, unrelated=0.45),
 }
 _UNKNOWN = LEVELS["all-MiniLM-L6-v2"]
-_BACKGROUND = slice(4, 20)
-# What a name or a number that question and exchange share adds, as far as it is what the question is about: it says what
-# a cosine cannot, while other shared words say little.
-_NAMES = 0.4
+_BACKGROUND = slice(20, 60)
+# What names and numbers that question and exchange share add, and those that no exchange has take away, as far as they are
+# what the question is about: they say what a cosine cannot, while other shared words say little.
+_NAMES = 0.9
+# In German every noun has a capital, so that a capital says half as much.
+_NAMES_IN_GERMAN = 0.45
 # Where there is no cosine, the words must say about so much of what they could say.
 _WORDS_ALONE = 0.4
 
@@ -53,16 +60,17 @@ def level_of(provider: str, model: str) -> Level:
     """The level of this model: fitted on this store where `calibrate` ran, else the shipped one."""
     shipped = LEVELS.get(model, _UNKNOWN)
     fitted = Calibration.objects.filter(provider=provider, model=model).first()
-    return shipped if fitted is None else Level(fitted.threshold, shipped.similarity, shipped.unrelated)
+    return shipped if fitted is None else replace(shipped, evidence=fitted.threshold)
 
 
-def evidence(similarities: Sequence[float], unrelated: float) -> float:
-    """The best cosine plus its margin over ranks 5 to 20 of `similarities` (highest first)."""
+def evidence(question: str, similarities: Sequence[float], level: Level) -> float:
+    """The best cosine plus its margin over ranks 21 to 60 of `similarities` (highest first), less what is foreign."""
     if not similarities:
         return 0.0
-    filled = [*similarities[:20], *[unrelated] * (20 - len(similarities))]
+    filled = [*similarities[: _BACKGROUND.stop], *[level.unrelated] * (_BACKGROUND.stop - len(similarities))]
     others = filled[_BACKGROUND]
-    return 2 * filled[0] - sum(others) / len(others)
+    foreign = level.foreign if language_of(question) != "english" else 0.0
+    return 2 * filled[0] - sum(others) / len(others) - foreign
 
 
 def is_below(query: Query, pool: Pool, *, rising: bool = False, each: bool = False) -> Callable[[Candidate], bool]:
@@ -83,12 +91,14 @@ def is_below(query: Query, pool: Pool, *, rising: bool = False, each: bool = Fal
     level = level_of(serving.provider, serving.model)
     if each:
         return _below(level.similarity)
-    silent = evidence(pool.similarities, level.unrelated) + _NAMES * _names_shared(pool) < level.evidence
+    # Small words alone ("and when was that?") ask for nothing by themselves.
+    asks = bool(pool.question.asked)
+    silent = not asks or evidence(query.text, pool.similarities, level) + _names(pool) < level.evidence
     return lambda candidate: silent
 
 
-def _names_shared(pool: Pool) -> float:
-    """The most that a candidate shares of the names and numbers asked for, as their share of all that is asked."""
+def _names(pool: Pool) -> float:
+    """What the names and numbers asked for say: the most that a candidate holds of them, less what it lacks."""
     asked = pool.question.asked
     begins = pool.query.text.lstrip()
     weights = [ask.idf * _is_name(ask.word, is_first=begins.startswith(ask.word)) for ask in asked]
@@ -96,7 +106,8 @@ def _names_shared(pool: Pool) -> float:
     if not any(weights) or not pool.candidates:
         return 0.0
     shared = (pool.held[: len(pool.candidates)] > 0) @ np.array(weights)
-    return float(shared.max()) / possible
+    weight = _NAMES_IN_GERMAN if language_of(begins) == "german" else _NAMES
+    return weight * float(2 * shared.max() - sum(weights)) / possible
 
 
 def _is_name(word: str, *, is_first: bool) -> bool:

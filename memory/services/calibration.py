@@ -96,15 +96,15 @@ def fit(spaces: SpaceIds | None = None) -> Fit:
         if not text:
             continue
         if beside:
-            answered.append(_evidence(text, readable, {exchange.id}, level.unrelated))
-        unanswered.append(_evidence(text, readable, {exchange.id, *beside}, level.unrelated))
+            answered.append(_evidence(text, readable, {exchange.id}, level))
+        unanswered.append(_evidence(text, readable, {exchange.id, *beside}, level))
     if len(answered) < LEAST:
         raise BadQuery(
             f"Of {len(exchanges)} exchanges drawn, {len(answered)} have others said beside them that could answer; "
             f"a level can be fitted from {LEAST} on."
         )
     readable = who.readable_by(exchanges[0].owner_id) if spaces is None else spaces
-    unanswered += [_evidence(text, readable, set(), level.unrelated) for text in SMALL_TALK]
+    unanswered += [_evidence(text, readable, set(), level) for text in SMALL_TALK]
     chosen = best_level(answered, unanswered)
     steps = [round(chosen.level + step / 20, 3) for step in range(-4, 5)]
     return Fit(
@@ -182,7 +182,7 @@ def _beside(exchange: Exchange) -> set[uuid.UUID]:
     return set(rows.values_list("id", flat=True)[:_MOST_BESIDE])
 
 
-def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], unrelated: float) -> float:
+def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: gate.Level) -> float:
     """The evidence that the gate holds against its level; what shared names may add is left to the gate."""
     embedder = generations.embedder_of(generations.serving())
     vector = cache.embed_query(embedder, text, keep=False)
@@ -190,4 +190,4 @@ def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], unrelat
     pool = gather(Query(text=text, vector=vector, spaces=spaces, wanted=_WANTED, now=timezone.now(), exclude=left_out))
     if pool.by_words_alone:
         raise StoreDown("The index does not answer; a level cannot be fitted now.")
-    return gate.evidence(pool.similarities, unrelated)
+    return gate.evidence(text, pool.similarities, level)
