@@ -12,7 +12,7 @@ from memory import retrieval, spaces, store
 from memory.errors import BadQuery
 from memory.filters import parse
 from memory.models import Opinion
-from memory.retrieval import candidates
+from memory.retrieval import candidates, gate
 from memory.retrieval.results import Query, Ranking
 from memory.services.search import ask
 from memory.vectors import Near, by_exchange
@@ -85,6 +85,17 @@ def test_follow_ups_are_understood_changes_of_subject_too_and_thanks_recall_noth
     assert sum(changes) >= 36
     assert sum(thanks) >= 36
     assert sum(talk) >= 52
+
+
+def test_of_a_model_that_knows_english_alone_other_languages_need_more_and_of_no_other_model(db):
+    similarities = [0.6, *[0.3] * 59]
+
+    def evidence_of(question, model):
+        return gate.evidence(question, similarities, gate.level_of("local", model))
+
+    german, english = "Wo ist der Schlüssel für das Gewächshaus?", "Where is the key for the greenhouse?"
+    assert evidence_of(german, "all-MiniLM-L6-v2") < evidence_of(english, "all-MiniLM-L6-v2")
+    assert evidence_of(german, "/models/many-languages") == evidence_of(english, "/models/many-languages")
 
 
 def test_an_exchange_is_as_near_as_its_best_vector_and_its_second_best_says_more(memory):

@@ -56,9 +56,10 @@ _KINDS = (
         "how (?:many|much|long|often|old|far|tall|big|large|high|fast)|what (?:number|price|percentage|age)"
         "|wie (?:viele?|lange|oft|alt|weit|hoch|groß|teuer|schnell)|combien|quel âge|cuánt[oa]s?|qué edad",
         is_number=True,
-        english="two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty dozen hundred thousand once twice couple few"
-        " several",
-        german="zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreißig dutzend hundert tausend einmal zweimal paar mehrere",
+        english="two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty dozen hundred thousand"
+        " once twice couple few several",
+        german="zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreißig dutzend hundert tausend einmal"
+        " zweimal paar mehrere",
         french="deux trois quatre cinq six sept huit neuf dix onze douze vingt trente douzaine cent mille plusieurs",
         spanish="dos tres cuatro cinco seis siete ocho nueve diez once doce veinte treinta docena cien mil varios varias",
     ),
@@ -84,6 +85,6 @@ def says(kind: Kind, terms: Set[str]) -> bool:
 
 
 def amount(terms: Set[str]) -> float:
-    """How much a text of these different terms says, from 0 to 1: the logarithm of how many different words, small ones aside."""
+    """How much a text of these different terms says, from 0 to 1: by the logarithm of their number, small words aside."""
     different = len(terms - _SMALL)
     return math.log1p(min(different, _MUCH)) / math.log1p(_MUCH)

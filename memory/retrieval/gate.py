@@ -45,7 +45,8 @@ LEVELS = {
     "text-embedding-3-small": Level(evidence=0.50, similarity=0.30, unrelated=0.15),
     "nomic-embed-text": Level(evidence=0.75, similarity=0.60, unrelated=0.45),
 }
-_UNKNOWN = LEVELS["all-MiniLM-L6-v2"]
+# Of a model in a folder nothing is known, not even that it knows English alone.
+_UNKNOWN = replace(LEVELS["all-MiniLM-L6-v2"], foreign=0.0)
 _BACKGROUND = slice(20, 60)
 # What names and numbers that question and exchange share add, and those that no exchange has take away, as far as they are
 # what the question is about: they say what a cosine cannot, while other shared words say little.
