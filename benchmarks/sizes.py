@@ -259,9 +259,11 @@ def in_turn(questions: Iterator[str], calls: Calls, prepare: Calls | None = None
 def _query(text: str, vector: Vectors, space_ids: SpaceIds) -> Query:
     from django.utils import timezone
 
+    from memory import generations
     from memory.retrieval.results import Query
 
-    return Query(text=text, vector=vector, spaces=space_ids, wanted=FOUND, now=timezone.now())
+    serving = generations.serving()
+    return Query(text=text, vector=vector, generation=serving, spaces=space_ids, wanted=FOUND, now=timezone.now())
 
 
 def _bare(collection: str) -> Collection:

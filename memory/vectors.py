@@ -34,7 +34,12 @@ class Near(NamedTuple):
 
 def by_exchange(nearest_first: Iterable[tuple[str, float]]) -> dict[str, Near]:
     """What ids of vectors and their similarities, highest first, say of each exchange, in their order."""
-    found: dict[str, list[float]] = {}
+    best: dict[str, float] = {}
+    second: dict[str, float] = {}
     for vector_id, similarity in nearest_first:
-        found.setdefault(exchange_of(vector_id), []).append(similarity)
-    return {exchange: Near(held[0], held[min(1, len(held) - 1)]) for exchange, held in found.items()}
+        exchange = exchange_of(vector_id)
+        if exchange in best:
+            second.setdefault(exchange, similarity)
+        else:
+            best[exchange] = similarity
+    return {exchange: Near(nearest, second.get(exchange, nearest)) for exchange, nearest in best.items()}

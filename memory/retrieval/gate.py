@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from django.conf import settings
 
-from memory import generations
 from memory.lexical.analyser import language_of
 from memory.models import Calibration
 from memory.retrieval.candidates import Candidate, Pool
@@ -88,8 +87,7 @@ def is_below(query: Query, pool: Pool, *, rising: bool = False, each: bool = Fal
         return _below(rising_threshold(query))
     if conf.similarity_threshold is not None:
         return _below(float(conf.similarity_threshold))
-    serving = generations.serving()
-    level = level_of(serving.provider, serving.model)
+    level = level_of(query.generation.provider, query.generation.model)
     if each:
         return _below(level.similarity)
     # Small words alone ("and when was that?") ask for nothing by themselves.

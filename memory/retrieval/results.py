@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.filters import Filter
-from memory.models import Exchange
+from memory.models import Exchange, Generation
 from memory.retrieval.places import Place
 from memory.spaces import SpaceIds
 
@@ -81,13 +81,15 @@ class Result:
 class Query:
     """What a strategy is asked: a text and its vector, the spaces that may be read, and how many results are wanted.
 
-    `vector` is None where it cannot be had: then words alone find. `conversation_length` is the number of messages of
+    `vector` is None where it cannot be had: then words alone find. It is held against the index of `generation`, whose
+    model made it, also where another one begins to serve meanwhile. `conversation_length` is the number of messages of
     the conversation it is asked in, 0 outside of one. `exclude` never comes back; `pinned` is always in the running; of
     results that say the same one stays unless `keep_repeats`.
     """
 
     text: str
     vector: NDArray[np.float32] | None
+    generation: Generation
     spaces: SpaceIds
     wanted: int
     now: datetime

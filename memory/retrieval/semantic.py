@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from memory import jobs, store
-from memory.models import Embedding, Generation, Index, Job
+from memory.models import Embedding, Index, Job
 from memory.retrieval.results import Query
 from memory.vectors import Near, vector_ids
 
@@ -66,7 +66,7 @@ def begin(query: Query, count: int, where: dict[str, Any] | None = None) -> Answ
     def ask(collection: str) -> Found:
         return {} if vector is None else store.query(collection, vector, int(_VECTORS_AN_EXCHANGE * count), where)
 
-    indexes = Index.objects.filter(generation__state=Generation.State.SERVING, space_id__in=list(query.spaces))
+    indexes = Index.objects.filter(generation=query.generation, space_id__in=list(query.spaces))
     coming = [] if vector is None else [(index, _threads.submit(ask, index.collection)) for index in indexes]
     return Answers(count, ask, coming)
 
@@ -86,7 +86,7 @@ def weighed(query: Query, ids: Iterable[str], count: int) -> Found:
     held: dict[str, list[str]] = defaultdict(list)
     embeddings = Embedding.objects.filter(
         exchange_id__in=[uuid.UUID(id) for id in ids],
-        generation__state=Generation.State.SERVING,
+        generation=query.generation,
         index__space_id__in=list(query.spaces),
     )
     rows = embeddings.values_list("index__collection", "exchange_id", "version", "parts")

@@ -184,10 +184,17 @@ def _beside(exchange: Exchange) -> set[uuid.UUID]:
 
 def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: gate.Level) -> float:
     """The evidence that the gate holds against its level; what shared names may add is left to the gate."""
-    embedder = generations.embedder_of(generations.serving())
-    vector = cache.embed_query(embedder, text, keep=False)
-    left_out = frozenset(exclude)
-    pool = gather(Query(text=text, vector=vector, spaces=spaces, wanted=_WANTED, now=timezone.now(), exclude=left_out))
+    serving = generations.serving()
+    query = Query(
+        text=text,
+        vector=cache.embed_query(generations.embedder_of(serving), text, keep=False),
+        generation=serving,
+        spaces=spaces,
+        wanted=_WANTED,
+        now=timezone.now(),
+        exclude=frozenset(exclude),
+    )
+    pool = gather(query)
     if pool.by_words_alone:
         raise StoreDown("The index does not answer; a level cannot be fitted now.")
     return gate.evidence(text, pool.similarities, level)

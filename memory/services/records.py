@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from memory.embeddings import cache
 from memory.embeddings.protocol import normalised
 from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled
 from memory.filters import And, Filter, parse, to_sql
-from memory.models import Exchange, Record, Space
+from memory.models import Exchange, Generation, Record, Space
 from memory.retrieval import strategy
 from memory.retrieval.results import Query, Ranking
 from memory.services.exchanges import NewExchange, embed_again, remember_many, revise
@@ -114,9 +114,11 @@ def query_records(
     if not asked and vector is None:
         raise BadQuery("Ask with a text or with a vector.")
     required = parse(filters) if filters else None
+    serving = generations.serving()
     query = Query(
         text=asked,
-        vector=_vector_of(asked, vector),
+        vector=_vector_of(asked, vector, serving),
+        generation=serving,
         spaces=spaces,
         wanted=top_k,
         now=timezone.now(),
@@ -232,11 +234,11 @@ def _replace(pairs: Iterable[tuple[Record, _Checked]], owner_id: uuid.UUID) -> N
             embed_again([exchange.pk], even_if_the_same=True)
 
 
-def _vector_of(text: str, vector: Vector | None) -> NDArray[np.float32] | None:
+def _vector_of(text: str, vector: Vector | None, serving: Generation) -> NDArray[np.float32] | None:
     if vector is not None:
         return _checked_vector(vector)
     try:
-        return cache.embed_query(generations.embedder_of(generations.serving()), text)
+        return cache.embed_query(generations.embedder_of(serving), text)
     except EmbeddingFailed as error:
         log.warning("a query could not be embedded, words alone find: %s", error)
         return None
@@ -253,16 +255,9 @@ def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:
 
 
 def _narrowed(query: Query, filters: Filter | None) -> Query:
-    return Query(
-        text=query.text,
-        vector=query.vector,
-        spaces=query.spaces,
-        wanted=query.wanted,
-        now=query.now,
-        keep_repeats=True,
-        # Programs keep exchanges and notes too; those are entries made by hand.
-        filters=_both(parse({"source": str(Exchange.Source.API), "manual_entry": False}), filters),
-    )
+    # Programs keep exchanges and notes too; those are entries made by hand.
+    records = parse({"source": str(Exchange.Source.API), "manual_entry": False})
+    return replace(query, keep_repeats=True, filters=_both(records, filters))
 
 
 def _both(one: Filter | None, other: Filter | None) -> Filter | None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from memory import generations
 from memory.embeddings import cache
+from memory.embeddings.protocol import Embedder
 from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled
 from memory.filters import Filter
 from memory.retrieval import context, strategy
@@ -140,7 +141,7 @@ def ask(
 ) -> Ranking:
     """What a strategy (the configured one unless named) ranks for `text`: ungated, each result marked."""
     asking = Asking(spaces=spaces, filters=filters)
-    query = _query(text, _embedded([text], keep=True), asking, wanted=wanted, now=now)
+    query = _query([text], asking, wanted=wanted, now=now)
     return _ranked(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
 
 
@@ -165,9 +166,8 @@ def _passing(ranking: Ranking) -> list[Result]:
 
 
 def _ask_noting(messages: list[str], asking: Asking, notes: set[str]) -> Ranking:
-    vector = _embedded(messages, keep=asking.keep_query)
     conf = settings.CATO.vector_store
-    query = _query(joined(messages), vector, asking, wanted=3 * conf.context_results)
+    query = _query(messages, asking, wanted=3 * conf.context_results)
     ranking = _ranked(query, conf.retrieval_strategy)
     if ranking.by_words_alone:
         notes.add(BY_WORDS)
@@ -182,18 +182,13 @@ def _ranked(query: Query, strategy_name: str) -> Ranking:
     return ranking if last_switch() == before else ranks(query)
 
 
-def _query(
-    text: str,
-    vector: NDArray[np.float32] | None,
-    asking: Asking,
-    *,
-    wanted: int,
-    now: datetime | None = None,
-) -> Query:
+def _query(messages: Sequence[str], asking: Asking, *, wanted: int, now: datetime | None = None) -> Query:
+    serving = generations.serving()
     about = opinions.of(asking.person_id) if asking.person_id else opinions.NONE
     return Query(
-        text=text,
-        vector=vector,
+        text=joined(messages),
+        vector=_embedded(messages, generations.embedder_of(serving), keep=asking.keep_query),
+        generation=serving,
         spaces=asking.spaces,
         wanted=wanted,
         now=now or timezone.now(),
@@ -204,9 +199,8 @@ def _query(
     )
 
 
-def _embedded(messages: Sequence[str], *, keep: bool) -> NDArray[np.float32] | None:
+def _embedded(messages: Sequence[str], embedder: Embedder, *, keep: bool) -> NDArray[np.float32] | None:
     """One vector for the messages together; None where the model cannot be asked."""
-    embedder = generations.embedder_of(generations.serving())
     try:
         vectors = [cache.embed_query(embedder, _readable(message), keep=keep) for message in messages]
     except EmbeddingFailed as error:
