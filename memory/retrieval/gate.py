@@ -9,6 +9,7 @@ sets, and the rising one, are held against each result's own similarity instead.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -52,6 +53,8 @@ _BACKGROUND = slice(20, 60)
 _NAMES = 0.9
 # In German every noun has a capital, so that a capital says half as much.
 _NAMES_IN_GERMAN = 0.45
+# A word with a capital that begins a sentence need not be a name.
+_BEGINNING = re.compile(r"(?:^|[.!?…:\n])\W*([^\W_]+)")
 # Where there is no cosine, the words must say about so much of what they could say.
 _WORDS_ALONE = 0.4
 
@@ -99,18 +102,18 @@ def is_below(query: Query, pool: Pool, *, rising: bool = False, each: bool = Fal
 def _names(pool: Pool) -> float:
     """What the names and numbers asked for say: the most that a candidate holds of them, less what it lacks."""
     asked = pool.question.asked
-    begins = pool.query.text.lstrip()
-    weights = [ask.idf * _is_name(ask.word, is_first=begins.startswith(ask.word)) for ask in asked]
+    beginnings = frozenset(_BEGINNING.findall(pool.query.text))
+    weights = [ask.idf * _is_name(ask.word, beginnings) for ask in asked]
     possible = sum(ask.idf for ask in asked)
     if not any(weights) or not pool.candidates:
         return 0.0
     shared = (pool.held[: len(pool.candidates)] > 0) @ np.array(weights)
-    weight = _NAMES_IN_GERMAN if language_of(begins) == "german" else _NAMES
+    weight = _NAMES_IN_GERMAN if language_of(pool.query.text) == "german" else _NAMES
     return weight * float(2 * shared.max() - sum(weights)) / possible
 
 
-def _is_name(word: str, *, is_first: bool) -> bool:
-    return any(char.isdigit() for char in word) or (word[:1].isupper() and not is_first)
+def _is_name(word: str, beginnings: frozenset[str]) -> bool:
+    return any(char.isdigit() for char in word) or (word[:1].isupper() and word not in beginnings)
 
 
 def rising_threshold(query: Query) -> float:
