@@ -159,8 +159,7 @@ def with_bare_libraries(cato: Cato, folder: Path, data: bytes) -> tuple[int, flo
 
 
 def _chroma_port(cato: Cato) -> str:
-    command = processes(cato)["chroma"].cmdline()
-    return command[command.index("--port") + 1]
+    return processes(cato)["chroma"].environ()["CHROMA_PORT"]
 
 
 def main() -> None:

@@ -34,9 +34,7 @@ def own_store(database_url: str = "") -> Iterator[User]:
         }
         if database_url:
             os.environ["DATABASE_URL"] = database_url
-        chroma = server.start(
-            folder, "chroma", server.chroma_command(folder / "chroma", port), topology.clean_environment()
-        )
+        chroma = server.start_chroma(folder, "chroma", folder / "chroma", port)
         try:
             django.setup()
             from django.core.management import call_command

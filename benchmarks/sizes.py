@@ -92,7 +92,7 @@ def main() -> None:
 def measure(layout: Layout, exchanges: int, questions: Iterator[str], rows: dict[str, list[Row]]) -> None:
     """Add to the tables what is measured at each size."""
     here = psutil.Process()
-    chroma = next(child for child in here.children() if "--port" in child.cmdline())
+    chroma = next(child for child in here.children() if "CHROMA_PORT" in child.environ())
     _begin_peak(here)
     _begin_peak(chroma)
     took = searches(layout, questions)

@@ -18,10 +18,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
-from cato_web.children import Child
 from cato_web.cleaning import clean_if_asked
 from cato_web.config_schema import Config
-from cato_web.plan import CannotRun, chroma_command, free_port
+from cato_web.plan import CannotRun, chroma_server, free_port
 from cato_web.serve import accepts, only_one
 
 # Set for a command whose vector store is its own.
@@ -131,7 +130,7 @@ def chroma_over(path: Path) -> Iterator[str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     env = dict(os.environ) | {"ANONYMIZED_TELEMETRY": "False"}
-    server = Child("chroma", chroma_command(path, port), env, many_files=True, quiet=True)
+    server = chroma_server(path, port, env)
     server.start()
     try:
         end = time.monotonic() + _START

@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,8 +49,7 @@ def plan_for(config: Config, runtime: Path) -> Plan:
     if chroma_url is None and config.vector_store.enabled:
         port = free_port()
         chroma_url = env["CHROMA_URL"] = f"http://127.0.0.1:{port}"
-        command = chroma_command(config.vector_store.path, port)
-        chroma = Child("chroma", command, env, many_files=True, quiet=True)
+        chroma = chroma_server(config.vector_store.path, port, env)
     worker_env = dict(env)
     if config.vector_store.embedding_threads is None:
         # The worker's embedding can wait; the other cores are for those who are looking at a page.
@@ -121,14 +121,23 @@ def _valkey_binary() -> str:
     return found
 
 
-def chroma_command(path: Path, port: int) -> list[str]:
-    """The command of a Chroma server on loopback over the files at `path`. Raises CannotRun."""
+def chroma_server(path: Path, port: int, env: Mapping[str, str]) -> Child:
+    """A Chroma server on loopback over the files at `path`. Raises CannotRun."""
     if importlib.util.find_spec("chromadb_rust_bindings") is None:
         raise CannotRun(
             "No Chroma server: the package chromadb is not installed. Install it, set CHROMA_URL to a server "
             "that runs, or start with --no-vector-store."
         )
-    return [*CHROMA, "run", "--path", str(path), "--host", "127.0.0.1", "--port", str(port)]
+    # Whatever begins like its own variables it takes for one of them.
+    others = {name: value for name, value in env.items() if not name.startswith("CHROMA_")}
+    settings = {
+        "CHROMA_PERSIST_PATH": str(path),
+        "CHROMA_LISTEN_ADDRESS": "127.0.0.1",
+        "CHROMA_PORT": str(port),
+        "RUST_LOG": "warn",
+    }
+    command = [*CHROMA, "run", str(Path(__file__).with_name("chroma.yaml"))]
+    return Child("chroma", command, others | settings, many_files=True, quiet=True)
 
 
 def free_port() -> int:

@@ -27,9 +27,7 @@ def home() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def chroma(home: Path) -> Iterator[None]:
     """A real Chroma server for tests that call memory in this process."""
-    process = server.start(
-        home, "chroma", server.chroma_command(home / "chroma", topology.CHROMA_PORT), topology.clean_environment()
-    )
+    process = server.start_chroma(home, "chroma", home / "chroma", topology.CHROMA_PORT)
     from memory import store
     from memory.errors import StoreDown
 

@@ -213,10 +213,12 @@ def wait_for(ask: Callable[[], Any], what: str, seconds: float = 20.0, every: fl
     raise AssertionError(f"waited {seconds:g} s for {what}")
 
 
-def chroma_command(path: Path, port: int) -> list[str]:
-    """How a Chroma server is started, here and in docker-compose.yml."""
+def start_chroma(home: Path, name: str, path: Path, port: int) -> Process:
+    """Start a Chroma server over the files at `path`, as docker-compose.yml does."""
     chroma = str(Path(sys.executable).with_name("chroma"))
-    return [chroma, "run", "--path", str(path), "--host", "127.0.0.1", "--port", str(port)]
+    place = {"CHROMA_PERSIST_PATH": str(path), "CHROMA_LISTEN_ADDRESS": "127.0.0.1", "CHROMA_PORT": str(port)}
+    environment = clean_environment() | place | {"RUST_LOG": "warn"}
+    return start(home, name, [chroma, "run", "cato_web/chroma.yaml"], environment)
 
 
 def kill(process_id: int) -> None:
@@ -249,7 +251,7 @@ def _services(home: Path, environment: dict[str, str]) -> Cato:
         "CATO_PORT": str(ports[0]),
         **environment,
     }
-    chroma = start(home, "chroma", chroma_command(home / "chroma", chroma_port), env)
+    chroma = start_chroma(home, "chroma", home / "chroma", chroma_port)
     prepare = start(home, "prepare", [sys.executable, "manage.py", "prepare"], env)
     if prepare.popen.wait(60):
         raise AssertionError(prepare.log.read_text())

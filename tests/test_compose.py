@@ -18,6 +18,7 @@ from tests import server
 COMPOSE = server.ROOT / "docker-compose.yml"
 OURS = {"web1", "web2", "worker", "prepare", "chroma"}
 OF_POSTGRES = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
+OF_CHROMA = {"CHROMA_PERSIST_PATH", "CHROMA_LISTEN_ADDRESS", "CHROMA_PORT", "RUST_LOG"}
 
 
 def services() -> dict[str, dict[str, Any]]:
@@ -29,9 +30,9 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, list[str]]:
-    """The commands that the services topology of this suite starts, by process."""
-    commands: dict[str, list[str]] = {}
+def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, server.Process]:
+    """What the services topology of this suite starts, by process."""
+    processes: dict[str, server.Process] = {}
 
     class Ended:
         returncode: ClassVar[int] = 0
@@ -40,13 +41,14 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, list[s
             return self.returncode
 
     def note(home: Path, name: str, command: list[str], environment: dict[str, str]) -> server.Process:
-        commands[name] = [Path(command[0]).name.replace(Path(sys.executable).name, "python"), *command[1:]]
-        return server.Process(name, Ended(), home / name)  # type: ignore[arg-type]
+        command = [Path(command[0]).name.replace(Path(sys.executable).name, "python"), *command[1:]]
+        processes[name] = server.Process(name, Ended(), home / name, command, environment)  # type: ignore[arg-type]
+        return processes[name]
 
     monkeypatch.setattr(server, "start", note)
     monkeypatch.setattr(server, "_create_database", lambda: "postgresql://127.0.0.1/none")
     server._services(tmp_path, {})
-    return commands
+    return processes
 
 
 def test_the_file_is_what_compose_takes() -> None:
@@ -56,19 +58,16 @@ def test_the_file_is_what_compose_takes() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_containers_run_what_the_suite_runs(started: dict[str, list[str]]) -> None:
-    assert services()["web1"]["command"] == started["web1"] == started["web2"]
+def test_the_containers_run_what_the_suite_runs(started: dict[str, server.Process]) -> None:
+    assert services()["web1"]["command"] == started["web1"].command == started["web2"].command
     assert services()["web2"] == services()["web1"]
-    assert services()["prepare"]["command"] == started["prepare"]
+    assert services()["prepare"]["command"] == started["prepare"].command
     # In one container of their own workers need no names.
-    assert [*services()["worker"]["command"], "-n", "w1@%h"] == started["worker1"]
-    place = {"--path": "…", "--host": "…", "--port": "…"}
-    assert _with(place, services()["chroma"]["command"]) == _with(place, started["chroma"])
-
-
-def _with(values: dict[str, str], command: list[str]) -> list[str]:
-    """The command with other values of its options."""
-    return [values.get(before, word) for before, word in zip(["", *command], command, strict=False)]
+    assert [*services()["worker"]["command"], "-n", "w1@%h"] == started["worker1"].command
+    chroma = services()["chroma"]
+    assert chroma["command"] == started["chroma"].command
+    assert set(chroma["environment"]) == OF_CHROMA <= set(started["chroma"].environment)
+    assert chroma["environment"]["RUST_LOG"] == started["chroma"].environment["RUST_LOG"]
 
 
 def test_every_variable_is_one_that_cato_knows_and_its_value_is_allowed() -> None:
@@ -76,11 +75,11 @@ def test_every_variable_is_one_that_cato_knows_and_its_value_is_allowed() -> Non
     known |= {name for names in config.ENVIRONMENT_ALIASES.values() for name in names}
     for name, service in services().items():
         environment = service.get("environment", {})
-        assert set(environment) <= (known if name in OURS else OF_POSTGRES), name
-        if name in OURS:
+        assert set(environment) <= {"postgres": OF_POSTGRES, "chroma": OF_CHROMA}.get(name, known), name
+        if name in OURS - {"chroma"}:
             loaded = config.load(environ=environment)
             assert loaded.warnings == ()
-            assert name == "chroma" or None not in (loaded.database_url, loaded.redis_url, loaded.chroma_url)
+            assert None not in (loaded.database_url, loaded.redis_url, loaded.chroma_url)
 
 
 def test_the_image_sets_variables_that_cato_knows_and_runs_as_nobody_in_particular() -> None:

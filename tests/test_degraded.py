@@ -7,8 +7,8 @@ import uuid
 
 import pytest
 
-from tests.server import chroma_command, running, start, wait_for
-from tests.topology import clean_environment, free_port
+from tests.server import running, start_chroma, wait_for
+from tests.topology import free_port
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def test_without_the_index_the_chat_goes_on_says_so_and_what_was_said_is_indexed
     assert "behind the clock" in found
     assert "found by words alone" in found
 
-    chroma = start(home, "late-chroma", chroma_command(home / "late", port), clean_environment())
+    chroma = start_chroma(home, "late-chroma", home / "late", port)
     try:
         wait_for(lambda: "Remembered</span>" in ada.thread_page(thread), "it to be remembered by itself", seconds=40)
         assert "behind the clock" in ada.get("/search", params={"q": "where is the key"}).text

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.server import ROOT, Cato, chroma_command, running, start, wait_for
-from tests.topology import TOPOLOGY, clean_environment, free_port
+from tests.server import ROOT, Cato, running, start, start_chroma, wait_for
+from tests.topology import TOPOLOGY, free_port
 
 FORGOTTEN = {
     "safe": ("The xylophone safe opens with 74-11-93, says Quillfeather.", "I keep xylophonic secrets to myself."),
@@ -193,7 +193,7 @@ def test_erase_does_all_itself_where_cato_does_not_run(told):
 
 def test_with_a_chroma_server_of_somebody_else_erase_does_its_part_and_says_the_rest(tmp_path):
     port = free_port()
-    chroma = start(tmp_path, "other-chroma", chroma_command(tmp_path / "other", port), clean_environment())
+    chroma = start_chroma(tmp_path, "other-chroma", tmp_path / "other", port)
     try:
         with running(tmp_path / "cato", CHROMA_URL=f"http://127.0.0.1:{port}") as cato:
             data = f"FORGOTTEN = {FORGOTTEN!r}\nKEPT = {KEPT!r}\nFOLLOWER = {FOLLOWER!r}\nDOCUMENT = {DOCUMENT!r}\n"

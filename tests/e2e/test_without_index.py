@@ -5,8 +5,8 @@ from __future__ import annotations
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import begin, say, turn
-from tests.server import chroma_command, running, start, wait_for
-from tests.topology import clean_environment, free_port
+from tests.server import running, start_chroma, wait_for
+from tests.topology import free_port
 
 
 def test_without_the_index_the_chat_goes_on_says_so_and_remembers_when_it_is_back(tmp_path, visit, endpoint):
@@ -24,7 +24,7 @@ def test_without_the_index_the_chat_goes_on_says_so_and_remembers_when_it_is_bac
         expect(turn(page).locator(".recalled-note")).to_contain_text("recalled by words alone")
         expect(turn(page).locator(".blocks")).to_have_text("All right.")
 
-        chroma = start(tmp_path, "late-chroma", chroma_command(tmp_path / "late", port), clean_environment())
+        chroma = start_chroma(tmp_path, "late-chroma", tmp_path / "late", port)
         try:
             for number in (0, 1):
                 word = turn(page, number).locator(".memory .word")
