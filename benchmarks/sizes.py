@@ -188,8 +188,7 @@ def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
             best = {held[i][0].hex for i in np.argsort(-exact)[:TEN]}
             for count, found in shares.items():
                 near = nearest(_query(text, vector, space_ids), count)
-                first = sorted(near, key=lambda id: -near[id])[:TEN]
-                found.append(len(best.intersection(first)) / len(best))
+                found.append(len(best.intersection(list(near)[:TEN])) / len(best))
         means = [statistics.mean(found) for found in shares.values()]
         collections = Index.objects.filter(space_id__in=space_ids).count()
         verdict = _verdict(means[0], RECALL_AT_TEN, at_least=True)
@@ -263,7 +262,9 @@ def _query(text: str, vector: Vectors, space_ids: SpaceIds) -> Query:
     from memory.retrieval.results import Query
 
     serving = generations.serving()
-    return Query(text=text, vector=vector, generation=serving, spaces=space_ids, wanted=FOUND, now=timezone.now())
+    return Query(
+        text=text, embedded=lambda: vector, generation=serving, spaces=space_ids, wanted=FOUND, now=timezone.now()
+    )
 
 
 def _bare(collection: str) -> Collection:

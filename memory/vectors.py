@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 MOST_OF_MESSAGE, MOST_OF_ANSWER = 3, 5
+_ID_LENGTH = 36
 PARTS = ("whole", *(f"part{number}" for number in range(1, MOST_OF_MESSAGE + MOST_OF_ANSWER + 1)))
 
 
@@ -22,7 +23,7 @@ def ids_up_to(exchange_id: uuid.UUID, version: int) -> list[str]:
 
 def exchange_of(vector_id: str) -> str:
     """The exchange whose vector this is, in hexadecimal."""
-    return vector_id[:36].replace("-", "")
+    return vector_id[:_ID_LENGTH].replace("-", "")
 
 
 class Near(NamedTuple):
@@ -37,9 +38,9 @@ def by_exchange(nearest_first: Iterable[tuple[str, float]]) -> dict[str, Near]:
     best: dict[str, float] = {}
     second: dict[str, float] = {}
     for vector_id, similarity in nearest_first:
-        exchange = exchange_of(vector_id)
+        exchange = vector_id[:_ID_LENGTH]
         if exchange in best:
             second.setdefault(exchange, similarity)
         else:
             best[exchange] = similarity
-    return {exchange: Near(nearest, second.get(exchange, nearest)) for exchange, nearest in best.items()}
+    return {exchange_of(id): Near(nearest, second.get(id, nearest)) for id, nearest in best.items()}

@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from memory import retrieval, spaces, store
+from memory import generations, retrieval, spaces, store
 from memory.errors import BadQuery
 from memory.filters import parse
 from memory.models import Opinion
@@ -96,6 +96,22 @@ def test_of_a_model_that_knows_english_alone_other_languages_need_more_and_of_no
     german, english = "Wo ist der Schlüssel für das Gewächshaus?", "Where is the key for the greenhouse?"
     assert evidence_of(german, "all-MiniLM-L6-v2") < evidence_of(english, "all-MiniLM-L6-v2")
     assert evidence_of(german, "/models/many-languages") == evidence_of(english, "/models/many-languages")
+
+
+def test_what_must_not_come_back_takes_no_place_among_the_sixty_that_the_gate_looks_at(memory, person, work):
+    readable, said = spaces.readable_by(person.id), "When do we have lunch together?"
+    nearest_sixty = [result.exchange.id for result in ask(said, spaces=readable, wanted=60).results]
+    serving = generations.serving()
+    vector = generations.embedder_of(serving).embed_query(said)
+
+    pool = candidates.gather(
+        Query(
+            said, lambda: vector, serving, readable, wanted=5, now=datetime.now(UTC), exclude=frozenset(nearest_sixty)
+        )
+    )
+
+    assert len(pool.similarities) >= 60
+    assert {candidate.id for candidate in pool.candidates}.isdisjoint(id.hex for id in nearest_sixty)
 
 
 def test_an_exchange_is_as_near_as_its_best_vector_and_its_second_best_says_more(memory):

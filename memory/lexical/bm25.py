@@ -39,7 +39,7 @@ def idf(documents: int, holding: int) -> float:
 
 def frequencies(asked: Sequence[Asked], texts: Iterable[str]) -> Numbers:
     """How often each text's terms (separated by spaces) hold each term that is asked, as (texts, terms)."""
-    looked_for = [(ask.term, f" {ask.term}" if ask.is_prefix else f" {ask.term} ") for ask in asked]
+    looked_for = [(ask.term, _between_spaces(ask)) for ask in asked]
     # Most texts hold few of the terms, which is told in half the time of counting. What is counted stands between spaces
     # of its own, or a doubled word would count once.
     rows = [
@@ -47,6 +47,16 @@ def frequencies(asked: Sequence[Asked], texts: Iterable[str]) -> Numbers:
         for text in texts
     ]
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(asked))
+
+
+def held_by(text: str, asked: Iterable[Asked]) -> list[Asked]:
+    """Those of the terms that are asked which a text's terms (separated by spaces) hold."""
+    padded = f" {text} "
+    return [ask for ask in asked if _between_spaces(ask) in padded]
+
+
+def _between_spaces(ask: Asked) -> str:
+    return f" {ask.term}" if ask.is_prefix else f" {ask.term} "
 
 
 def shares(asked: Sequence[Asked], tf: Numbers, lengths: Numbers, mean_length: float) -> Numbers:

@@ -16,13 +16,16 @@ from memory.lexical.proposals import Question, proposed, question
 from memory.retrieval import rows
 from memory.retrieval.results import Query
 from memory.retrieval.rows import Beside, Row
-from memory.retrieval.semantic import Found, begin, nearest, weighed
+from memory.retrieval.semantic import Found, nearest, weighed
 
 log = logging.getLogger(__name__)
 
-# Each list is at least this long, and three times as long as what is wanted. Measured: twice as many found no more.
-BY_MEANING = 150
-BY_WORDS = 100
+# Each list is at least this long, and twice as long as what is wanted, both twice for a filter. Measured: twice as many
+# found no more.
+BY_MEANING = 70
+BY_WORDS = 40
+# So many of those that must not come back are made up for: the gate looks at the nearest sixty.
+_MADE_UP_FOR = 70
 # So many that may fulfil a filter are weighed one by one.
 FEW = 200
 
@@ -32,7 +35,8 @@ class Candidate(Row):
     """An exchange in the running.
 
     `similarity` is None unless it was among the nearest, `ranks` says at which place of which list it stood, `score` and
-    `words` (what its words say, from 0 to 1) are set by the stages.
+    `words` (what its words say, from 0 to 1) are set by the stages. `said` are the different terms of its texts, without
+    those of its date, which stand first.
     """
 
     similarity: float | None = None
@@ -40,11 +44,10 @@ class Candidate(Row):
     score: float = 0.0
     words: float = 0.0
     is_pinned: bool = False
+    said: frozenset[str] = field(init=False)
 
-
-def said_by(candidate: Candidate) -> frozenset[str]:
-    """The different terms of its texts, without those of its date, which stand first."""
-    return frozenset(candidate.terms.split()[len(terms_of_date(candidate.timestamp)) :])
+    def __post_init__(self) -> None:
+        self.said = frozenset(self.terms.split()[len(terms_of_date(self.timestamp)) :])
 
 
 @dataclass
@@ -83,17 +86,22 @@ def gather(query: Query) -> Pool:
 
     Without a vector, and where the index does not answer, words alone propose.
     """
-    by_meaning = max(BY_MEANING, 3 * query.wanted)
-    by_index = begin(query, by_meaning)  # which works while words are looked up
+    longer = 1 if query.filters is None else 2
+    by_meaning = longer * max(BY_MEANING, 2 * query.wanted) + min(len(query.exclude), _MADE_UP_FOR)
+    by_words = longer * max(BY_WORDS, 2 * query.wanted)
+    # All that words can say by themselves is asked for while the question is being embedded.
     asked = question(query.text, query.spaces)
-    by_words = rows.by_words(proposed(asked, list(query.spaces), max(BY_WORDS, 3 * query.wanted)), query.spaces)
-    near, alone = _near(query, by_index.found)
-    candidates = _candidates(query, near, by_words)
+    sharing = _in_the_running(rows.by_words(proposed(asked, list(query.spaces), by_words), query.spaces), query)
+    beside = _beside(sharing, query)
+    near, alone = _near(query, partial(nearest, query, by_meaning))
+    candidates = _with(near, sharing, query)
     # That too few are left says that the filter is not a broad one, for which the nearest of all are enough.
     if query.filters is not None and not alone and len(candidates) < 3 * query.wanted:
         near, alone = _near(query, partial(_passing, query, query.filters, by_meaning, near))
-        candidates = _candidates(query, near, by_words)
-    return Pool(query, asked, candidates, _beside(candidates, query), near, alone)
+        candidates = _with(near, sharing, query)
+    beside |= _beside([c for c in candidates if c.id not in {s.id for s in sharing}], query)
+    here = {c.id for c in candidates}
+    return Pool(query, asked, candidates, [row for id, row in beside.items() if id not in here], near, alone)
 
 
 def _passing(query: Query, filters: Filter, count: int, of_all: Found) -> Found:
@@ -119,34 +127,34 @@ def _near(query: Query, ask: Callable[[], Found]) -> tuple[Found, bool]:
         return {}, True
 
 
-def _candidates(query: Query, near: Found, by_words: list[Row]) -> list[Candidate]:
-    pinned, excluded = {id.hex for id in query.pinned}, {id.hex for id in query.exclude}
-    known = {row.id: row for row in by_words}
-    known |= {row.id: row for row in rows.by_id((near.keys() | pinned) - known.keys(), query.spaces)}
-    ids = known.keys() - excluded
-    if query.filters is not None:
-        ids = rows.passing(ids, query.filters)
-    found = [
-        Candidate(
-            row.id,
-            row.previous_id,
-            row.terms,
-            row.session_id,
-            row.timestamp,
-            near[id].best if id in near else None,
-            is_pinned=id in pinned,
-        )
-        for id, row in known.items()
-        if id in ids
-    ]
-    nearest_first = sorted((c for c in found if c.similarity is not None), key=lambda c: (-(c.similarity or 0), c.id))
+def _with(near: Found, sharing: list[Candidate], query: Query) -> list[Candidate]:
+    """Those that share words, and those that are near or pinned, each with its place among the nearest."""
+    known, pinned = {candidate.id for candidate in sharing}, {id.hex for id in query.pinned}
+    others = rows.by_id((near.keys() | pinned) - known, query.spaces)
+    candidates = [*sharing, *_in_the_running(others, query)]
+    for candidate in candidates:
+        candidate.similarity, candidate.ranks = near[candidate.id].best if candidate.id in near else None, {}
+        candidate.is_pinned = candidate.id in pinned
+    nearest_first = sorted(
+        (c for c in candidates if c.similarity is not None), key=lambda c: (-(c.similarity or 0), c.id)
+    )
     for rank, candidate in enumerate(nearest_first, start=1):
         candidate.ranks["meaning"] = rank
-    return found
+    return candidates
 
 
-def _beside(candidates: list[Candidate], query: Query) -> list[Beside]:
-    here = {c.id for c in candidates}
-    before = {c.previous_id for c in candidates if c.previous_id} - here
-    found = rows.said_before(before, query.spaces) + rows.said_after(here, query.spaces)
-    return [row for row in found if row.id not in here]
+def _in_the_running(found: list[Row], query: Query) -> list[Candidate]:
+    """Those of these rows that the question lets in."""
+    ids = {row.id for row in found} - {id.hex for id in query.exclude}
+    if query.filters is not None:
+        ids = rows.passing(ids, query.filters)
+    return [
+        Candidate(row.id, row.previous_id, row.terms, row.session_id, row.timestamp) for row in found if row.id in ids
+    ]
+
+
+def _beside(candidates: list[Candidate], query: Query) -> dict[str, Beside]:
+    """What was said right before and after these, by id."""
+    before = {c.previous_id for c in candidates if c.previous_id}
+    found = rows.said_before(before, query.spaces) + rows.said_after({c.id for c in candidates}, query.spaces)
+    return {row.id: row for row in found}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memory.retrieval.candidates import Candidate, said_by
+from memory.retrieval.candidates import Candidate
 
 _SAME = 0.9
 
@@ -19,7 +19,7 @@ def vary(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candid
     if not left:
         return ranked
     best = max(left[0].score, 1e-9)
-    words = {c.id: said_by(c) for c in left}
+    words = {c.id: c.said for c in left}
     alike = dict.fromkeys(words, 0.0)
     chosen: list[Candidate] = []
     while left:
@@ -34,22 +34,22 @@ def vary(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candid
 def without_repeats(ranked: Iterable[Candidate], most: int) -> list[Candidate]:
     """The first `most`, of those that say nearly the same only the best."""
     kept: list[Candidate] = []
-    said: list[frozenset[str]] = []
     for candidate in ranked:
         if len(kept) == most:
             break
-        words = said_by(candidate)
-        if not any(_are_same(words, other) for other in said):
+        if not any(_are_same(candidate.said, other.said) for other in kept):
             kept.append(candidate)
-            said.append(words)
     return kept
 
 
 def _are_same(one: frozenset[str], other: frozenset[str]) -> bool:
-    shorter, longer = sorted((len(one), len(other)))
-    return shorter >= _SAME * longer and _overlap(one, other) >= _SAME
+    # Told by their numbers alone as a rule.
+    if len(one) < _SAME * len(other) or len(other) < _SAME * len(one):
+        return False
+    return _overlap(one, other) >= _SAME
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
     """Jaccard's index; what has no words is like nothing."""
-    return len(one & other) / len(one | other) if one and other else 0.0
+    shared = len(one & other)
+    return shared / (len(one) + len(other) - shared) if shared else 0.0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from memory.lexical import bm25, expected
 from memory.lexical.proximity import together
-from memory.retrieval.candidates import Candidate, Pool, said_by
+from memory.retrieval.candidates import Candidate, Pool
 
 # Chosen on conversations between people and on work exchanges in four languages (docs/retrieval.md has the figures).
 _WORDS = 0.8
@@ -97,9 +97,12 @@ def _words(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
 def _likely(pool: Pool) -> bm25.Numbers:
     """How likely each candidate is to answer anything, and a question of this kind."""
     kind = expected.kind_asked(pool.query.text)
-    said = [said_by(candidate) for candidate in pool.candidates]
     return np.array(
-        [_AMOUNT * expected.amount(terms) + _KIND * (kind is not None and expected.says(kind, terms)) for terms in said]
+        [
+            _AMOUNT * expected.amount(candidate.said)
+            + _KIND * (kind is not None and expected.says(kind, candidate.said))
+            for candidate in pool.candidates
+        ]
     )
 
 

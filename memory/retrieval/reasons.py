@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
-from memory.lexical.bm25 import frequencies
+from memory.lexical.bm25 import held_by
 from memory.retrieval.candidates import Candidate, Pool
 from memory.retrieval.dates import Period
 from memory.shown import listed
@@ -40,10 +40,10 @@ def _meaning(candidate: Candidate, pool: Pool) -> str:
 
 def _words(candidate: Candidate, pool: Pool) -> str:
     asked = pool.question.asked
-    shared = [ask for ask, count in zip(asked, frequencies(asked, [candidate.terms])[0], strict=True) if count]
+    shared = held_by(candidate.terms, asked)
     if not shared:
         return ""
-    strongest = max(ask.idf for ask in pool.question.asked)
+    strongest = max(ask.idf for ask in asked)
     telling = sorted((ask for ask in shared if ask.idf >= _TELLING * strongest), key=lambda ask: -ask.idf)
     words = list(dict.fromkeys(ask.word for ask in telling))[:_MOST_WORDS]
     if not words:

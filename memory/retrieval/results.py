@@ -81,14 +81,14 @@ class Result:
 class Query:
     """What a strategy is asked: a text and its vector, the spaces that may be read, and how many results are wanted.
 
-    `vector` is None where it cannot be had: then words alone find. It is held against the index of `generation`, whose
-    model made it, also where another one begins to serve meanwhile. `conversation_length` is the number of messages of
+    `embedded` gives the vector, once it is made; None where it cannot be had: then words alone find. It is held against
+    the index of `generation`, whose model made it, also where another one begins to serve meanwhile. `conversation_length` is the number of messages of
     the conversation it is asked in, 0 outside of one. `exclude` never comes back; `pinned` is always in the running; of
     results that say the same one stays unless `keep_repeats`.
     """
 
     text: str
-    vector: NDArray[np.float32] | None
+    embedded: Callable[[], NDArray[np.float32] | None]
     generation: Generation
     spaces: SpaceIds
     wanted: int
@@ -98,6 +98,11 @@ class Query:
     conversation_length: int = 0
     filters: Filter | None = None
     keep_repeats: bool = False
+
+    @property
+    def vector(self) -> NDArray[np.float32] | None:
+        """The vector of the text, waited for."""
+        return self.embedded()
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,9 +185,10 @@ def _beside(exchange: Exchange) -> set[uuid.UUID]:
 def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: gate.Level) -> float:
     """The evidence that the gate holds against its level; what shared names may add is left to the gate."""
     serving = generations.serving()
+    vector = cache.embed_query(generations.embedder_of(serving), text, keep=False)
     query = Query(
         text=text,
-        vector=cache.embed_query(generations.embedder_of(serving), text, keep=False),
+        embedded=lambda: vector,
         generation=serving,
         spaces=spaces,
         wanted=_WANTED,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,20 +15,17 @@ from django.utils import timezone
 from numpy.typing import NDArray
 
 from memory import generations
-from memory.embeddings import cache
 from memory.embeddings.protocol import normalised
-from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled
+from memory.errors import BadQuery, StoreDisabled
 from memory.filters import And, Filter, parse, to_sql
 from memory.models import Exchange, Generation, Record, Space
-from memory.retrieval import strategy
+from memory.retrieval import embedded, strategy
 from memory.retrieval.results import Query, Ranking
 from memory.services.exchanges import NewExchange, embed_again, remember_many, revise
 from memory.services.forgetting import forget
 from memory.services.metadata import Checked, check_metadata
 from memory.spaces import SpaceIds, among
 from memory.text import clean_text
-
-log = logging.getLogger(__name__)
 
 MOST_RECORDS = 1000
 MOST_RESULTS = 100
@@ -117,7 +113,7 @@ def query_records(
     serving = generations.serving()
     query = Query(
         text=asked,
-        vector=_vector_of(asked, vector, serving),
+        embedded=_vector_of(asked, vector, serving),
         generation=serving,
         spaces=spaces,
         wanted=top_k,
@@ -234,14 +230,11 @@ def _replace(pairs: Iterable[tuple[Record, _Checked]], owner_id: uuid.UUID) -> N
             embed_again([exchange.pk], even_if_the_same=True)
 
 
-def _vector_of(text: str, vector: Vector | None, serving: Generation) -> NDArray[np.float32] | None:
-    if vector is not None:
-        return _checked_vector(vector)
-    try:
-        return cache.embed_query(generations.embedder_of(serving), text)
-    except EmbeddingFailed as error:
-        log.warning("a query could not be embedded, words alone find: %s", error)
-        return None
+def _vector_of(text: str, vector: Vector | None, serving: Generation) -> Callable[[], NDArray[np.float32] | None]:
+    if vector is None:
+        return embedded.begin([text], generations.embedder_of(serving))
+    checked = _checked_vector(vector)
+    return lambda: checked
 
 
 def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:

@@ -10,18 +10,14 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
-import numpy as np
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from numpy.typing import NDArray
 
 from memory import generations
-from memory.embeddings import cache
-from memory.embeddings.protocol import Embedder
-from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled
+from memory.errors import BadQuery, StoreDisabled
 from memory.filters import Filter
-from memory.retrieval import context, strategy
+from memory.retrieval import context, embedded, strategy
 from memory.retrieval.conversation import joined, leans_on_others
 from memory.retrieval.courtesy import is_courtesy
 from memory.retrieval.results import Query, Ranking, Result
@@ -33,8 +29,6 @@ from memory.text import clean_text
 log = logging.getLogger(__name__)
 
 MOST_RESULTS = 100
-# What is embedded of a long message: models read its beginning only, and what is asked often stands at its end.
-_HEAD, _TAIL = 600, 400
 
 # Why there is less than there could be: index or embedding model did not answer, so words alone were asked; or the
 # configured strategy or reranker cannot be used.
@@ -187,7 +181,7 @@ def _query(messages: Sequence[str], asking: Asking, *, wanted: int, now: datetim
     about = opinions.of(asking.person_id) if asking.person_id else opinions.NONE
     return Query(
         text=joined(messages),
-        vector=_embedded(messages, generations.embedder_of(serving), keep=asking.keep_query),
+        embedded=embedded.begin(messages, generations.embedder_of(serving), keep=asking.keep_query),
         generation=serving,
         spaces=asking.spaces,
         wanted=wanted,
@@ -197,18 +191,3 @@ def _query(messages: Sequence[str], asking: Asking, *, wanted: int, now: datetim
         conversation_length=asking.conversation_length,
         filters=asking.filters,
     )
-
-
-def _embedded(messages: Sequence[str], embedder: Embedder, *, keep: bool) -> NDArray[np.float32] | None:
-    """One vector for the messages together; None where the model cannot be asked."""
-    try:
-        vectors = [cache.embed_query(embedder, _readable(message), keep=keep) for message in messages]
-    except EmbeddingFailed as error:
-        log.warning("a question could not be embedded, words alone find: %s", error)
-        return None
-    mixed = np.sum(vectors, axis=0)
-    return np.asarray(mixed / max(float(np.linalg.norm(mixed)), 1e-12), dtype=np.float32)
-
-
-def _readable(message: str) -> str:
-    return message if len(message) <= _HEAD + _TAIL else f"{message[:_HEAD]}\n{message[-_TAIL:]}"
