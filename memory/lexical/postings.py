@@ -90,8 +90,13 @@ def asked(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[tuple[A
 def rows_holding(asks: Sequence[Asked]) -> list[Rows]:
     """For each of these terms the ids of the rows that hold it, of every space; of more than MOST_PROPOSED the newest."""
     if connection.vendor == "sqlite":
-        sql = "SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s ORDER BY rowid DESC LIMIT %s"
-        return [_column(sql, [_match(ask.term, ask.is_prefix), MOST_PROPOSED]) for ask in asks]
+        # As one text, since row by row other threads get the interpreter between any two of some thousands.
+        rows = "SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s ORDER BY rowid DESC LIMIT %s"
+        sql = ", ".join([f"(SELECT group_concat(rowid) FROM ({rows}))"] * len(asks))
+        values = [value for ask in asks for value in (_match(ask.term, ask.is_prefix), MOST_PROPOSED)]
+        with connection.cursor() as cursor:
+            cursor.execute(f"SELECT {sql}", values)
+            return [np.fromstring(ids or "", dtype=np.int64, sep=",") for ids in cursor.fetchone()]
     sql = (
         "SELECT ARRAY(SELECT id FROM memory_words "
         "WHERE lexemes @@ asked.query ORDER BY id DESC LIMIT %s) FROM unnest(%s::tsquery[]) AS asked(query)"

@@ -16,7 +16,7 @@ from memory.lexical.proposals import Question, proposed, question
 from memory.retrieval import rows
 from memory.retrieval.results import Query
 from memory.retrieval.rows import Beside, Row
-from memory.retrieval.semantic import Found, nearest, weighed
+from memory.retrieval.semantic import Found, begin, nearest, weighed
 
 log = logging.getLogger(__name__)
 
@@ -89,11 +89,12 @@ def gather(query: Query) -> Pool:
     longer = 1 if query.filters is None else 2
     by_meaning = longer * max(BY_MEANING, 2 * query.wanted) + min(len(query.exclude), _MADE_UP_FOR)
     by_words = longer * max(BY_WORDS, 2 * query.wanted)
-    # All that words can say by themselves is asked for while the question is being embedded.
+    by_index = begin(query, by_meaning)
+    # All that words can say by themselves is asked for while the question is being embedded and the index works.
     asked = question(query.text, query.spaces)
     sharing = _in_the_running(rows.by_words(proposed(asked, list(query.spaces), by_words), query.spaces), query)
     beside = _beside(sharing, query)
-    near, alone = _near(query, partial(nearest, query, by_meaning))
+    near, alone = _near(query, by_index.found)
     candidates = _with(near, sharing, query)
     # That too few are left says that the filter is not a broad one, for which the nearest of all are enough.
     if query.filters is not None and not alone and len(candidates) < 3 * query.wanted:

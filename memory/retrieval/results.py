@@ -107,10 +107,15 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """What a strategy found, best first; `by_words_alone`: the index could not be asked."""
+    """What a strategy found, best first.
+
+    `by_words_alone`: the index could not be asked. `is_stale`: some of it was forgotten or replaced by another version
+    before its text was read, and is missing.
+    """
 
     results: list[Result]
     by_words_alone: bool = False
+    is_stale: bool = False
 
 
 Strategy = Callable[[Query], Ranking]

@@ -6,6 +6,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,10 +17,57 @@ from memory.vectors import Near, vector_ids
 
 Found = dict[str, Near]  # exchanges, by their hexadecimal ids
 
-# They only wait for the Chroma server, and never touch the database.
-_threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="nearest")
+# They only wait, for the vector of the question and for the Chroma server, and never touch the database.
+_threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nearest")
 # An exchange has up to three vectors of ordinary length, which tend to be near together.
 _VECTORS_AN_EXCHANGE = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What the collections say to a question as soon as it is embedded; the caller may do something else meanwhile."""
+
+    count: int
+    ask: Callable[[str], Found]
+    coming: list[tuple[Index, Future[Found]]]
+
+    def found(self) -> Found:
+        """What `nearest` gives and raises."""
+        best: Found = {}
+        missing: list[store.CollectionMissing] = []
+        for index, answer in self.coming:
+            try:
+                best |= self._of(index, answer)
+            except store.CollectionMissing as error:
+                # A collection that never held anything is not missed.
+                if jobs.begin_again(Embedding.objects.filter(index=index, state=Job.State.DONE)):
+                    missing.append(error)
+        if missing and not best:
+            raise missing[0]
+        # Of several spaces as many as of one: each further candidate costs reading and weighing it and its neighbours.
+        return _nearest_first(best, self.count)
+
+    def _of(self, index: Index, answer: Future[Found]) -> Found:
+        try:
+            return answer.result()
+        except store.CollectionMissing:
+            # Ask under the name that the collection has now: it may have been made anew this very moment.
+            name = index.collection
+            index.refresh_from_db(fields=["collection"])
+            if index.collection == name:
+                raise
+            return self.ask(index.collection)
+
+
+def begin(query: Query, count: int, where: dict[str, Any] | None = None) -> Answers:
+    """Put the question to all collections at once; what they find is waited for by `found`."""
+
+    def ask(collection: str) -> Found:
+        vector = query.vector
+        return {} if vector is None else store.query(collection, vector, int(_VECTORS_AN_EXCHANGE * count), where)
+
+    indexes = Index.objects.filter(generation=query.generation, space_id__in=list(query.spaces))
+    return Answers(count, ask, [(index, _threads.submit(ask, index.collection)) for index in indexes])
 
 
 def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> Found:
@@ -27,27 +75,7 @@ def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> Fo
 
     Raises StoreDown, StoreDisabled. Where a collection is missing its exchanges are queued to be embedded again.
     """
-    indexes = list(Index.objects.filter(generation=query.generation, space_id__in=list(query.spaces)))
-    vector = query.vector
-    if vector is None:
-        return {}
-
-    def ask(collection: str) -> Found:
-        return store.query(collection, vector, int(_VECTORS_AN_EXCHANGE * count), where)
-
-    best: Found = {}
-    missing: list[store.CollectionMissing] = []
-    for index, answer in [(index, _threads.submit(ask, index.collection)) for index in indexes]:
-        try:
-            best |= _answered(index, answer, ask)
-        except store.CollectionMissing as error:
-            # A collection that never held anything is not missed.
-            if jobs.begin_again(Embedding.objects.filter(index=index, state=Job.State.DONE)):
-                missing.append(error)
-    if missing and not best:
-        raise missing[0]
-    # Of several spaces as many as of one: each further candidate costs reading and weighing it and its neighbours.
-    return _nearest_first(best, count)
+    return begin(query, count, where).found()
 
 
 def weighed(query: Query, ids: Iterable[str], count: int) -> Found:
@@ -68,18 +96,6 @@ def weighed(query: Query, ids: Iterable[str], count: int) -> Found:
     for found in _threads.map(weigh, held.keys(), held.values()):
         best |= found
     return _nearest_first(best, count)
-
-
-def _answered(index: Index, answer: Future[Found], ask: Callable[[str], Found]) -> Found:
-    try:
-        return answer.result()
-    except store.CollectionMissing:
-        # Ask under the name that the collection has now: it may have been made anew this very moment.
-        name = index.collection
-        index.refresh_from_db(fields=["collection"])
-        if index.collection == name:
-            raise
-        return ask(index.collection)
 
 
 def _nearest_first(best: Found, count: int) -> Found:

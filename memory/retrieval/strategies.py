@@ -96,7 +96,7 @@ def _results(ranked: _Ranked) -> Ranking:
     places = places_of(row.pk for row in rows.values() if row.source_file)
     results = []
     for candidate in order:
-        if candidate.id not in rows:  # forgotten this very moment
+        if candidate.id not in rows:
             continue
         below = ranked.is_below(candidate)
         results.append(
@@ -110,4 +110,5 @@ def _results(ranked: _Ranked) -> Ranking:
                 ranks=candidate.ranks,
             )
         )
-    return Ranking(rerank.rerank(query.text, results)[: query.wanted], ranked.pool.by_words_alone)
+    best = rerank.rerank(query.text, results)[: query.wanted]
+    return Ranking(best, ranked.pool.by_words_alone, is_stale=len(results) < len(order))

@@ -22,7 +22,6 @@ from memory.retrieval.conversation import joined, leans_on_others
 from memory.retrieval.courtesy import is_courtesy
 from memory.retrieval.results import Query, Ranking, Result
 from memory.services import opinions
-from memory.services.documents.serving import last_switch
 from memory.spaces import SpaceIds
 from memory.text import clean_text
 
@@ -169,11 +168,10 @@ def _ask_noting(messages: list[str], asking: Asking, notes: set[str]) -> Ranking
 
 
 def _ranked(query: Query, strategy_name: str) -> Ranking:
-    """What the strategy ranks. Asked again where a document changed meanwhile: candidates from before the change are
-    hidden after it."""
-    ranks, before = strategy(strategy_name), last_switch()
+    """What the strategy ranks; asked again where something went meanwhile: what took its place was no candidate yet."""
+    ranks = strategy(strategy_name)
     ranking = ranks(query)
-    return ranking if last_switch() == before else ranks(query)
+    return ranks(query) if ranking.is_stale else ranking
 
 
 def _query(messages: Sequence[str], asking: Asking, *, wanted: int, now: datetime | None = None) -> Query:

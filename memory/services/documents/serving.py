@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, UUIDField, Value
@@ -32,13 +31,6 @@ def serve_complete() -> list[uuid.UUID]:
         elif not embeddings.exclude(state=Job.State.DONE).exists() and _serve(version):
             changed.append(version.document_id)
     return changed
-
-
-def last_switch() -> datetime | None:
-    """When a version last began to serve; a search during which this changes saw neither the old nor the new one whole."""
-    return (
-        DocumentVersion.objects.order_by("-ready_at").values_list("ready_at", flat=True).exclude(ready_at=None).first()
-    )
 
 
 def embeddings_of(version: DocumentVersion) -> QuerySet[Embedding]:
