@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
 from collections.abc import Sequence
 from functools import cached_property
@@ -135,12 +137,21 @@ def _tokenizer(folder: Path) -> Tokenizer:
     return tokenizer
 
 
+def _cores() -> int:
+    """How many cores this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _session(folder: Path, threads: int | None) -> InferenceSession:
     from memory.embeddings.onnx_graph import Shape, bert_graph
 
     onnxruntime = silent_onnxruntime()
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or 0
+    # Left to itself, onnxruntime binds each of its threads to a core for good, which the thread that asks may be on: then
+    # one waits for the other (8 ms a question instead of 5).
+    options.intra_op_num_threads = threads or _cores()
     options.log_severity_level = 3
     # Prepacking copies the weights (a query is 1.5 ms faster then); without it they stay mapped pages of the
     # file, shared by all processes that have the model and given back by the kernel when memory is short.
