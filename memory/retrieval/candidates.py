@@ -100,7 +100,8 @@ def gather(query: Query) -> Pool:
     if query.filters is not None and not alone and len(candidates) < 3 * query.wanted:
         near, alone = _near(query, partial(_passing, query, query.filters, by_meaning, near))
         candidates = _with(near, sharing, query)
-    beside |= _beside([c for c in candidates if c.id not in {s.id for s in sharing}], query)
+    looked_beside = {c.id for c in sharing}
+    beside |= _beside([c for c in candidates if c.id not in looked_beside], query)
     here = {c.id for c in candidates}
     return Pool(query, asked, candidates, [row for id, row in beside.items() if id not in here], near, alone)
 
