@@ -136,7 +136,7 @@ def chroma_over(path: Path) -> Iterator[str]:
         end = time.monotonic() + _START
         while not accepts(url):
             if server.ended or time.monotonic() > end:
-                raise CannotRun(f"The vector store over {path} did not start.")
+                raise CannotRun(f"The vector store over {path} did not start.{server.complaint}")
             time.sleep(0.05)
         yield url
     finally:

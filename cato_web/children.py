@@ -8,13 +8,16 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import IO
 
 FIRST_DELAY = 0.2  # seconds until a child that ended is started again; doubles each time
 LONGEST_DELAY = 10.0
 LONG_ENOUGH = 30.0  # a child that lived so long begins with the first delay again
+_LONGEST_COMPLAINT = 4000  # bytes
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -28,8 +31,9 @@ class Child:
     grace: float = 5.0  # seconds between asking it to end and killing it
     niceness: int = 0
     many_files: bool = False
-    quiet: bool = False  # its stdout is of no use to anyone
+    quiet: bool = False  # what it says is of use to nobody, unless it fails
     process: subprocess.Popen[bytes] | None = None
+    _stderr: IO[bytes] | None = None
     _started: float = 0.0
     _delay: float = field(default=FIRST_DELAY)
     _due: float | None = None
@@ -37,11 +41,14 @@ class Child:
     def start(self) -> None:
         """Start it; the caller sees to it that it is not running."""
         self._started, self._due = time.monotonic(), None
+        if self.quiet:
+            self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the process runs)
         self.process = subprocess.Popen(  # noqa: S603  (commands are ours)
             self.command,
             env=self.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if self.quiet else None,
+            stderr=self._stderr,
             start_new_session=True,
             preexec_fn=_before_exec(os.getpid(), self.niceness, self.many_files),
         )
@@ -61,7 +68,7 @@ class Child:
             if now - self._started > LONG_ENOUGH:
                 self._delay = FIRST_DELAY
             self._due = now + self._delay
-            say(f"{self.name} ended ({self.how}); starting it again in {self._delay:g} s")
+            say(f"{self.name} ended ({self.how}); starting it again in {self._delay:g} s{self.complaint}")
             self._delay = min(self._delay * 2, LONGEST_DELAY)
         elif now >= self._due:
             self.start()
@@ -76,6 +83,14 @@ class Child:
         """In words, how it ended."""
         code = self.process.returncode if self.process else None
         return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+    @property
+    def complaint(self) -> str:
+        """What a quiet one that failed wrote to stderr, on lines of its own; "" where a signal ended it."""
+        if self._stderr is None or self.process is None or (self.process.returncode or 0) <= 0:
+            return ""
+        self._stderr.seek(0)
+        return "\n" + self._stderr.read()[-_LONGEST_COMPLAINT:].decode(errors="replace").strip()
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to the process itself; what it started is its own to end."""

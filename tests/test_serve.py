@@ -20,6 +20,7 @@ import psutil
 import pytest
 import redis
 
+from cato_web.children import Child
 from tests.topology import clean_environment, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,6 +120,21 @@ def test_only_its_owner_reaches_the_servers_it_starts(tmp_path: Path) -> None:
         assert running.data_dir.stat().st_mode & 0o777 == 0o700
         listening = [c.laddr for child in _all_up(running).values() for c in child.net_connections("tcp")]
         assert {address.ip for address in listening} == {"127.0.0.1"}
+
+
+def test_what_the_servers_write_as_they_start_is_not_shown_but_why_one_fails_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serve(tmp_path) as running:
+        _all_up(running)
+    assert running.log.read_text() == ""
+
+    script = "import sys; sys.exit('the disk is full')"
+    failing = Child("chroma", [sys.executable, "-c", script], os.environ, quiet=True)
+    failing.start()
+    _wait(lambda: failing.ended)
+    failing.revive()
+    assert capfd.readouterr().err == "chroma ended (exit code 1); starting it again in 0.2 s\nthe disk is full\n"
 
 
 def test_a_server_of_one_s_own_is_not_started(tmp_path: Path) -> None:
