@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
 
 import httpx
 
@@ -118,9 +117,7 @@ def _supervised(cato: Cato, report: Report) -> Iterator[None]:
                 if code is None or name == "prepare":
                     continue
                 report.ended[name.rstrip("12")] += int(code != -signal.SIGKILL)
-                port = {"CATO_PORT": cato.urls[int(name[-1]) - 1].rpartition(":")[2]} if name[:3] == "web" else {}
-                command = [str(word) for word in cast(list[str], process.popen.args)]
-                cato.processes[number] = start(cato.home, name, command, cato.environment | port)
+                cato.processes[number] = start(cato.home, name, process.command, process.environment)
 
     supervisor = threading.Thread(target=supervise)
     if TOPOLOGY == "services":
