@@ -70,6 +70,19 @@ def test_a_question_is_held_against_the_names_that_it_asks_for(memory, person, q
     assert (memory.recall([question], spaces=spaces.readable_by(person.id)).results == ()) is is_silent
 
 
+def test_in_a_store_of_few_what_has_nothing_to_do_with_a_question_is_not_recalled_beside_its_answer(memory, person):
+    exchange(person, "The greenhouse key hangs behind the kitchen clock.")
+    exchange(person, "Our buoy waits ten seconds before it dials again.")
+    memory.index_pending()
+
+    question = "Where did we put the thing that opens the greenhouse?"
+    recalled = memory.recall([question], spaces=spaces.readable_by(person.id)).results
+
+    assert [result.exchange.user_message for result in recalled] == [
+        "The greenhouse key hangs behind the kitchen clock."
+    ]
+
+
 def test_follow_ups_are_understood_changes_of_subject_too_and_thanks_recall_nothing(memory, person, work):
     readable = spaces.readable_by(person.id)
 

@@ -55,6 +55,8 @@ _NAMES = 0.9
 _NAMES_IN_GERMAN = 0.45
 # A word with a capital that begins a sentence need not be a name.
 _BEGINNING = re.compile(r"(?:^|[.!?…:\n])\W*([^\W_]+)")
+# What shares no word and comes less than so far from unrelated to relevant is not recalled beside what is.
+_HARDLY = 0.65
 # Where there is no cosine, the words must say about so much of what they could say.
 _WORDS_ALONE = 0.4
 
@@ -96,7 +98,14 @@ def is_below(query: Query, pool: Pool, *, rising: bool = False, each: bool = Fal
     # Small words alone ("and when was that?") ask for nothing by themselves.
     asks = bool(pool.question.asked)
     silent = not asks or evidence(query.text, pool.similarities, level) + _names(pool) < level.evidence
-    return lambda candidate: silent
+    return lambda candidate: silent or _is_there_by_chance(candidate, level)
+
+
+def _is_there_by_chance(candidate: Candidate, level: Level) -> bool:
+    """Whether it shares no word and is hardly similar by itself either: where little is kept, something must come next."""
+    if candidate.is_pinned or candidate.similarity is None or candidate.words:
+        return False
+    return candidate.similarity < level.unrelated + _HARDLY * (level.similarity - level.unrelated)
 
 
 def _names(pool: Pool) -> float:
