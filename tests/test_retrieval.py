@@ -12,7 +12,7 @@ from memory import generations, retrieval, spaces, store
 from memory.errors import BadQuery
 from memory.filters import parse
 from memory.models import Opinion
-from memory.retrieval import candidates, gate
+from memory.retrieval import candidates, gate, strategies
 from memory.retrieval.results import Query, Ranking
 from memory.services.search import ask
 from memory.vectors import Near, by_exchange
@@ -233,6 +233,22 @@ def test_a_date_that_is_named_raises_what_was_said_then(memory, person):
         first = ask(question, **at).results[0]
         assert first.exchange.timestamp.month == 4
         assert "from the time you named" in first.reason[0].lower() + first.reason[1:]
+
+
+def test_what_goes_while_it_is_ranked_leaves_its_place_to_the_next(memory, person, monkeypatch):
+    gone = exchange(person, "The boiler was replaced with a heat pump by Bergmann.")
+    exchange(person, "The boiler in the annex was replaced in May.")
+    memory.index_pending()
+    fuse = strategies.fuse
+
+    def forget_and_fuse(*arguments, **options):
+        memory.forget([gone.id], by=person.id)
+        return fuse(*arguments, **options)
+
+    monkeypatch.setattr(strategies, "fuse", forget_and_fuse)
+    found = memory.find("Who of Bergmann's replaced the boiler?", spaces=spaces.readable_by(person.id), count=1)
+
+    assert [result.exchange.user_message for result in found] == ["The boiler in the annex was replaced in May."]
 
 
 def test_what_was_said_twice_comes_back_once(memory, person):

@@ -82,9 +82,9 @@ class Query:
     """What a strategy is asked: a text and its vector, the spaces that may be read, and how many results are wanted.
 
     `embedded` gives the vector, once it is made; None where it cannot be had: then words alone find. It is held against
-    the index of `generation`, whose model made it, also where another one begins to serve meanwhile. `conversation_length` is the number of messages of
-    the conversation it is asked in, 0 outside of one. `exclude` never comes back; `pinned` is always in the running; of
-    results that say the same one stays unless `keep_repeats`.
+    the index of `generation`, whose model made it, also where another one begins to serve meanwhile.
+    `conversation_length` is the number of messages of the conversation it is asked in, 0 outside of one. `exclude` never
+    comes back; `pinned` is always in the running; of results that say the same one stays unless `keep_repeats`.
     """
 
     text: str
