@@ -19,7 +19,7 @@ test: $(VENV)/.installed-dev
 # The same against PostgreSQL, a Redis server and a Chroma server, with two web processes and two workers; without what
 # touches none of them, or takes long and is the same on any.
 PURE = chunking config markup questions architecture readers embeddings prompts language serve upgrade no_telemetry \
-	api_schema properties_http openid evaluation command_line exports frames thoughts reasoning settings
+	api_schema properties_http openid evaluation command_line exports frames thoughts reasoning settings cleaning
 PURE_PAGES = accessibility language every_page settings openid imports
 test-services: $(VENV)/.installed-dev
 	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 --ignore tests/e2e \

@@ -28,6 +28,7 @@ CHROMA = (
     "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(['chroma', *sys.argv[1:]])",
 )
 _HEADER = struct.Struct("<i4Q")
+_LENGTH = 4
 _BLANK = 1 << 20
 _A_SEGMENT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -86,22 +87,29 @@ def _segments_in(path: Path) -> list[Path]:
 
 
 def _blank_unused(folder: Path) -> None:
-    """Write zeros where an index has room for vectors that it does not hold.
+    """Write zeros where the files of an index have room for vectors that it does not hold.
 
-    hnswlib writes that room as the server's memory happened to be, with vectors of collections that were dropped before.
-    Its header begins with a version (1), an offset, the room, how many are held, and the bytes of each.
+    hnswlib writes that room as the server's memory happened to be, with vectors of collections that were dropped before:
+    all of it when it makes the files, afterwards only what is held. So they are as long as the first room or as what is
+    held, and the room that the header tells may be larger. The header begins with a version (1), an offset, the room,
+    how many are held, and the bytes of each; beside each vector stands its length, a number of four bytes.
     """
-    header, data = folder / "header.bin", folder / "data_level0.bin"
-    if not header.is_file() or not data.is_file():
+    header, data, lengths = (folder / name for name in ("header.bin", "data_level0.bin", "length.bin"))
+    if not header.is_file():
         return
-    version, _, room, held, size = _HEADER.unpack_from(header.read_bytes())
-    length = data.stat().st_size
-    if version != 1 or room * size != length:
+    version, _, _, held, size = _HEADER.unpack_from(header.read_bytes())
+    if version != 1 or data.stat().st_size * _LENGTH != lengths.stat().st_size * size:
         raise OSError(f"{header} is of a layout that is not known; the index beside it was not cleaned.")
-    with data.open("r+b") as file:
-        file.seek(held * size)
-        for at in range(held * size, length, _BLANK):
-            file.write(bytes(min(_BLANK, length - at)))
+    _blank(data, held * size)
+    _blank(lengths, held * _LENGTH)
+
+
+def _blank(path: Path, start: int) -> None:
+    end = path.stat().st_size
+    with path.open("r+b") as file:
+        file.seek(start)
+        for at in range(start, end, _BLANK):
+            file.write(bytes(min(_BLANK, end - at)))
         file.flush()
         os.fsync(file.fileno())
 
