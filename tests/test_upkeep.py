@@ -156,6 +156,21 @@ def test_reconcile_leaves_alone_what_is_just_being_embedded(memory, person, told
     assert at_rest()
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_reconcile_misses_nothing_in_an_index_that_is_made_anew_meanwhile(memory, person, told, monkeypatch, dry_run):
+    real = store.present
+
+    def after_it_was_made_anew(collection: str, ids: Any) -> set[str]:
+        monkeypatch.setattr(store, "present", real)
+        assert erasing.renew(Index.objects.get())
+        return real(collection, ids)
+
+    monkeypatch.setattr(store, "present", after_it_was_made_anew)
+
+    assert reconciling.reconcile(dry_run=dry_run).queued == 0
+    assert at_rest()
+
+
 def test_drift_counts_what_one_side_lacks_and_administrators_see_it(memory, person, told, client):
     assert at_rest()
     index = Index.objects.get()

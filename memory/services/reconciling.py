@@ -113,7 +113,7 @@ def queue_lost(index: Index, *, spare: str | None = None, dry_run: bool = False,
     columns = ("pk", "exchange_id", "version", "parts", "exchange__version", "exchange__space_id")
     for page in pages(rows.values_list(*columns), _PAGE):
         wanted = {pk: vector_ids(exchange_id, version, parts) for pk, exchange_id, version, parts, *_ in page}
-        held = store.present(index.collection, [id for ids in wanted.values() for id in ids])
+        held = _held(index, [id for ids in wanted.values() for id in ids])
         if spare is not None:
             missing = [id for ids in wanted.values() for id in ids if id not in held]
             held |= copy_all(spare, index.collection, missing)
@@ -127,6 +127,17 @@ def queue_lost(index: Index, *, spare: str | None = None, dry_run: bool = False,
         queued += len(lost)
         progress("exchanges", len(page))
     return queued
+
+
+def _held(index: Index, ids: list[str]) -> set[str]:
+    """Which of these vectors the index holds, in the collection that it has now: it may be made anew this very moment."""
+    while True:
+        asked = index.collection
+        held = store.present(asked, ids)
+        if not held.issuperset(ids):
+            index.refresh_from_db(fields=["collection"])
+        if index.collection == asked:
+            return held
 
 
 def copy_all(source: str, target: str, ids: list[str]) -> set[str]:
