@@ -153,9 +153,6 @@ def _session(folder: Path, threads: int | None) -> InferenceSession:
     # one waits for the other (8 ms a question instead of 5).
     options.intra_op_num_threads = threads or _cores()
     options.log_severity_level = 3
-    # Prepacking copies the weights (a query is 1.5 ms faster then); without it they stay mapped pages of the
-    # file, shared by all processes that have the model and given back by the kernel when memory is short.
-    options.add_session_config_entry("session.disable_prepacking", "1")
     # Idle threads sleep instead of spinning on a core that others want.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     model: str | bytes
