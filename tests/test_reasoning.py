@@ -24,11 +24,11 @@ THOUGHT = "The marmalade cat knows where it hangs, so I say it."
     ],
 )
 def test_reasoning_is_shown_and_neither_remembered_nor_sent_again(alice, cato, endpoint, script):
-    endpoint.script(KEY, **{"answer": "Behind the clock.", "token_delay": 0.1} | script)
+    endpoint.script(KEY, **{"answer": "Behind the clock.", "token_delay": 0.2} | script)
     thread = alice.say("Where does the key of the shed hang?")
     with listening(alice, thread) as page:
         page.hello()
-        assert "Thinking…" in page.until("beforeend:#turn-[0-9a-f-]+-thoughts")
+        page.until(r"(?s)beforeend:#turn-[0-9a-f-]+-thoughts.*Thinking…")
         page.until(r'class="tools"')
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
     shown = alice.thread_page(thread)

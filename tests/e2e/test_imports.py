@@ -81,6 +81,7 @@ def test_how_far_it_is_survives_a_reload_and_it_is_called_off_by_keyboard(visit,
 def test_without_scripts_a_file_is_imported_and_one_that_is_none_says_so(visit, alice, tmp_path, export):
     page = visit(alice, "/import", java_script_enabled=False)
     bring(page, export(3))
+    expect(page.locator(".import-state")).to_be_visible()  # a page that is still coming cannot be loaded again
     for _ in range(60):
         page.reload()
         if "Imported" in page.locator(".import-state").inner_text():
