@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 
 from memory.batches import batched
 from memory.errors import DISABLED, StoreDisabled, StoreDown
-from memory.vectors import Near, by_exchange
+from memory.vectors import Weighed
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -107,12 +106,10 @@ def upsert(
 @speaking_to_chroma
 def query(
     collection: str, vector: NDArray[np.float32], count: int, where: dict[str, Any] | None = None
-) -> dict[str, Near]:
-    """Of the `count` nearest vectors each exchange (its id in hexadecimal) with how near it is, nearest first.
+) -> list[Weighed]:
+    """The ids of the `count` nearest vectors with how near they are (1 - cosine distance), nearest first.
 
-    Similarity is 1 - cosine distance. Raises CollectionMissing.
-
-    `where` filters in the index, as memory.filters says it; None takes all.
+    `where` filters in the index, as memory.filters says it; None takes all. Raises CollectionMissing.
     """
     from chromadb.errors import NotFoundError
 
@@ -124,13 +121,13 @@ def query(
         _collections.pop(collection, None)
         raise CollectionMissing(collection) from error
     distances = (found["distances"] or [[]])[0]
-    return by_exchange(zip(found["ids"][0], (1.0 - float(distance) for distance in distances), strict=True))
+    return [(id, 1.0 - distance) for id, distance in zip(found["ids"][0], distances, strict=True)]
 
 
 @speaking_to_chroma
-def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str]) -> dict[str, Near]:
-    """Of the vectors with these ids each exchange (its id in hexadecimal) with how near it is to `vector`."""
-    weighed: list[tuple[str, float]] = []
+def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str]) -> list[Weighed]:
+    """Of the vectors with these ids those that are there, with how near they are to `vector`, in no order."""
+    weighed: list[Weighed] = []
     for some in batched(ids, _MOST_IDS):
         found = _asking(collection, partial(_vectors, some), missing=None)
         if found is None or not found["ids"]:
@@ -138,7 +135,7 @@ def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str
         held = np.asarray(found["embeddings"], dtype=np.float32)
         cosines = held @ vector / np.maximum(np.linalg.norm(held, axis=1) * np.linalg.norm(vector), 1e-12)
         weighed += zip(found["ids"], cosines.tolist(), strict=True)
-    return by_exchange(sorted(weighed, key=itemgetter(1), reverse=True))
+    return weighed
 
 
 @speaking_to_chroma

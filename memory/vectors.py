@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Iterable
 from typing import NamedTuple
 
+Weighed = tuple[str, float]  # the id of a vector and how similar it is
+
 MOST_OF_MESSAGE, MOST_OF_ANSWER = 3, 5
 _ID_LENGTH = 36
 PARTS = ("whole", *(f"part{number}" for number in range(1, MOST_OF_MESSAGE + MOST_OF_ANSWER + 1)))
@@ -33,8 +35,8 @@ class Near(NamedTuple):
     second: float
 
 
-def by_exchange(nearest_first: Iterable[tuple[str, float]]) -> dict[str, Near]:
-    """What ids of vectors and their similarities, highest first, say of each exchange, in their order."""
+def by_exchange(nearest_first: Iterable[Weighed]) -> dict[str, Near]:
+    """What vectors say of each exchange (its id in hexadecimal), in their order."""
     best: dict[str, float] = {}
     second: dict[str, float] = {}
     for vector_id, similarity in nearest_first:

@@ -35,7 +35,7 @@ from memory.errors import CatoMemoryError
 from memory.filters import parse
 from memory.lexical.proposals import proposed, question
 from memory.models import Chunk, Exchange, Index, Space
-from memory.retrieval.rows import by_words
+from memory.retrieval.rows import Reader
 from memory.services.documents.listing import among_living, document_for, pieces_of, states_of
 from memory.services.documents.scope import Scope, names_in
 from memory.services.recalls import Shares, context_shares, times_recalled
@@ -479,8 +479,11 @@ class TeamLife(RuleBasedStateMachine):
         results = memory.find(COMMON, spaces=readable, count=ALL)
         self.same("search", {result.exchange.id for result in results}, found)
         self.same("what search shows", words_in(results), team.found_words(may), must=self.said(found))
-        by_word = by_words(proposed(question(COMMON, readable), list(readable), ALL), readable)
-        self.same("words", {uuid.UUID(row.id) for row in by_word}, found)
+        reader = Reader(readable)
+        sharing = proposed(question(COMMON, readable), list(readable), ALL)
+        reader.read(sharing)
+        self.same("words", {uuid.UUID(id) for id in sharing if id in reader.rows}, found)
+        self.same("what is beside them", {uuid.UUID(id) for id in reader.rows}, found)
         threads, documents = team.there(may, "thread"), team.there(may, "document")
         listed = {link.id for part in listing.thread_groups(person.id, None) for link in part.threads}
         self.same("list", listed, {thing.id for thing in threads})

@@ -127,6 +127,23 @@ def test_what_must_not_come_back_takes_no_place_among_the_sixty_that_the_gate_lo
     assert {candidate.id for candidate in pool.candidates}.isdisjoint(id.hex for id in nearest_sixty)
 
 
+def test_how_near_a_sharer_of_words_is_is_known_beyond_those_that_meaning_proposes(memory, person, monkeypatch):
+    """Else it would count as no less near than the last of them."""
+    monkeypatch.setattr(candidates, "BY_MEANING", 2)
+    for number in range(8):
+        exchange(person, f"Musicians gave a concert on day {number}.")
+    far = exchange(person, "Ticket 48213: the radiator leaks, the caretaker drains it and orders a valve.")
+    memory.index_pending()
+    serving, readable = generations.serving(), spaces.readable_by(person.id)
+    said = "Who plays an instrument, says 48213?"
+    vector = generations.embedder_of(serving).embed_query(said)
+
+    pool = candidates.gather(Query(said, lambda: vector, serving, readable, wanted=1, now=datetime.now(UTC)))
+
+    assert len(pool.candidates) == 3
+    assert {c.id: c.similarity for c in pool.candidates}[far.id.hex] == min(pool.similarities) < 0.2
+
+
 def test_an_exchange_is_as_near_as_its_best_vector_and_its_second_best_says_more(memory):
     one, other = uuid.uuid4(), uuid.uuid4()
     found = by_exchange(

@@ -188,8 +188,8 @@ def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
     proposed_to_loud = proposed(question("zinc", [others[0].space_id]), [others[0].space_id], 100)
 
     assert {result.exchange.id for result in found} == {row.id for row in mine}
-    newest = Words.objects.filter(exchange__in=others).order_by("-id").values_list("id", flat=True)[:100]
-    assert proposed_to_loud == list(newest)
+    newest = Words.objects.filter(exchange__in=others).order_by("-id").values_list("exchange_id", flat=True)[:100]
+    assert proposed_to_loud == [id.hex for id in newest]
 
 
 def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(memory, person, no_index):

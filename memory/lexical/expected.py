@@ -86,5 +86,5 @@ def says(kind: Kind, terms: Set[str]) -> bool:
 
 def amount(terms: Set[str]) -> float:
     """How much a text of these different terms says, from 0 to 1: by the logarithm of their number, small words aside."""
-    different = len(terms - _SMALL)
+    different = len(terms) - len(terms & _SMALL)
     return math.log1p(min(different, _MUCH)) / math.log1p(_MUCH)

@@ -106,19 +106,26 @@ def rows_holding(asks: Sequence[Asked]) -> list[Rows]:
         return [np.asarray(ids, dtype=np.int64) for (ids,) in cursor.fetchall()]
 
 
-def newest_holding(ask: Asked, spaces: Iterable[uuid.UUID], limit: int) -> Rows:
-    """The ids of the newest `limit` rows of `spaces` that hold the term, the newest first."""
+def newest_holding(ask: Asked, spaces: Iterable[uuid.UUID], limit: int) -> list[str]:
+    """The newest `limit` exchanges of `spaces` whose words hold the term, the newest first, by their hexadecimal ids."""
     places = list(spaces)
     if connection.vendor == "sqlite":
         marks = ", ".join(["%s"] * len(places))
         # CROSS: SQLite keeps that order, and looks each match up instead of matching each row of the spaces.
         sql = (
-            "SELECT w.id FROM memory_words_index CROSS JOIN memory_words w ON w.id = memory_words_index.rowid "
+            "SELECT w.exchange_id FROM memory_words_index CROSS JOIN memory_words w ON w.id = memory_words_index.rowid "
             f"WHERE memory_words_index MATCH %s AND w.space_id IN ({marks}) ORDER BY memory_words_index.rowid DESC LIMIT %s"
         )
-        return _column(sql, [_match(ask.term, ask.is_prefix), *(place.hex for place in places), limit])
-    sql = "SELECT id FROM memory_words WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s) ORDER BY id DESC LIMIT %s"
-    return _column(sql, [_tsquery(ask.term, ask.is_prefix), places, limit])
+        values: list[Any] = [_match(ask.term, ask.is_prefix), *(place.hex for place in places), limit]
+    else:
+        sql = (
+            "SELECT encode(uuid_send(exchange_id), 'hex') FROM memory_words "
+            "WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s) ORDER BY id DESC LIMIT %s"
+        )
+        values = [_tsquery(ask.term, ask.is_prefix), places, limit]
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return [exchange_id for (exchange_id,) in cursor.fetchall()]
 
 
 def holding_all(terms: Iterable[str]) -> QuerySet[Words]:
@@ -132,16 +139,20 @@ def holding_all(terms: Iterable[str]) -> QuerySet[Words]:
     return Words.objects.extra(where=[where], params=[query])  # noqa: S610  (the statement is ours)
 
 
-def lying_in(spaces: Iterable[uuid.UUID], rows: Rows) -> Rows:
-    """Those of these rows that lie in `spaces`, in their order."""
+def lying_in(spaces: Iterable[uuid.UUID], rows: Rows) -> list[str]:
+    """The exchanges of those of these rows that lie in `spaces`, in the order of the rows, by their hexadecimal ids."""
     ids, places = rows.tolist(), list(spaces)
     if connection.vendor == "sqlite":
         marks, more = (", ".join(["%s"] * len(some)) for some in (ids, places))
-        sql = f"SELECT id FROM memory_words WHERE id IN ({marks}) AND space_id IN ({more})"
-        held = _column(sql, [*ids, *(place.hex for place in places)])
+        sql = f"SELECT id, exchange_id FROM memory_words WHERE id IN ({marks}) AND space_id IN ({more})"
+        values = [*ids, *(place.hex for place in places)]
     else:
-        held = _column("SELECT id FROM memory_words WHERE id = ANY(%s) AND space_id = ANY(%s)", [ids, places])
-    return rows[np.isin(rows, held)]
+        sql = "SELECT id, encode(uuid_send(exchange_id), 'hex') FROM memory_words WHERE id = ANY(%s) AND space_id = ANY(%s)"
+        values = [ids, places]
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        held = dict(cursor.fetchall())
+    return [held[id] for id in ids if id in held]
 
 
 def _is_one_of_a_pair(term: str) -> bool:
@@ -211,13 +222,6 @@ def _count_longer(term: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM (SELECT 1 FROM {holding} LIMIT %s) AS held", [asked, MOST_COUNTED])
         return int(cursor.fetchone()[0])
-
-
-def _column(sql: str, values: list[Any]) -> Rows:
-    """The numbers of a query's only column."""
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return np.asarray([row[0] for row in cursor.fetchall()], dtype=np.int64)
 
 
 def _match(term: str, is_prefix: bool) -> str:

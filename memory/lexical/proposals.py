@@ -40,17 +40,17 @@ def question(text: str, spaces: Iterable[uuid.UUID]) -> Question:
     )
 
 
-def proposed(question: Question, spaces: Sequence[uuid.UUID], limit: int) -> list[int]:
-    """The ids of at most `limit` rows of Words that hold the rarest terms, by the weight of the terms they hold.
+def proposed(question: Question, spaces: Sequence[uuid.UUID], limit: int) -> list[str]:
+    """At most `limit` exchanges whose words hold the rarest terms, by the weight of the terms they hold, best first.
 
-    Of rows that hold the same terms the newest come first. All terms are looked up while together they stand in few
-    enough rows; a common word beside rare ones adds to a score, not to the proposals.
+    They are hexadecimal ids. Of those that hold the same terms the newest come first. All terms are looked up while
+    together they stand in few enough rows; a common word beside rare ones adds to a score, not to the proposals.
     """
     asks = _looked_up(question)
     if not asks:
         return []
     if question.counts[0] > postings.MOST_PROPOSED:
-        return [int(row) for row in postings.newest_holding(asks[0], spaces, limit)]
+        return postings.newest_holding(asks[0], spaces, limit)
     found = postings.rows_holding(asks)
     rows, where = np.unique(np.concatenate(found), return_inverse=True)
     weight = np.zeros(len(rows))
@@ -70,11 +70,11 @@ def _looked_up(question: Question) -> list[Asked]:
     return asks
 
 
-def _first(rows: postings.Rows, spaces: Sequence[uuid.UUID], limit: int) -> list[int]:
+def _first(rows: postings.Rows, spaces: Sequence[uuid.UUID], limit: int) -> list[str]:
     """The first `limit` that lie in `spaces`, looked up a few at a time: most readers may read most of them."""
-    taken: list[int] = []
+    taken: list[str] = []
     start, together = 0, 2 * limit
     while start < len(rows) and len(taken) < limit:
-        taken += postings.lying_in(spaces, rows[start : start + together]).tolist()
+        taken += postings.lying_in(spaces, rows[start : start + together])
         start, together = start + together, 4 * together
     return taken[:limit]

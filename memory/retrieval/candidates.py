@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import islice
 
 from memory.errors import StoreDown
 from memory.filters import Filter, to_chroma
@@ -13,17 +14,17 @@ from memory.filters.few import few
 from memory.lexical import bm25
 from memory.lexical.analyser import terms_of_date
 from memory.lexical.proposals import Question, proposed, question
-from memory.retrieval import rows
 from memory.retrieval.results import Query
-from memory.retrieval.rows import Beside, Row
+from memory.retrieval.rows import Reader, Row, passing
 from memory.retrieval.semantic import Found, begin, nearest, weighed
 
 log = logging.getLogger(__name__)
 
-# Each list is at least this long, and twice as long as what is wanted, both twice for a filter. Measured: twice as many
-# found no more.
-BY_MEANING = 70
+# Each list is at least this long, and twice as long as what is wanted, both twice for a filter.
+BY_MEANING = 80
 BY_WORDS = 40
+# How near so many are is known, though not all of them are read: it counts for what words propose, and for neighbours.
+NEAREST = 150
 # So many of those that must not come back are made up for: the gate looks at the nearest sixty.
 _MADE_UP_FOR = 70
 # So many that may fulfil a filter are weighed one by one.
@@ -54,15 +55,15 @@ class Candidate(Row):
 class Pool:
     """The candidates of a query, the terms it asks for, and what was said beside them.
 
-    `near` says how similar the nearest are, `similarities` those of the candidates among them, highest first;
-    `beside` are exchanges that are no candidates but were said before or after one; `by_words_alone`: the index could
-    not be asked.
+    `near` says how similar the nearest are, which are more than are candidates, `similarities` those of the candidates
+    among them, highest first; `beside` are exchanges that are no candidates but were said before or after one;
+    `by_words_alone`: the index could not be asked.
     """
 
     query: Query
     question: Question
     candidates: list[Candidate]
-    beside: list[Beside]
+    beside: list[Row]
     near: Found
     by_words_alone: bool
 
@@ -71,14 +72,14 @@ class Pool:
         return sorted((c.similarity for c in self.candidates if c.similarity is not None), reverse=True)
 
     @property
-    def everything(self) -> list[Beside]:
+    def everything(self) -> list[Row]:
         """The candidates, then what was said beside them."""
         return [*self.candidates, *self.beside]
 
     @cached_property
     def held(self) -> bm25.Numbers:
         """How often each of `everything` holds each term that is asked."""
-        return bm25.frequencies(self.question.asked, (row.terms for row in self.everything))
+        return bm25.frequencies(self.question.asked, [row.terms for row in self.everything])
 
 
 def gather(query: Query) -> Pool:
@@ -87,23 +88,24 @@ def gather(query: Query) -> Pool:
     Without a vector, and where the index does not answer, words alone propose.
     """
     longer = 1 if query.filters is None else 2
-    by_meaning = longer * max(BY_MEANING, 2 * query.wanted) + min(len(query.exclude), _MADE_UP_FOR)
+    excluded = min(len(query.exclude), _MADE_UP_FOR)
+    by_meaning = longer * max(BY_MEANING, 2 * query.wanted) + excluded
     by_words = longer * max(BY_WORDS, 2 * query.wanted)
-    by_index = begin(query, by_meaning)
+    nearest_known = max(NEAREST + excluded, by_meaning)
+    by_index = begin(query, nearest_known)
     # All that words can say by themselves is asked for while the question is being embedded and the index works.
     asked = question(query.text, query.spaces)
-    sharing = _in_the_running(rows.by_words(proposed(asked, list(query.spaces), by_words), query.spaces), query)
-    beside = _beside(sharing, query)
+    sharing = _let_in(query, proposed(asked, list(query.spaces), by_words))
+    reader = Reader(query.spaces)
+    reader.read(sharing)
     near, alone = _near(query, by_index.found)
-    candidates = _with(near, sharing, query)
+    candidates = _candidates(query, sharing, near, by_meaning, reader)
     # That too few are left says that the filter is not a broad one, for which the nearest of all are enough.
     if query.filters is not None and not alone and len(candidates) < 3 * query.wanted:
-        near, alone = _near(query, partial(_passing, query, query.filters, by_meaning, near))
-        candidates = _with(near, sharing, query)
-    looked_beside = {c.id for c in sharing}
-    beside |= _beside([c for c in candidates if c.id not in looked_beside], query)
+        near, alone = _near(query, partial(_passing, query, query.filters, nearest_known, near))
+        candidates = _candidates(query, sharing, near, by_meaning, reader)
     here = {c.id for c in candidates}
-    return Pool(query, asked, candidates, [row for id, row in beside.items() if id not in here], near, alone)
+    return Pool(query, asked, candidates, [row for id, row in reader.rows.items() if id not in here], near, alone)
 
 
 def _passing(query: Query, filters: Filter, count: int, of_all: Found) -> Found:
@@ -114,7 +116,7 @@ def _passing(query: Query, filters: Filter, count: int, of_all: Found) -> Found:
     """
     ids = few(filters, FEW)
     if ids is not None:
-        return weighed(query, rows.passing((id.hex for id in ids), filters), count)
+        return weighed(query, passing((id.hex for id in ids), filters), count)
     where = to_chroma(filters)
     return of_all if where is None else nearest(query, count, where)
 
@@ -129,34 +131,32 @@ def _near(query: Query, ask: Callable[[], Found]) -> tuple[Found, bool]:
         return {}, True
 
 
-def _with(near: Found, sharing: list[Candidate], query: Query) -> list[Candidate]:
-    """Those that share words, and those that are near or pinned, each with its place among the nearest."""
-    known, pinned = {candidate.id for candidate in sharing}, {id.hex for id in query.pinned}
-    others = rows.by_id((near.keys() | pinned) - known, query.spaces)
-    candidates = [*sharing, *_in_the_running(others, query)]
-    for candidate in candidates:
-        candidate.similarity, candidate.ranks = near[candidate.id].best if candidate.id in near else None, {}
-        candidate.is_pinned = candidate.id in pinned
+def _let_in(query: Query, ids: Iterable[str]) -> set[str]:
+    """Those that may come back and fulfil the filter; whether they may be read is asked when they are."""
+    left = set(ids) - {id.hex for id in query.exclude}
+    return left if query.filters is None else passing(left, query.filters)
+
+
+def _candidates(query: Query, sharing: set[str], near: Found, count: int, reader: Reader) -> list[Candidate]:
+    """What shares words, the nearest `count` and what the asker has pinned, where the question lets them in."""
+    pinned = {id.hex for id in query.pinned}
+    ids = sharing | _let_in(query, {*islice(near, count), *pinned} - sharing)
+    reader.read(ids)
+    candidates = [
+        Candidate(
+            row.id,
+            row.previous_id,
+            row.terms,
+            row.session_id,
+            row.timestamp,
+            similarity=near[row.id].best if row.id in near else None,
+            is_pinned=row.id in pinned,
+        )
+        for row in (reader.rows[id] for id in ids & reader.rows.keys())
+    ]
     nearest_first = sorted(
         (c for c in candidates if c.similarity is not None), key=lambda c: (-(c.similarity or 0), c.id)
     )
     for rank, candidate in enumerate(nearest_first, start=1):
         candidate.ranks["meaning"] = rank
     return candidates
-
-
-def _in_the_running(found: list[Row], query: Query) -> list[Candidate]:
-    """Those of these rows that the question lets in."""
-    ids = {row.id for row in found} - {id.hex for id in query.exclude}
-    if query.filters is not None:
-        ids = rows.passing(ids, query.filters)
-    return [
-        Candidate(row.id, row.previous_id, row.terms, row.session_id, row.timestamp) for row in found if row.id in ids
-    ]
-
-
-def _beside(candidates: list[Candidate], query: Query) -> dict[str, Beside]:
-    """What was said right before and after these, by id."""
-    before = {c.previous_id for c in candidates if c.previous_id}
-    found = rows.said_before(before, query.spaces) + rows.said_after({c.id for c in candidates}, query.spaces)
-    return {row.id: row for row in found}

@@ -64,8 +64,8 @@ _WORDS_ALONE = 0.4
 def level_of(provider: str, model: str) -> Level:
     """The level of this model: fitted on this store where `calibrate` ran, else the shipped one."""
     shipped = LEVELS.get(model, _UNKNOWN)
-    fitted = Calibration.objects.filter(provider=provider, model=model).first()
-    return shipped if fitted is None else replace(shipped, evidence=fitted.threshold)
+    fitted = Calibration.objects.filter(provider=provider, model=model).values_list("threshold", flat=True).first()
+    return shipped if fitted is None else replace(shipped, evidence=fitted)
 
 
 def evidence(question: str, similarities: Sequence[float], level: Level) -> float:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from memory import jobs, store
 from memory.models import Embedding, Index, Job
 from memory.retrieval.results import Query
-from memory.vectors import Near, vector_ids
+from memory.vectors import Near, Weighed, by_exchange, vector_ids
 
 Found = dict[str, Near]  # exchanges, by their hexadecimal ids
 
@@ -25,49 +26,52 @@ _VECTORS_AN_EXCHANGE = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the collections say to a question as soon as it is embedded; the caller may do something else meanwhile."""
+    """What the collections say to a question as soon as it is embedded; the caller may do something else meanwhile.
+
+    `coming` are the keys of their indexes, their names, and what each answers.
+    """
 
     count: int
-    ask: Callable[[str], Found]
-    coming: list[tuple[Index, Future[Found]]]
+    ask: Callable[[str], list[Weighed]]
+    coming: list[tuple[int, str, Future[list[Weighed]]]]
 
     def found(self) -> Found:
         """What `nearest` gives and raises."""
-        best: Found = {}
+        pairs: list[Weighed] = []
         missing: list[store.CollectionMissing] = []
-        for index, answer in self.coming:
+        for index, collection, answer in self.coming:
             try:
-                best |= self._of(index, answer)
+                pairs += self._of(index, collection, answer)
             except store.CollectionMissing as error:
                 # A collection that never held anything is not missed.
                 if jobs.begin_again(Embedding.objects.filter(index=index, state=Job.State.DONE)):
                     missing.append(error)
-        if missing and not best:
+        if missing and not pairs:
             raise missing[0]
         # Of several spaces as many as of one: each further candidate costs reading and weighing it and its neighbours.
-        return _nearest_first(best, self.count)
+        return _exchanges(_nearest_first(pairs)[: _vectors(self.count)], self.count)
 
-    def _of(self, index: Index, answer: Future[Found]) -> Found:
+    def _of(self, index: int, collection: str, answer: Future[list[Weighed]]) -> list[Weighed]:
         try:
             return answer.result()
         except store.CollectionMissing:
             # Ask under the name that the collection has now: it may have been made anew this very moment.
-            name = index.collection
-            index.refresh_from_db(fields=["collection"])
-            if index.collection == name:
+            name: str = Index.objects.values_list("collection", flat=True).get(pk=index)
+            if name == collection:
                 raise
-            return self.ask(index.collection)
+            return self.ask(name)
 
 
 def begin(query: Query, count: int, where: dict[str, Any] | None = None) -> Answers:
     """Put the question to all collections at once; what they find is waited for by `found`."""
 
-    def ask(collection: str) -> Found:
+    def ask(collection: str) -> list[Weighed]:
         vector = query.vector
-        return {} if vector is None else store.query(collection, vector, int(_VECTORS_AN_EXCHANGE * count), where)
+        return [] if vector is None else store.query(collection, vector, _vectors(count), where)
 
     indexes = Index.objects.filter(generation=query.generation, space_id__in=list(query.spaces))
-    return Answers(count, ask, [(index, _threads.submit(ask, index.collection)) for index in indexes])
+    names = indexes.values_list("pk", "collection")
+    return Answers(count, ask, [(index, name, _threads.submit(ask, name)) for index, name in names])
 
 
 def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> Found:
@@ -92,11 +96,18 @@ def weighed(query: Query, ids: Iterable[str], count: int) -> Found:
     for collection, exchange_id, version, parts in rows:
         held[collection] += vector_ids(exchange_id, version, parts)
     weigh = partial(store.similarities, query.vector)
-    best: Found = {}
-    for found in _threads.map(weigh, held.keys(), held.values()):
-        best |= found
-    return _nearest_first(best, count)
+    pairs = [pair for found in _threads.map(weigh, held.keys(), held.values()) for pair in found]
+    return _exchanges(_nearest_first(pairs), count)
 
 
-def _nearest_first(best: Found, count: int) -> Found:
-    return {id: best[id] for id in sorted(best, key=lambda id: (-best[id].best, id))[:count]}
+def _vectors(count: int) -> int:
+    return int(_VECTORS_AN_EXCHANGE * count)
+
+
+def _nearest_first(pairs: list[Weighed]) -> list[Weighed]:
+    return sorted(pairs, key=itemgetter(1), reverse=True)
+
+
+def _exchanges(nearest_first: list[Weighed], most: int) -> Found:
+    best = by_exchange(nearest_first)
+    return {id: best[id] for id in sorted(best, key=lambda id: (-best[id].best, id))[:most]}
