@@ -114,8 +114,8 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     """Searches as people and the chat make them, the stages they go through, and what is under them."""
     from memory import generations, services, spaces
     from memory.lexical.proposals import proposed, question
-    from memory.retrieval import rows
-    from memory.retrieval.candidates import BY_MEANING, BY_WORDS
+    from memory.retrieval.candidates import BY_MEANING, BY_WORDS, NEAREST
+    from memory.retrieval.rows import Reader
     from memory.retrieval.semantic import nearest
 
     everything = spaces.readable_by(layout.person.pk)
@@ -124,19 +124,19 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     find = partial(services.find, count=FOUND)
     largest = _bare(generation.indexes.get(space=layout.own).collection)
 
-    def words(text: str) -> list[int]:
+    def words(text: str) -> list[str]:
         return proposed(question(text, everything), list(everything), BY_WORDS)
 
     def with_vector(text: str) -> Query:
         return _query(text, embedder.embed_query(text), everything)
 
-    def candidates(text: str) -> tuple[set[str], list[int]]:
-        return set(nearest(with_vector(text), BY_MEANING)), words(text)
+    def candidates(text: str) -> tuple[list[str], list[str]]:
+        return words(text), list(nearest(with_vector(text), NEAREST))[:BY_MEANING]
 
-    def read(found: tuple[set[str], list[int]]) -> None:
-        known = {row.id for row in rows.by_words(found[1], everything)}
-        known |= {row.id for row in rows.by_id(found[0] - known, everything)}
-        rows.said_after(known, everything)
+    def read(found: tuple[list[str], list[str]]) -> None:
+        reader = Reader(everything)
+        for ids in found:
+            reader.read(ids)
 
     return in_turn(
         questions,
@@ -149,7 +149,7 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
             "together": lambda text: services.recall([text, "And when was that?"], spaces=everything),
             "bare": lambda query: largest.query(query.vector[None], n_results=BARE, include=["distances"]),
             "embedding": embedder.embed_query,
-            "vectors": lambda query: nearest(query, BY_MEANING),
+            "vectors": lambda query: nearest(query, NEAREST),
             "words": words,
             "rows": read,
         },
@@ -174,7 +174,7 @@ def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
     """How many of the ten exchanges whose best vectors are nearest the index finds, over all questions."""
     from memory import generations, spaces
     from memory.models import Exchange, Index
-    from memory.retrieval.candidates import BY_MEANING
+    from memory.retrieval.candidates import NEAREST
     from memory.retrieval.semantic import nearest
 
     embedder = generations.embedder_of(generations.serving())
@@ -184,7 +184,7 @@ def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
     for reader, space_ids in (("1 %", frozenset({layout.small.pk})), ("all spaces", everything)):
         held = list(Exchange.objects.filter(space_id__in=space_ids).values_list("id", "content_hash"))
         similarities = exact_similarities([digest for _, digest in held], np.stack([vector for _, vector in asked]))
-        shares: dict[int, list[float]] = {BY_MEANING: [], TEN: []}
+        shares: dict[int, list[float]] = {NEAREST: [], TEN: []}
         for (text, vector), exact in zip(asked, similarities.T, strict=True):
             best = {held[i][0].hex for i in np.argsort(-exact)[:TEN]}
             for count, found in shares.items():
