@@ -87,8 +87,11 @@ def asked(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[tuple[A
     return sorted(found, key=lambda pair: (not pair[1], pair[1], pair[0].term))
 
 
-def rows_holding(asks: Sequence[Asked]) -> list[Rows]:
-    """For each of these terms the ids of the rows that hold it, of every space; of more than MOST_PROPOSED the newest."""
+def rows_holding(asks: Sequence[Asked], spaces: Iterable[uuid.UUID]) -> list[Rows]:
+    """For each of these terms the ids of the rows that hold it; of more than MOST_PROPOSED the newest.
+
+    On SQLite of every space, since its index of words knows of no spaces; on PostgreSQL of these, since it reads the rows.
+    """
     if connection.vendor == "sqlite":
         # As one text, since row by row other threads get the interpreter between any two of some thousands.
         rows = "SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s ORDER BY rowid DESC LIMIT %s"
@@ -98,11 +101,11 @@ def rows_holding(asks: Sequence[Asked]) -> list[Rows]:
             cursor.execute(f"SELECT {sql}", values)
             return [np.fromstring(ids or "", dtype=np.int64, sep=",") for ids in cursor.fetchone()]
     sql = (
-        "SELECT ARRAY(SELECT id FROM memory_words "
-        "WHERE lexemes @@ asked.query ORDER BY id DESC LIMIT %s) FROM unnest(%s::tsquery[]) AS asked(query)"
+        "SELECT ARRAY(SELECT id FROM memory_words WHERE lexemes @@ asked.query AND space_id = ANY(%s) "
+        "ORDER BY id DESC LIMIT %s) FROM unnest(%s::tsquery[]) AS asked(query)"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [MOST_PROPOSED, [_tsquery(ask.term, ask.is_prefix) for ask in asks]])
+        cursor.execute(sql, [list(spaces), MOST_PROPOSED, [_tsquery(ask.term, ask.is_prefix) for ask in asks]])
         return [np.asarray(ids, dtype=np.int64) for (ids,) in cursor.fetchall()]
 
 

@@ -51,7 +51,7 @@ def proposed(question: Question, spaces: Sequence[uuid.UUID], limit: int) -> lis
         return []
     if question.counts[0] > postings.MOST_PROPOSED:
         return postings.newest_holding(asks[0], spaces, limit)
-    found = postings.rows_holding(asks)
+    found = postings.rows_holding(asks, spaces)
     rows, where = np.unique(np.concatenate(found), return_inverse=True)
     weight = np.zeros(len(rows))
     np.add.at(weight, where, np.repeat([ask.idf for ask in asks], [len(ids) for ids in found]))
