@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import timedelta
 
 import numpy as np
@@ -40,6 +41,22 @@ def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
 
     assert memory.index_pending() == 50
     assert batches == [50]
+
+
+def test_what_comes_together_follows_what_was_said_before_in_each_session(memory, person):
+    """By the link that has the end of the one embedded with the other."""
+    own, begun, new = spaces.own(person.id), uuid.uuid4(), uuid.uuid4()
+    earlier = exchange(person, "The boiler was replaced.", session_id=begun)
+    said = [("By whom?", begun), ("The bees are back.", new), ("And when?", begun), ("Both colonies?", new)]
+
+    kept = memory.remember_many(
+        [
+            memory.NewExchange(space=own, owner_id=person.id, user_message=text, session_id=session, source="import")
+            for text, session in said
+        ]
+    )
+
+    assert [row.previous for row in kept] == [earlier, None, kept[0], kept[1]]
 
 
 def test_the_same_text_is_embedded_once(memory, person, monkeypatch):

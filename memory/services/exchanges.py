@@ -69,7 +69,7 @@ def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
     turns = [item.turn_id for item in items if item.turn_id]
     known = {row.turn_id: row for row in Exchange.objects.filter(turn_id__in=turns)} if turns else {}
     kept: list[Exchange] = []
-    latest: dict[uuid.UUID, Exchange | None] = {}
+    latest: dict[uuid.UUID, Exchange | None] = dict.fromkeys(_new_sessions(items))
     for item in items:
         if item.turn_id in known:
             kept.append(
@@ -173,6 +173,15 @@ def _before(
         return latest[exchange.session_id]
     said = Exchange.objects.findable().filter(session_id=exchange.session_id, timestamp__lte=exchange.timestamp)
     return said.order_by("-timestamp", "-created_at").first()
+
+
+def _new_sessions(items: Sequence[NewExchange]) -> set[uuid.UUID]:
+    """The sessions, where there are several, in which nothing was said yet: one question instead of one for each."""
+    sessions = {item.session_id for item in items if item.session_id}
+    if len(sessions) < 2:
+        return set()
+    begun = Exchange.objects.findable().filter(session_id__in=sessions).values_list("session_id", flat=True)
+    return sessions - set(begun.distinct())
 
 
 def _write_beside(exchanges: Sequence[Exchange]) -> None:

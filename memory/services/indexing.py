@@ -152,6 +152,10 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
             .filter(id__in=[row.exchange_id for row in rows])
             .only("id", "version", "space_id", "forgotten_at")
         }
+        attempts = dict(
+            Embedding.objects.select_for_update().filter(pk__in=[row.pk for row in rows]).values_list("pk", "attempt")
+        )
+        done: dict[tuple[int, int], list[Embedding]] = defaultdict(list)
         for row in rows:
             current, before = now.get(row.exchange_id), row.exchange
             if current is None or current.forgotten_at:
@@ -161,10 +165,13 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
             if current.version != before.version:
                 outdated.append(before.content_hash)
                 stale += vector_ids(before.id, before.version, row.parts)
-            if same and Embedding.objects.filter(pk=row.pk, attempt=row.attempt).update(
-                state=Job.State.DONE, version=before.version, parts=row.parts, locked_until=None, failures=0, error=""
-            ):
-                kept.append(row.exchange_id)
+            if same and attempts.get(row.pk) == row.attempt:
+                done[before.version, row.parts].append(row)
+        for (version, parts), some in done.items():
+            Embedding.objects.filter(pk__in=[row.pk for row in some]).update(
+                state=Job.State.DONE, version=version, parts=parts, locked_until=None, failures=0, error=""
+            )
+            kept += [row.exchange_id for row in some]
         # Vectors of a text that changed meanwhile were cached after the change had emptied the cache.
         cache.drop_unused(outdated)
     stale += [i for row in late for i in ids_up_to(row.exchange_id, row.exchange.version)]
