@@ -185,9 +185,11 @@ def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
     others = [exchange(loud, f"Zinc of lot {number} was sold.", "") for number in range(230)]
 
     found = memory.find("zinc", spaces=spaces.readable_by(quiet.id))
+    proposed_to_quiet = proposed(question("zinc", [mine[0].space_id]), [mine[0].space_id], 100)
     proposed_to_loud = proposed(question("zinc", [others[0].space_id]), [others[0].space_id], 100)
 
     assert {result.exchange.id for result in found} == {row.id for row in mine}
+    assert proposed_to_quiet == [row.id.hex for row in reversed(mine)]
     newest = Words.objects.filter(exchange__in=others).order_by("-id").values_list("exchange_id", flat=True)[:100]
     assert proposed_to_loud == [id.hex for id in newest]
 

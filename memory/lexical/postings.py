@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from django.db import connection
-from django.db.models import Avg, Count, Max, QuerySet
+from django.db.models import Count, Max, QuerySet, Sum
 from numpy.typing import NDArray
 
 from memory.lexical.bm25 import Asked, idf
@@ -42,6 +42,7 @@ class Statistics:
         self._newest = -1
         self.documents = 0
         self.mean_length = 1.0
+        self._in_space: dict[uuid.UUID, int] = {}
         self._common: dict[str, int] = {}
 
     def refresh(self) -> None:
@@ -50,9 +51,15 @@ class Statistics:
         with self._lock:
             if newest > _SMALL and self._newest <= newest <= self._newest * _GROWTH:
                 return
-            counted = Words.objects.aggregate(documents=Count("id"), mean=Avg("length"))
+            counted = Words.objects.values_list("space_id").annotate(Count("id"), Sum("length"))
             self._newest, self._common = newest, {}
-            self.documents, self.mean_length = counted["documents"], counted["mean"] or 1.0
+            self._in_space = {space: rows for space, rows, _ in counted}
+            self.documents = sum(self._in_space.values())
+            self.mean_length = sum(length for *_, length in counted) / max(self.documents, 1) or 1.0
+
+    def are_few(self, spaces: Iterable[uuid.UUID]) -> bool:
+        """Whether less than a quarter of all rows lie in these spaces."""
+        return 4 * sum(self._in_space.get(space, 0) for space in spaces) < self.documents
 
     def holding(self, terms: Iterable[str]) -> dict[str, int]:
         """How many rows hold each of these terms, at most MOST_COUNTED."""
@@ -88,24 +95,26 @@ def asked(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[tuple[A
 
 
 def rows_holding(asks: Sequence[Asked], spaces: Iterable[uuid.UUID]) -> list[Rows]:
-    """For each of these terms the ids of the rows that hold it; of more than MOST_PROPOSED the newest.
+    """For each of these terms the ids of the rows that hold it, of every space; of more than MOST_PROPOSED the newest.
 
-    On SQLite of every space, since its index of words knows of no spaces; on PostgreSQL of these, since it reads the rows.
+    On PostgreSQL of `spaces` alone where few rows lie in them: it reads the rows anyway, which SQLite's index does not.
     """
     if connection.vendor == "sqlite":
         # As one text, since row by row other threads get the interpreter between any two of some thousands.
         rows = "SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s ORDER BY rowid DESC LIMIT %s"
         sql = ", ".join([f"(SELECT group_concat(rowid) FROM ({rows}))"] * len(asks))
-        values = [value for ask in asks for value in (_match(ask.term, ask.is_prefix), MOST_PROPOSED)]
+        values: list[Any] = [value for ask in asks for value in (_match(ask.term, ask.is_prefix), MOST_PROPOSED)]
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {sql}", values)
             return [np.fromstring(ids or "", dtype=np.int64, sep=",") for ids in cursor.fetchone()]
+    places = list(spaces)
+    here, values = ("AND space_id = ANY(%s) ", [places]) if statistics.are_few(places) else ("", [])
     sql = (
-        "SELECT ARRAY(SELECT id FROM memory_words WHERE lexemes @@ asked.query AND space_id = ANY(%s) "
-        "ORDER BY id DESC LIMIT %s) FROM unnest(%s::tsquery[]) AS asked(query)"
+        f"SELECT ARRAY(SELECT id FROM memory_words WHERE lexemes @@ asked.query {here}ORDER BY id DESC LIMIT %s) "
+        "FROM unnest(%s::tsquery[]) AS asked(query)"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [list(spaces), MOST_PROPOSED, [_tsquery(ask.term, ask.is_prefix) for ask in asks]])
+        cursor.execute(sql, [*values, MOST_PROPOSED, [_tsquery(ask.term, ask.is_prefix) for ask in asks]])
         return [np.asarray(ids, dtype=np.int64) for (ids,) in cursor.fetchall()]
 
 
