@@ -210,19 +210,25 @@ def by_strategy(layout: Layout, questions: Iterator[str]) -> list[Row]:
 
 
 def arrivals(layout: Layout, texts: Texts) -> list[Row]:
-    """Exchanges into a new space through Cato, and their texts' vectors into a new collection by a bare loop."""
+    """Exchanges into a new space through Cato, and their texts' vectors into new collections by a bare loop.
+
+    The second loop has what stands beside each vector for filters stored as well, as Cato does.
+    """
     from memory import generations, services, store
+    from memory.filters import chroma_fields
     from memory.models import Space
     from memory.services.parts import texts_of
     from memory.vectors import vector_ids
 
     space = Space.objects.create(kind=Space.Kind.GROUP, name="Arrivals")
     embedder = generations.embedder_of(generations.serving())
-    store.make_anew("bare", unless_touched_within=0)
-    bare = _bare("bare")
+    bare = {}
+    for name in ("bare", "bare-with-fields"):
+        store.make_anew(name, unless_touched_within=0)
+        bare[name] = _bare(name)
     here = psutil.Process()
     _begin_peak(here)
-    cato = loop = 0.0
+    cato, loops = 0.0, dict.fromkeys(bare, 0.0)
     for _ in range(ARRIVALS // TOGETHER):
         items = texts.exchanges(layout, space, TOGETHER)
         begun = time.perf_counter()
@@ -232,12 +238,16 @@ def arrivals(layout: Layout, texts: Texts) -> list[Row]:
         assert done == TOGETHER, done
         parts = [(row, texts_of(row)) for row in kept]
         ids = [id for row, some in parts for id in vector_ids(row.pk, 1, len(some))]
-        begun = time.perf_counter()
-        vectors = embedder.embed_documents([text for _, some in parts for text in some])
-        bare.add(ids=ids, embeddings=vectors)
-        loop += time.perf_counter() - begun
-    share = f"{loop / cato:.2f} {_verdict(loop / cato, INGEST_SHARE, at_least=True)}"
-    return [("Cato", ARRIVALS / cato, share, *_sizes(here)), ("bare loop", ARRIVALS / loop, 1, "", "")]
+        fields = [chroma_fields(row, row.metadata) for row, some in parts for _ in some]
+        for (name, collection), beside in zip(bare.items(), (None, fields), strict=True):
+            begun = time.perf_counter()
+            vectors = embedder.embed_documents([text for _, some in parts for text in some])
+            collection.add(ids=ids, embeddings=vectors, metadatas=beside)
+            loops[name] += time.perf_counter() - begun
+    shares = [loop / cato for loop in loops.values()]
+    told = f"{shares[0]:.2f} {_verdict(shares[0], INGEST_SHARE, at_least=True)}, {shares[1]:.2f} of that with fields"
+    rows = [(f"{name} loop", ARRIVALS / loop, "", "", "") for name, loop in loops.items()]
+    return [("Cato", ARRIVALS / cato, told, *_sizes(here)), *rows]
 
 
 def in_turn(questions: Iterator[str], calls: Calls, prepare: Calls | None = None) -> Times:
