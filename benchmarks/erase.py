@@ -1,0 +1,111 @@
+"""Making one deletion physical in a large store: how long, how much memory, what who searches meanwhile notices.
+
+    python -m benchmarks.erase [--exchanges 10000 100000]
+
+Cato runs as `make run` starts it, filled as benchmarks/filled.py says. One exchange of the largest index is deleted on its
+page, then `erase` is called, which copies that index, writes the database anew and has Chroma's files cleaned; beside it
+one person searches four times a second. Ends with an error where a file still holds what was deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+
+from benchmarks.bench import processes, workbench
+from benchmarks.figures import table
+from benchmarks.footprint import inside
+from tests.server import ROOT, Cato, Client, running, wait_for
+
+PAUSE = 0.25
+MB = 1024 * 1024
+BY_WORDS = "found by words alone"
+LARGEST = """
+SELECT e.id, e.user_message FROM memory_exchange e JOIN memory_embedding m ON m.exchange_id = e.id
+WHERE m.index_id = (SELECT index_id FROM memory_embedding GROUP BY index_id ORDER BY COUNT(*) DESC LIMIT 1) LIMIT 1
+"""
+
+
+def main() -> None:
+    """Measure at each size, and print one table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.erase", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--exchanges", type=int, nargs="+", default=[10_000, 100_000])
+    rows = [(exchanges, *measure(exchanges).values()) for exchanges in parser.parse_args().exchanges]
+    head = ("exchanges", "disk before, MB", "after", "`erase`, s", "its peak, MB", "Chroma's peak, MB")
+    table((*head, "searches", "by words alone", "failed", "median, ms", "slowest, ms"), rows)
+
+
+def measure(exchanges: int) -> dict[str, float]:
+    """Fill, delete, erase and search beside it."""
+    with workbench() as folder, running(folder) as cato:
+        person = cato.set_up()
+        worker = processes(cato)["worker"]
+        worker.suspend()  # it would embed what gets its vectors otherwise
+        questions = json.loads(inside(cato, "grow", str(exchanges), "1"))
+        worker.resume()
+        [(id, said)] = cato.sql(LARGEST)
+        person.post(f"/m/{uuid.UUID(id)}/forget")
+        erased = "SELECT 1 FROM memory_exchange WHERE id = ? AND erased_at IS NOT NULL"
+        wait_for(lambda: cato.sql(erased, id), "its text and vectors to be removed", seconds=60)
+        files = Path(cato.environment["CATO_DATA_DIR"])
+        before = _size(files)
+        figures = _erase(cato, person, questions)
+        holding = [path.name for path in files.rglob("*") if path.is_file() and said.encode() in path.read_bytes()]
+        if holding:
+            sys.exit(f"What was deleted is still in {holding}.")
+        return {"before": before, "after": _size(files)} | figures
+
+
+def _erase(cato: Cato, person: Client, questions: list[str]) -> dict[str, float]:
+    """Run `erase` to its end, and search as long as it runs."""
+    memory: dict[str, float] = {"erase": 0.0, "chroma": 0.0}
+    took: list[float] = []
+    by_words = failed = 0
+    begun = time.monotonic()
+    command = psutil.Popen([sys.executable, "manage.py", "erase"], cwd=ROOT, env=cato.environment)
+    while command.poll() is None:
+        asked = time.monotonic()
+        answer = person.get("/search", params={"q": questions[len(took) % len(questions)]})
+        took.append(1000 * (time.monotonic() - asked))
+        failed += answer.status_code != 200
+        by_words += BY_WORDS in answer.text
+        memory["erase"] = max(memory["erase"], _resident(command))
+        memory["chroma"] = max(memory["chroma"], _resident(processes(cato).get("chroma")))
+        time.sleep(PAUSE)
+    seconds = time.monotonic() - begun
+    if command.returncode:
+        sys.exit(f"`erase` ended with {command.returncode}.")
+    return {
+        "seconds": seconds,
+        **memory,
+        "searches": len(took),
+        "by words": by_words,
+        "failed": failed,
+        "median": statistics.median(took),
+        "slowest": max(took),
+    }
+
+
+def _resident(process: psutil.Process | None) -> float:
+    """Megabytes that a process and its children hold at the moment; 0 where it has just ended."""
+    try:
+        whole = [] if process is None else [process, *process.children(recursive=True)]
+        return sum(one.memory_info().rss for one in whole) / MB
+    except psutil.NoSuchProcess:
+        return 0.0
+
+
+def _size(files: Path) -> float:
+    """Megabytes of all files below."""
+    return sum(path.stat().st_size for path in files.rglob("*") if path.is_file()) / MB
+
+
+if __name__ == "__main__":
+    main()
