@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
-from cato_web.cleaning import clean_if_asked
+from cato_web.cleaning import CannotClean, clean_if_asked
 from cato_web.config_schema import Config
 from cato_web.plan import CannotRun, chroma_server, free_port
 from cato_web.serve import accepts, only_one
@@ -121,7 +121,10 @@ def _addresses(config: Config) -> Iterator[dict[str, str]]:
     with only_one(config.server.data_dir):
         with chroma_over(files) as url:
             yield {"CHROMA_URL": url, _OWN: "yes"}
-        clean_if_asked(files)
+        try:
+            clean_if_asked(files)
+        except CannotClean as error:
+            raise CannotRun(f"{error}\nRun the command again, or start Cato, which tries until they are.") from error
 
 
 @contextmanager

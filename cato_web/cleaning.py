@@ -33,6 +33,10 @@ _BLANK = 1 << 20
 _A_SEGMENT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+class CannotClean(Exception):
+    """What was deleted is still in the files; the message says where, and why."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Clean the files at the path that is named; returns the exit code."""
     arguments = sys.argv[1:] if argv is None else argv
@@ -41,8 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     try:
         clean(Path(arguments[0]))
-    except (OSError, sqlite3.Error, subprocess.CalledProcessError) as error:
-        sys.stderr.write(f"The vector store's files in {arguments[0]} could not be cleaned: {error}\n")
+    except CannotClean as error:
+        sys.stderr.write(f"{error}\n")
         return 1
     return 0
 
@@ -53,7 +57,7 @@ def note_of(path: Path) -> Path:
 
 
 def clean_if_asked(path: Path) -> None:
-    """Clean where the note says so, and remove the note. The server must not run. Raises as `clean` does."""
+    """Clean where the note says so, and remove the note. The server must not run. Raises CannotClean."""
     if note_of(path).exists():
         clean(path)
         note_of(path).unlink(missing_ok=True)
@@ -62,8 +66,15 @@ def clean_if_asked(path: Path) -> None:
 def clean(path: Path) -> None:
     """Remove the folders that no segment names, blank what the others do not use, then have Chroma write its database anew.
 
-    The server must not run. Raises OSError, sqlite3.Error, subprocess.CalledProcessError; may be repeated.
+    The server must not run. Raises CannotClean; may be repeated.
     """
+    try:
+        _clean(path)
+    except (OSError, sqlite3.Error, subprocess.CalledProcessError) as error:
+        raise CannotClean(f"The vector store's files in {path} could not be cleaned: {error}") from error
+
+
+def _clean(path: Path) -> None:
     database = path / "chroma.sqlite3"
     if not database.is_file():
         return

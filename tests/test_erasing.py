@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -189,6 +190,27 @@ def test_erase_does_all_itself_where_cato_does_not_run(told):
     assert "not run by this Cato" not in said.stdout
     assert traces(files, known["vectors"]) == set()
     assert not (files / "vectordb.clean").exists()
+
+
+def test_files_that_cannot_be_cleaned_are_said_to_be_so_and_are_cleaned_the_next_time(told):
+    cato, known = told
+    files = Path(cato.environment["CATO_DATA_DIR"])
+    forget(cato, known["gone"])
+    for process in cato.processes:
+        process.end()
+    stranger = files / "vectordb" / str(uuid.uuid4())
+    stranger.symlink_to(files / "elsewhere")  # named as a folder of vectors, but not to be removed as one
+    (files / "elsewhere").mkdir()
+
+    said = cato.manage("erase", check=False)
+
+    assert said.returncode == 1
+    assert "could not be cleaned" in said.stderr
+    assert "Run the command again" in said.stderr
+    assert "Traceback" not in said.stderr
+    stranger.unlink()
+    cato.manage("erase")
+    assert traces(files, known["vectors"]) == set()
 
 
 def test_with_a_chroma_server_of_somebody_else_erase_does_its_part_and_says_the_rest(tmp_path):
