@@ -165,13 +165,15 @@ def _query(options: argparse.Namespace, person: Any) -> Outcome:
             "assistant_message": hit.exchange.assistant_message,
             "reason": hit.reason,
         }
-        for hit in found
+        for hit in found.results
     ]
     lines = [
         f"{row['similarity']}  {str(row['said_at'])[:10]}  {row['who']}: {excerpt(str(row['user_message']), 90)}"
         for row in rows
     ]
-    return Outcome(rows, "\n".join(lines) or "Nothing is remembered yet.")
+    if found.by_words_alone:
+        lines.insert(0, "The index does not answer: found by words alone.")
+    return Outcome(rows, "\n".join(lines) or "Nothing is remembered yet.", {"note": found.note})
 
 
 def _stats(options: argparse.Namespace, person: Any) -> Outcome:

@@ -8,8 +8,11 @@ from decimal import Decimal
 
 from django.utils import formats
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from memory.errors import CannotRead, Fact, filled
+
+FOUND_BY_WORDS = gettext_lazy("The index does not answer: found by words alone.")
 
 
 def number(value: float, places: int = 0) -> str:

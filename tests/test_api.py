@@ -12,7 +12,8 @@ from django.test import Client
 
 from chat import services as chat
 from chat.models import Thread
-from memory import spaces
+from memory import spaces, store
+from memory.errors import StoreDown
 from memory.models import Document, Exchange
 from tests.factories import (
     PersonFactory,
@@ -129,6 +130,15 @@ def test_what_a_program_keeps_is_found_and_recalled(memory, alice, api):
     assert [result["id"] for result in recalled["results"]] == [row["id"]]
     assert "boiler room" in recalled["context"]
     assert 'number="1"' in recalled["context"]
+
+
+def test_search_says_where_words_alone_found(memory, alice, api, monkeypatch):
+    exchange(alice, "The key hangs in the cellar.")
+    memory.index_pending()
+    assert api.get("/api/search", {"q": "key"}).json()["note"] == ""
+    monkeypatch.setattr(store, "query", lambda *a: (_ for _ in ()).throw(StoreDown()))
+    found = api.get("/api/search", {"q": "key"}).json()
+    assert (found["note"], [hit["similarity"] for hit in found["hits"]]) == ("words", [None])
 
 
 def test_search_is_narrowed_by_place_source_time_person_and_nearness(memory, alice, api):
@@ -314,7 +324,7 @@ def test_a_threads_turns_come_a_page_at_a_time_with_their_sources(memory, alice,
     said = exchange(alice, "Where is the key?", ARCHIVE)
     memory.index_pending()
     turns = [turn(talk, f"Question {n}", "It hangs there [1].") for n in range(3)]
-    memory.note_recall(turns[0].id, memory.find("where is the key", spaces=spaces.readable_by(alice.pk)))
+    memory.note_recall(turns[0].id, memory.find("where is the key", spaces=spaces.readable_by(alice.pk)).results)
 
     first = api.get(f"/api/threads/{talk.id}", {"limit": 2}).json()
     rest = api.get(f"/api/threads/{talk.id}", {"limit": 2, "after": first["next"]}).json()

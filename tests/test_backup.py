@@ -98,7 +98,7 @@ def found_by(memory: Any, *people: Any) -> list[tuple[object, ...]]:
         (query, hit.exchange.id, hit.similarity and round(hit.similarity, 5), hit.reason)
         for person in people
         for query in QUERIES
-        for hit in memory.find(query, spaces=spaces.readable_by(person.pk), count=20)
+        for hit in memory.find(query, spaces=spaces.readable_by(person.pk), count=20).results
     ]
 
 

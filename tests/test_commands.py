@@ -99,7 +99,7 @@ def test_vadd_goes_where_it_is_told(memory, person):
     commands.run('/vadd "The winch is greased in May." --space Crew', called_by(person))
     memory.index_pending()
 
-    (found,) = memory.find("winch", spaces=frozenset({crew.id}))
+    (found,) = memory.find("winch", spaces=frozenset({crew.id})).results
     assert found.exchange.user_message == "The winch is greased in May."
     with pytest.raises(Refused, match="no space Crew"):
         commands.run('/vadd "x" --space Crew', called_by(PersonFactory()))
@@ -187,4 +187,4 @@ def test_a_card_is_for_who_typed_the_command_and_kept_nowhere(memory, person, to
 
     assert "Only you see this" in page
     assert told.turns.count() == before
-    assert not memory.find("vget thread", spaces=spaces.readable_by(person.id))[2:]
+    assert not memory.find("vget thread", spaces=spaces.readable_by(person.id)).results[2:]

@@ -35,6 +35,8 @@ def test_without_the_index_the_chat_goes_on_says_so_and_what_was_said_is_indexed
     found = ada.get("/search", params={"q": "key"}).text
     assert "behind the clock" in found
     assert "found by words alone" in found
+    asked = ada.post(f"/t/{second}/say", {"message": '/vquery "key"', "client_key": str(uuid.uuid4())}, htmx=True)
+    assert "found by words alone" in asked.text
 
     chroma = start_chroma(home, "late-chroma", home / "late", port)
     try:

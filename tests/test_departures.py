@@ -123,7 +123,7 @@ def test_what_was_said_in_shared_spaces_stays_with_a_former_member_as_its_author
     assert "I bake a cake." in page
     assert "Former member" in page
     assert "Alice" not in page
-    (hit,) = memory.find("who bakes a cake", spaces=spaces.readable_by(administrator.pk))
+    (hit,) = memory.find("who bakes a cake", spaces=spaces.readable_by(administrator.pk)).results
     assert hit.exchange.user_message == "I bake a cake."
 
 

@@ -40,7 +40,9 @@ BUOYS = "\n\n".join(
 
 
 def found(memory: Any, person: Any, text: str) -> list[str]:
-    return [hit.exchange.user_message for hit in memory.find(text, spaces=spaces.readable_by(person.id), count=50)]
+    return [
+        hit.exchange.user_message for hit in memory.find(text, spaces=spaces.readable_by(person.id), count=50).results
+    ]
 
 
 def stage(version: DocumentVersion) -> str:
@@ -51,7 +53,7 @@ def test_a_file_becomes_pieces_that_are_found_with_file_heading_and_place(memory
     made = document(person, "ADR-017 Uplink backoff.md", BUOYS, metadata={"team": "Hardware"})
 
     assert stage(made.serving) == "ready"
-    (hit, *_) = memory.find("silent until midnight", spaces=spaces.readable_by(person.id))
+    (hit, *_) = memory.find("silent until midnight", spaces=spaces.readable_by(person.id)).results
     assert "After forty attempts" in hit.exchange.user_message
     assert hit.exchange.source_file == "ADR-017 Uplink backoff.md"
     assert hit.exchange.place.label == "Uplink backoff"
@@ -418,10 +420,10 @@ def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):
     from memory.filters import parse
 
     readable = spaces.readable_by(person.id)
-    hits = memory.find("buoy", spaces=readable, filters=parse({"zone": "north"}))
+    hits = memory.find("buoy", spaces=readable, filters=parse({"zone": "north"})).results
     assert len(hits) == made.serving.total_chunks
-    assert memory.find("buoy", spaces=readable, filters=parse({"document": str(made.pk)}))
-    assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "south"}))
+    assert memory.find("buoy", spaces=readable, filters=parse({"document": str(made.pk)})).results
+    assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "south"})).results
     with pytest.raises(BadQuery, match="written by Cato itself"):
         memory.describe(made, {"document": "x"})
 
@@ -432,8 +434,10 @@ def test_metadata_given_with_an_upload_reaches_the_pieces_that_are_there_already
     document(person, "notes.txt", BUOYS, metadata={"zone": "north"})
     made = document(person, "notes.txt", BUOYS, metadata={"zone": "south"})
     readable = spaces.readable_by(person.id)
-    assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "north"}))
-    assert len(memory.find("buoy", spaces=readable, filters=parse({"zone": "south"}))) == made.serving.total_chunks
+    assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "north"})).results
+    assert (
+        len(memory.find("buoy", spaces=readable, filters=parse({"zone": "south"})).results) == made.serving.total_chunks
+    )
 
 
 def test_a_single_piece_can_be_forgotten_and_the_page_says_so(memory, person):

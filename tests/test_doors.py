@@ -181,7 +181,7 @@ def things(chroma):
     picture = picture_of(alice)
     one.images.add(picture)
     imported = receive_import(ContentFile(b"[]", name="The secret of Alice.json"), owner_id=alice.pk)
-    services.note_recall(one.id, services.find("secret", spaces=spaces.readable_by(alice.pk)))
+    services.note_recall(one.id, services.find("secret", spaces=spaces.readable_by(alice.pk)).results)
     return {
         "image_id": picture.id,
         "import_id": imported.id,

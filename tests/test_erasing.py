@@ -144,7 +144,7 @@ def finds(cato: Cato, text: str) -> list[str]:
         in_process(
             cato,
             f"out = [hit.exchange.user_message for hit in services.find({text!r}, spaces=frozenset("
-            "Space.objects.values_list('id', flat=True)), count=3)]",
+            "Space.objects.values_list('id', flat=True)), count=3).results]",
         )
     )
 
@@ -173,7 +173,7 @@ def test_after_erase_no_file_of_a_running_cato_holds_text_or_vector_of_what_was_
         "e = services.remember(space=Space.objects.get(kind='own'), owner_id=User.objects.get().pk, source='chat', "
         "user_message='The gate code is on the fridge.')\nimport time\n"
         "while services.memory_states([e.pk])[e.pk] != 'remembered': services.index_pending(); time.sleep(.1)\n"
-        "out = services.find('gate', spaces=frozenset([e.space_id]))[0].exchange.user_message",
+        "out = services.find('gate', spaces=frozenset([e.space_id])).results[0].exchange.user_message",
     ).startswith("The gate")
 
 

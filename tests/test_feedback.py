@@ -108,7 +108,7 @@ def test_a_pinned_exchange_comes_back_from_behind_the_first_candidates(memory, a
     while memory.index_pending():
         pass
     question = "What about the parcel?"
-    found = memory.find(question, spaces=spaces.readable_by(alice.id), count=100)
+    found = memory.find(question, spaces=spaces.readable_by(alice.id), count=100).results
     assert kept.id not in {result.exchange.id for result in found}
     assert kept.id not in recalls(memory, alice, question)
 

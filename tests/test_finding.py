@@ -6,11 +6,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from cato_web.tools.verbs import Caller, search_memory
 from chat.services.finding import look_up
 from memory.errors import StoreDown
 from tests.factories import PersonFactory, document, exchange, thread, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
+DOWN = "The index does not answer: found by words alone."
 
 
 @pytest.fixture
@@ -25,6 +27,12 @@ def stored(memory, person):
     return person
 
 
+def signed_in(person):
+    client = Client()
+    client.force_login(person)
+    return client
+
+
 def test_everything_one_may_read_is_found_in_groups(stored):
     found = look_up("boat", person_id=stored.id)
 
@@ -36,10 +44,9 @@ def test_everything_one_may_read_is_found_in_groups(stored):
 
 def test_commands_are_found_by_how_they_begin_and_fill_the_composer(stored):
     assert [c.name for c in look_up("/vst", person_id=stored.id).commands] == ["vstats"]
-    client = Client()
-    client.force_login(stored)
-    page = client.get(reverse("find"), {"q": "vstats"}).content.decode()
-    assert "/?say=/vstats" in page
+    client = signed_in(stored)
+    box = client.get(reverse("find"), {"q": "vstats"}, headers={"HX-Request": "true"}).content.decode()
+    assert "/?say=/vstats" in box
     assert "/vstats" in client.get("/?say=/vstats").content.decode()
 
 
@@ -60,3 +67,46 @@ def test_with_the_index_down_the_rest_is_found_all_the_same(stored, monkeypatch)
     found = look_up("boat", person_id=stored.id)
     assert found.threads
     assert found.documents
+    assert found.note == DOWN
+
+
+def test_that_words_alone_find_is_said_where_the_index_is_down_and_only_there(memory, person, monkeypatch):
+    from memory import store
+
+    client = signed_in(person)
+    file = document(person, "boats.txt", "The red boat is called Petrel.")
+    exchange(person, "The red boat lies at the north quay.")  # not in the index yet: found by its words
+    places = [("search", []), ("find", []), ("document", [file.pk])]
+
+    def pages(query: str) -> list[str]:
+        asked = [(reverse(name, args=args), {"HX-Request": "true"} if name == "find" else {}) for name, args in places]
+        return [client.get(url, {"q": query}, headers=headers).content.decode() for url, headers in asked]
+
+    search, box, inside = pages("boat")
+    assert "north quay" in search
+    assert "By words" in search
+    assert [DOWN in page for page in (search, box, inside)] == [False] * 3
+
+    monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(StoreDown()))
+    assert [DOWN in page for page in pages("boat")] == [True] * 3
+    assert DOWN in pages("umbrella")[0], "also where nothing is found, since meaning might have found it"
+
+
+def test_models_that_search_are_told_that_words_alone_found(memory, person, monkeypatch):
+    from memory import store
+
+    caller = Caller(person.pk, is_administrator=False, scopes=frozenset({"read"}))
+    exchange(person, "The red boat lies at the north quay.")
+    memory.index_pending()
+    whole = search_memory(caller, "boat", 5, None)
+    monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(StoreDown()))
+    by_words = search_memory(caller, "boat", 5, None)
+
+    assert [hit.message for hit in by_words.results] == ["The red boat lies at the north quay."]
+    assert "by words alone" in by_words.note
+    assert "by words alone" not in whole.note
+
+
+def test_the_box_opened_as_a_page_is_the_page_of_search(person):
+    answer = signed_in(person).get(reverse("find"), {"q": "red boat"})
+    assert answer.url == "/search?q=red+boat"

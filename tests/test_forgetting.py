@@ -52,7 +52,7 @@ def test_it_is_out_of_search_recall_and_panels_at_once(memory, person, said):
 
     assert memory.forget([said.id], by=person.id) == [said.id]
 
-    assert memory.find("safe combination", spaces=readable) == []
+    assert memory.find("safe combination", spaces=readable).results == ()
     assert memory.recall(["safe combination"], spaces=readable).results == ()
     panel = memory.recalled_for([turn_id], spaces=readable)[turn_id][0]
     assert panel.is_forgotten
@@ -98,7 +98,7 @@ def test_while_the_store_is_down_it_waits_and_is_gone_when_it_is_back(memory, pe
         broken.setattr(store, "delete", down)
         assert memory.erase_forgotten() == 0
     assert Erasure.objects.get().state == Job.State.PENDING
-    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)) == []
+    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)).results == ()
 
     Erasure.objects.update(due_at=said.created_at)
     assert memory.erase_forgotten() == 1
@@ -129,7 +129,7 @@ def test_a_forgotten_turn_stays_forgotten_when_its_answer_is_resumed(memory, per
 
     assert again.id == one.id
     memory.index_pending()
-    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)) == []
+    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)).results == ()
     assert Exchange.objects.get().assistant_message == "Not"
 
 
@@ -162,7 +162,7 @@ def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded
     assert store.present(collection, vectors.ids_up_to(second.id, 1)) == set()
     assert not CachedEmbedding.objects.filter(content_hash=with_traces)
     memory.index_pending()
-    assert memory.find("who knows it", spaces=spaces.readable_by(person.id))[0].exchange.id == second.id
+    assert memory.find("who knows it", spaces=spaces.readable_by(person.id)).results[0].exchange.id == second.id
 
 
 def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person):
@@ -264,7 +264,7 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, 
             connection.connect()
         finally:
             sys.settrace(before)
-        assert one.id not in {hit.exchange.id for hit in memory.find("safe combination", spaces=readable)}
+        assert one.id not in {hit.exchange.id for hit in memory.find("safe combination", spaces=readable).results}
 
         Erasure.objects.update(locked_until=None)
         memory.sweep()

@@ -49,7 +49,7 @@ def remembered_thread(person, said: str = "The key hangs behind the clock", **mo
 
 def reached(memory, person, words: str = "key behind the clock") -> set[str]:
     """What this person can reach of it: by search, in the list, at its address."""
-    found = {hit.exchange.user_message for hit in memory.find(words, spaces=spaces.readable_by(person.id))}
+    found = {hit.exchange.user_message for hit in memory.find(words, spaces=spaces.readable_by(person.id)).results}
     listed = {link.title for part in listing.thread_groups(person.id, None) for link in part.threads}
     return found | listed
 
@@ -170,18 +170,18 @@ def test_a_thread_begins_in_the_space_that_was_chosen(person, bob):
 def test_a_moved_document_is_found_and_opened_where_it_went_and_no_longer_where_it_was(person, bob, memory):
     crew = group("Crew", person, bob)
     plan = document(person, "plan.txt", "The key to the sauna hangs behind the stove. " * 20)
-    assert not memory.find("sauna key stove", spaces=spaces.readable_by(bob.id))
+    assert not memory.find("sauna key stove", spaces=spaces.readable_by(bob.id)).results
     signed_in(person).post(reverse("move_document", args=[plan.pk]), {"space": str(crew.id)})
 
-    assert memory.find("sauna key stove", spaces=spaces.readable_by(bob.id))
+    assert memory.find("sauna key stove", spaces=spaces.readable_by(bob.id)).results
     assert signed_in(bob).get(reverse("document", args=[plan.pk])).status_code == 200
     memory.index_pending()
-    found = memory.find("what opens the steam bath", spaces=spaces.readable_by(bob.id))
+    found = memory.find("what opens the steam bath", spaces=spaces.readable_by(bob.id)).results
     assert found
     assert found[0].similarity is not None
 
     memory.move_document(plan, to=spaces.own(person.id), by=person.id)
-    assert not memory.find("sauna key stove", spaces=spaces.readable_by(bob.id))
+    assert not memory.find("sauna key stove", spaces=spaces.readable_by(bob.id)).results
     assert signed_in(bob).get(reverse("document", args=[plan.pk])).status_code == 404
 
 

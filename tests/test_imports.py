@@ -231,12 +231,12 @@ def test_what_has_an_answer_is_remembered_and_found(memory, person):
     bring(person, "claude.json")
     memory.index_pending()
 
-    found = memory.find("how long does the bread rise", spaces=spaces.readable_by(person.id))[0].exchange
+    found = memory.find("how long does the bread rise", spaces=spaces.readable_by(person.id)).results[0].exchange
 
     assert found.user_message == "How long does sourdough rise in a cold kitchen?"
     assert found.source == "import"
     assert Turn.objects.get(exchange_id=found.id).thread.title == BREAD
-    assert memory.find("low tide at Utersum", spaces=spaces.readable_by(PersonFactory().id)) == []
+    assert memory.find("low tide at Utersum", spaces=spaces.readable_by(PersonFactory().id)).results == ()
     assert not Exchange.objects.filter(user_message="And the crust?").exists()
 
 

@@ -203,7 +203,6 @@ def test_the_set_up_page_and_what_it_refuses_are_german(tmp_path, endpoint):
         ("/threads?q=unauffindbar", "Kein Gespräch hat „unauffindbar“ im Titel."),
         ("/search", "Nach Bedeutung oder Wort finden"),
         ("/search?q=Leiter", "Ähnlichkeit"),
-        ("/find?q=Leiter", "Gespräche"),
         ("/documents", "Dokumente hinzufügen"),
         ("/import", "Gespräche importieren"),
         ("/nirgends", "Hier ist nichts, oder es ist nicht für dich."),
@@ -232,6 +231,12 @@ def test_every_page_is_german(ada, thread, path, said):
     page = ada.get(path.format(thread=thread)).text
     assert said in texts(page)
     assert left_over(page) == []
+
+
+def test_the_box_that_finds_anything_is_german(ada, thread):
+    box = ada.get("/find?q=Leiter", headers={"HX-Request": "true"}).text
+    assert "Gespräche" in texts(box)
+    assert left_over(box) == []
 
 
 def test_how_near_a_hit_is_has_a_comma(ada, thread):

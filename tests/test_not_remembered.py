@@ -77,7 +77,7 @@ def test_what_was_remembered_is_kept_or_forgotten_as_one_says(told, person, brow
 
     told.refresh_from_db()
     assert not told.is_remembered
-    assert len(memory.find("key boat", spaces=spaces.readable_by(person.id))) == left
+    assert len(memory.find("key boat", spaces=spaces.readable_by(person.id)).results) == left
 
 
 @pytest.mark.django_db

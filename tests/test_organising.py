@@ -74,24 +74,24 @@ def test_a_deleted_thread_is_out_of_every_read_at_once_and_comes_back_when_taken
     one = told(person, "The saw", "saw")
     memory.index_pending()
     readable = spaces.readable_by(person.id)
-    assert find("saw", spaces=readable)
+    assert find("saw", spaces=readable).results
     client = browser(person)
 
     page = client.post(reverse("delete_thread", args=[one.id]), follow=True).content.decode()
     assert reverse("take_back", args=[one.id]) in page
-    assert find("saw", spaces=readable) == []
+    assert find("saw", spaces=readable).results == ()
     assert client.get(reverse("thread", args=[one.id])).status_code == 404
     assert "The saw" not in client.get(reverse("threads")).content.decode()
 
     client.post(reverse("take_back", args=[one.id]))
-    assert find("saw", spaces=readable)
+    assert find("saw", spaces=readable).results
     assert client.get(reverse("thread", args=[one.id])).status_code == 200
 
 
 def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(memory, person):
     one = told(person, "The saw", "saw", "ladder")
     memory.index_pending()
-    memory.note_recall(one.turns.first().id, find("saw", spaces=spaces.readable_by(person.id)))
+    memory.note_recall(one.turns.first().id, find("saw", spaces=spaces.readable_by(person.id)).results)
     services.delete(one)
     assert services.purge_deleted() == 0
     Thread.objects.update(deleted_at=timezone.now() - timezone.timedelta(minutes=1))

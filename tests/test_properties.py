@@ -476,7 +476,7 @@ class TeamLife(RuleBasedStateMachine):
         may = team.reads(person.id)
         found = team.found(may)
         self.same("spaces", readable, may)
-        results = memory.find(COMMON, spaces=readable, count=ALL)
+        results = memory.find(COMMON, spaces=readable, count=ALL).results
         self.same("search", {result.exchange.id for result in results}, found)
         self.same("what search shows", words_in(results), team.found_words(may), must=self.said(found))
         reader = Reader(readable)
@@ -553,7 +553,7 @@ class TeamLife(RuleBasedStateMachine):
         self.asks_for(person, words[self.steps % len(words)])
         if last.kind == "thread":
             pieces = {id for id, (thing, _) in found.items() if thing is last}
-            topic = memory.search_by_topic(COMMON, spaces=readable, thread_id=last.id)
+            topic = memory.search_by_topic(COMMON, spaces=readable, thread_id=last.id).results
             self.same("topic", {result.exchange.id for result in topic}, pieces)
             others = {
                 t.id
@@ -593,7 +593,7 @@ class TeamLife(RuleBasedStateMachine):
         readable, may = spaces.readable_by(person.id), self.team.reads(person.id)
         found, all_words = self.team.found(may), self.team.words(may)
         holding = {id for id, (thing, piece) in found.items() if word in piece.words}
-        hits = {result.exchange.id for result in memory.find(word, spaces=readable)}
+        hits = {result.exchange.id for result in memory.find(word, spaces=readable).results}
         self.same(f"search for {word}", hits, found, must=holding)
         box = finding.look_up(word, person_id=person.id)
         self.same("box", words_in(box.memories), all_words, must=self.said(holding))
@@ -609,7 +609,7 @@ class TeamLife(RuleBasedStateMachine):
         }
         self.same("box of turns", {turn.id for turn in box.turns}, turns)
         where = parse({"metadata.zone": word})
-        filtered = {result.exchange.id for result in memory.find(COMMON, spaces=readable, filters=where)}
+        filtered = {result.exchange.id for result in memory.find(COMMON, spaces=readable, filters=where).results}
         zoned = {id for id, (thing, piece) in found.items() if word in thing.zone}
         self.same("filter", filtered, zoned)
         context = memory.get_relevant_context(f"The {word} lies in the {COMMON}.", spaces=readable, max_tokens=2000)

@@ -23,6 +23,7 @@ from tests.server import Cato, Client, wait_for
 from tests.socket import Listener, listening
 
 T = TypeVar("T")
+HTMX = {"HX-Request": "true"}
 NUMBER = st.integers(0, 11)
 UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 # What a page sends where its reader lost the right: come back, and then signed out or nothing here.
@@ -305,7 +306,7 @@ class PagesOfATeam(RuleBasedStateMachine):
                 self.opens(client, f"/turns/{piece.turn}/recalled", str(piece.turn), is_there, may)
             self.asks_for(person, thing, piece, found)
         for word in thing.names:
-            box = client.get(f"/find?q={word}").text
+            box = client.get(f"/find?q={word}", headers=HTMX).text
             assert (f'href="{address(thing)}' in box) == is_there
             assert self.words(box) <= may | {word}
 
@@ -323,7 +324,7 @@ class PagesOfATeam(RuleBasedStateMachine):
         """Search page, the box and the cards of commands, asked for a piece's word."""
         client, may = self.clients[person.id], self.may(person)
         (word,) = piece.words
-        for text in (self.search(client, word), client.get(f"/find?q={word}").text):
+        for text in (self.search(client, word), client.get(f"/find?q={word}", headers=HTMX).text):
             assert (link(thing, piece) in text) == is_found
             assert self.words(text) <= may | {word}
         card = self.command(person, f"/vquery {word} 100")
@@ -382,7 +383,7 @@ class PagesOfATeam(RuleBasedStateMachine):
             raise AssertionError("an open page of somebody who may read it was let go") from closed
 
     def search(self, client: Client, word: str) -> str:
-        return client.get(f"/search?q={word}", headers={"HX-Request": "true"}).text
+        return client.get(f"/search?q={word}", headers=HTMX).text
 
     def command(self, person: Person, text: str) -> str:
         sent = {"message": text, "client_key": str(uuid.uuid4())}

@@ -81,15 +81,15 @@ def test_nobody_recalls_or_finds_what_another_said_in_their_own_space(memory):
     question = "What is the combination of the safe?"
     assert memory.recall([question], spaces=spaces.readable_by(alice.id)).results
     assert memory.recall([question], spaces=spaces.readable_by(bob.id)).results == ()
-    assert memory.find(question, spaces=spaces.readable_by(bob.id)) == []
+    assert memory.find(question, spaces=spaces.readable_by(bob.id)).results == ()
 
 
 def test_no_spaces_means_no_hits(memory, person):
     exchange(person, "The safe combination is 12-34-56.")
     memory.index_pending()
 
-    assert memory.find("safe combination", spaces=spaces.readable_by(person.id))
-    assert memory.find("safe combination", spaces=frozenset()) == []
+    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)).results
+    assert memory.find("safe combination", spaces=frozenset()).results == ()
     assert memory.recall(["safe combination"], spaces=frozenset()).results == ()
 
 
@@ -103,10 +103,10 @@ def test_a_groups_thread_recalls_only_what_everyone_in_it_may_read(memory):
     everyone = spaces.read_by_all_of(hardware.id)
     own = spaces.read_by_all_of(spaces.own(alice.id).id)
 
-    assert [r.exchange.user_message for r in memory.find("euros of money", spaces=everyone)] == [
+    assert [r.exchange.user_message for r in memory.find("euros of money", spaces=everyone).results] == [
         "The budget for antennas is 900 euros."
     ]
-    assert len(memory.find("euros of money", spaces=own)) == 2
+    assert len(memory.find("euros of money", spaces=own).results) == 2
     assert spaces.own(alice.id).id not in everyone
 
 
@@ -116,19 +116,21 @@ def test_moving_a_thread_is_followed_at_once_by_sql_and_soon_by_meaning(memory):
     thread_id = uuid.uuid4()
     said = exchange(alice, "Antennas go to the mast.", thread_id=thread_id, session_id=uuid.uuid4())
     memory.index_pending()
-    assert memory.find("where are the antennas", spaces=spaces.readable_by(bob.id)) == []
+    assert memory.find("where are the antennas", spaces=spaces.readable_by(bob.id)).results == ()
 
     memory.move_thread(thread_id, to=hardware, by=alice.id)
-    assert [r.similarity for r in memory.find("where are the antennas", spaces=spaces.readable_by(bob.id))] == [None]
+    assert [r.similarity for r in memory.find("where are the antennas", spaces=spaces.readable_by(bob.id)).results] == [
+        None
+    ]
     memory.index_pending()
 
-    assert [r.exchange.id for r in memory.find("where are the antennas", spaces=spaces.readable_by(bob.id))] == [
-        said.id
-    ]
+    assert [
+        r.exchange.id for r in memory.find("where are the antennas", spaces=spaces.readable_by(bob.id)).results
+    ] == [said.id]
     old = Embedding.objects.get(exchange=said)
     assert store.count(old.index.collection) == old.parts
     assert memory.move_thread(thread_id, to=spaces.own(alice.id), by=alice.id) == 1
-    assert memory.find("where are the antennas", spaces=spaces.readable_by(bob.id)) == []
+    assert memory.find("where are the antennas", spaces=spaces.readable_by(bob.id)).results == ()
 
 
 def test_what_stands_in_the_prompt_already_is_not_recalled_again(memory, person):
@@ -179,7 +181,7 @@ def test_any_text_can_be_searched_for_and_remembered(memory, person, text):
     said = exchange(person, text)
     assert memory.index_pending() == 1
 
-    found = memory.find(text, spaces=spaces.readable_by(person.id))
+    found = memory.find(text, spaces=spaces.readable_by(person.id)).results
 
     assert [hit.exchange.id for hit in found] == [said.id]
 
@@ -203,7 +205,7 @@ def test_an_index_whose_files_are_gone_is_built_again(memory, person):
     exchange(person, "The boiler was replaced with a heat pump.")
     memory.index_pending()
     readable = spaces.readable_by(person.id)
-    before = [r.similarity for r in memory.find("boiler", spaces=readable)]
+    before = [r.similarity for r in memory.find("boiler", spaces=readable).results]
     store.drop(Embedding.objects.get().index.collection)
 
     meanwhile = memory.recall(["boiler"], spaces=readable)
@@ -211,4 +213,4 @@ def test_an_index_whose_files_are_gone_is_built_again(memory, person):
     assert Embedding.objects.get().state == Job.State.PENDING
     memory.index_pending()
 
-    assert [r.similarity for r in memory.find("boiler", spaces=readable)] == pytest.approx(before)
+    assert [r.similarity for r in memory.find("boiler", spaces=readable).results] == pytest.approx(before)

@@ -179,11 +179,11 @@ def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, 
     exchange(other, "Boiler 4 was replaced by Bob.", metadata={"shelf": 4, "even": True})
     memory.index_pending()
     asked = {"text": "Who replaced the boiler?", "spaces": spaces.readable_by(person.id), "count": 30}
-    similarities = {r.exchange.user_message: r.similarity for r in memory.find(**asked)}
+    similarities = {r.exchange.user_message: r.similarity for r in memory.find(**asked).results}
     filters_of_the_index = []
     monkeypatch.setattr(store, "query", lambda *q, ask=store.query: filters_of_the_index.append(q[3]) or ask(*q))
 
-    found = memory.find(**asked, filters=parse({"shelf": {"$in": [3, 4, 5, 6]}, "even": True}))
+    found = memory.find(**asked, filters=parse({"shelf": {"$in": [3, 4, 5, 6]}, "even": True})).results
 
     texts = {f"Boiler {number} was replaced." for number in (4, 6)}
     assert {r.exchange.user_message for r in found} == texts
@@ -263,7 +263,7 @@ def test_what_goes_while_it_is_ranked_leaves_its_place_to_the_next(memory, perso
         return fuse(*arguments, **options)
 
     monkeypatch.setattr(strategies, "fuse", forget_and_fuse)
-    found = memory.find("Who of Bergmann's replaced the boiler?", spaces=spaces.readable_by(person.id), count=1)
+    found = memory.find("Who of Bergmann's replaced the boiler?", spaces=spaces.readable_by(person.id), count=1).results
 
     assert [result.exchange.user_message for result in found] == ["The boiler in the annex was replaced in May."]
 
@@ -274,7 +274,9 @@ def test_what_was_said_twice_comes_back_once(memory, person):
     exchange(person, "The alarm in the workshop was tested.", "Good.")
     memory.index_pending()
 
-    said = [r.exchange.user_message for r in memory.find("alarm workshop", spaces=spaces.readable_by(person.id))]
+    said = [
+        r.exchange.user_message for r in memory.find("alarm workshop", spaces=spaces.readable_by(person.id)).results
+    ]
 
     assert sorted(said) == ["The alarm code of the workshop is 7781.", "The alarm in the workshop was tested."]
 
@@ -315,7 +317,9 @@ def test_prompt_material_topics_and_related_threads(memory, person):
 
     assert "heat pump" in memory.get_relevant_context("What about the boiler?", spaces=readable, max_tokens=300)
     assert memory.get_relevant_context("What about the boiler?", spaces=frozenset(), max_tokens=300) == ""
-    assert {r.exchange.thread_id for r in memory.search_by_topic("boiler", spaces=readable, thread_id=first)} == {first}
+    assert {
+        r.exchange.thread_id for r in memory.search_by_topic("boiler", spaces=readable, thread_id=first).results
+    } == {first}
     assert next(t.thread_id for t in memory.related_threads(first, spaces=readable)) == second
     assert memory.related_threads(first, spaces=frozenset()) == []
     with pytest.raises(BadQuery, match="thread or session"):
@@ -352,7 +356,7 @@ def test_a_cross_encoder_has_the_last_word_where_one_is_configured(memory, perso
     with pytest.raises(BadQuery, match=r"should hold tokenizer\.json and model\.onnx"):
         memory.find("boiler replaced", spaces=readable)
     monkeypatch.setattr(rerank, "relevance", lambda folder, text, passages: [float("blue" in p) for p in passages])
-    found = memory.find("boiler replaced", spaces=readable)
+    found = memory.find("boiler replaced", spaces=readable).results
 
     assert [r.exchange.user_message for r in found] == ["The boiler is blue.", "The boiler was replaced."]
     assert found[0].score == 1.0

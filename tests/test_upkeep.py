@@ -44,7 +44,7 @@ def told(memory, person):
 
 
 def is_found(memory: Any, person: Any, text: str) -> str:
-    found = memory.find(text, spaces=spaces.readable_by(person.id))
+    found = memory.find(text, spaces=spaces.readable_by(person.id)).results
     return next((hit.exchange.user_message for hit in found if hit.similarity is not None), "")
 
 

@@ -55,7 +55,7 @@ def test_a_word_is_found_in_any_form_and_script(memory, person, no_index, text, 
     exchange(person, "Something else altogether was said here.")
     exchange(person, text)
 
-    assert said(memory.find(asked, spaces=spaces.readable_by(person.id)))[0] == text
+    assert said(memory.find(asked, spaces=spaces.readable_by(person.id)).results)[0] == text
 
 
 def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(memory, person, no_index):
@@ -67,7 +67,7 @@ def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(
         "Which bird that likes quiet corners was seen beside the landing of the wooden ferry of our grandparents?"
     )
 
-    assert "heron" in said(memory.find(question, spaces=spaces.readable_by(person.id)))[0]
+    assert "heron" in said(memory.find(question, spaces=spaces.readable_by(person.id)).results)[0]
 
 
 @pytest.mark.parametrize("typed", ["kub", "kuber", "kubern", "kubernet", "kubernete", "kubernetes"])
@@ -75,7 +75,9 @@ def test_the_beginning_of_a_word_finds_it(memory, person, no_index, typed):
     exchange(person, "Our Kubernetes cluster has three nodes.")
     exchange(person, "The garden has three trees.")
 
-    assert said(memory.find(typed, spaces=spaces.readable_by(person.id))) == ["Our Kubernetes cluster has three nodes."]
+    assert said(memory.find(typed, spaces=spaces.readable_by(person.id)).results) == [
+        "Our Kubernetes cluster has three nodes."
+    ]
 
 
 def test_the_day_something_was_said_is_found_by_its_words(memory, person, no_index):
@@ -85,7 +87,7 @@ def test_the_day_something_was_said_is_found_by_its_words(memory, person, no_ind
     exchange(person, "We met the plumber.", timestamp=datetime(2026, 5, 9, 12, tzinfo=UTC))
 
     for asked in ("Whom did we meet on 7 March 2026?", "Wen haben wir am 7. März getroffen?"):
-        assert said(memory.find(asked, spaces=spaces.readable_by(person.id)))[0] == "We met the architect."
+        assert said(memory.find(asked, spaces=spaces.readable_by(person.id)).results)[0] == "We met the architect."
 
 
 def test_who_said_it_is_found_by_their_name(memory, no_index):
@@ -96,7 +98,7 @@ def test_who_said_it_is_found_by_their_name(memory, no_index):
     exchange(petra, "The lathe needs oil.", space=shared)
     exchange(tom, "The lathe needs a belt.", space=shared)
 
-    assert said(memory.find("What did Petra say about the lathe?", spaces=spaces.readable_by(tom.id)))[0] == (
+    assert said(memory.find("What did Petra say about the lathe?", spaces=spaces.readable_by(tom.id)).results)[0] == (
         "The lathe needs oil."
     )
 
@@ -130,8 +132,8 @@ def test_words_are_found_from_the_commit_on_and_only_by_who_may_read_them(memory
     alice, bob = PersonFactory(), PersonFactory()
     exchange(alice, "The safe combination is 4711.")
 
-    assert said(memory.find("safe combination", spaces=spaces.readable_by(alice.id)))
-    assert memory.find("safe combination", spaces=spaces.readable_by(bob.id)) == []
+    assert said(memory.find("safe combination", spaces=spaces.readable_by(alice.id)).results)
+    assert memory.find("safe combination", spaces=spaces.readable_by(bob.id)).results == ()
 
 
 def test_forgotten_words_are_gone_at_once(memory, person, no_index):
@@ -140,7 +142,7 @@ def test_forgotten_words_are_gone_at_once(memory, person, no_index):
     memory.forget([kept.id], by=person.id)
 
     assert not Words.objects.filter(exchange=kept).exists()
-    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)) == []
+    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)).results == ()
 
 
 def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_index):
@@ -156,7 +158,9 @@ def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_i
     for text in texts:
         exchange(person, text, "")
 
-    results = memory.find("Who replaced the boiler valve in the basement?", spaces=spaces.readable_by(person.id))
+    results = memory.find(
+        "Who replaced the boiler valve in the basement?", spaces=spaces.readable_by(person.id)
+    ).results
 
     assert [texts.index(text) for text in said(results)] == [2, 0, 1, 3]
     assert [round(result.score, 4) for result in results] == sorted(
@@ -169,7 +173,7 @@ def test_many_rows_that_hold_a_common_word_are_proposed_by_their_rare_ones(memor
         exchange(person, f"The meeting number {number} was short.", "")
     wanted = exchange(person, "The meeting about zinc was long.", "")
 
-    results = memory.find("meeting about zinc", spaces=spaces.readable_by(person.id), count=5)
+    results = memory.find("meeting about zinc", spaces=spaces.readable_by(person.id), count=5).results
 
     assert results[0].exchange.id == wanted.id
 
@@ -184,7 +188,7 @@ def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
     mine = [exchange(quiet, f"My zinc roof has {number} leaks.", "") for number in range(2)]
     others = [exchange(loud, f"Zinc of lot {number} was sold.", "") for number in range(230)]
 
-    found = memory.find("zinc", spaces=spaces.readable_by(quiet.id))
+    found = memory.find("zinc", spaces=spaces.readable_by(quiet.id)).results
     proposed_to_quiet = proposed(question("zinc", [mine[0].space_id]), [mine[0].space_id], 100)
     proposed_to_loud = proposed(question("zinc", [others[0].space_id]), [others[0].space_id], 100)
 
@@ -201,7 +205,7 @@ def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(m
     readable = spaces.readable_by(person.id)
 
     def found(text: str) -> set[uuid.UUID]:
-        return {result.exchange.id for result in memory.find(text, spaces=readable)}
+        return {result.exchange.id for result in memory.find(text, spaces=readable).results}
 
     before = found("zarbell"), found("brontovish")
     assert all(len(ids) == 1 for ids in before)
@@ -209,14 +213,14 @@ def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(m
     exchange(other, "Some zarbell for me, and some brontovish, and brontovi.", "")
 
     assert (found("zarbell"), found("brontovish")) == before
-    assert len(memory.find("zarbell", spaces=spaces.readable_by(other.id))) == 1
+    assert len(memory.find("zarbell", spaces=spaces.readable_by(other.id)).results) == 1
 
 
 def test_a_pasted_log_of_thousands_of_words_still_asks_for_something(memory, person, no_index):
     exchange(person, "The turbine controller reported overtemperature.", "")
     log = " ".join(f"line{n} ok" for n in range(3000)) + " turbine controller overtemperature"
 
-    assert said(memory.find(log, spaces=spaces.readable_by(person.id))) == [
+    assert said(memory.find(log, spaces=spaces.readable_by(person.id)).results) == [
         "The turbine controller reported overtemperature."
     ]
 
@@ -290,7 +294,10 @@ def test_a_sentence_that_says_it_is_found_before_a_text_that_holds_its_words_her
     exchange(person, f"The kettle was old. {filling}. The valve arrived. {filling}. It leaked on Sunday.")
     exchange(person, f"{filling}. The valve of the kettle leaked. {filling}. {filling}. Nobody minded that.")
 
-    assert "valve of the kettle" in said(memory.find("leaking valve kettle", spaces=spaces.readable_by(person.id)))[0]
+    assert (
+        "valve of the kettle"
+        in said(memory.find("leaking valve kettle", spaces=spaces.readable_by(person.id)).results)[0]
+    )
 
 
 @pytest.mark.parametrize(
@@ -329,4 +336,4 @@ def test_what_says_how_many_is_found_before_what_does_not(memory, no_index):
     exchange(person, "In the orchard we planted apple trees.", timestamp=ago(days=1))
 
     readable = spaces.readable_by(person.id)
-    assert "forty" in said(memory.find("How many trees did we plant in the orchard?", spaces=readable))[0]
+    assert "forty" in said(memory.find("How many trees did we plant in the orchard?", spaces=readable).results)[0]

@@ -40,14 +40,14 @@ def search(
     asked: dict[str, object] = {"source": source, "thread": thread, "metadata.document": document, "said_by": who}
     conditions = {name: str(value) for name, value in asked.items() if value is not None}
     said = {name: at for name, at in (("$gte", since), ("$lt", until)) if at is not None}
-    results = memory.find(
+    found = memory.find(
         q,
         spaces=readable_in(request, space),
         count=k,
         min_similarity=min_similarity,
         filters=_filter(conditions | ({"said": said} if said else {})),
     )
-    return schemas.Hits(hits=rows.found(results))
+    return schemas.Hits(hits=rows.found(found.results), note=found.note)
 
 
 @router.post("/recall", auth=READ, response=answers(schemas.Recalled, *STORE))

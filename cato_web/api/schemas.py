@@ -108,6 +108,7 @@ class Found(Said):
 
 class Hits(Shown):
     hits: list[Found]
+    note: str = Field(description="words: the index did not answer, so words alone found these; else empty")
 
 
 class Asked(Given):

@@ -20,7 +20,7 @@ from memory.models import Exchange
 from memory.services.documents import folders
 from memory.services.documents.folders import FoundFile
 from memory.services.documents.listing import states_of
-from memory.shown import number
+from memory.shown import FOUND_BY_WORDS, number
 from memory.views.document_rows import Chip, row_of
 
 _MOST_FILES, _MOST_CHIPS, _MOST_SHOWN = 500, 20, 50
@@ -80,10 +80,11 @@ def _vquery(caller: Caller, arguments: list[str]) -> Card:
     if len(words) > 1 and words[-1].isdecimal():
         count = int(words.pop())
     text = " ".join(words)
-    results = memory.find(text, spaces=spaces.readable_by(caller.person_id), count=count)
-    title = _("%(count)s nearest to “%(text)s”") if results else _("Nothing near “%(text)s”")
-    title %= {"count": len(results), "text": text}
-    return Card("/vquery", title, kind="results", results=result_rows(results))
+    found = memory.find(text, spaces=spaces.readable_by(caller.person_id), count=count)
+    title = _("%(count)s nearest to “%(text)s”") if found.results else _("Nothing near “%(text)s”")
+    title %= {"count": len(found.results), "text": text}
+    note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
+    return Card("/vquery", title, kind="results", text=note, results=result_rows(found.results))
 
 
 def _vget(caller: Caller, arguments: list[str]) -> Card:

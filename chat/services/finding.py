@@ -17,6 +17,7 @@ from memory.errors import CatoMemoryError
 from memory.models import Document, Exchange
 from memory.retrieval.results import Result
 from memory.services.documents.listing import among_living
+from memory.shown import FOUND_BY_WORDS
 
 _EACH = 5
 M = TypeVar("M", bound=Model)
@@ -47,8 +48,9 @@ def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
     readable = spaces.readable_by(person_id)
     note, memories = "", list[Result]()
     try:
-        hits = memory.find(text, spaces=readable, count=_EACH)
-        memories = [hit for hit in hits if not hit.is_below_gate or "words" in hit.ranks]
+        found = memory.find(text, spaces=readable, count=_EACH)
+        note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
+        memories = [hit for hit in found.results if not hit.is_below_gate or "words" in hit.ranks]
     except CatoMemoryError as error:
         note = str(error)
     asked = text.lstrip("/").lower()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
@@ -36,8 +37,10 @@ class Group:
 
 @require_GET
 def find(request: PageRequest) -> HttpResponse:
-    """What there is for what was typed so far, in groups."""
+    """What there is for what was typed so far, in groups; opened as a page, the page of search."""
     query = clean_text(request.GET.get("q", "")).strip()[:_LONGEST]
+    if not request.htmx:
+        return redirect(f"{reverse('search')}?{urlencode({'q': query})}")
     found = look_up(query, person_id=request.user.pk)
     context = {"query": query, "groups": _groups(found), "is_empty": found.is_empty, "note": found.note}
     return render(request, "chat/_found.html", context)

@@ -35,7 +35,7 @@ from memory.services.opinions import express
 from memory.services.recalls import drop_recalls, note_recall, recalled_for
 from memory.services.reconciling import Drift, drift, reconcile, write_missing_words
 from memory.services.records import NewRecord, RecordHit, delete_records, query_records, upsert_records
-from memory.services.search import find, recall, recall_stream
+from memory.services.search import Recollection, find, recall, recall_stream
 from memory.services.topics import RelatedThread, get_relevant_context, related_threads, search_by_topic
 from memory.services.upkeep import backfill, sweep
 
@@ -47,6 +47,7 @@ __all__ = [
     "NewRecord",
     "Receipt",
     "Received",
+    "Recollection",
     "RecordHit",
     "RelatedThread",
     "add_to_group",

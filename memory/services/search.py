@@ -37,10 +37,15 @@ FAILED = "failed"
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """What came back for a turn, best first, and why there is less than there could be: "", BY_WORDS or FAILED."""
+    """What came back, best first, and why there is less than there could be: "", BY_WORDS or FAILED."""
 
     results: tuple[Result, ...] = ()
     note: str = ""
+
+    @property
+    def by_words_alone(self) -> bool:
+        """Whether the index or the embedding model did not answer."""
+        return self.note == BY_WORDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +98,7 @@ def recall_stream(messages: Sequence[str], **fields: Any) -> Generator[Result, N
             yield result
         if budget.is_spent:
             break
-    return next(iter(sorted(notes)), "")
+    return max(notes, default="")
 
 
 def find(
@@ -103,10 +108,11 @@ def find(
     count: int = 20,
     min_similarity: float | None = None,
     filters: Filter | None = None,
-) -> list[Result]:
+) -> Recollection:
     """The `count` exchanges that fit `text` best in `spaces`, not gated: those below the gate are marked.
 
-    Where the index does not answer, words alone find, and no result has a similarity. Raises BadQuery, StoreDisabled.
+    Where the index does not answer, words alone find, the note says so and no result has a similarity; otherwise only
+    those have none that share words with `text` and are not among the nearest. Raises BadQuery, StoreDisabled.
     """
     text = clean_text(text).strip()
     if not text:
@@ -116,11 +122,12 @@ def find(
     if not settings.CATO.vector_store.enabled:
         raise StoreDisabled(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
     if not spaces:
-        return []
-    ranked = ask(text, spaces=spaces, wanted=count, filters=filters).results
+        return Recollection()
+    ranking = ask(text, spaces=spaces, wanted=count, filters=filters)
+    ranked = ranking.results
     if min_similarity is not None:
         ranked = [r for r in ranked if r.similarity is not None and r.similarity >= min_similarity]
-    return ranked[:count]
+    return Recollection(results=tuple(ranked[:count]), note=_note_of(ranking))
 
 
 def ask(
@@ -162,9 +169,12 @@ def _ask_noting(messages: list[str], asking: Asking, notes: set[str]) -> Ranking
     conf = settings.CATO.vector_store
     query = _query(messages, asking, wanted=3 * conf.context_results)
     ranking = _ranked(query, conf.retrieval_strategy)
-    if ranking.by_words_alone:
-        notes.add(BY_WORDS)
+    notes.add(_note_of(ranking))
     return ranking
+
+
+def _note_of(ranking: Ranking) -> str:
+    return BY_WORDS if ranking.by_words_alone else ""
 
 
 def _ranked(query: Query, strategy_name: str) -> Ranking:

@@ -9,8 +9,7 @@ from memory.errors import BadQuery
 from memory.filters import parse
 from memory.models import Exchange
 from memory.retrieval.context import material
-from memory.retrieval.results import Result
-from memory.services.search import ask, find, recall
+from memory.services.search import Recollection, ask, find, recall
 from memory.spaces import SpaceIds, among
 
 # How many of a thread's last exchanges say what it is about, and how many neighbours are looked through for threads.
@@ -43,8 +42,8 @@ def search_by_topic(
     thread_id: uuid.UUID | None = None,
     session_id: uuid.UUID | None = None,
     count: int = 20,
-) -> list[Result]:
-    """What was said about `topic` in this thread or session, ungated. Raises BadQuery, StoreDisabled."""
+) -> Recollection:
+    """What was said about `topic` in this thread or session, as `find` finds it. Raises BadQuery, StoreDisabled."""
     place = {"thread": thread_id, "session": session_id}
     wanted = {field: str(id) for field, id in place.items() if id is not None}
     if not wanted:

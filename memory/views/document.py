@@ -32,7 +32,7 @@ from memory.services.documents.listing import (
     pieces_of,
     versions_of,
 )
-from memory.shown import moment, number
+from memory.shown import FOUND_BY_WORDS, moment, number
 from memory.spaces import SpaceIds
 from memory.text import clean_text, excerpt
 from memory.views.described import metadata_of, metadata_text
@@ -179,7 +179,7 @@ def _version(found: Document, version: VersionState, may_change: bool) -> Versio
 def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object]:
     """What is nearest to `query` in this document, in the order of the text."""
     try:
-        hits = services.find(query, spaces=readable, count=_FOUND, filters=parse({"document": str(found.pk)}))
+        found_here = services.find(query, spaces=readable, count=_FOUND, filters=parse({"document": str(found.pk)}))
     except CatoMemoryError as error:
         return {"search_error": str(error)}
     rows = [
@@ -189,10 +189,10 @@ def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object
             "excerpt": excerpt(hit.exchange.user_message, 200),
             "url": f"?at={hit.exchange.place.start}#passage-{hit.exchange.place.index + 1}",
         }
-        for hit in hits
+        for hit in found_here.results
         if hit.exchange.place and not hit.is_below_gate
     ]
-    return {"hits": rows}
+    return {"hits": rows, "search_note": FOUND_BY_WORDS if found_here.by_words_alone else ""}
 
 
 def _question(found: Document, version: DocumentVersion | None) -> dict[str, object]:

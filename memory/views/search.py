@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +17,7 @@ from memory.models import Space
 from memory.requests import PageRequest
 from memory.retrieval.results import Result
 from memory.services.documents.scope import names_in, scope_of
-from memory.shown import nearness
+from memory.shown import FOUND_BY_WORDS, nearness
 from memory.text import clean_text, excerpt
 from memory.views.links import address_of
 
@@ -51,12 +52,12 @@ def search(request: PageRequest) -> HttpResponse:
     context |= {"only": scope.documents, "only_names": names_in(scope, spaces=readable)}
     if query:
         try:
-            hits = hit_rows(services.find(query, spaces=readable, count=_COUNT, filters=scope.filter()))
-            if hits and not any(hit.similarity_text for hit in hits):
-                context["note"] = _("The index does not answer: found by words alone.")
+            found = services.find(query, spaces=readable, count=_COUNT, filters=scope.filter())
+            hits = hit_rows(found.results)
             # Out of how many is not counted: that would take longer than to find them.
             context |= {
                 "hits": hits,
+                "note": FOUND_BY_WORDS if found.by_words_alone else "",
                 "total_text": _("The nearest of all you may read: %(count)s") % {"count": len(hits)},
             }
         except (StoreDown, StoreDisabled, EmbeddingFailed, BadQuery) as error:
@@ -65,7 +66,7 @@ def search(request: PageRequest) -> HttpResponse:
     return render(request, template, context)
 
 
-def hit_rows(results: list[Result]) -> list[HitRow]:
+def hit_rows(results: Sequence[Result]) -> list[HitRow]:
     """Results as the page shows them: titled by what was asked, with the answer (or the note) as the excerpt."""
     found = Space.objects.in_bulk({result.exchange.space_id for result in results})
     return [_hit(result, found[result.exchange.space_id]) for result in results]
