@@ -13,6 +13,7 @@ from memory.errors import BadQuery
 from memory.filters import parse
 from memory.models import Opinion
 from memory.retrieval import candidates, gate, strategies
+from memory.retrieval.courtesy import is_courtesy
 from memory.retrieval.results import Query, Ranking
 from memory.services.search import ask
 from memory.vectors import Near, by_exchange
@@ -70,6 +71,21 @@ def test_a_question_is_held_against_the_names_that_it_asks_for(memory, person, q
     assert (memory.recall([question], spaces=spaces.readable_by(person.id)).results == ()) is is_silent
 
 
+@pytest.mark.parametrize("said_by_others", [0, 400])
+def test_a_name_unknown_to_who_asks_counts_as_much_however_often_others_say_it(memory, person, said_by_others):
+    exchange(person, "Anna keeps the spare key for the greenhouse behind the clock.")
+    stranger = PersonFactory()
+    for number in range(said_by_others):
+        exchange(stranger, f"Mortimer Ashdown and Wilma Quillan walked, day {number}.")
+    memory.index_pending(limit=1)
+    asked = ("Where does Anna keep the key?", "Where do Mortimer Ashdown and Wilma Quillan keep the key?")
+
+    known, unknown = (memory.recall([question], spaces=spaces.readable_by(person.id)).results for question in asked)
+
+    assert known
+    assert unknown == ()
+
+
 def test_in_a_store_of_few_what_has_nothing_to_do_with_a_question_is_not_recalled_beside_its_answer(memory, person):
     exchange(person, "The greenhouse key hangs behind the kitchen clock.")
     exchange(person, "Our buoy waits ten seconds before it dials again.")
@@ -98,6 +114,26 @@ def test_follow_ups_are_understood_changes_of_subject_too_and_thanks_recall_noth
     assert sum(changes) >= 36
     assert sum(thanks) >= 36
     assert sum(talk) >= 52
+
+
+@pytest.mark.parametrize(
+    ("message", "is_small"),
+    [
+        ("How’s it going?", True),
+        ("Moin, wie geht's?", True),
+        ("Salut, ça va ?", True),
+        ("No te preocupes, todo bien", True),
+        ("Have a nice weekend!", True),
+        ("à demain", True),
+        ("And tomorrow?", False),
+        ("Bis wann?", False),
+        ("Thanks, and the key?", False),
+        ("ok, 3", False),
+        ("", False),
+    ],
+)
+def test_a_courtesy_is_told_from_a_short_question(message, is_small):
+    assert is_courtesy(message) is is_small
 
 
 def test_of_a_model_that_knows_english_alone_other_languages_need_more_and_of_no_other_model(db):

@@ -10,7 +10,7 @@ import numpy as np
 
 from memory.lexical import postings
 from memory.lexical.analyser import terms_to_ask
-from memory.lexical.bm25 import Asked
+from memory.lexical.bm25 import Asked, idf
 
 # A long message is asked by its longest words, of these the rarest; that is what it is about.
 _MOST_COUNTED_TERMS = 48
@@ -19,11 +19,13 @@ _MOST_ASKED_TERMS = 24
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked by words: the weighted terms, and the mean length that scores are held against."""
+    """What is asked by words: the weighted terms, how many rows hold each, the mean length that scores are held against,
+    and the weight of a term that no row holds."""
 
     asked: tuple[Asked, ...]
     counts: tuple[int, ...]
     mean_length: float
+    unheard: float
 
 
 def question(text: str, spaces: Iterable[uuid.UUID]) -> Question:
@@ -37,6 +39,7 @@ def question(text: str, spaces: Iterable[uuid.UUID]) -> Question:
         asked=tuple(ask for ask, _ in weighted),
         counts=tuple(count for _, count in weighted),
         mean_length=postings.statistics.mean_length,
+        unheard=idf(postings.statistics.documents, 0),
     )
 
 

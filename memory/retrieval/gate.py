@@ -109,16 +109,21 @@ def _is_there_by_chance(candidate: Candidate, level: Level) -> bool:
 
 
 def _names(pool: Pool) -> float:
-    """What the names and numbers asked for say: the most that a candidate holds of them, less what it lacks."""
+    """What the names and numbers asked for say: the most that a candidate holds of them, less what it lacks.
+
+    One that no candidate holds weighs as if nobody had said it, however often others say it in spaces of their own.
+    """
     asked = pool.question.asked
     beginnings = frozenset(_BEGINNING.findall(pool.query.text))
-    weights = [ask.idf * _is_name(ask.word, beginnings) for ask in asked]
-    possible = sum(ask.idf for ask in asked)
-    if not any(weights) or not pool.candidates:
+    is_name = np.array([_is_name(ask.word, beginnings) for ask in asked], dtype=bool)
+    if not is_name.any() or not pool.candidates:
         return 0.0
-    shared = (pool.held[: len(pool.candidates)] > 0) @ np.array(weights)
+    held = pool.held[: len(pool.candidates)] > 0
+    said = np.array([ask.idf for ask in asked])
+    weights = np.where(is_name & ~held.any(axis=0), pool.question.unheard, said)
+    names = weights * is_name
     weight = _NAMES_IN_GERMAN if language_of(pool.query.text) == "german" else _NAMES
-    return weight * float(2 * shared.max() - sum(weights)) / possible
+    return weight * float(2 * (held @ names).max() - names.sum()) / float(weights.sum())
 
 
 def _is_name(word: str, beginnings: frozenset[str]) -> bool:
