@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from django.db import connection
 
 from memory import spaces, store
 from memory.errors import StoreDown
@@ -176,6 +177,14 @@ def test_many_rows_that_hold_a_common_word_are_proposed_by_their_rare_ones(memor
     results = memory.find("meeting about zinc", spaces=spaces.readable_by(person.id), count=5).results
 
     assert results[0].exchange.id == wanted.id
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="PostgreSQL alone can keep what is new beside an index")
+def test_no_term_waits_beside_the_index_where_every_question_would_read_it(person):
+    exchange(person, "The heron stands in the reeds.")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT gin_clean_pending_list('memory_words_index'::regclass)")
+        assert cursor.fetchone() == (0,)
 
 
 @pytest.mark.parametrize("most_proposed", [postings.MOST_PROPOSED, 20])

@@ -32,6 +32,14 @@ _MOST_VARIED = 12
 _SMALL = 1_000
 _GROWTH = 1.02
 
+_TERM_HELD = "EXISTS(SELECT FROM memory_words WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s))"
+# PostgreSQL does not know how rare a beginning is: by itself it would walk through all of the spaces for one nobody said,
+# 62 ms among 100,000 rows.
+_BEGINNING_HELD = (
+    "EXISTS(WITH held AS MATERIALIZED (SELECT space_id FROM memory_words WHERE lexemes @@ %s::tsquery) "
+    "SELECT FROM held WHERE space_id = ANY(%s))"
+)
+
 
 class Statistics:
     """How many rows there are, how long on average, and how many hold a term; remembered while the corpus is much the
@@ -196,12 +204,13 @@ def _held(forms: Sequence[tuple[str, bool]], places: Sequence[uuid.UUID]) -> set
             "EXISTS(SELECT 1 FROM memory_words_index CROSS JOIN memory_words w ON w.id = memory_words_index.rowid "
             f"WHERE memory_words_index MATCH %s AND w.space_id IN ({marks}))"
         )
+        asks = [one] * len(forms)
         values: list[Any] = [value for form in forms for value in (_match(*form), *(place.hex for place in places))]
     else:
-        one = "EXISTS(SELECT 1 FROM memory_words WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s))"
+        asks = [_BEGINNING_HELD if is_prefix else _TERM_HELD for _, is_prefix in forms]
         values = [value for form in forms for value in (_tsquery(*form), list(places))]
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {', '.join([one] * len(forms))}", values)
+        cursor.execute(f"SELECT {', '.join(asks)}", values)
         found = cursor.fetchone()
     return {term for (term, _), is_held in zip(forms, found, strict=True) if is_held}
 
