@@ -269,6 +269,25 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
     assert store.present(index.collection, vectors.ids_up_to(changed.id, 1)) == set()
 
 
+def test_the_old_index_is_not_called_left_over_in_the_moment_before_it_is_dropped(memory, person, told, monkeypatch):
+    unnamed: list[int] = []
+
+    def pause(_: float) -> None:
+        unnamed.append(reconciling.reconcile(dry_run=True).collections_dropped)
+
+    monkeypatch.setattr("memory.services.erasing.time.sleep", pause)
+    assert erasing.renew(Index.objects.get())
+    assert unnamed == [0]
+    assert at_rest()
+
+
+def test_an_index_whose_files_were_removed_is_made_anew_all_the_same(memory, person, told):
+    store.drop(Index.objects.get().collection)
+    assert erasing.renew(Index.objects.get())
+    memory.index_pending()
+    assert at_rest()
+
+
 def test_an_index_is_made_anew_by_one_at_a_time_and_taken_over_from_one_that_died(memory, person, told, monkeypatch):
     index = Index.objects.get()
     target = generations.renewed_name(index.collection)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -112,6 +113,9 @@ def renew(index: Index, *, progress: Progress = unheard) -> bool:
             [id for _, exchange_id, version, parts in page for id in vector_ids(exchange_id, version, parts)],
         )
         progress("exchanges", len(page))
+    # From the switch on no row names the source, and it is dropped here, not as one that is left over.
+    with suppress(store.CollectionMissing):
+        store.touch(source)
     if not _switch(index, source, target):
         store.drop(target)
         return False
