@@ -28,8 +28,9 @@ def upgraded(home: Path, endpoint: FakeEndpoint, request: pytest.FixtureRequest)
         left.extractall(data)
     endpoint.script("upgraded", answer="Good to know.")
     with server.running(data.parent, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="upgraded") as cato:
-        # What was forgotten then may be overdue by now: to erase it, the vector store is stopped for a moment.
-        cato.manage("erase")
+        # What was forgotten then may be overdue by now: to erase it, the vector store is stopped for a moment, in which the
+        # same command would end with an error.
+        server.wait_for(lambda: cato.manage("erase", check=False).returncode == 0, "the vector store to be there", 120)
         soiled, note = "SELECT 1 FROM memory_index WHERE soiled_at IS NOT NULL", data / "vectordb.clean"
         server.wait_for(lambda: not cato.sql(soiled) and not note.exists(), "what was forgotten to be erased", 120)
         server.wait_for(lambda: httpx.get(f"{cato.url}/readyz").json()["state"] == "ok", "the vector store to be back")
