@@ -192,6 +192,7 @@ def test_erase_does_all_itself_where_cato_does_not_run(told):
     assert not (files / "vectordb.clean").exists()
 
 
+@pytest.mark.skipif(TOPOLOGY == "services", reason="`serve` runs no Chroma there")
 def test_files_that_cannot_be_cleaned_are_said_to_be_so_and_are_cleaned_the_next_time(told):
     cato, known = told
     files = Path(cato.environment["CATO_DATA_DIR"])
