@@ -127,6 +127,8 @@ def test_follow_ups_are_understood_changes_of_subject_too_and_thanks_recall_noth
         ("à demain", True),
         ("And tomorrow?", False),
         ("Bis wann?", False),
+        ("When did I talk to you?", False),
+        ("Who is to take care of it?", False),
         ("Thanks, and the key?", False),
         ("ok, 3", False),
         ("", False),

@@ -36,15 +36,15 @@ _TIMES = """
 afternoon day evening morning night today tomorrow weekend abend feierabend morgen nachmittag nacht tag wochenende
 demain journée matin nuit soir soirée día días finde mañana noche noches tarde tardes
 """
-# What is courteous only as a whole; any apostrophe is taken for a straight one.
+# What is courteous only as a whole, and no part of a question ("who is to take care of it?"); any apostrophe is taken for a straight one.
 _PHRASES = """
-all right|all the best|good job|good one|have fun|how are things|how(?:'s| is) it going|my bad|never mind|nice one
-no problem|of course|same to you|see you soon|take care|talk to you|what's up
-alles gute|alles klar|bis bald|bis dann|bis gleich|bis später|gern geschehen|in ordnung|kein problem|keine ursache|mach'?s gut
+all right|all the best|good one|how are things|how(?:'s| is) it going|my bad|never mind|nice one
+no problem|of course|same to you|see you soon|talk to you (?:later|soon|tomorrow)|what's up
+alles gute|alles klar|bis bald|bis dann|bis gleich|bis später|gern geschehen|kein problem|keine ursache|mach'?s gut
 na gut|schon gut|wie geht(?:'?s| es dir| es ihnen)|wie läuft'?s
 bien sûr|bonne continuation|comment allez-vous|comment vas-tu|de rien|je comprends|pas de (?:problème|souci)
 à bientôt|à demain|à plus|ça va
-cómo (?:está|estás|te va)|de nada|en serio|hasta (?:luego|mañana|pronto)|no hay de qué|no te preocupes|por supuesto|qué tal
+cómo (?:estás|te va)|de nada|en serio|hasta (?:luego|mañana|pronto)|no hay de qué|no te preocupes|por supuesto|qué tal
 sin problema
 """
 _COURTEOUS = frozenset(f"{_ENGLISH} {_GERMAN} {_FRENCH} {_SPANISH}".split())
