@@ -174,7 +174,7 @@ def main() -> None:
         workbench() as home,
         start_endpoint() as endpoint,
         running(home / "cato", OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY=KEY,
-                CATO_CHAT_MESSAGES_PER_MINUTE="100000") as cato,
+                CATO_CHAT_MESSAGES_PER_MINUTE="100000", CATO_CHAT_CONCURRENT_ANSWERS="100000") as cato,
     ):  # fmt: skip
         person = cato.set_up()
         for label, (name, data) in inputs.items():

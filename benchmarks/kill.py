@@ -64,7 +64,7 @@ def run(home: Path, *, kills: int, seed: int, longest_pause: float = 3.0) -> Rep
         endpoint = stack.enter_context(start_endpoint())
         endpoint.script(KEY, tokens=30, token_delay=0.03)
         environment = {
-            "OPENAI_BASE_URL": endpoint.openai_url, "OPENAI_API_KEY": KEY, "CATO_CHAT_MESSAGES_PER_MINUTE": "100000",
+            "OPENAI_BASE_URL": endpoint.openai_url, "OPENAI_API_KEY": KEY, "CATO_CHAT_MESSAGES_PER_MINUTE": "100000", "CATO_CHAT_CONCURRENT_ANSWERS": "100000",
         }  # fmt: skip
         valkey = _own_valkey(home, stack, environment) if TOPOLOGY == "services" else None
         cato = stack.enter_context(running(home / "cato", **environment))

@@ -157,6 +157,7 @@ def main() -> None:
             OPENAI_BASE_URL=endpoint.openai_url,
             OPENAI_API_KEY=KEY,
             CATO_CHAT_MESSAGES_PER_MINUTE="100000",
+            CATO_CHAT_CONCURRENT_ANSWERS="100000",
         ) as cato,
     ):
         person = cato.set_up()

@@ -38,7 +38,7 @@ def main() -> None:
     options = parser.parse_args()
     with workbench() as folder, start_endpoint() as endpoint:
         environment = {
-            "OPENAI_BASE_URL": endpoint.openai_url, "OPENAI_API_KEY": KEY, "CATO_CHAT_MESSAGES_PER_MINUTE": "100000"
+            "OPENAI_BASE_URL": endpoint.openai_url, "OPENAI_API_KEY": KEY, "CATO_CHAT_MESSAGES_PER_MINUTE": "100000", "CATO_CHAT_CONCURRENT_ANSWERS": "100000"
         }  # fmt: skip
         homes = {"full": folder / "full", "empty": folder / "empty"}
         people, questions = {}, []

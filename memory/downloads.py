@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from asgiref.sync import sync_to_async
 from django.core.files import File
 from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 
@@ -27,7 +28,14 @@ def download_of(found: Document, number: int) -> StreamingHttpResponse:
     name = PurePosixPath(found.name).name
     response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name) or "attachment"
     response["Cache-Control"] = "private, no-store"
+    confine_download(response)
     return response
+
+
+def confine_download(response: HttpResponseBase) -> None:
+    """Let a browser that shows what somebody uploaded run and load nothing for it, and no other site embed it."""
+    response["Content-Security-Policy"] = "sandbox; default-src 'none'"
+    response["Cross-Origin-Resource-Policy"] = "same-origin"
 
 
 async def _chunks(file: File[bytes]) -> AsyncIterator[bytes]:

@@ -3,10 +3,14 @@
 CatoMemoryError
 ├── NotFound             not there, or not yours: both sound the same
 ├── BadQuery             the question, id or argument cannot be worked with
+│   ├── RecordConflictError    a record with this id belongs to another person
+│   └── DocumentConflictError  a document with this name belongs to another person
 ├── StoreDisabled        vector_store.enabled is false
 ├── StoreDown            the vector store cannot be reached; try again later
+│   └── StoreRefusedError  it answers, but refused this request; the same request would be refused again
 ├── CannotRead           a file gives no text; the message says why, to the person who uploaded it
-└── EmbeddingFailed      permanent: trying again is pointless; retry_after: seconds, if the provider said so
+└── EmbeddingFailed      permanent: trying again is pointless; is_about_input: the provider refused one of the texts;
+    │                    retry_after: seconds, if the provider said so
     └── WrongDimension   the model gives vectors of another length than the index holds
 """
 
@@ -36,6 +40,18 @@ class BadQuery(CatoMemoryError):
     """A query, id or argument that cannot be worked with; the message says what to do."""
 
 
+class TooManySearchesError(BadQuery):
+    """More searches in a minute than one person may make."""
+
+
+class RecordConflictError(BadQuery):
+    """Another person stored a record under an id that was sent; nothing was written."""
+
+
+class DocumentConflictError(BadQuery):
+    """Another person owns the document of this name; nothing was written."""
+
+
 class StoreDisabled(CatoMemoryError):
     """The vector store is switched off in the configuration."""
 
@@ -48,6 +64,13 @@ class StoreDown(CatoMemoryError):
 
     def __init__(self, message: str = "The vector store cannot be reached.") -> None:
         super().__init__(message)
+
+
+class StoreRefusedError(StoreDown):
+    """The vector store answers, but refused this request, which it would refuse again.
+
+    Searching treats it as any StoreDown; jobs count it as their own failure.
+    """
 
 
 Fact = int | str | list[str]
@@ -77,13 +100,16 @@ class EmbeddingFailed(CatoMemoryError):
     """Texts could not be embedded.
 
     `permanent` says that the same request would fail again; `retry_after` is the wait the provider asked for,
-    in seconds.
+    in seconds. `is_about_input`: the provider refused the texts themselves, so others may succeed without them.
     """
 
-    def __init__(self, message: str, permanent: bool, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, permanent: bool, retry_after: float | None = None, is_about_input: bool = False
+    ) -> None:
         super().__init__(message)
         self.permanent = permanent
         self.retry_after = retry_after
+        self.is_about_input = is_about_input
 
 
 class WrongDimension(EmbeddingFailed):

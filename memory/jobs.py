@@ -24,11 +24,11 @@ _LONGEST_WAIT = 300.0
 def claim(rows: QuerySet[J], limit: int) -> list[J]:
     """Take up to `limit` due rows: nobody else gets them until the lease ends. `rows` says which and in what order."""
     now = timezone.now()
-    due = _due(rows, now)
-    if not due.exists():
+    ready = due(rows, now)
+    if not ready.exists():
         return []
     with transaction.atomic():
-        ids = list(due.select_for_update(skip_locked=True, of=("self",)).values_list("id", flat=True)[:limit])
+        ids = list(ready.select_for_update(skip_locked=True, of=("self",)).values_list("id", flat=True)[:limit])
         rows.model._default_manager.filter(id__in=ids).update(
             locked_until=now + LEASE, attempt=F("attempt") + 1, error=""
         )
@@ -55,13 +55,13 @@ def queues() -> list[Queue]:
 def _queue(model: type[Job], now: datetime) -> Queue:
     rows = model._default_manager.all()
     waiting = rows.filter(state=Job.State.PENDING)
-    oldest = _due(rows, now).aggregate(oldest=Min("due_at"))["oldest"]
+    oldest = due(rows, now).aggregate(oldest=Min("due_at"))["oldest"]
     return Queue(model.__name__.lower(), waiting.count(), rows.filter(state=Job.State.FAILED).count(), oldest)
 
 
 def has_due(rows: QuerySet[J]) -> bool:
     """Whether any of these rows could be claimed now."""
-    return _due(rows, timezone.now()).exists()
+    return due(rows).exists()
 
 
 def renew(held: QuerySet[J]) -> bool:
@@ -105,6 +105,8 @@ def begin_again(rows: QuerySet[J]) -> int:
     )
 
 
-def _due(rows: QuerySet[J], now: datetime) -> QuerySet[J]:
+def due(rows: QuerySet[J], now: datetime | None = None) -> QuerySet[J]:
+    """Those of the rows that could be claimed now."""
+    now = now or timezone.now()
     free = Q(locked_until=None) | Q(locked_until__lt=now)
     return rows.filter(free, state=Job.State.PENDING, due_at__lte=now)

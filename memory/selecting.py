@@ -19,6 +19,7 @@ from memory import generations
 from memory.lexical.analyser import terms_to_ask
 from memory.lexical.postings import holding_all
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Job, Space
+from memory.shown import SOURCES
 from memory.spaces import SpaceIds, among
 from memory.text import clean_text
 
@@ -26,16 +27,6 @@ Stage = DocumentVersion.Stage
 DATE = forms.DateInput(attrs={"type": "date"})
 # Everybody's own space at once, where a form asks for a space.
 OWN = "own"
-# What came in by each way, as administrators call it.
-SOURCES = {
-    Exchange.Source.CHAT: _("Conversations"),
-    Exchange.Source.VADD: _("Notes"),
-    Exchange.Source.VDOC: _("Documents from a folder"),
-    Exchange.Source.UPLOAD: _("Uploaded documents"),
-    Exchange.Source.CLI: _("The command line"),
-    Exchange.Source.IMPORT: _("Imported conversations"),
-    Exchange.Source.API: _("Other programs"),
-}
 _STATES = {"remembered": Job.State.DONE, "waiting": Job.State.PENDING, "failed": Job.State.FAILED}
 _DOCUMENT_STATES = {"ready": [Stage.READY], "under_way": DocumentVersion.UNDER_WAY, "failed": [Stage.FAILED]}
 

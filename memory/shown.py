@@ -12,7 +12,17 @@ from django.utils.translation import gettext_lazy
 
 from memory.errors import CannotRead, Fact, filled
 
-FOUND_BY_WORDS = gettext_lazy("The index does not answer: found by words alone.")
+FOUND_BY_WORDS = gettext_lazy("The search index does not answer: found by keywords only.")
+# How an exchange came into memory.
+SOURCES = {
+    "chat": gettext_lazy("Conversation"),
+    "vadd_command": gettext_lazy("Note"),
+    "vdoc_command": gettext_lazy("Document from a folder"),
+    "upload": gettext_lazy("Uploaded document"),
+    "cli": gettext_lazy("Command line"),
+    "import": gettext_lazy("Import"),
+    "api": gettext_lazy("API"),
+}
 
 
 def number(value: float, places: int = 0) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
 from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
@@ -32,6 +33,18 @@ def read_by_all_of(space_id: uuid.UUID) -> SpaceIds:
         return readable_by(space.owner_id)
     team = Space.objects.filter(kind=Space.Kind.TEAM).values_list("id", flat=True)
     return frozenset({space.id, *team})
+
+
+def manages_space(person_id: uuid.UUID, space: Space) -> bool:
+    """Whether this person manages `space`: the owner of a personal space, a group's managers, for the team's space the
+    administrators. Who does not read a space does not manage it."""
+    if space.kind == Space.Kind.OWN:
+        return space.owner_id == person_id
+    if space.kind == Space.Kind.GROUP:
+        managers = Membership.objects.filter(space=space, role=Membership.Role.MANAGER)
+        return managers.filter(person_id=person_id).exists()
+    person: Any = get_user_model().objects.filter(pk=person_id, is_active=True).first()
+    return person is not None and person.is_administrator
 
 
 def shown_to_administrator(person_id: uuid.UUID) -> SpaceIds:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +19,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from memory.batches import batched
-from memory.errors import DISABLED, StoreDisabled, StoreDown
+from memory.errors import DISABLED, StoreDisabled, StoreDown, StoreRefusedError
 from memory.vectors import Weighed
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ PING_TIMEOUT = 1.0
 _MOST_IDS = 1000
 _MOST_COLLECTIONS = 200
 _TOUCHED = "touched"
+# HTTP statuses that concern the request itself.
+_REFUSALS = (400, 409, 413, 422)
 
 
 class CollectionMissing(StoreDown):
@@ -53,23 +56,39 @@ class CollectionMissing(StoreDown):
 
 
 def speaking_to_chroma(call: Callable[P, R]) -> Callable[P, R]:
-    """Make whatever goes wrong between us and the server a StoreDown that says so."""
+    """Raise StoreDown for whatever goes wrong between us and the server, StoreRefusedError for a request it refuses."""
 
     @functools.wraps(call)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         if not settings.CATO.vector_store.enabled:
             raise StoreDisabled(_(DISABLED))
-        import httpx
-        from chromadb.errors import ChromaError
-
         try:
             return call(*args, **kwargs)
-        except (httpx.HTTPError, ChromaError, ValueError, OSError) as error:
-            # chromadb raises ValueError where it cannot connect at first, and keeps that in no type of its own.
-            said = _("The vector store does not answer (%(error)s).") % {"error": type(error).__name__}
-            raise StoreDown(said) from error
+        except StoreDown:
+            raise
+        except Exception as error:  # chromadb raises a bare one for an answer that it cannot read
+            if (failure := _failure_of(error)) is None:
+                raise
+            raise failure from error
 
     return wrapped
+
+
+def _failure_of(error: Exception) -> StoreDown | None:
+    """The error of memory that says what this error of the client means; None if it is no error of the client."""
+    import httpx
+    from chromadb.errors import ChromaError
+
+    name = {"error": type(error).__name__}
+    refused = isinstance(error, ChromaError) and error.code() in _REFUSALS
+    # chromadb raises ValueError for arguments that it does not send; an answer that is no JSON comes from a server in
+    # between.
+    if refused or (isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError)):
+        return StoreRefusedError(_("The vector store refused the request (%(error)s).") % name)
+    # For an error page of a server in between chromadb raises a bare Exception.
+    if isinstance(error, httpx.HTTPError | ChromaError | ValueError | OSError) or type(error) is Exception:
+        return StoreDown(_("The vector store does not answer (%(error)s).") % name)
+    return None
 
 
 @speaking_to_chroma
@@ -127,21 +146,30 @@ def query(
 @speaking_to_chroma
 def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str]) -> list[Weighed]:
     """Of the vectors with these ids those that are there, with how near they are to `vector`, in no order."""
-    weighed: list[Weighed] = []
-    for some in batched(ids, _MOST_IDS):
+    found = vectors(collection, ids)
+    if not found:
+        return []
+    held = np.stack(list(found.values()))
+    cosines = held @ vector / np.maximum(np.linalg.norm(held, axis=1) * np.linalg.norm(vector), 1e-12)
+    return list(zip(found, cosines.tolist(), strict=True))
+
+
+@speaking_to_chroma
+def vectors(collection: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+    """Of the vectors with these ids those that are there, by their ids."""
+    held: dict[str, NDArray[np.float32]] = {}
+    for some in batched(dict.fromkeys(ids), _MOST_IDS):
         found = _asking(collection, partial(_vectors, some), missing=None)
-        if found is None or not found["ids"]:
-            continue
-        held = np.asarray(found["embeddings"], dtype=np.float32)
-        cosines = held @ vector / np.maximum(np.linalg.norm(held, axis=1) * np.linalg.norm(vector), 1e-12)
-        weighed += zip(found["ids"], cosines.tolist(), strict=True)
-    return weighed
+        if found is not None and found["ids"]:
+            held |= zip(found["ids"], np.asarray(found["embeddings"], dtype=np.float32), strict=True)
+    return held
 
 
 @speaking_to_chroma
 def delete(collection: str, ids: Iterable[str]) -> None:
     """Remove the vectors with these ids; those that are not there are no error."""
-    for some in batched(ids, _MOST_IDS):
+    # Chroma refuses a request in which an id stands twice, here and below.
+    for some in batched(dict.fromkeys(ids), _MOST_IDS):
         _asking(collection, partial(_delete, some), missing=None)
 
 
@@ -149,7 +177,7 @@ def delete(collection: str, ids: Iterable[str]) -> None:
 def present(collection: str, ids: Iterable[str]) -> set[str]:
     """Which of `ids` the collection holds."""
     held: set[str] = set()
-    for some in batched(ids, _MOST_IDS):
+    for some in batched(dict.fromkeys(ids), _MOST_IDS):
         held |= _asking(collection, partial(_present, some), missing=set())
     return held
 
@@ -171,7 +199,8 @@ def copy(source: str, target: str, ids: Sequence[str]) -> set[str]:
     """Copy these vectors with their filter fields into another collection; returns those that were there to copy."""
     if not ids:
         return set()
-    found = _asking(source, lambda found: found.get(ids=list(ids), include=["embeddings", "metadatas"]), missing=None)
+    wanted = list(dict.fromkeys(ids))
+    found = _asking(source, lambda found: found.get(ids=wanted, include=["embeddings", "metadatas"]), missing=None)
     if found is None or not found["ids"]:
         return set()
     vectors = np.asarray(found["embeddings"], dtype=np.float32)
@@ -326,15 +355,18 @@ def _connect() -> ClientAPI:
     if url is None:
         raise StoreDown(_("No vector store is running: start Cato with serve, or set CHROMA_URL."))
     parts = urlsplit(url)
-    client = chromadb.HttpClient(
-        host=parts.hostname or "127.0.0.1",
-        port=parts.port or (443 if parts.scheme == "https" else 8000),
-        ssl=parts.scheme == "https",
-        headers=_headers(),
-        settings=Settings(anonymized_telemetry=False),
-        tenant=settings.CATO.chroma_tenant,
-        database=settings.CATO.chroma_database,
-    )
+    try:
+        client = chromadb.HttpClient(
+            host=parts.hostname or "127.0.0.1",
+            port=parts.port or (443 if parts.scheme == "https" else 8000),
+            ssl=parts.scheme == "https",
+            headers=_headers(),
+            settings=Settings(anonymized_telemetry=False),
+            tenant=settings.CATO.chroma_tenant,
+            database=settings.CATO.chroma_database,
+        )
+    except ValueError as error:  # chromadb has no type of its own for a server that cannot be reached
+        raise StoreDown(_("The vector store does not answer (%(error)s).") % {"error": "ConnectError"}) from error
     # The client waits for ever by default and offers no setting; a server that hangs would hold our threads.
     client._server._session.timeout = httpx.Timeout(REQUEST_TIMEOUT, connect=CONNECT_TIMEOUT)  # type: ignore[attr-defined]
     return client

@@ -1,15 +1,28 @@
 """The doors by which workers come in: they take nothing, decide nothing, may run twice or late."""
 
+import threading
+
 from celery import shared_task
 
 from memory import services
 from memory.services import operations
 
+_indexing = threading.Lock()
+_indexing_wanted = threading.Event()
+
 
 @shared_task(name="memory.tasks.index_pending")
 def index_pending() -> None:
-    services.index_pending()
-    services.serve_complete()
+    # One thread of a worker at a time: what else it has to do must not wait for a long queue. Whoever comes meanwhile
+    # leaves word, so that nothing that was queued since the last look is overlooked.
+    _indexing_wanted.set()
+    while _indexing_wanted.is_set() and _indexing.acquire(blocking=False):
+        try:
+            _indexing_wanted.clear()
+            services.index_pending()
+            services.serve_complete()
+        finally:
+            _indexing.release()
 
 
 @shared_task(name="memory.tasks.erase_forgotten")
@@ -19,7 +32,7 @@ def erase_forgotten() -> None:
 
 @shared_task(name="memory.tasks.read_documents")
 def read_documents() -> None:
-    services.read_documents()
+    services.start_reading()
 
 
 @shared_task(name="memory.tasks.run_operations")

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 
 _SPACES = re.compile(r"\s+")
 # Markdown's marks, which say nothing in an excerpt: fences, headings, quotes, bullets, table rules; emphasis and code.
 _MARKS = re.compile(r"^\s*`{3,}.*$|^[\s|:-]*-{3}[\s|:-]*$|^\s*(?:#+|>+|[-+*])(?=\s)|\|+", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*])\*+(?=\S)|(?<=\S)\*+(?![\w*])|`+")
+
+# Embeddings, overrides and isolates of writing direction: in a name they would reorder what stands beside it.
+_BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+# Letters and symbols that fonts draw as nothing: fillers of Hangul, the empty pattern of Braille.
+_BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def clean_text(text: str) -> str:
@@ -19,6 +25,23 @@ def clean_text(text: str) -> str:
     """
     text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def has_visible_text(text: str) -> bool:
+    """Return whether `text` shows anything: more than blanks, control and format characters and lone marks."""
+    return any(unicodedata.category(char)[0] not in "CMZ" and char not in _BLANK_LETTERS for char in text)
+
+
+def without_bidi_controls(text: str) -> str:
+    """Return `text` without the characters that embed, override or isolate writing direction."""
+    return _BIDI_CONTROLS.sub("", text)
+
+
+def clean_name(text: str) -> str:
+    """Return `text` as the name of a person, a group or a token: cleaned, on one line, without characters that reverse
+    the text around it; "" if nothing of it is visible."""
+    name = " ".join(without_bidi_controls(clean_text(text)).split())
+    return name if has_visible_text(name) else ""
 
 
 def content_hash(*parts: str) -> str:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
 
@@ -66,6 +67,13 @@ def identity(vector_store: Settings) -> tuple[str, str]:
     """Provider and model that are configured; loads nothing."""
     provider = vector_store.embedding_provider
     return provider, vector_store.embedding_model or PRESETS.get(provider, "")
+
+
+def remote_host(vector_store: Settings) -> str:
+    """The host to which texts are sent to be embedded; "" for the local model, which sends nothing."""
+    if vector_store.embedding_provider == "local":
+        return ""
+    return urlsplit(vector_store.embedding_base_url or "").netloc or vector_store.embedding_provider
 
 
 def configured(vector_store: Settings, *, provider: str | None = None, model: str | None = None) -> Embedder:

@@ -90,6 +90,7 @@ class RemoteEmbedder:
             sentence % {"name": self.provider, "status": status, "said": said},
             permanent=status < 500 and status not in (408, 409, 425, 429),
             retry_after=_seconds(headers.get("retry-after")),
+            is_about_input=status in (400, 413, 422),
         )
 
 

@@ -1,13 +1,13 @@
 """What memory keeps in SQL."""
 
-from memory.models.documents import Chunk, Document, DocumentVersion
+from memory.models.documents import Chunk, Document, DocumentVersion, HiddenPassage
 from memory.models.exchanges import Exchange, MetadataValue, Opinion, Recall, Words
 from memory.models.index import CachedEmbedding, Embedding, Erasure, Generation, Index
 from memory.models.jobs import Job
 from memory.models.measured import Calibration, Evaluation
 from memory.models.operations import Operation, Retention, Reveal
 from memory.models.records import Record
-from memory.models.spaces import Membership, Space
+from memory.models.spaces import Membership, MembershipChange, Space
 
 __all__ = [
     "CachedEmbedding",
@@ -20,9 +20,11 @@ __all__ = [
     "Evaluation",
     "Exchange",
     "Generation",
+    "HiddenPassage",
     "Index",
     "Job",
     "Membership",
+    "MembershipChange",
     "MetadataValue",
     "Operation",
     "Opinion",

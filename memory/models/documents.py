@@ -17,9 +17,10 @@ FOLDER = "documents"
 
 
 class Document(models.Model):
-    """A file by the name it has where it comes from; uploading that name again makes its next version.
+    """A named file in a space; receiving it again makes its next version.
 
-    A forgotten document stays as a row without name and metadata, from which its receipt is made.
+    An uploaded file is identified by its name, a file read from a folder of this machine by its path there. A forgotten
+    document stays as a row without name, path and metadata, from which its receipt is made.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -27,6 +28,7 @@ class Document(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=255, blank=True)
     source = models.CharField(max_length=12, choices=Exchange.Source.choices)
+    source_path = models.TextField(blank=True, help_text="absolute, of a file read from a folder of this machine")
     metadata = models.JSONField(default=dict)
     serving = models.ForeignKey(
         "DocumentVersion", null=True, on_delete=models.SET_NULL, related_name="+", help_text="what is found of it"
@@ -38,7 +40,12 @@ class Document(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["space", "name"], condition=Q(forgotten_at=None), name="one_document_of_a_name"
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["space", "source_path"],
+                condition=Q(forgotten_at=None) & ~Q(source_path=""),
+                name="one_document_of_a_source_path",
+            ),
         ]
         indexes = [models.Index(fields=["space", "-created_at"])]
 
@@ -105,3 +112,12 @@ class Chunk(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["version", "index"], name="one_chunk_at_a_place")]
+
+
+class HiddenPassage(models.Model):
+    """Text of a version that nobody who opens the file sees. It is no exchange: nothing finds or recalls it."""
+
+    version = models.ForeignKey(DocumentVersion, on_delete=models.CASCADE, related_name="hidden_passages")
+    start = models.PositiveIntegerField(help_text="characters of the file's text before it")
+    place = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading, in words")
+    text = models.TextField()

@@ -82,6 +82,7 @@ class Exchange(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["space", "-timestamp"]),
+            models.Index(fields=["space", "owner"], name="exchange_authors"),
             models.Index(fields=["forgotten_at"], condition=Q(erased_at=None), name="exchange_to_erase"),
         ]
 

@@ -43,10 +43,32 @@ class Space(models.Model):
 
 
 class Membership(models.Model):
-    """A person in a group's space."""
+    """A person in a group, as a member or as one of its managers."""
+
+    class Role(models.TextChoices):
+        MEMBER = "member", _("Member")
+        MANAGER = "manager", _("Manager")
 
     space = models.ForeignKey(Space, on_delete=models.CASCADE)
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    role = models.CharField(max_length=8, choices=Role.choices, default=Role.MEMBER)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["space", "person"], name="in_a_group_once")]
+
+
+class MembershipChange(models.Model):
+    """A change of who is in a group, shown to its members; rows are only added, and removed with the group."""
+
+    class Kind(models.TextChoices):
+        CREATED = "created"
+        ADDED = "added"
+        REMOVED = "removed"
+        MADE_MANAGER = "made_manager"
+        MADE_MEMBER = "made_member"
+
+    space = models.ForeignKey(Space, on_delete=models.CASCADE, related_name="membership_changes")
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    at = models.DateTimeField(auto_now_add=True)

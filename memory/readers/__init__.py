@@ -7,9 +7,9 @@ from pathlib import Path
 
 from memory.readers.kinds import FORMATS, Format, extension_of
 from memory.readers.process import read_apart
-from memory.readers.reading import Limits, Mark, Reading, ReadingStopped, place_at
+from memory.readers.reading import Hidden, Limits, Mark, Reading, ReadingStopped, place_at
 
-__all__ = ["FORMATS", "Format", "Limits", "Mark", "Reading", "ReadingStopped", "place_at", "read"]
+__all__ = ["FORMATS", "Format", "Hidden", "Limits", "Mark", "Reading", "ReadingStopped", "place_at", "read"]
 
 
 def read(path: Path, *, name: str, limits: Limits | None = None, stop: Callable[[], bool] | None = None) -> Reading:

@@ -1,7 +1,8 @@
 """How a reading comes back from the process that made it: lines of JSON, believed only as far as they make sense.
 
 A string is the next piece of text, a list a batch of marks, an object a word on the whole: {"kind"} as soon as it is
-known, then {"title"} when all is there, or {"cannot", "facts"} with the reason.
+known, {"hidden", "start"} a piece of hidden text, then {"title"} when all is there, or {"cannot", "facts"} with the
+reason.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from operator import attrgetter
 from typing import Any, get_args
 
 from memory.errors import CannotRead, Fact, gettext_noop
-from memory.readers.reading import Limits, Mark, MarkKind, Reading
+from memory.readers.reading import Hidden, Limits, Mark, MarkKind, Reading
 
 # The exit status that says that memory ran out; that of any exception is 1.
 OUT_OF_MEMORY = 77
@@ -31,6 +32,8 @@ def lines_of(reading: Reading) -> Iterator[bytes]:
         yield line_of(reading.text[start : start + _PIECE])
     for start in range(0, len(reading.marks), _BATCH):
         yield line_of([_AS_LIST(mark) for mark in reading.marks[start : start + _BATCH]])
+    for hidden in reading.hidden:
+        yield line_of({"hidden": hidden.text, "start": hidden.start})
     yield line_of({"title": reading.title})
 
 
@@ -50,6 +53,8 @@ class Answer:
         self._length = 0
         self._marks: list[Mark] = []
         self._title: str | None = None
+        self._hidden: list[Hidden] = []
+        self._hidden_length = 0
 
     def take(self, data: bytes) -> None:
         """Take the next bytes. Raises CannotRead with the reason that the other side gives, and for nonsense."""
@@ -66,7 +71,7 @@ class Answer:
         """The whole; None while some of it lacks."""
         if self._title is None:
             return None
-        return Reading("".join(self._texts), tuple(self._marks), self.kind, self._title)
+        return Reading("".join(self._texts), tuple(self._marks), self.kind, self._title, tuple(self._hidden))
 
     def _understand(self, said: Any) -> None:
         if isinstance(said, str):
@@ -76,11 +81,14 @@ class Answer:
             self._marks += [self._mark(*values) for values in said]
         elif "cannot" in said:
             raise CannotRead(str(said["cannot"]), **{str(name): _fact(fact) for name, fact in said["facts"].items()})
+        elif "hidden" in said:
+            self._hidden.append(Hidden(int(said["start"]), str(said["hidden"])))
+            self._hidden_length += len(self._hidden[-1].text)
         elif "kind" in said:
             self.kind = str(said["kind"])
         else:
             self._title = str(said["title"])
-        if self._length > self._longest or len(self._marks) > self._longest:
+        if max(self._length, len(self._marks), self._hidden_length) > self._longest:
             raise ValueError("more than was asked for")
 
     def _mark(self, start: int, kind: MarkKind, label: str, level: int, within: str) -> Mark:

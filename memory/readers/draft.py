@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from memory.errors import CannotRead, gettext_noop
-from memory.readers.reading import BETWEEN, Mark, MarkKind, Reading
+from memory.readers.reading import BETWEEN, Hidden, Mark, MarkKind, Reading
 from memory.text import clean_text
 
 # Form feed, vertical tab, NEL and the two separators of Unicode end a line; the other control characters say nothing.
@@ -14,6 +14,9 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]")
 _LONGEST_LABEL = 120
 # Marks are objects in the worker that reads: a hundred bytes each.
 _MOST_MARKS = 500_000
+# Characters of hidden text that are kept of a file, to be shown on its page.
+_MOST_HIDDEN = 20_000
+_MOST_HIDDEN_PASSAGES = 200
 
 
 def tidy(text: str) -> str:
@@ -43,6 +46,8 @@ class Draft:
         self._marks: list[Mark] = []
         self._pending: list[tuple[MarkKind, str, int, str]] = []
         self._path: list[tuple[int, str]] = []
+        self.hidden: list[Hidden] = []
+        self._hidden_room = _MOST_HIDDEN
 
     @property
     def blank(self) -> bool:
@@ -57,6 +62,17 @@ class Draft:
                 self._append(gap)
             self._place_marks()
             self._append(text)
+
+    def conceal(self, text: str) -> None:
+        """Keep text that a reader of the file does not see apart from the rest: where it stands, and its beginning."""
+        text = tidy(text).strip()[: self._hidden_room]
+        if not text:
+            return
+        self._hidden_room -= len(text)
+        if self.hidden and self.hidden[-1].start == self._length:
+            text = f"{self.hidden.pop().text}\n{text}"
+        if len(self.hidden) < _MOST_HIDDEN_PASSAGES:
+            self.hidden.append(Hidden(self._length, text))
 
     def line(self, text: str) -> None:
         """Add a line right below what comes before."""
@@ -92,9 +108,11 @@ class Draft:
     def finish(self, kind: str) -> Reading:
         """The whole. Raises CannotRead where there is no text."""
         text = "".join(self._parts)
+        if not text.strip() and self.hidden:
+            raise CannotRead(gettext_noop("All text of this file is invisible to its readers, so none of it is kept."))
         if not text.strip():
             raise CannotRead(gettext_noop("There is no text in this file."))
-        return Reading(text, tuple(self._marks), kind, _short(tidy(self.title)))
+        return Reading(text, tuple(self._marks), kind, _short(tidy(self.title)), tuple(self.hidden))
 
     def _append(self, text: str) -> None:
         self._length += len(text)

@@ -1,4 +1,4 @@
-"""Web pages: their text as a reader sees it, without what is hidden or leads about; headings are marked."""
+"""Web pages: their text as a reader sees it, without what leads about; headings are marked, hidden text is set apart."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import BinaryIO
 from memory.readers.draft import Draft, one_line
 from memory.readers.encoding import declared_in, decode
 from memory.readers.html_tables import Table
+from memory.readers.looks import Look, StyleSheet
 from memory.readers.reading import Limits
 
 _VOID = frozenset(
@@ -102,6 +103,10 @@ class _Page(HTMLParser):
         self._bullet = False
         self._after_item = False
         self._tables: list[Table] = []
+        # How each open tag looks, what the page's style elements say about it, and text that nobody sees.
+        self._looks: list[Look] = [Look()]
+        self._sheet = StyleSheet()
+        self._hidden: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         closes = _CLOSES.get(tag, _P if tag in _BLOCKS else frozenset())
@@ -112,6 +117,7 @@ class _Page(HTMLParser):
         if tag not in _VOID:
             self._open.append(tag)
             self._counts[tag] += 1
+            self._looks.append(self._looks[-1].of_child(self._sheet.declared_for(tag, attrs)))
         if self._dropped_at:
             return
         if tag in _DROPPED or _is_hidden(attrs):
@@ -128,9 +134,13 @@ class _Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self._dropped_at:
+            if self._open[-1] == "style":
+                self._sheet.add(data)
             return
         if "title" in self._counts:
             self.title += data
+        elif self._looks[-1].is_hidden:
+            self._hidden.append(_SPACES.sub(" ", data))
         else:
             self._words.append(data if "pre" in self._counts else _SPACES.sub(" ", data))
 
@@ -162,6 +172,7 @@ class _Page(HTMLParser):
         if not self._dropped_at and self._open[-1] in _BLOCKS:
             self._flush()
         tag = self._open.pop()
+        self._looks.pop()
         self._counts[tag] -= 1
         if not self._counts[tag]:
             del self._counts[tag]
@@ -177,8 +188,10 @@ class _Page(HTMLParser):
 
     def _flush(self) -> None:
         """Add the words since the last border: to the cell they stand in, else as a block, heading or item."""
-        raw = "".join(self._words)
+        raw, hidden = "".join(self._words), "".join(self._hidden)
         self._words.clear()
+        self._hidden.clear()
+        self._draft.conceal(hidden)
         in_pre = "pre" in self._counts
         text = raw.strip("\n") if in_pre else re.sub(r" *\n *", "\n", re.sub(r"  +", " ", raw)).strip()
         if not text.strip():

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from email import message_from_binary_file, policy
+import re
+from email import message_from_bytes, policy
 from email.message import MIMEPart
 from typing import BinaryIO
 
+from memory.errors import CannotRead, gettext_noop
 from memory.readers.draft import Draft, one_line
 from memory.readers.encoding import decode
 from memory.readers.hypertext import add_page
 from memory.readers.reading import Limits
 
+# The parser looks through all parts that are open for each line: its time grows with their square.
+_MOST_MULTIPARTS = 500
+_MULTIPART = re.compile(rb"^content-type:\s{0,20}multipart/", re.IGNORECASE | re.MULTILINE)
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 
 
 def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
     """Add the message in `file`. Of plain text and HTML it is the plain text, if there is any in it."""
-    message = message_from_binary_file(file, policy=policy.default)
+    data = file.read()
+    if len(_MULTIPART.findall(data)) > _MOST_MULTIPARTS:
+        sentence = gettext_noop("This e-mail has more than %(most)s parts within parts. Save its text and upload that.")
+        raise CannotRead(sentence, most=_MOST_MULTIPARTS)
+    message = message_from_bytes(data, policy=policy.default)
     for name in _HEADERS:
         if value := one_line(str(message.get(name, ""))):
             draft.line(f"{name}: {value}")

@@ -42,7 +42,7 @@ def opened(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
             gettext_noop("This file is damaged: it does not unpack (%(error)s)."), error=str(error)
         ) from error
     except KeyError as error:
-        raise CannotRead(gettext_noop("This file is damaged: %(error)s."), error=str(error.args[0])) from error
+        raise CannotRead(gettext_noop("This file is damaged: a part that it refers to is not in it.")) from error
 
 
 def hear(package: zipfile.ZipFile, part: str, listener: Listener) -> None:

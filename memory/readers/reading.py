@@ -54,13 +54,25 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class Hidden:
+    """Text of the file that its readers do not see. It is no part of the text; it would stand at the offset `start`."""
+
+    start: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
-    """The text of a file, its marks by their `start`, its kind (see `kinds.FORMATS`), and its title or ""."""
+    """The text of a file, its marks by their `start`, its kind (see `kinds.FORMATS`), and its title or "".
+
+    `hidden` is what was left out of the text because nobody who opens the file sees it, up to a bounded length.
+    """
 
     text: str
     marks: tuple[Mark, ...]
     kind: str
     title: str
+    hidden: tuple[Hidden, ...] = ()
 
 
 def place_at(marks: Sequence[Mark], start: int, end: int, *, translate: Callable[[str], str] = str) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import islice
+from typing import Any
 
 from memory.errors import StoreDown
 from memory.filters import Filter, to_chroma
@@ -14,8 +17,9 @@ from memory.filters.few import few
 from memory.lexical import bm25
 from memory.lexical.analyser import terms_of_date
 from memory.lexical.proposals import Question, proposed, question
+from memory.retrieval.levels import level_of
 from memory.retrieval.results import Query
-from memory.retrieval.rows import Reader, Row, passing
+from memory.retrieval.rows import Reader, Row, passing, spaces_with_other_authors
 from memory.retrieval.semantic import Found, begin, nearest, weighed
 
 log = logging.getLogger(__name__)
@@ -27,6 +31,8 @@ BY_WORDS = 40
 NEAREST = 150
 # So many of those that must not come back are made up for: the gate looks at the nearest sixty.
 _MADE_UP_FOR = 70
+# With fewer by other people among the nearest, theirs are asked for by themselves.
+_ENOUGH_BY_OTHERS = 15
 # So many that may fulfil a filter are weighed one by one.
 FEW = 200
 
@@ -104,6 +110,9 @@ def gather(query: Query) -> Pool:
     if query.filters is not None and not alone and len(candidates) < 3 * query.wanted:
         near, alone = _near(query, partial(_passing, query, query.filters, nearest_known, near))
         candidates = _candidates(query, sharing, near, by_meaning, reader)
+    if query.is_spread and len(near) > by_meaning and (by_others := _by_others(query, candidates)):
+        near = near | by_others
+        candidates = _candidates(query, sharing | _let_in(query, by_others), near, by_meaning, reader)
     here = {c.id for c in candidates}
     return Pool(query, asked, candidates, [row for id, row in reader.rows.items() if id not in here], near, alone)
 
@@ -119,6 +128,31 @@ def _passing(query: Query, filters: Filter, count: int, of_all: Found) -> Found:
         return weighed(query, passing((id.hex for id in ids), filters), count)
     where = to_chroma(filters)
     return of_all if where is None else nearest(query, count, where)
+
+
+def _by_others(query: Query, candidates: Sequence[Candidate]) -> Found:
+    """The nearest that other people wrote, where one author's volume may have kept theirs out of `candidates`.
+
+    That is so where nearly all of these are by one author and even the last of them is relevant by itself. Only spaces
+    that hold something by others are asked.
+    """
+    found = [c for c in candidates if c.similarity is not None]
+    authors = Counter(c.owner_id for c in found)
+    (author, count), *_ = authors.most_common(1) or [("", 0)]
+    if not count or len(found) - count >= _ENOUGH_BY_OTHERS:
+        return {}
+    last = sorted((c.similarity or 0.0 for c in found), reverse=True)[:BY_MEANING][-1]
+    if last < level_of(query.generation.provider, query.generation.model).similarity:
+        return {}
+    spaces = spaces_with_other_authors(query.spaces, uuid.UUID(author))
+    not_by_author: dict[str, Any] = {"owner": {"$ne": str(uuid.UUID(author))}}
+    asked = to_chroma(query.filters) if query.filters is not None else None
+    where = {"$and": [asked, not_by_author]} if asked else not_by_author
+    try:
+        return nearest(replace(query, spaces=spaces), 2 * _ENOUGH_BY_OTHERS, where) if spaces else {}
+    except StoreDown as error:
+        log.warning("the index could not be asked for other authors: %s", error)
+        return {}
 
 
 def _near(query: Query, ask: Callable[[], Found]) -> tuple[Found, bool]:
@@ -149,6 +183,8 @@ def _candidates(query: Query, sharing: set[str], near: Found, count: int, reader
             row.terms,
             row.session_id,
             row.timestamp,
+            row.owner_id,
+            row.document,
             similarity=near[row.id].best if row.id in near else None,
             is_pinned=row.id in pinned,
         )

@@ -1,12 +1,15 @@
-"""Variety: results that say the same thing twice collapse, and maximal marginal relevance for who wants more."""
+"""Variety: near-duplicates collapse, no author fills the results alone, and maximal marginal relevance for who wants more."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from memory.retrieval.candidates import Candidate
 
 _SAME = 0.9
+# Of so many results in a row, at most so many are of one author, and of one document.
+IN_A_ROW, MOST_OF_ONE_SOURCE = 5, 2
 
 
 def vary(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candidate]:
@@ -27,7 +30,7 @@ def vary(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candid
         left.remove(pick)
         chosen.append(pick)
         for candidate in left:
-            alike[candidate.id] = max(alike[candidate.id], _overlap(words[pick.id], words[candidate.id]))
+            alike[candidate.id] = max(alike[candidate.id], overlap(words[pick.id], words[candidate.id]))
     return chosen + rest
 
 
@@ -42,14 +45,41 @@ def without_repeats(ranked: Iterable[Candidate], most: int) -> list[Candidate]:
     return kept
 
 
+def spread(ranked: Sequence[Candidate], most: int, *, passes: Callable[[Candidate], bool]) -> list[Candidate]:
+    """The first `most` as `without_repeats`, but of each five in a row at most two of one author or document.
+
+    More of one source follow only where no other candidate passes the gate.
+    """
+    left = list(ranked)
+    kept: list[Candidate] = []
+    taken: Counter[str] = Counter()
+    while left and len(kept) < most:
+        if len(kept) % IN_A_ROW == 0:
+            taken.clear()
+        pick = next((c for c in left if _has_room(c, taken) and passes(c)), left[0])
+        left.remove(pick)
+        if not any(_are_same(pick.said, other.said) for other in kept):
+            kept.append(pick)
+            taken.update(_sources(pick))
+    return kept
+
+
+def _has_room(candidate: Candidate, taken: Counter[str]) -> bool:
+    return all(taken[source] < MOST_OF_ONE_SOURCE for source in _sources(candidate))
+
+
+def _sources(candidate: Candidate) -> list[str]:
+    return [source for source in (candidate.owner_id, candidate.document) if source]
+
+
 def _are_same(one: frozenset[str], other: frozenset[str]) -> bool:
     # Told by their numbers alone as a rule.
     if len(one) < _SAME * len(other) or len(other) < _SAME * len(one):
         return False
-    return _overlap(one, other) >= _SAME
+    return overlap(one, other) >= _SAME
 
 
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+def overlap(one: frozenset[str], other: frozenset[str]) -> float:
     """Jaccard's index; what has no words is like nothing."""
     shared = len(one & other)
     return shared / (len(one) + len(other) - shared) if shared else 0.0

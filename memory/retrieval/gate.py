@@ -11,42 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from django.conf import settings
 
 from memory.lexical.analyser import language_of
-from memory.models import Calibration
 from memory.retrieval.candidates import Candidate, Pool
+from memory.retrieval.levels import Level, level_of
 from memory.retrieval.results import Query
 
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """What one embedding model calls relevant.
-
-    `evidence` is what cosine plus margin must reach, `similarity` what a single cosine must for the strategies that
-    ask each result, `unrelated` the cosine of two texts that have nothing to do with each other. `foreign` is what the
-    evidence of a question in another language than English has too much: to a model that learnt English alone, texts of
-    another language are alike for being in it.
-    """
-
-    evidence: float
-    similarity: float
-    unrelated: float
-    foreign: float = 0.0
-
-
-# The local model's were measured (docs/retrieval.md); the others' come from what is published about how their cosines
-# spread, and `calibrate` replaces them.
-LEVELS = {
-    "all-MiniLM-L6-v2": Level(evidence=0.5, similarity=0.26, unrelated=0.03, foreign=0.28),
-    "text-embedding-3-small": Level(evidence=0.50, similarity=0.30, unrelated=0.15),
-    "nomic-embed-text": Level(evidence=0.75, similarity=0.60, unrelated=0.45),
-}
-# Of a model in a folder nothing is known, not even that it knows English alone.
-_UNKNOWN = replace(LEVELS["all-MiniLM-L6-v2"], foreign=0.0)
 _BACKGROUND = slice(20, 60)
 # What names and numbers that question and exchange share add, and those that no exchange has take away, as far as they are
 # what the question is about: they say what a cosine cannot, while other shared words say little.
@@ -59,13 +32,6 @@ _BEGINNING = re.compile(r"(?:^|[.!?…:\n])\W*([^\W_]+)")
 _HARDLY = 0.65
 # Where there is no cosine, the words must say about so much of what they could say.
 _WORDS_ALONE = 0.4
-
-
-def level_of(provider: str, model: str) -> Level:
-    """The level of this model: fitted on this store where `calibrate` ran, else the shipped one."""
-    shipped = LEVELS.get(model, _UNKNOWN)
-    fitted = Calibration.objects.filter(provider=provider, model=model).values_list("threshold", flat=True).first()
-    return shipped if fitted is None else replace(shipped, evidence=fitted)
 
 
 def evidence(question: str, similarities: Sequence[float], level: Level) -> float:

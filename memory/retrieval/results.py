@@ -23,6 +23,7 @@ class Remembered:
 
     id: uuid.UUID
     space_id: uuid.UUID
+    owner_id: uuid.UUID
     owner_name: str
     thread_id: uuid.UUID | None
     session_id: uuid.UUID | None
@@ -46,6 +47,7 @@ class Remembered:
         return cls(
             id=row.id,
             space_id=row.space_id,
+            owner_id=row.owner_id,
             owner_name=str(row.owner),
             thread_id=row.thread_id,
             session_id=row.session_id,
@@ -85,6 +87,7 @@ class Query:
     the index of `generation`, whose model made it, also where another one begins to serve meanwhile.
     `conversation_length` is the number of messages of the conversation it is asked in, 0 outside of one. `exclude` never
     comes back; `pinned` is always in the running; of results that say the same one stays unless `keep_repeats`.
+    `is_spread`: no author and no document takes more than its share of the results while others pass the gate.
     """
 
     text: str
@@ -98,6 +101,7 @@ class Query:
     conversation_length: int = 0
     filters: Filter | None = None
     keep_repeats: bool = False
+    is_spread: bool = False
 
     @property
     def vector(self) -> NDArray[np.float32] | None:

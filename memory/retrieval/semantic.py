@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from memory import jobs, store
 from memory.models import Embedding, Index, Job
 from memory.retrieval.results import Query
 from memory.vectors import Near, Weighed, by_exchange, vector_ids
 
+R = TypeVar("R")
 Found = dict[str, Near]  # exchanges, by their hexadecimal ids
 
 # They only wait, for the vector of the question and for the Chroma server, and never touch the database.
@@ -96,8 +97,15 @@ def weighed(query: Query, ids: Iterable[str], count: int) -> Found:
     for collection, exchange_id, version, parts in rows:
         held[collection] += vector_ids(exchange_id, version, parts)
     weigh = partial(store.similarities, query.vector)
-    pairs = [pair for found in _threads.map(weigh, held.keys(), held.values()) for pair in found]
+    pairs = [pair for found in in_parallel(weigh, held.keys(), held.values()) for pair in found]
     return _exchanges(_nearest_first(pairs), count)
+
+
+def in_parallel(
+    ask: Callable[[str, list[str]], R], collections: Iterable[str], ids: Iterable[list[str]]
+) -> Iterator[R]:
+    """Return what `ask` says about the vectors with these ids in each collection, all asked at once, in their order."""
+    return _threads.map(ask, collections, ids)
 
 
 def _vectors(count: int) -> int:

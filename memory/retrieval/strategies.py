@@ -12,7 +12,8 @@ from memory.models import Exchange
 from memory.retrieval import rerank
 from memory.retrieval.candidates import Candidate, Pool, gather
 from memory.retrieval.dates import Period, favour_named_dates, period_named
-from memory.retrieval.diversity import vary, without_repeats
+from memory.retrieval.diversity import spread, vary, without_repeats
+from memory.retrieval.duplicates import without_near_duplicates
 from memory.retrieval.fusion import fuse
 from memory.retrieval.gate import is_below
 from memory.retrieval.places import places_of
@@ -86,11 +87,22 @@ def _best_first(candidates: list[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda c: (-c.score, -c.timestamp.timestamp(), c.id))
 
 
+def _varied(ranked: _Ranked, most: int) -> list[Candidate]:
+    """The first `most` of the order, without repeats as far as the query wants it."""
+    query = ranked.pool.query
+    if query.keep_repeats:
+        return ranked.order[:most]
+    if not query.is_spread:
+        return without_repeats(ranked.order, most)
+    order = spread(ranked.order, most, passes=lambda candidate: not ranked.is_below(candidate))
+    return order if ranked.pool.by_words_alone else without_near_duplicates(order, query)
+
+
 def _results(ranked: _Ranked) -> Ranking:
     """Read the text of the best, and say why each of them is there."""
     query = ranked.pool.query
     most = 3 * query.wanted if rerank.is_configured() else query.wanted
-    order = ranked.order[:most] if query.keep_repeats else without_repeats(ranked.order, most)
+    order = _varied(ranked, most)
     alive = Exchange.objects.findable().select_related("owner").only(*Remembered.COLUMNS)
     rows = {row.id.hex: row for row in alive.filter(id__in=[uuid.UUID(c.id) for c in order])}
     places = places_of(row.pk for row in rows.values() if row.source_file)

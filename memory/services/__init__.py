@@ -2,7 +2,7 @@
 
 from memory.generations import Models, build_generation, models_in_use, switch_generation
 from memory.services.documents.describing import describe
-from memory.services.documents.reading import read_documents
+from memory.services.documents.reading import read_documents, start_reading
 from memory.services.documents.receiving import Received, receive
 from memory.services.documents.removing import (
     cancel,
@@ -25,6 +25,7 @@ from memory.services.groups import (
     make_group,
     remove_group,
     rename_group,
+    set_group_role,
     take_out_of_group,
 )
 from memory.services.hiding import hide, show
@@ -104,7 +105,9 @@ __all__ = [
     "revise",
     "search_by_topic",
     "serve_complete",
+    "set_group_role",
     "show",
+    "start_reading",
     "sweep",
     "switch_generation",
     "take_out_of_group",

@@ -24,7 +24,7 @@ from memory.chunking.sentences import sentences
 from memory.embeddings import cache
 from memory.errors import BadQuery, StoreDown
 from memory.models import Calibration, Exchange
-from memory.retrieval import gate
+from memory.retrieval import gate, levels
 from memory.retrieval.candidates import gather
 from memory.retrieval.results import Query
 from memory.services.sampling import drawn
@@ -86,7 +86,7 @@ def fit(spaces: SpaceIds | None = None) -> Fit:
     if len(exchanges) < LEAST:
         raise BadQuery(f"There are {len(exchanges)} exchanges in the index; a level can be fitted from {LEAST} on.")
     serving = generations.serving()
-    level = gate.level_of(serving.provider, serving.model)
+    level = levels.level_of(serving.provider, serving.model)
     answered: list[float] = []
     unanswered: list[float] = []
     for exchange in exchanges:
@@ -138,7 +138,7 @@ def in_force() -> InForce:
     if conf.similarity_threshold is not None:
         return InForce(float(conf.similarity_threshold), "set")
     serving = generations.serving()
-    level = gate.level_of(serving.provider, serving.model)
+    level = levels.level_of(serving.provider, serving.model)
     if conf.retrieval_strategy == "default":  # it holds each result's own similarity against a level that is not fitted
         return InForce(level.similarity, "shipped")
     fitted = Calibration.objects.filter(provider=serving.provider, model=serving.model).first()
@@ -182,7 +182,7 @@ def _beside(exchange: Exchange) -> set[uuid.UUID]:
     return set(rows.values_list("id", flat=True)[:_MOST_BESIDE])
 
 
-def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: gate.Level) -> float:
+def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: levels.Level) -> float:
     """The evidence that the gate holds against its level; what shared names may add is left to the gate."""
     serving = generations.serving()
     vector = cache.embed_query(generations.embedder_of(serving), text, keep=False)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import connection
@@ -28,6 +29,15 @@ def disk_use() -> DiskUse:
         index=sum(_sizes(index)) if index.is_dir() else None,
         originals=sum(_sizes(Path(settings.MEDIA_ROOT))),
     )
+
+
+def index_location() -> str:
+    """Where the search index is: the folder of its files on this machine, else the address of the vector store."""
+    conf = settings.CATO
+    if conf.vector_store.path.is_dir():
+        return str(conf.vector_store.path)
+    address = urlsplit(str(conf.chroma_url or ""))
+    return f"{address.scheme}://{address.hostname}:{address.port}" if address.hostname else ""
 
 
 def _database() -> int:

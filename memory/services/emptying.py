@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
-from memory.models import Chunk, Document, DocumentVersion, Exchange, Membership, Opinion
+from memory.models import Chunk, Document, DocumentVersion, Exchange, Membership, MembershipChange, Opinion
 from memory.services.documents.removing import forget_documents
 from memory.services.forgetting import Receipt, forget, receipt_for
 
@@ -37,5 +37,10 @@ def receipt_of_space(space_id: uuid.UUID, *, since: datetime) -> tuple[Receipt, 
 
 def leave_groups(person_id: uuid.UUID) -> None:
     """Take this person out of every group, and drop what they think of what others said."""
-    Membership.objects.filter(person_id=person_id).delete()
+    memberships = Membership.objects.filter(person_id=person_id)
+    MembershipChange.objects.bulk_create(
+        MembershipChange(space_id=space_id, person_id=person_id, by_id=person_id, kind=MembershipChange.Kind.REMOVED)
+        for space_id in memberships.values_list("space_id", flat=True)
+    )
+    memberships.delete()
     Opinion.objects.filter(person_id=person_id).delete()

@@ -41,6 +41,7 @@ _GRACE = 0.5
 _CHECKPOINTS = 20
 _TABLES = (
     "memory_exchange",
+    "memory_hiddenpassage",
     "memory_words",
     "memory_metadatavalue",
     "memory_record",

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from memory import generations, jobs, nudge, signals, store
 from memory.batches import batched
 from memory.embeddings import cache
-from memory.errors import StoreDisabled, StoreDown
+from memory.errors import StoreDisabled, StoreDown, StoreRefusedError
 from memory.lexical.writing import remove_words
 from memory.models import (
     CachedEmbedding,
@@ -56,6 +56,7 @@ class Receipt:
     """What was removed of forgotten exchanges, by place, and what is still under way.
 
     `vectors` and `cached` are counted when they are verified to be gone: until then the exchange is `under_way`.
+    `failed` are those of them whose erasure was given up after several tries: an administrator tries it again.
     `in_files` are those of which the index's files, or the database's, may still hold bytes.
     """
 
@@ -66,6 +67,7 @@ class Receipt:
     recalls: int
     records: int
     under_way: int
+    failed: int
     in_files: int
 
 
@@ -116,6 +118,7 @@ def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> Receipt:
     totals: dict[str, int] = defaultdict(int)
     for some in batched(exchange_ids, _TOGETHER):
         rows = Exchange.objects.filter(pk__in=some).exclude(forgotten_at=None)
+        totals["failed"] += Erasure.objects.filter(exchange__in=rows, state=Job.State.FAILED).count()
         soiled = set(
             Index.objects.filter(space__exchange__in=rows).exclude(soiled_at=None).values_list("space", flat=True)
         )
@@ -199,9 +202,23 @@ def _erase_together(claimed: Sequence[Erasure]) -> int:
             Erasure.objects.filter(pk=job.pk, attempt=job.attempt).update(
                 locked_until=None, due_at=now + timedelta(seconds=2)
             )
-    ready = [job for job in claimed if job.exchange_id not in leased]
+    return _erase_ready([job for job in claimed if job.exchange_id not in leased])
+
+
+def _erase_ready(ready: Sequence[Erasure]) -> int:
+    """Erase exchanges that nobody is embedding; returns how many are gone.
+
+    If the index refuses to remove them together, each half is tried by itself, down to the one that it refuses.
+    """
     try:
         vectors = _remove_vectors([job.exchange for job in ready])
+    except StoreRefusedError as error:
+        if len(ready) > 1:
+            middle = len(ready) // 2
+            return _erase_ready(ready[:middle]) + _erase_ready(ready[middle:])
+        log.warning("an exchange could not be erased: %s", error)
+        jobs.put_off(ready[0], str(error), counts=True)
+        return 0
     except (StoreDown, StoreDisabled) as error:
         log.warning("%d exchanges could not be erased yet: %s", len(ready), error)
         for job in ready:
@@ -216,13 +233,14 @@ def _erase_together(claimed: Sequence[Erasure]) -> int:
 def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
     """Remove the vectors of every version and part, and the older ones of what followed, wherever they may be.
 
-    Returns how many each had. Raises StoreDown where the index still holds some afterwards.
+    Returns how many each had. Raises StoreRefusedError where the index still holds some afterwards.
     """
     ids = [exchange.pk for exchange in exchanges]
     rows = Embedding.objects.filter(exchange_id__in=ids, state=Job.State.DONE)
     noted = dict(rows.values_list("exchange_id").annotate(n=Sum("parts")).order_by())
     found: dict[uuid.UUID, int] = defaultdict(int)
-    followers = Exchange.objects.filter(previous_id__in=ids).only("pk", "version")
+    # Those that are erased together with what they followed lose all their versions anyway.
+    followers = Exchange.objects.filter(previous_id__in=ids).exclude(pk__in=ids).only("pk", "version")
     doomed = [id for exchange in exchanges for id in ids_up_to(exchange.pk, exchange.version)]
     doomed += [id for exchange in followers for id in ids_up_to(exchange.pk, exchange.version - 1)]
     for collection in _collections_of(ids, {exchange.space_id for exchange in exchanges}):
@@ -231,7 +249,7 @@ def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
             found[uuid.UUID(vector_id.split(":", 1)[0])] += 1
         store.delete(collection, held)
         if store.present(collection, held):
-            raise StoreDown(_("The vector store still holds what it was told to delete."))
+            raise StoreRefusedError(_("The vector store still holds what it was told to delete."))
     # What a crash had removed before it was noted is counted by what the rows say.
     return {id: max(found[id], noted.get(id) or 0) for id in ids}
 

@@ -7,9 +7,10 @@ import uuid
 from django.utils.translation import gettext as _
 
 from memory.errors import BadQuery, NotFound
-from memory.models import Document, Exchange, Membership, Space
-from memory.text import clean_text
+from memory.models import Document, Exchange, Membership, MembershipChange, Space
+from memory.text import clean_name
 
+Change = MembershipChange.Kind
 _LONGEST_NAME = 80
 # How commands call the spaces that are not groups.
 _TAKEN = ("own", "team", "everyone", "only you")
@@ -23,9 +24,12 @@ def group_for(group_id: uuid.UUID) -> Space:
     return group
 
 
-def make_group(name: str) -> Space:
-    """A new group with nobody in it. Raises BadQuery for a name that is empty or taken."""
-    return Space.objects.create(kind=Space.Kind.GROUP, name=_free_name(name, None))
+def make_group(name: str, *, by: uuid.UUID) -> Space:
+    """Create a group whose creator manages it. Raises BadQuery for a name that is empty or taken."""
+    group = Space.objects.create(kind=Space.Kind.GROUP, name=_free_name(name, None))
+    Membership.objects.create(space=group, person_id=by, role=Membership.Role.MANAGER)
+    _note_change(group, by, Change.CREATED, by=by)
+    return group
 
 
 def rename_group(group: Space, name: str) -> None:
@@ -33,14 +37,30 @@ def rename_group(group: Space, name: str) -> None:
     Space.objects.filter(id=group.id).update(name=_free_name(name, group))
 
 
-def add_to_group(group: Space, person_id: uuid.UUID) -> bool:
-    """From the next request on this person reads what the group has; False where they do already."""
-    return Membership.objects.get_or_create(space=group, person_id=person_id)[1]
+def add_to_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> bool:
+    """Add a member, who reads the group from the next request on. Returns False for somebody who is in it already."""
+    is_new = Membership.objects.get_or_create(space=group, person_id=person_id)[1]
+    if is_new:
+        _note_change(group, person_id, Change.ADDED, by=by)
+    return is_new
 
 
-def take_out_of_group(group: Space, person_id: uuid.UUID) -> bool:
-    """From the next request on this person reads nothing of the group; False where they did not."""
-    return bool(Membership.objects.filter(space=group, person_id=person_id).delete()[0])
+def take_out_of_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> bool:
+    """Remove a member, who reads nothing of the group from the next request on. Returns False for who is not in it."""
+    was_in = bool(Membership.objects.filter(space=group, person_id=person_id).delete()[0])
+    if was_in:
+        _note_change(group, person_id, Change.REMOVED, by=by)
+    return was_in
+
+
+def set_group_role(group: Space, person_id: uuid.UUID, role: str, *, by: uuid.UUID) -> bool:
+    """Make a member a manager, or a manager a member. Returns False where nothing changes."""
+    others = Membership.objects.filter(space=group, person_id=person_id).exclude(role=role)
+    if role not in Membership.Role.values or not others.update(role=role):
+        return False
+    kind = Change.MADE_MANAGER if role == Membership.Role.MANAGER else Change.MADE_MEMBER
+    _note_change(group, person_id, kind, by=by)
+    return True
 
 
 def remove_group(group: Space) -> None:
@@ -56,8 +76,12 @@ def is_empty(group: Space) -> bool:
     )
 
 
+def _note_change(group: Space, person_id: uuid.UUID, kind: Change, *, by: uuid.UUID) -> None:
+    MembershipChange.objects.create(space=group, person_id=person_id, by_id=by, kind=kind)
+
+
 def _free_name(name: str, of: Space | None) -> str:
-    name = " ".join(clean_text(name).split())[:_LONGEST_NAME]
+    name = clean_name(name)[:_LONGEST_NAME].strip()
     if not name:
         raise BadQuery(_("Give the group a name."))
     groups = Space.objects.filter(kind=Space.Kind.GROUP)

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from memory import generations, jobs, nudge, signals, store
 from memory.embeddings import cache
-from memory.errors import EmbeddingFailed, StoreDisabled, StoreDown
+from memory.errors import EmbeddingFailed, StoreDisabled, StoreDown, StoreRefusedError
 from memory.filters import chroma_fields
-from memory.models import Embedding, Exchange, Generation, Job
+from memory.models import DocumentVersion, Embedding, Exchange, Generation, Job
+from memory.services.documents.serving import serve_complete
 from memory.services.given import vectors_given
 from memory.services.parts import texts_of
+from memory.services.turns import Turns
 from memory.vectors import ids_up_to, vector_ids
 
 log = logging.getLogger(__name__)
@@ -28,14 +30,16 @@ _BATCH = 64
 # Pieces of documents at once, where the model runs here: about a second's work of one core, for which what is said
 # meanwhile waits. A provider elsewhere is asked for more at once.
 _PIECES_HERE = 16
+_turns: Turns[uuid.UUID] = Turns()
+Stage = DocumentVersion.Stage
 
 
 def index_pending(limit: int | None = None) -> int:
     """Embed what is due until nothing is or `limit` exchanges are done; returns how many were.
 
-    What was said goes before the pieces of documents, so that no conversation waits for a file, and the pieces of short
-    documents before those of long ones; else oldest first.
-    Failures are noted on the rows and tried again later; nothing is raised for them.
+    Conversations and notes go before the chunks of documents, so that none waits for a file, oldest first. Of documents,
+    people take turns with a batch each, and of one person's the shortest comes first; one that is complete is served
+    at once. Failures are noted on the rows and tried again later; nothing is raised for them.
     """
     done = 0
     if not settings.CATO.vector_store.enabled:
@@ -46,9 +50,9 @@ def index_pending(limit: int | None = None) -> int:
             .exclude(generation__state=Generation.State.RETIRED)
             .select_related("exchange__space", "exchange__previous", "generation", "index")
         )
-        said, pieces = due.filter(exchange__total_chunks=None), due.filter(exchange__total_chunks__isnull=False)
-        claimed = jobs.claim(said.order_by("due_at", "id"), _BATCH)
-        claimed = claimed or jobs.claim(pieces.order_by("exchange__total_chunks", "due_at", "id"), _pieces_together())
+        claimed = jobs.claim(due.filter(exchange__source_file="").order_by("due_at", "id"), _BATCH)
+        of_documents = [] if claimed else _claim_chunks(due.exclude(exchange__source_file=""))
+        claimed = claimed or of_documents
         if not claimed:
             break
         by_index: dict[tuple[uuid.UUID, int], list[Embedding]] = defaultdict(list)
@@ -56,7 +60,27 @@ def index_pending(limit: int | None = None) -> int:
             by_index[row.exchange.space_id, row.generation_id].append(row)
         for rows in by_index.values():
             done += _index_together(rows)
+        if of_documents:
+            serve_complete(
+                DocumentVersion.objects.filter(chunks__exchange__in=[row.exchange_id for row in of_documents])
+            )
     return done
+
+
+def _claim_chunks(due: QuerySet[Embedding]) -> list[Embedding]:
+    """Claim a batch of chunks: of whoever was served longest ago, of that person's documents the shortest."""
+    under_way = DocumentVersion.objects.filter(stage__in=[Stage.CHUNKING, Stage.EMBEDDING])
+    versions: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
+    for person_id, version_id in under_way.order_by("total_chunks", "pk").values_list("uploaded_by_id", "pk"):
+        versions[person_id].append(version_id)
+    for person_id in _turns.in_order(versions):
+        for version_id in versions[person_id]:
+            chunks = due.filter(exchange__chunks__version=version_id).order_by("exchange__chunks__index")
+            if claimed := jobs.claim(chunks, _pieces_together()):
+                _turns.note(person_id)
+                return claimed
+    # What is embedded again, of documents that are served already.
+    return jobs.claim(due.order_by("exchange__total_chunks", "due_at", "id"), _pieces_together())
 
 
 def _pieces_together() -> int:
@@ -99,13 +123,21 @@ def _index_together(rows: list[Embedding]) -> int:
             flat += list(parts)
             fields += [chroma_fields(row.exchange, row.exchange.metadata)] * len(parts)
         store.upsert(index.collection, ids, np.stack(flat), fields)
+    except StoreRefusedError as error:
+        return _index_halves(rows) if len(rows) > 1 else _put_off(rows, str(error), counts=True)
     except (StoreDown, StoreDisabled) as error:
-        _put_off(rows, str(error), counts=False)
-        return 0
+        return _put_off(rows, str(error), counts=False)
     except EmbeddingFailed as error:
-        _put_off(rows, str(error), counts=True, final=error.permanent, after=error.retry_after)
-        return 0
+        if error.is_about_input and len(rows) > 1:
+            return _index_halves(rows)
+        return _put_off(rows, str(error), counts=True, final=error.permanent, after=error.retry_after)
     return _note_indexed(rows, index.collection)
+
+
+def _index_halves(rows: list[Embedding]) -> int:
+    """Index a refused batch in two halves, so that only the rows that are refused alone fail."""
+    middle = len(rows) // 2
+    return sum(_index_together(half) for half in (rows[:middle], rows[middle:]))
 
 
 def _vectors_for(generation: Generation, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
@@ -184,7 +216,9 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
 
 def _put_off(
     rows: list[Embedding], error: str, *, counts: bool, final: bool = False, after: float | None = None
-) -> None:
+) -> int:
+    """Give the rows back, to be tried later; returns how many exchanges were indexed: none."""
     log.warning("%d exchanges could not be embedded: %s", len(rows), error)
     failed = [r.exchange_id for r in rows if jobs.put_off(r, error, counts=counts, final=final, after=after)]
     signals.indexing_failed.send(sender=None, exchange_ids=[r.exchange_id for r in rows], final=bool(failed))
+    return 0

@@ -35,7 +35,8 @@ def move_document(document: Document, *, to: Space, by: uuid.UUID) -> int:
         raise BadQuery(sentence % {"name": locked.name})
     if Document.objects.filter(space=to, name=locked.name, forgotten_at=None).exclude(pk=locked.pk).exists():
         raise BadQuery(_("There is a document %(name)s in that space already.") % {"name": locked.name})
-    Document.objects.filter(pk=locked.pk).update(space=to)
+    # What is added from the same path again belongs to the space it is added to; here the name identifies it.
+    Document.objects.filter(pk=locked.pk).update(space=to, source_path="")
     _announce(by, to, document_id=locked.pk)
     pieces = Chunk.objects.filter(version__document=locked).values("exchange_id")
     return _move(Exchange.objects.filter(id__in=pieces), to)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from django.db import transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -135,6 +135,13 @@ def still_under_way(operation: Operation) -> int:
         return exchanges
     pieces = Chunk.objects.filter(version__document_id__in=documents, exchange__erased_at=None)
     return exchanges + pieces.values("exchange_id").distinct().count()
+
+
+def given_up(operation: Operation) -> int:
+    """Return how many of the exchanges that it forgot could not be erased after several tries."""
+    documents = Chunk.objects.filter(version__document_id__in=operation.what.get("deleted", [])).values("exchange_id")
+    forgotten = Q(exchange__forgotten_in=operation) | Q(exchange_id__in=documents)
+    return Erasure.objects.filter(forgotten, state=Job.State.FAILED).count()
 
 
 def _run(operation: Operation) -> bool:

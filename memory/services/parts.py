@@ -14,6 +14,9 @@ from memory.vectors import MOST_OF_ANSWER, MOST_OF_MESSAGE
 # The local model reads 256 tokens, about so many characters.
 _PIECE = 1000
 _CONTEXT = 300
+# Characters of a text that any model is given: endpoints read 16 kB at most, and a message may have megabytes, which would
+# cost a tokenizer hundreds of them.
+_READ = 16_384
 
 
 def texts_of(exchange: Exchange) -> list[str]:
@@ -25,10 +28,10 @@ def texts_of(exchange: Exchange) -> list[str]:
     context = _context(exchange)
     before = f"{context}\n" if context else ""
     if not exchange.assistant_message:
-        return [before + exchange.user_message]
-    whole = f"{before}User: {exchange.user_message}\nAssistant: {exchange.assistant_message}"
-    message = _pieces(exchange.user_message)[:MOST_OF_MESSAGE]
-    return [whole, *message, *_pieces(exchange.assistant_message)[:MOST_OF_ANSWER]]
+        return [(before + exchange.user_message[:_READ])[:_READ]]
+    whole = f"{before}User: {exchange.user_message[:_READ]}\nAssistant: {exchange.assistant_message[:_READ]}"
+    message = _pieces(exchange.user_message, MOST_OF_MESSAGE)
+    return [whole[:_READ], *message, *_pieces(exchange.assistant_message, MOST_OF_ANSWER)]
 
 
 def hash_of(exchange: Exchange) -> str:
@@ -45,7 +48,9 @@ def _context(exchange: Exchange) -> str:
     return text if len(text) <= _CONTEXT else f"{text[: _CONTEXT // 2]} … {text[-_CONTEXT // 2 :]}"
 
 
-def _pieces(text: str) -> list[str]:
+def _pieces(text: str, most: int) -> list[str]:
+    """The first pieces of the text, at most `most`; no more of it is looked at than they may need."""
+    text = text[: (most + 1) * _PIECE]
     if len(text) <= _PIECE:
         return [text]
     spans: list[Span] = split(
@@ -56,4 +61,4 @@ def _pieces(text: str) -> list[str]:
         max_chunk_size=_PIECE,
         preserve_sentence_boundaries=True,
     )
-    return [text[span.start : span.end] for span in spans]
+    return [text[span.start : span.end] for span in spans[:most]]

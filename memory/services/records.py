@@ -12,11 +12,12 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import ngettext
 from numpy.typing import NDArray
 
 from memory import generations
 from memory.embeddings.protocol import normalised
-from memory.errors import BadQuery, StoreDisabled
+from memory.errors import BadQuery, RecordConflictError, StoreDisabled
 from memory.filters import And, Filter, parse, to_sql
 from memory.models import Exchange, Generation, Record, Space
 from memory.retrieval import embedded, strategy
@@ -33,6 +34,8 @@ LONGEST_ID = 255
 
 Vector = Sequence[float] | NDArray[np.float32]
 _BATCH = 500
+# How many conflicting ids a message names, and how much of each.
+_SHOWN_IDS, _SHOWN_CHARS = 20, 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,9 @@ def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid
     """Keep these records, all of them or none, and return their exchanges' ids in the same order.
 
     A known id keeps its exchange, whose text, metadata and vector are replaced and whose version rises; what is just as
-    before is left alone. The caller has asked whether `owner_id` may write in `space`. Raises BadQuery, StoreDisabled,
-    and EmbeddingFailed where a vector cannot be checked because the model does not say how long its own are.
+    before is left alone. Only its owner may replace a record. The caller has asked whether `owner_id` may write in
+    `space`. Raises BadQuery, RecordConflictError if one of the ids belongs to another person, StoreDisabled, and
+    EmbeddingFailed where a vector cannot be checked because the model does not say how long its own are.
     """
     _refuse_disabled()
     checked = _check(records)
@@ -83,7 +87,8 @@ def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid
         ).delete()
         rows = Record.objects.filter(space=space, name__in=[r.id for r in checked]).select_related("exchange")
         known = {row.name: row for row in rows}
-        _replace([(known[r.id], r) for r in checked if r.id in known], owner_id)
+        _refuse_conflicts(known.values(), owner_id)
+        _replace([(known[r.id], r) for r in checked if r.id in known])
         made = _make([r for r in checked if r.id not in known], space, owner_id)
     ids = {name: row.exchange_id for name, row in known.items()} | made
     return [ids[r.id] for r in checked]
@@ -216,7 +221,21 @@ def _make(records: Sequence[_Checked], space: Space, owner_id: uuid.UUID) -> dic
     return {r.id: e.pk for r, e in pairs}
 
 
-def _replace(pairs: Iterable[tuple[Record, _Checked]], owner_id: uuid.UUID) -> None:
+def _refuse_conflicts(known: Iterable[Record], owner_id: uuid.UUID) -> None:
+    """Raise RecordConflictError if another person owns one of these records."""
+    names = sorted(row.name for row in known if row.exchange.owner_id != owner_id)
+    if not names:
+        return
+    shown = ", ".join(name[:_SHOWN_CHARS] for name in names[:_SHOWN_IDS])
+    said = ngettext(
+        "The record %(ids)s belongs to another person, so nothing was stored. Use an id of your own for it.",
+        "%(count)s records belong to another person, so nothing was stored. Use ids of your own for them: %(ids)s",
+        len(names),
+    )
+    raise RecordConflictError(said % {"ids": shown if len(names) <= _SHOWN_IDS else f"{shown} …", "count": len(names)})
+
+
+def _replace(pairs: Iterable[tuple[Record, _Checked]]) -> None:
     serving = generations.serving()
     for row, record in pairs:
         exchange = row.exchange
@@ -224,7 +243,7 @@ def _replace(pairs: Iterable[tuple[Record, _Checked]], owner_id: uuid.UUID) -> N
         if (exchange.user_message, exchange.metadata, vector) == (record.text, record.metadata, record.vector):
             continue
         Record.objects.filter(pk=row.pk).update(vector=record.vector, generation=serving)
-        Exchange.objects.filter(pk=exchange.pk).update(owner_id=owner_id, timestamp=timezone.now())
+        Exchange.objects.filter(pk=exchange.pk).update(timestamp=timezone.now())
         revise(exchange, user_message=record.text, assistant_message="", metadata=record.metadata)
         if vector != record.vector:
             embed_again([exchange.pk], even_if_the_same=True)

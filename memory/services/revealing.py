@@ -57,6 +57,12 @@ def end(reveal_id: int, *, by: uuid.UUID) -> bool:
     return True
 
 
+def end_all(person_id: uuid.UUID) -> None:
+    """End everything that is revealed to this person, because they lose the role or the account."""
+    for row in running(person_id):
+        end(row.pk, by=person_id)
+
+
 def reveals_of(space: Space) -> QuerySet[Reveal]:
     """Who was shown the text of this space, the latest first."""
     return Reveal.objects.filter(space=space).select_related("by").order_by("-at", "id")

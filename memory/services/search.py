@@ -84,7 +84,8 @@ def recall_stream(messages: Sequence[str], **fields: Any) -> Generator[Result, N
     """As `recall`, a result at a time, best first; what was not asked for is not worked out. Returns the note.
 
     A message that leans on the ones before it is asked by itself and together with them, and the results are taken
-    in turn; the second question is only put when a first result has been taken.
+    in turn; the second question is only put when a first result has been taken. At most two of five are of one author or
+    document while others pass the gate.
     """
     asking = Asking(**fields)
     conf = settings.CATO.vector_store
@@ -93,11 +94,16 @@ def recall_stream(messages: Sequence[str], **fields: Any) -> Generator[Result, N
         return ""
     notes: set[str] = set()
     budget = context.Budget(limit=conf.context_results, max_tokens=asking.max_tokens or conf.context_max_tokens)
+    waiting: list[Result] = []
     for result in _in_turn(said, asking, notes):
-        if budget.takes(result):
+        if budget.has_enough_of(result):
+            waiting.append(result)
+        elif budget.takes(result):
             yield result
         if budget.is_spent:
             break
+    # More of one author or document only where nobody else has anything that passes the gate.
+    yield from (result for result in waiting if budget.takes(result))
     return max(notes, default="")
 
 
@@ -167,7 +173,7 @@ def _passing(ranking: Ranking) -> list[Result]:
 
 def _ask_noting(messages: list[str], asking: Asking, notes: set[str]) -> Ranking:
     conf = settings.CATO.vector_store
-    query = _query(messages, asking, wanted=3 * conf.context_results)
+    query = _query(messages, asking, wanted=3 * conf.context_results, is_spread=True)
     ranking = _ranked(query, conf.retrieval_strategy)
     notes.add(_note_of(ranking))
     return ranking
@@ -184,7 +190,9 @@ def _ranked(query: Query, strategy_name: str) -> Ranking:
     return ranks(query) if ranking.is_stale else ranking
 
 
-def _query(messages: Sequence[str], asking: Asking, *, wanted: int, now: datetime | None = None) -> Query:
+def _query(
+    messages: Sequence[str], asking: Asking, *, wanted: int, now: datetime | None = None, is_spread: bool = False
+) -> Query:
     serving = generations.serving()
     about = opinions.of(asking.person_id) if asking.person_id else opinions.NONE
     return Query(
@@ -198,4 +206,5 @@ def _query(messages: Sequence[str], asking: Asking, *, wanted: int, now: datetim
         pinned=about.pinned,
         conversation_length=asking.conversation_length,
         filters=asking.filters,
+        is_spread=is_spread,
     )

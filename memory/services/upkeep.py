@@ -17,6 +17,8 @@ from memory.services.indexing import index_pending
 from memory.services.reconciling import Progress, queue_lost, queue_unknown, unheard, write_missing_words
 
 _SLICE = 500
+# Exchanges that a sweep embeds itself, so that it comes to the rest of its work; a worker is told of more.
+_SWEPT = 64
 _PAUSE = 0.2  # seconds, while a worker has the rest in hand
 
 
@@ -31,8 +33,9 @@ class Embedded:
 
 
 def sweep() -> None:
-    """Embed what is due, erase what was forgotten, and switch to new indexes and documents that are complete."""
-    index_pending()
+    """Embed some of what is due, erase what was forgotten, and switch to new indexes and documents that are complete."""
+    if index_pending(limit=_SWEPT) >= _SWEPT:
+        nudge.after_commit("index_pending")
     serve_complete()
     tidy_documents()
     erase_forgotten()

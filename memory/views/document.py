@@ -22,7 +22,7 @@ from memory.audience import audience_of
 from memory.downloads import download_of
 from memory.errors import CatoMemoryError
 from memory.filters import parse
-from memory.models import Chunk, Document, DocumentVersion
+from memory.models import Chunk, Document, DocumentVersion, HiddenPassage
 from memory.requests import PageRequest
 from memory.services.documents.listing import (
     PieceRow,
@@ -83,6 +83,7 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
         "title": state.serving.title if state.serving else "",
         "space_name": state.space_name,
         "passages": _passages(pieces[:_WINDOW], cited),
+        "hidden_passages": HiddenPassage.objects.filter(version=found.serving_id).order_by("start", "pk"),
         "earlier_url": f"?{urlencode({'from': max(0, since - _WINDOW)})}" if since else "",
         "later_url": f"?{urlencode({'from': since + _WINDOW})}" if len(pieces) > _WINDOW else "",
         "versions": [_version(found, version, may_change) for version in versions_of(found)],

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory import services, spaces
+from memory.embeddings import remote_host
 from memory.errors import BadQuery, CatoMemoryError, NotFound
 from memory.models import Document, DocumentVersion
 from memory.readers import FORMATS
@@ -109,6 +110,7 @@ def _listed(request: PageRequest) -> dict[str, object]:
         "rows": [_row(request, state) for state in states_of(page)],
         "accepts": accepts(),
         "places": places_for(request.user.pk),
+        "embedding_host": remote_host(settings.CATO.vector_store),
     }
 
 
@@ -140,6 +142,7 @@ def _receive(request: PageRequest, file: File[bytes], document: Document | None)
             space=document.space if document else sent_space(request) or spaces.own(request.user.pk),
             owner_id=request.user.pk,
             source="upload",
+            version_of=document,
         )
     except CatoMemoryError as error:
         return Chip(name, error=str(error))

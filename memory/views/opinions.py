@@ -44,4 +44,5 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
 def _next(request: PageRequest, exchange_id: uuid.UUID) -> str:
     """A page of ours, whatever was asked for."""
     asked = request.GET.get("next", "")
-    return asked if url_has_allowed_host_and_scheme(asked, None) else reverse("exchange", args=[exchange_id])
+    is_path = asked.startswith("/") and url_has_allowed_host_and_scheme(asked, None)
+    return asked if is_path else reverse("exchange", args=[exchange_id])

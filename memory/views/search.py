@@ -12,12 +12,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from memory import services, spaces
-from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled, StoreDown
+from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled, StoreDown, TooManySearchesError
 from memory.models import Space
+from memory.rate_limits import count_search
 from memory.requests import PageRequest
 from memory.retrieval.results import Result
 from memory.services.documents.scope import names_in, scope_of
-from memory.shown import FOUND_BY_WORDS, nearness
+from memory.shown import FOUND_BY_WORDS, SOURCES, nearness
 from memory.text import clean_text, excerpt
 from memory.views.links import address_of
 
@@ -50,8 +51,10 @@ def search(request: PageRequest) -> HttpResponse:
     context: dict[str, object] = {"section": "search", "query": query, "searched": bool(query), "hits": []}
     scope = scope_of(request.GET.getlist("only"), {}, spaces=readable)
     context |= {"only": scope.documents, "only_names": names_in(scope, spaces=readable)}
+    status = 200
     if query:
         try:
+            count_search(request.user.pk)
             found = services.find(query, spaces=readable, count=_COUNT, filters=scope.filter())
             hits = hit_rows(found.results)
             # Out of how many is not counted: that would take longer than to find them.
@@ -62,8 +65,9 @@ def search(request: PageRequest) -> HttpResponse:
             }
         except (StoreDown, StoreDisabled, EmbeddingFailed, BadQuery) as error:
             context["error"] = str(error)
+            status = 429 if isinstance(error, TooManySearchesError) else 200
     template = "memory/_hits.html" if request.htmx else "memory/search.html"
-    return render(request, template, context)
+    return render(request, template, context, status=status)
 
 
 def hit_rows(results: Sequence[Result]) -> list[HitRow]:
@@ -86,7 +90,7 @@ def _hit(result: Result, space: Space) -> HitRow:
         who=said.owner_name,
         space_name=space.shown_name,
         space_kind=space.kind,
-        source=said.source,
+        source=str(SOURCES[said.source]),
         url=address_of(said),
         place=said.place.label if said.place else "",
     )

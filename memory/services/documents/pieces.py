@@ -18,7 +18,7 @@ from memory.batches import batched
 from memory.chunking import Span, split
 from memory.errors import CannotRead
 from memory.lexical.writing import keep_words, words_of
-from memory.models import Chunk, DocumentVersion, Embedding, Exchange, Words
+from memory.models import Chunk, DocumentVersion, Embedding, Exchange, HiddenPassage, Words
 from memory.readers import Mark, Reading, place_at
 from memory.services.documents.describing import metadata_of_piece
 from memory.services.metadata import write_values
@@ -41,6 +41,7 @@ def lay_out(version: DocumentVersion, reading: Reading, *, keep_on: Callable[[],
     if not spans:
         raise CannotRead(gettext_noop("There is no text in this file."))
     DocumentVersion.objects.filter(pk=version.pk).update(total_chunks=len(spans), title=reading.title[:255])
+    _keep_hidden(version, reading)
     written = _written_already(version, spans)
     known = _known(version, skip=written)
     for some in batched(_placed(spans, reading, since=written), _TOGETHER):
@@ -48,6 +49,21 @@ def lay_out(version: DocumentVersion, reading: Reading, *, keep_on: Callable[[],
         _write(version, some, reading, known, total=len(spans))
         if connection.vendor == "sqlite":
             time.sleep(_ROOM_FOR_OTHERS)
+
+
+def _keep_hidden(version: DocumentVersion, reading: Reading) -> None:
+    """Keep what nobody sees in the file, to be shown on the document's page and nowhere else."""
+    with transaction.atomic():
+        version.hidden_passages.all().delete()
+        HiddenPassage.objects.bulk_create(
+            HiddenPassage(
+                version=version,
+                start=hidden.start,
+                place=place_at(reading.marks, hidden.start, hidden.start + 1, translate=gettext)[:300],
+                text=hidden.text,
+            )
+            for hidden in reading.hidden
+        )
 
 
 def _spans(text: str) -> list[Span]:

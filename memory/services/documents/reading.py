@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from django.conf import settings
+from django.db import DatabaseError, connection
 from django.db.models import QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from memory import jobs, nudge, readers
@@ -18,6 +22,7 @@ from memory.errors import CannotRead
 from memory.models import DocumentVersion, Job
 from memory.readers import Limits, Reading, ReadingStopped
 from memory.services.documents.pieces import lay_out
+from memory.services.turns import Turns
 from memory.shown import sentence
 
 log = logging.getLogger(__name__)
@@ -25,28 +30,70 @@ log = logging.getLogger(__name__)
 Stage = DocumentVersion.Stage
 # Seconds; well within a lease.
 _RENEWED_EVERY = 10.0
+# Files read at once by a process, each in a child process of its own.
+_READERS = 2
+# Bytes; a file of this size does not keep others waiting for long.
+_SMALL = 200_000
+# So many files in a row are looked at for who waits.
+_MOST_WAITING = 1000
+_turns: Turns[uuid.UUID] = Turns()
+_readers = ThreadPoolExecutor(_READERS, thread_name_prefix="document-reader")
 
 
 def read_documents(limit: int | None = None) -> int:
     """Read and cut what is due, one file after the other, at most `limit`; returns how many got their pieces.
 
-    What cannot be read is said on its row; nothing is raised for it.
+    People take turns, and of one person's files the small ones come first. What cannot be read is said on its row;
+    nothing is raised for it.
     """
     done = tried = 0
-    while (limit is None or tried < limit) and (claimed := jobs.claim(_due(), 1)):
+    while (limit is None or tried < limit) and (claimed := _claim_next()):
         tried += 1
-        done += _Work(claimed[0]).do()
+        done += _Work(claimed).do()
     return done
+
+
+def start_reading() -> None:
+    """Have the reader threads of this process read what is due, and return at once."""
+    for _reader in range(_READERS):
+        _readers.submit(_read_in_thread)
+
+
+def _read_in_thread() -> None:
+    try:
+        read_documents()
+    except DatabaseError as error:
+        log.warning("documents could not be read: %s", type(error).__name__)
+    finally:
+        connection.close()
+
+
+def _claim_next() -> DocumentVersion | None:
+    """Claim a file of whoever was served longest ago; of who has one being read only a small one.
+
+    So a file that takes long, or many of them, leave a reader free for the small files of everybody.
+    """
+    now = timezone.now()
+    busy = set(_unread().filter(locked_until__gt=now).values_list("uploaded_by_id", flat=True))
+    waiting = jobs.due(_unread()).order_by("due_at").values_list("uploaded_by_id", flat=True)
+    for person_id in _turns.in_order(waiting[:_MOST_WAITING]):
+        files = _unread().filter(uploaded_by_id=person_id).order_by("size", "due_at", "id")
+        if person_id in busy:
+            files = files.filter(size__lte=_SMALL)
+        if claimed := jobs.claim(files, 1):
+            _turns.note(person_id)
+            return claimed[0]
+    return None
 
 
 def is_reading_due() -> bool:
     """Whether a file waits for its reader."""
-    return jobs.has_due(_due())
+    return jobs.has_due(_unread())
 
 
-def _due() -> QuerySet[DocumentVersion]:
-    waiting = DocumentVersion.objects.filter(stage__in=[Stage.RECEIVED, Stage.READING, Stage.CHUNKING])
-    return waiting.select_related("document__space", "document__serving").order_by("due_at", "id")
+def _unread() -> QuerySet[DocumentVersion]:
+    versions = DocumentVersion.objects.filter(stage__in=[Stage.RECEIVED, Stage.READING, Stage.CHUNKING])
+    return versions.select_related("document__space", "document__serving")
 
 
 class _Work:

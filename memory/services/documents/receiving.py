@@ -6,7 +6,9 @@ import hashlib
 import re
 import unicodedata
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import BinaryIO, cast
 
 from django.conf import settings
@@ -18,14 +20,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import files, jobs, nudge
-from memory.errors import BadQuery, CannotRead, StoreDisabled
+from memory.errors import BadQuery, CannotRead, DocumentConflictError, StoreDisabled
 from memory.models import Document, DocumentVersion, Space
 from memory.models.documents import place_of
 from memory.readers import kinds
 from memory.services.documents.describing import check_description, describe
 from memory.services.exchanges import Metadata
 from memory.shown import number, sentence
-from memory.text import clean_text
+from memory.text import clean_text, has_visible_text, without_bidi_controls
 
 Stage = DocumentVersion.Stage
 _LONGEST_NAME = 255
@@ -47,16 +49,23 @@ def receive(
     space: Space,
     owner_id: uuid.UUID,
     source: str,
+    source_path: str = "",
     metadata: Metadata | None = None,
+    version_of: Document | None = None,
 ) -> Received:
     """Keep a file as the next version of the document called `name` in `space`; a worker reads it after the commit.
 
-    `metadata` takes the place of the document's; None leaves it. Raises BadQuery for a file that cannot be taken,
-    StoreDisabled.
+    A file that was read from `source_path` on this machine is a version of the document from that path instead; where
+    another document has its name, a new one is named with more of the path. `metadata` takes the place of the document's;
+    None leaves it. `version_of`: the document that the caller has checked this person may change; without it a person
+    adds versions to their own documents alone. Raises BadQuery for a file that cannot be taken, DocumentConflictError if
+    the document of this name belongs to another person, StoreDisabled.
     """
     if not settings.CATO.vector_store.enabled:
         raise StoreDisabled(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
     name = clean_name(name)
+    if not all(has_visible_text(PurePath(part).stem) for part in name.split("/")):
+        raise BadQuery(_("The name of this file has only invisible characters. Rename the file and upload it again."))
     check_size(name, file.size)
     if metadata is not None:
         check_description(metadata)
@@ -64,10 +73,16 @@ def receive(
     digest = _digest(file)
     kept = default_storage.save(place_of(DocumentVersion(), name), file)
     with files.kept_with_its_row(kept), transaction.atomic():
-        document = _document(name, space, owner_id, source)
+        document = _document(name, space, owner_id, source, source_path)
+        known = _same_bytes(document, digest)
+        may_change = document.owner_id == owner_id or (version_of is not None and version_of.pk == document.pk)
+        if not may_change and (known is None or metadata is not None):
+            raise DocumentConflictError(
+                _("%(owner)s already has a document %(name)s here. Give the file another name.")
+                % {"owner": document.owner, "name": name}
+            )
         if metadata is not None:
             describe(document, metadata)
-        known = _same_bytes(document, digest)
         version = known or _next_version(document, kept, file.size, digest, kind, owner_id)
         nudge.after_commit("read_documents")
     if known:
@@ -86,9 +101,10 @@ def check_size(name: str, size: int) -> None:
 
 
 def clean_name(name: str) -> str:
-    """A file's name as a document's identity: without control characters, its folders joined by slashes."""
+    """A file's name as a document's identity: without control characters and those that turn the direction of what
+    follows, its folders joined by slashes."""
     parts = clean_text(unicodedata.normalize("NFC", name)).replace("\\", "/").split("/")
-    seen = (_UNSEEN.sub(" ", part).strip() for part in parts)
+    seen = (without_bidi_controls(_UNSEEN.sub(" ", part)).strip() for part in parts)
     cleaned = "/".join(part for part in seen if part not in ("", ".", ".."))
     return cleaned[-_LONGEST_NAME:] or _("Without a name")
 
@@ -108,12 +124,27 @@ def _digest(file: File[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _document(name: str, space: Space, owner_id: uuid.UUID, source: str) -> Document:
-    """The document of this name, locked; made where there is none."""
-    document, _is_new = Document.objects.select_for_update().get_or_create(
-        space=space, name=name, forgotten_at=None, defaults={"owner_id": owner_id, "source": source}
-    )
-    return document
+def _document(name: str, space: Space, owner_id: uuid.UUID, source: str, source_path: str) -> Document:
+    """The document that the file is a version of, locked; created where there is none."""
+    documents = Document.objects.select_for_update().filter(space=space, forgotten_at=None)
+    if source_path and (found := documents.filter(source_path=source_path).first()) is not None:
+        return found
+    for candidate in _names(name, source_path):
+        document, is_new = documents.get_or_create(
+            name=candidate,
+            defaults={"space": space, "owner_id": owner_id, "source": source, "source_path": source_path},
+        )
+        if is_new or not source_path:
+            return document
+    raise BadQuery(_("%(name)s is the name of another document. Rename the file or its folder.") % {"name": name})
+
+
+def _names(name: str, source_path: str) -> Iterator[str]:
+    """The name, then longer and longer ends of the path."""
+    yield name
+    parts = PurePath(source_path).parts
+    for count in range(name.count("/") + 2, len(parts) + 1):
+        yield clean_name("/".join(parts[-count:]))
 
 
 def _same_bytes(document: Document, digest: str) -> DocumentVersion | None:

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory import files, jobs, nudge, signals
-from memory.models import Chunk, Document, DocumentVersion, Exchange
+from memory.models import Chunk, Document, DocumentVersion, Exchange, HiddenPassage
 from memory.models.documents import FOLDER
 from memory.services.forgetting import Receipt, forget, receipt_for
 
@@ -37,7 +37,8 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
             _hide(Chunk.objects.filter(version__document=document))
             jobs.stop(document.versions.filter(stage__in=DocumentVersion.UNDER_WAY))
             document.versions.update(stage=Stage.REMOVED, title="", uploaded_by=by)
-            document.name, document.metadata, document.serving = "", {}, None
+            HiddenPassage.objects.filter(version__document=document).delete()
+            document.name, document.source_path, document.metadata, document.serving = "", "", {}, None
             document.forgotten_at = timezone.now()
             document.save()
             gone.append(document.pk)
@@ -60,6 +61,7 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
             return
         jobs.stop(document.versions.filter(pk=version.pk))
         document.versions.filter(pk=version.pk).update(stage=Stage.REMOVED, uploaded_by=by)
+        version.hidden_passages.all().delete()
         if document.serving_id == version.pk:
             _hide(Chunk.objects.filter(version=version))
             Document.objects.filter(pk=document.pk).update(serving=None)
@@ -89,6 +91,7 @@ def tidy_documents() -> int:
     """
     while _forget_some():
         pass
+    HiddenPassage.objects.filter(version__stage__in=_WITHOUT_PIECES).delete()
     gone = 0
     for version in _without_use():
         if version.original.name:

@@ -15,13 +15,15 @@ from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange,
 Stage = DocumentVersion.Stage
 
 
-def serve_complete() -> list[uuid.UUID]:
-    """Let every version serve whose pieces are all in the index; say of those with a failed one that they failed.
+def serve_complete(versions: QuerySet[DocumentVersion] | None = None) -> list[uuid.UUID]:
+    """Let every version (or those of `versions`) serve whose pieces are all in the index; say of those with a failed
+    one that they failed.
 
     Returns the documents that changed. Cheap where nothing is under way; any process may call it.
     """
     changed = []
-    for version in DocumentVersion.objects.filter(stage=Stage.EMBEDDING, document__forgotten_at=None):
+    looked_at = DocumentVersion.objects.all() if versions is None else versions
+    for version in looked_at.filter(stage=Stage.EMBEDDING, document__forgotten_at=None).distinct():
         embeddings = embeddings_of(version)
         failed = embeddings.filter(state=Job.State.FAILED).first()
         if failed is not None:

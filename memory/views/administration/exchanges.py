@@ -25,13 +25,12 @@ from memory.guards import administrators_only
 from memory.models import Embedding, Exchange, Job, Operation
 from memory.requests import PageRequest
 from memory.services import operations
-from memory.shown import number
+from memory.shown import SOURCES, number
 from memory.text import excerpt
 from memory.views.administration.shown import Chosen, chosen_in, reveals_running, size_of, space_shown
 
 _PAGE = 50
 # Those that are commands by the name people know them by.
-_SOURCES = {"vadd_command": "/vadd", "vdoc_command": "/vdoc"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ def _row(request: PageRequest, exchange: Exchange, shown: spaces.SpaceIds) -> Ex
         who=str(exchange.owner),
         space_name=space_shown(exchange.space, request),
         space_kind=exchange.space.kind,
-        source=_SOURCES.get(exchange.source, exchange.source),
+        source=str(SOURCES[exchange.source]),
         said_at=exchange.timestamp,
         state=names[Job.State(states[0])] if states else _("not in the index"),
         reveal_url=reverse("reveal", args=[exchange.space_id]) if hidden else "",
@@ -145,8 +144,10 @@ def _question(chosen: Chosen, count: int) -> dict[str, object]:
     question = npgettext("of a list", "Forget this exchange?", "Forget %(count)s exchanges?", count)
     consequence = npgettext(
         "of a list",
-        "Nobody can recall or find it from now on, not even after a new import. The words stay in the thread.",
-        "Nobody can recall or find them from now on, not even after a new import. The words stay in the thread.",
+        "Nobody can recall or find it from now on, not even after a new import. "
+        "A message stays in its thread and a passage in its document's original file; a note is deleted.",
+        "Nobody can recall or find them from now on, not even after a new import. "
+        "Messages stay in their threads and passages in their documents' original files; notes are deleted.",
         count,
     )
     act = npgettext("of a list", "Forget it", "Forget %(count)s", count)

@@ -127,7 +127,9 @@ def _begin(request: PageRequest) -> HttpResponse:
 def _row(operation: Operation) -> OperationRow:
     at = [operation.pk]
     under_way = operation.is_under_way
-    waiting = operations.still_under_way(operation) if operation.kind in _FORGETTING else 0
+    is_forgetting = operation.kind in _FORGETTING
+    failed = operations.given_up(operation) if is_forgetting else 0
+    waiting = operations.still_under_way(operation) - failed if is_forgetting else 0
     title = str(Kind(operation.kind).label)
     if operation.what.get("is_dry_run"):
         title = _("%(what)s, count only") % {"what": title}
@@ -141,7 +143,7 @@ def _row(operation: Operation) -> OperationRow:
         is_watched=under_way or waiting > 0,
         error=operation.error,
         bar=round(20 * min(1, operation.done / operation.total)) if under_way and operation.total else None,
-        lines=list(_lines(operation, waiting)),
+        lines=list(_lines(operation, waiting, failed)),
         url=reverse("admin_operation", args=at),
         row_url=reverse("admin_operation", args=at),
         cancel_url=reverse("cancel_operation", args=at) if under_way else "",
@@ -163,7 +165,7 @@ def _state(operation: Operation) -> str:
     return _("%(count)s so far") % {"count": number(operation.done)}
 
 
-def _lines(operation: Operation, waiting: int) -> Iterator[dict[str, object]]:
+def _lines(operation: Operation, waiting: int, failed: int) -> Iterator[dict[str, object]]:
     """The receipt: what was counted, and for what was forgotten when it is out of where."""
     for what, count in operation.counts.items():
         yield {"label": _(_COUNTED.get(what, what.capitalize())), "figure": number(count)}
@@ -174,7 +176,10 @@ def _lines(operation: Operation, waiting: int) -> Iterator[dict[str, object]]:
         if end is not None:
             yield {"label": _("Out of every search and answer"), "at": end}
         under_way = _("%(count)s under way") % {"count": number(waiting)}
-        yield {"label": _("Removed and verified"), "figure": under_way if waiting else _("all")}
+        if waiting or not failed:
+            yield {"label": _("Removed and verified"), "figure": under_way if waiting else _("all")}
+        if failed:
+            yield {"label": _("Not removed: see the failed jobs"), "figure": number(failed)}
         if end is not None:
             by = end + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
             yield {"label": _("Gone from the disk by"), "at": by}

@@ -15,9 +15,8 @@ from memory.errors import BadQuery
 from memory.guards import administrators_only
 from memory.models import Exchange, Operation
 from memory.requests import PageRequest
-from memory.selecting import SOURCES
 from memory.services import operations, retention
-from memory.shown import listed, number
+from memory.shown import SOURCES, listed, number
 
 _LONGEST = 36_500
 

@@ -7,6 +7,7 @@ import uuid
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
@@ -23,16 +24,17 @@ from memory.views.administration.shown import whose
 def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
     """Ask why; with a reason, show the space's text for a while."""
     space = revealing.hidden_space(space_id)
-    back = request.POST.get("next") or request.GET.get("next") or "admin_exchanges"
-    if not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
-        back = "admin_exchanges"
+    back = request.POST.get("next") or request.GET.get("next") or ""
+    # Without the slash it would be taken for the name of a view.
+    if not back.startswith("/") or not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
+        back = reverse("admin_exchanges")
     reason = request.POST.get("reason", "")
     context = {
         "section": "admin",
         "space_id": space.pk,
         "whose": whose(space),
         "minutes": int(revealing.LASTS.total_seconds() // 60),
-        "next": back if back.startswith("/") else "",
+        "next": back,
         "reason": reason,
     }
     if request.method == "GET":

@@ -1,0 +1,37 @@
+"""How often somebody may do something, counted in the cache that all processes share."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+
+from django.conf import settings
+from django.core.cache import cache
+from django.utils.translation import gettext as _
+
+from memory.errors import TooManySearchesError
+
+
+def count_search(person_id: uuid.UUID) -> None:
+    """Count a search of this person on a page. Raises TooManySearchesError above `searches_per_minute`."""
+    if not within(f"search:{person_id}", settings.CATO.vector_store.searches_per_minute, 60):
+        raise TooManySearchesError(_("That is a lot of searches at once. Wait a minute and search again."))
+
+
+def within(what: str, most: int, seconds: int) -> bool:
+    """Count one event called `what`; return whether it is among the first `most` within `seconds`.
+
+    Without a cache server nothing is limited.
+    """
+    from redis.exceptions import RedisError
+
+    # Hashed: what somebody typed into a form may be in it, and a cache shows its keys and warns of unusual ones in the log.
+    key = f"limit:{hashlib.sha256(what.encode('utf-8', 'replace')).hexdigest()}"
+    try:
+        cache.add(key, 0, timeout=seconds)
+        return cache.incr(key) <= most
+    except ValueError:  # it ran out between the two calls
+        cache.set(key, 1, timeout=seconds)
+        return True
+    except (RedisError, OSError):
+        return True

@@ -1,0 +1,242 @@
+"""Which text of a PDF's page can be seen: a small model of the graphics state, fed with the page's operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+Matrix = tuple[float, float, float, float, float, float]
+Box = tuple[float, float, float, float]  # left, bottom, right, top
+Color = tuple[float, float, float]
+
+_IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+_BLACK, _WHITE = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+_SAME_COLOR = 0.04
+# Points; smaller text is no text to a reader.
+_SMALLEST = 1.0
+_FAINTEST = 0.05
+# The share of the page that its images cover where invisible text over them is the text layer of a scan.
+_SCAN = 0.8
+# Of what was painted, only so many boxes are remembered.
+_MOST_BOXES = 500
+_INVISIBLE_MODES = (3, 7)
+_SHOWING = frozenset({"Tj", "TJ", "'", '"'})
+_FILLING = frozenset({"f", "F", "f*", "B", "B*", "b", "b*"})
+_GRAY, _RGB, _CMYK = 1, 3, 4
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The graphics state that `q` saves. `fill` is None for a pattern."""
+
+    ctm: Matrix = _IDENTITY
+    fill: Color | None = _BLACK
+    alpha: float = 1.0
+    mode: int = 0
+    size: float = 0.0
+    leading: float = 0.0
+
+
+@dataclass(slots=True)
+class PageVisibility:
+    """Told each operation of a page in turn, by `before` and `after`, says which of its text cannot be seen.
+
+    `resources` are those of the page, `page` its visible box.
+    """
+
+    page: Box
+    resources: Mapping[str, Any]
+    _state: _State = field(default_factory=_State)
+    _saved: list[_State] = field(default_factory=list)
+    _forms: list[tuple[_State, list[_State], Mapping[str, Any]]] = field(default_factory=list)
+    _line: Matrix = _IDENTITY
+    _path: list[tuple[float, float]] = field(default_factory=list)
+    _painted: list[tuple[Box, Color | None]] = field(default_factory=list)
+    _images: list[Box] = field(default_factory=list)
+    _shown: list[bool | tuple[float, float]] = field(default_factory=list)
+
+    def hidden(self) -> frozenset[int]:
+        """The numbers of those operations that show text, counted from 0, whose text cannot be seen."""
+        is_scan = sum(map(self._share_of_page, self._images)) >= _SCAN
+        return frozenset(
+            number
+            for number, seen in enumerate(self._shown)
+            if seen is False or (isinstance(seen, tuple) and not (is_scan and self._lies_over_image(seen)))
+        )
+
+    def before(self, operator: bytes, operands: Sequence[Any], *_: object) -> None:
+        """Take note of an operation; what a damaged file gives as its operands is passed over."""
+        name = operator.decode("latin-1")
+        try:
+            self._follow(name, operands)
+        except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError):
+            if name in _SHOWING:
+                self._shown.append(True)
+
+    def after(self, operator: bytes, operands: Sequence[Any], *_: object) -> None:
+        """Take note of the end of an operation: of a form, which has operations of its own."""
+        if operator == b"Do" and self._forms:
+            self._state, self._saved, self.resources = self._forms.pop()
+
+    def _follow(self, name: str, operands: Sequence[Any]) -> None:
+        state = self._state
+        if name in _SHOWING:
+            if name in ("'", '"'):
+                self._next_line(0.0, -state.leading)
+            self._shown.append(self._is_seen())
+        elif name == "q":
+            self._saved.append(state)
+        elif name == "Q":
+            self._state = self._saved.pop() if self._saved else state
+        elif name == "cm":
+            self._state = replace(state, ctm=_times(_matrix(operands), state.ctm))
+        elif name == "Do":
+            self._draw(str(operands[0]))
+        elif name == "INLINE IMAGE":
+            self._paint(_box_of(state.ctm, [(0, 0), (1, 0), (0, 1), (1, 1)]), None)
+        elif name == "gs":
+            self._state = replace(state, alpha=float(self._named("/ExtGState", operands[0]).get("/ca", state.alpha)))
+        elif name[0] == "T" or name == "BT":
+            self._follow_text(name, operands)
+        else:
+            self._follow_paint(name, operands)
+
+    def _follow_text(self, name: str, operands: Sequence[Any]) -> None:
+        if name == "BT":
+            self._line = _IDENTITY
+        elif name == "Tr":
+            self._state = replace(self._state, mode=int(operands[0]))
+        elif name == "Tf":
+            self._state = replace(self._state, size=float(operands[1]))
+        elif name == "TL":
+            self._state = replace(self._state, leading=float(operands[0]))
+        elif name == "Tm":
+            self._line = _matrix(operands)
+        elif name in ("Td", "TD"):
+            if name == "TD":
+                self._state = replace(self._state, leading=-float(operands[1]))
+            self._next_line(float(operands[0]), float(operands[1]))
+        elif name == "T*":
+            self._next_line(0.0, -self._state.leading)
+
+    def _follow_paint(self, name: str, operands: Sequence[Any]) -> None:
+        if name in ("g", "rg", "k", "sc", "scn"):
+            self._state = replace(self._state, fill=_color(operands))
+        elif name == "cs":
+            self._state = replace(self._state, fill=_BLACK)
+        elif name == "re":
+            x, y, width, height = map(float, operands)
+            self._path += [(x, y), (x + width, y), (x, y + height), (x + width, y + height)]
+        elif name in ("m", "l", "c", "v", "y"):
+            self._path.append((float(operands[-2]), float(operands[-1])))
+        elif name in _FILLING:
+            if self._path and self._state.alpha > _FAINTEST:
+                self._paint(_box_of(self._state.ctm, self._path), self._state.fill)
+            self._path.clear()
+        elif name in ("n", "S", "s"):
+            self._path.clear()
+        elif name == "sh":
+            self._paint(self.page, None)
+
+    def _draw(self, name: str) -> None:
+        """Enter a form, or note an image."""
+        drawn = self._named("/XObject", name)
+        if drawn.get("/Subtype") == "/Form":
+            self._forms.append((self._state, self._saved, self.resources))
+            matrix = _matrix(drawn.get("/Matrix", _IDENTITY))
+            self._state, self._saved = replace(self._state, ctm=_times(matrix, self._state.ctm)), []
+            self.resources = drawn.get("/Resources", self.resources).get_object()
+            return
+        # A frame for `after` to take away.
+        self._forms.append((self._state, self._saved, self.resources))
+        box = _box_of(self._state.ctm, [(0, 0), (1, 0), (0, 1), (1, 1)])
+        self._images.append(box)
+        self._paint(box, None)
+
+    def _named(self, kind: str, name: Any) -> Any:
+        return self.resources[kind].get_object()[str(name)].get_object()
+
+    def _next_line(self, x: float, y: float) -> None:
+        self._line = _times((1.0, 0.0, 0.0, 1.0, x, y), self._line)
+
+    def _paint(self, box: Box, color: Color | None) -> None:
+        self._painted.append((box, color))
+        del self._painted[:-_MOST_BOXES]
+
+    def _is_seen(self) -> bool | tuple[float, float]:
+        """Whether text shown now can be seen; for invisible text, which may belong to a scan, where it stands."""
+        state = self._state
+        placed = _times(self._line, state.ctm)
+        size = abs(state.size) * math.sqrt(abs(placed[0] * placed[3] - placed[1] * placed[2]))
+        x, y = placed[4], placed[5]
+        left, bottom, right, top = self.page
+        if size < _SMALLEST or state.alpha <= _FAINTEST or x > right or y > top or y + size < bottom:
+            return False
+        if x < left - right:  # the line begins more than a page's width before the page
+            return False
+        if state.mode in _INVISIBLE_MODES:
+            return (x, y)
+        return state.mode not in (0, 4) or state.fill is None or not self._is_on_its_color(x, y, size, state.fill)
+
+    def _is_on_its_color(self, x: float, y: float, size: float, fill: Color) -> bool:
+        """Return whether what lies under the text has the text's own color; a page is white."""
+        for (left, bottom, right, top), color in reversed(self._painted):
+            # Thinner boxes are rules and frames.
+            if (
+                min(right - left, top - bottom) >= size
+                and left <= x + 0.1
+                and right >= x
+                and bottom <= y + size / 3 <= top
+            ):
+                return color is not None and _are_same(color, fill)
+        return _are_same(fill, _WHITE)
+
+    def _share_of_page(self, image: Box) -> float:
+        left, bottom, right, top = self.page
+        width = max(0.0, min(image[2], right) - max(image[0], left))
+        height = max(0.0, min(image[3], top) - max(image[1], bottom))
+        return width * height / max((right - left) * (top - bottom), 1e-9)
+
+    def _lies_over_image(self, at: tuple[float, float]) -> bool:
+        return any(box[0] - 1 <= at[0] <= box[2] + 1 and box[1] - 1 <= at[1] <= box[3] + 1 for box in self._images)
+
+
+def _are_same(one: Color, other: Color) -> bool:
+    return all(abs(a - b) <= _SAME_COLOR for a, b in zip(one, other, strict=True))
+
+
+def _color(operands: Sequence[Any]) -> Color | None:
+    """The color that these numbers give in gray, RGB or CMYK; None for a pattern and other spaces."""
+    try:
+        given = [float(value) for value in operands]
+    except (TypeError, ValueError):
+        return None
+    if len(given) == _GRAY:
+        return (given[0],) * 3
+    if len(given) == _RGB:
+        return (given[0], given[1], given[2])
+    if len(given) == _CMYK:
+        cyan, magenta, yellow, key = given
+        return ((1 - cyan) * (1 - key), (1 - magenta) * (1 - key), (1 - yellow) * (1 - key))
+    return None
+
+
+def _matrix(given: Sequence[Any]) -> Matrix:
+    a, b, c, d, e, f = (float(value) for value in given)
+    return (a, b, c, d, e, f)
+
+
+def _times(one: Matrix, other: Matrix) -> Matrix:
+    """The matrix that does `one`, then `other`."""
+    a, b, c, d, e, f = one
+    m, n, o, p, q, r = other
+    return (a * m + b * o, a * n + b * p, c * m + d * o, c * n + d * p, e * m + f * o + q, e * n + f * p + r)
+
+
+def _box_of(matrix: Matrix, points: Sequence[tuple[float, float]]) -> Box:
+    a, b, c, d, e, f = matrix
+    xs = [a * x + c * y + e for x, y in points]
+    ys = [b * x + d * y + f for x, y in points]
+    return (min(xs), min(ys), max(xs), max(ys))

@@ -1,0 +1,78 @@
+"""Near-duplicates: exchanges whose messages, and whose whole texts, have nearly the same vector."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memory import store
+from memory.errors import StoreDown
+from memory.models import Embedding, Job
+from memory.retrieval.candidates import Candidate
+from memory.retrieval.diversity import overlap
+from memory.retrieval.results import Query
+from memory.retrieval.semantic import in_parallel
+from memory.vectors import exchange_of, vector_ids
+
+log = logging.getLogger(__name__)
+
+# From this cosine on two texts count as one.
+_SAME = 0.95
+# Texts that share fewer of their words have no such cosine, so that their vectors are not fetched.
+_WORTH_COMPARING = 0.4
+
+Texts = dict[str, NDArray[np.float32]]  # per exchange: the vectors of its whole text and of its message, (2, dimension)
+
+
+def without_near_duplicates(ranked: Sequence[Candidate], query: Query) -> list[Candidate]:
+    """Of candidates whose messages and whole texts have a cosine of at least .95, the best; the vectors of these few
+    are fetched for it. Where the index does not answer, all stay.
+    """
+    alike = [pair for pair in combinations(ranked, 2) if overlap(pair[0].said, pair[1].said) >= _WORTH_COMPARING]
+    if not alike:
+        return list(ranked)
+    try:
+        texts = _texts_of({candidate.id for pair in alike for candidate in pair}, query)
+    except StoreDown as error:
+        log.warning("near-duplicates could not be compared: %s", error)
+        return list(ranked)
+    kept: list[Candidate] = []
+    for candidate in ranked:
+        mine = texts.get(candidate.id)
+        others = [texts[other.id] for other in kept if other.id in texts]
+        if mine is None or not any((_cosines(mine, other) >= _SAME).all() for other in others):
+            kept.append(candidate)
+    return kept
+
+
+def _texts_of(ids: Iterable[str], query: Query) -> Texts:
+    rows = Embedding.objects.filter(
+        exchange_id__in=[uuid.UUID(id) for id in ids],
+        generation=query.generation,
+        state=Job.State.DONE,
+        index__space_id__in=list(query.spaces),
+    )
+    wanted: dict[str, list[str]] = defaultdict(list)
+    for collection, exchange_id, version, parts in rows.values_list(
+        "index__collection", "exchange_id", "version", "parts"
+    ):
+        # The whole text, then the beginning of the message; a note has only the first.
+        wanted[collection] += vector_ids(exchange_id, version, min(parts, 2))
+    held: dict[str, list[NDArray[np.float32]]] = defaultdict(list)
+    for found in in_parallel(store.vectors, wanted.keys(), wanted.values()):
+        for vector_id in sorted(found, reverse=True):  # "whole" before "part1"
+            held[exchange_of(vector_id)].append(found[vector_id])
+    return {id: np.stack([vectors[0], vectors[-1]]) for id, vectors in held.items()}
+
+
+def _cosines(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The cosine of each row of `one` with the same row of `other`."""
+    lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
+    cosines: NDArray[np.float32] = (one * other).sum(axis=1) / np.maximum(lengths, 1e-12)
+    return cosines

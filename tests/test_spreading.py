@@ -1,0 +1,142 @@
+"""No author and no document fills a recall alone while others have something relevant, and near-duplicates count once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from memory import spaces
+from tests.factories import PersonFactory, document, exchange
+
+pytestmark = pytest.mark.django_db
+
+QUESTION = "What is the access code of the server room in Halden?"
+TRUE = (
+    "The server room in Halden opens with code 8831, changed in March.",
+    "Halden: to get into the room with the servers, type 8831 at the door.",
+    "We changed the code at the servers' door in Halden to 8831.",
+)
+FALSE = "The access code of the server room in Halden is 0000."
+RANDOM_WORDS = ("harbour", "lantern", "copper", "meadow", "violin", "gravel", "anchor", "biscuit", "walnut", "thunder")
+
+
+@pytest.fixture
+def team():
+    return spaces.team()
+
+
+@pytest.fixture
+def recalled(memory, team):
+    def texts(question: str = QUESTION) -> list[str]:
+        while memory.index_pending():
+            pass
+        return [r.exchange.user_message for r in memory.recall([question], spaces=frozenset({team.id})).results]
+
+    return texts
+
+
+def repeat(owner, count, space):
+    """Notes that say the false answer in the question's own words, each with other words after it."""
+    chosen = random.Random(1)
+    for _ in range(count):
+        exchange(owner, f"{FALSE} {' '.join(chosen.sample(RANDOM_WORDS, 4))}", "", space=space)
+
+
+# Forty leave the true notes among the nearest; 120 keep them out of what the index proposes.
+@pytest.mark.parametrize("count", [40, 120])
+def test_one_persons_many_notes_do_not_displace_those_of_another(memory, team, recalled, count):
+    mallory, ines = PersonFactory(), PersonFactory()
+    for text in TRUE:
+        exchange(ines, text, "", space=team)
+    repeat(mallory, count, team)
+
+    texts = recalled()
+
+    assert len(texts) == 5
+    assert len(set(texts) & set(TRUE)) == 2
+    assert set(texts[:4]) > set(texts) & set(TRUE), "the fifth place alone is filled beyond two of one author"
+
+
+def test_three_authors_share_the_five_places(memory, team, recalled):
+    mallory, ines, omar = PersonFactory(), PersonFactory(), PersonFactory()
+    exchange(ines, TRUE[0], "", space=team)
+    exchange(ines, TRUE[1], "", space=team)
+    exchange(omar, TRUE[2], "", space=team)
+    repeat(mallory, 20, team)
+
+    texts = recalled()
+
+    assert len(set(texts) & set(TRUE)) == 3
+    assert sum(text.startswith(FALSE) for text in texts) == 2
+
+
+def test_an_author_alone_fills_all_places(memory, team, recalled, person):
+    repeat(person, 20, team)
+
+    assert len(recalled()) == 5
+
+
+def test_what_does_not_pass_the_gate_takes_no_place_from_a_single_author(memory, team, recalled, person):
+    repeat(person, 20, team)
+    for n in range(3):
+        exchange(PersonFactory(), f"Otters hold hands while they sleep, says book {n}.", "", space=team)
+
+    texts = recalled()
+
+    assert [text for text in texts if not text.startswith(FALSE)] == []
+    assert len(texts) == 5
+
+
+def test_at_most_two_passages_of_a_document_while_others_pass(memory, team, recalled, person):
+    rooms = "\n\n".join(
+        f"# Room {n}\n\nThe access code of server room {n} in Halden is {1000 + n}. "
+        + f"Filler {n} about cables. " * 25
+        for n in range(30)
+    )
+    document(person, "rooms.md", rooms, space=team)
+    for text in TRUE:
+        exchange(PersonFactory(), text, "", space=team)
+
+    texts = recalled()
+
+    assert set(TRUE) <= set(texts)
+    assert len(texts) == 5
+
+
+def test_adjacent_passages_of_a_document_count_once(memory, team, person):
+    sentences = [f"The access code of the server room in Halden, part {n}, is {n}{n}{n}{n}." for n in range(4)]
+    document(person, "codes.md", "\n\n".join(s + f" Detail {s[-5:]} of it. " * 30 for s in sentences), space=team)
+    exchange(PersonFactory(), TRUE[0], "", space=team)
+    memory.index_pending()
+
+    results = memory.recall([QUESTION], spaces=frozenset({team.id})).results
+
+    chunks = sorted(r.exchange.place.index for r in results if r.exchange.place)
+    assert len(chunks) > 2, "they are one passage"
+
+
+def test_near_duplicates_count_as_one(memory, team, recalled, person):
+    for text in (
+        "The alarm code of the workshop is 7781.",
+        "The alarm code of our workshop is 7781, by the way.",
+        "By the way, the workshop's alarm code is 7781.",
+    ):
+        exchange(PersonFactory(), text, "", space=team)
+    exchange(person, "The alarm of the workshop was tested.", "", space=team)
+
+    texts = recalled("What is the alarm code of the workshop?")
+
+    assert len([text for text in texts if "7781" in text]) == 1
+    assert "The alarm of the workshop was tested." in texts
+
+
+def test_two_answers_to_the_same_question_are_no_duplicates(memory, team, recalled, person):
+    for answer in ("I do not know.", "It is 7781, as the caretaker wrote down on Monday."):
+        exchange(person, "What is the alarm code of the workshop?", answer, space=team)
+    while memory.index_pending():
+        pass
+
+    results = memory.recall(["Which alarm code does the workshop have?"], spaces=frozenset({team.id})).results
+
+    assert len(results) == 2
