@@ -6,12 +6,15 @@ import uuid
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from django.apps import apps
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.contrib.sessions.models import Session as SignIn
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
-from chat.errors import NotFound
+from chat.errors import NotFound, PermissionDeniedError
 from chat.models import Image, Thread, Turn
 from memory import spaces
 
@@ -46,11 +49,48 @@ def turn_for(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> 
     return turn
 
 
+def turn_by_id(person_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
+    """The turn, if this person may read its thread."""
+    thread_id = Turn.objects.filter(id=turn_id).values_list("thread_id", flat=True).first()
+    if thread_id is None:
+        raise NotFound
+    return turn_for(person_id, thread_id, turn_id)
+
+
+def turn_to_change(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
+    """The turn of that thread, if this person may edit, regenerate, retry or resume it, or switch its version.
+
+    These are for the author of the message and the owner of the thread, since they hide what was there from memory.
+    Raises NotFound, and PermissionDeniedError for other readers.
+    """
+    turn = turn_for(person_id, thread_id, turn_id)
+    if person_id not in (turn.author_id, turn.thread.owner_id):
+        raise PermissionDeniedError(
+            _("Only the author of this message or the owner of the thread can do this. You can fork the thread.")
+        )
+    return turn
+
+
 def own_thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """The thread, if it is this person's to change."""
     thread = thread_for(person_id, thread_id)
     if thread.owner_id != person_id:
         raise NotFound
+    return thread
+
+
+def can_configure(person_id: uuid.UUID, thread: Thread) -> bool:
+    """Return whether this person sets the thread's model and recall filter: its owner and the managers of its space."""
+    return thread.owner_id == person_id or spaces.manages_space(person_id, thread.space)
+
+
+def thread_to_configure(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
+    """Return the thread whose model and recall filter this person may set. Raises NotFound, PermissionDeniedError."""
+    thread = thread_for(person_id, thread_id)
+    if not can_configure(person_id, thread):
+        raise PermissionDeniedError(
+            _("Only the owner of this thread and the managers of its space change this. Fork the thread to change it.")
+        )
     return thread
 
 
@@ -70,6 +110,38 @@ def image_for(person_id: uuid.UUID, image_id: uuid.UUID) -> Image:
     if image is None:
         raise NotFound
     return image
+
+
+def may_receive(person_id: uuid.UUID, thread_id: uuid.UUID, api_token_id: uuid.UUID | None = None) -> bool:
+    """Return whether this active person may read the thread now, with an API token that is still valid, if any."""
+    return not _without_access([(thread_id, person_id, thread_id, api_token_id)])
+
+
+def turns_without_access(turn_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
+    """Return those of the turns whose author may no longer read the thread, or whose API token is no longer valid."""
+    rows = Turn.objects.filter(id__in=list(turn_ids)).values_list("id", "author_id", "thread_id", "api_token_id")
+    return _without_access(rows)
+
+
+def _without_access(
+    asked: Iterable[tuple[uuid.UUID, uuid.UUID, uuid.UUID, uuid.UUID | None]],
+) -> set[uuid.UUID]:
+    """Return the keys whose person has no access to the thread, of (key, person, thread, API token or None)."""
+    asked = list(asked)
+    people = {person_id for _key, person_id, _thread_id, _token_id in asked}
+    active = get_user_model().objects.filter(id__in=people, is_active=True).values_list("id", flat=True)
+    readable = {person_id: spaces.readable_by(person_id) for person_id in active}
+    threads = {thread_id for _key, _person_id, thread_id, _token_id in asked}
+    thread_spaces = dict(Thread.objects.filter(id__in=threads, deleted_at=None).values_list("id", "space_id"))
+    tokens = {token_id for _key, _person_id, _thread_id, token_id in asked if token_id}
+    valid = apps.get_model(settings.API_TOKEN_MODEL).objects.valid() if tokens else None
+    valid_tokens = set(valid.filter(pk__in=tokens).values_list("pk", flat=True)) if valid is not None else set()
+    return {
+        key
+        for key, person_id, thread_id, token_id in asked
+        if thread_spaces.get(thread_id) not in readable.get(person_id, ())
+        or (token_id is not None and token_id not in valid_tokens)
+    }
 
 
 def still_allowed(seats: Iterable[Seat]) -> set[Seat]:

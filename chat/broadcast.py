@@ -108,6 +108,8 @@ class Broadcast:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if settings.REDIS_URL:
+            await self._unregister()
         self._end_all()
         self.loop = None
 
@@ -124,6 +126,10 @@ class Broadcast:
     def count_seats(self) -> int:
         """How many pages listen to this process."""
         return sum(len(seats) for seats in list(self._seats.values()))
+
+    def count_seats_of(self, person_id: uuid.UUID) -> int:
+        """Return how many pages of this person listen to this process."""
+        return len(self._seats_of.get(person_id, ()))
 
     def tell(self, people: Sequence[uuid.UUID]) -> None:
         """Tell every page of these people that their list of threads changed; call it in the loop's thread."""
@@ -217,6 +223,17 @@ class Broadcast:
             *_, processes = await pipe.execute()
         self._others = processes > 1
 
+    async def _unregister(self) -> None:
+        from redis.exceptions import RedisError
+
+        client = _redis()
+        try:
+            await client.zrem(_REGISTER, self.process)
+        except (RedisError, OSError) as error:
+            log.info("this web process stays registered for a while (%s)", type(error).__name__)
+        finally:
+            await client.aclose()
+
     def _hear(self, message: dict[str, Any]) -> None:
         if message["from"] == self.process:
             return
@@ -269,6 +286,18 @@ def tell_people(people: Iterable[uuid.UUID]) -> None:
         _send_from_outside(_packed_news(_OUTSIDE, ids))
     else:
         broadcast.loop.call_soon_threadsafe(broadcast.tell_all, ids)
+
+
+def count_web_processes() -> int:
+    """Return how many web processes are registered at this moment; 0 where Redis does not answer."""
+    if not settings.REDIS_URL:
+        return 0
+    import redis
+
+    try:
+        return int(_sync_redis().zcount(_REGISTER, time.time() - _ALIVE_FOR, "+inf"))
+    except redis.RedisError:
+        return 0
 
 
 def is_connected() -> bool:

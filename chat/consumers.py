@@ -7,8 +7,11 @@ import json
 import logging
 import time
 import uuid
+from collections import deque
+from contextlib import suppress
 
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
 from django.db import DatabaseError
 
 from chat import access, frames, seats, snapshots
@@ -20,8 +23,12 @@ from chat.snapshots import Told
 
 log = logging.getLogger(__name__)
 
-# Pages come back after 1013 (try again later), and stay away after the others.
-SIGNED_OUT, NOT_YOURS, COME_BACK = 4401, 4404, 1013
+# Pages come back after 1013 (try again later), and stay away after the others. 4429: this person has too many sockets;
+# 1008 (policy violation): frames that are too many or cannot be read.
+SIGNED_OUT, NOT_YOURS, TOO_MANY, COME_BACK, POLICY_VIOLATION = 4401, 4404, 4429, 1013, 1008
+# A page sends a frame when it connects, when its reader looks at it, and when it comes back.
+_MAX_FRAMES, _FRAMES_WINDOW = 300, 60.0  # in so many seconds
+_MAX_INVALID_FRAMES = 5
 # The list of threads is drawn anew at most this often, in seconds.
 _LIST_EVERY = 1.0
 
@@ -34,6 +41,8 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     listed_at = 0.0
 
     async def connect(self) -> None:
+        self.frame_times: deque[float] = deque(maxlen=_MAX_FRAMES)
+        self.invalid_frames = 0
         self.listings: set[asyncio.Task[None]] = set()
         await self.accept()
         self.revisions: dict[uuid.UUID, int] = {}
@@ -46,6 +55,9 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if not await to_database(access.still_allowed, [self.who]):
             await self.close(NOT_YOURS)
             return
+        if broadcast.count_seats_of(user.id) >= settings.CATO.chat.sockets_per_person:
+            await self.close(TOO_MANY)
+            return
         self.seat = broadcast.take_seat(self.who.person_id, self.who.thread_id)
         seats.watch(self.who, self.seat)
         if self.who.thread_id is None:
@@ -55,12 +67,19 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         """What a page says (`snapshots.Told`). Asked again at each such frame: may they?"""
         if self.seat is None:
             return
+        if self._is_flooding():
+            await self._drop(POLICY_VIOLATION)
+            return
         if not await to_database(access.still_allowed, [self.who]):
             await self.close(NOT_YOURS)
             return
         try:
             told = snapshots.understood(text_data or "")
         except ValueError:
+            self.invalid_frames += 1
+            if self.invalid_frames >= _MAX_INVALID_FRAMES:
+                await self._drop(POLICY_VIOLATION)
+                return
             await self.send(json.dumps({"error": "This socket takes one JSON object with the key have, seen or back."}))
             return
         try:
@@ -69,12 +88,28 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(NOT_YOURS)
 
     async def disconnect(self, code: int) -> None:
+        self._leave()
+
+    def _is_flooding(self) -> bool:
+        """Return whether this frame is one too many in the last minute."""
+        now = time.monotonic()
+        is_flooding = len(self.frame_times) == _MAX_FRAMES and now - self.frame_times[0] < _FRAMES_WINDOW
+        self.frame_times.append(now)
+        return is_flooding
+
+    async def _drop(self, code: int) -> None:
+        """Close the socket, and look at nothing that still comes through it."""
+        self._leave()
+        await self.close(code)
+
+    def _leave(self) -> None:
         for task in (self.relay, *self.listings):
             if task is not None:
                 task.cancel()
         if self.seat is not None:
             seats.unwatch(self.seat)
             broadcast.leave_seat(self.seat)
+            self.seat = None
 
     async def _heed(self, told: Told, seat: Seat) -> None:
         who, thread_id = self.who.person_id, self.who.thread_id
@@ -106,8 +141,14 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 self._begin_to_list(seat)
                 continue
             if self._is_news(heard):
-                await self.send(heard.html)
-        await self.close(COME_BACK)
+                await self._send_html(heard.html)
+        with suppress(OSError):
+            await self.close(COME_BACK)
+
+    async def _send_html(self, html: str) -> None:
+        """Send from a task of ours; a page that was just closed is no error (ASGI servers raise an OSError then)."""
+        with suppress(OSError):
+            await self.send(html)
 
     def _is_news(self, frame: Frame) -> bool:
         """Whether the page does not have it yet."""
@@ -130,4 +171,12 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             log.warning("a list of threads could not be drawn (%s); its page comes back", type(error).__name__)
             seat.end()
         else:
-            await self.send(html)
+            await self._send_html(html)
+
+
+class UnknownPathConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
+    """Closes a socket at an address that is none."""
+
+    async def connect(self) -> None:
+        await self.accept()
+        await self.close(NOT_YOURS)

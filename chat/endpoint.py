@@ -16,6 +16,10 @@ OPENAI = "https://api.openai.com/v1"
 FIELDS = ("base_url", "api_key", "model")
 
 
+class KeyNeededError(Exception):
+    """The stored API key belongs to another address, and is sent to no other."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answering:
     """The endpoint in force. `model` is empty where the endpoint is to be asked for one."""
@@ -44,7 +48,7 @@ def current() -> Answering | None:
     model = (llm.model if "model" in fixed else saved and saved.model) or llm.model or ""
     if not base_url and not api_key:
         return None
-    return Answering(base_url=(base_url or OPENAI).rstrip("/"), api_key=api_key, model=model)
+    return Answering(base_url=_address(base_url), api_key=api_key, model=model)
 
 
 def locked() -> dict[str, str]:
@@ -54,12 +58,21 @@ def locked() -> dict[str, str]:
 
 
 def save(*, base_url: str, api_key: str | None, model: str) -> None:
-    """Keep the administrator's endpoint; `api_key` None leaves the stored key as it is."""
+    """Keep the administrator's endpoint; `api_key` None leaves the stored key as it is.
+
+    Raises KeyNeededError where there is a stored key and the address is another than the one it was stored for.
+    """
     saved = Endpoint.objects.first() or Endpoint()
+    if api_key is None and saved.encrypted_key and _address(base_url) != _address(saved.base_url):
+        raise KeyNeededError
     saved.base_url, saved.model = base_url, model
     if api_key is not None:
         saved.encrypted_key = _cipher().encrypt(api_key.encode()) if api_key else b""
     saved.save()
+
+
+def _address(base_url: str) -> str:
+    return (base_url or OPENAI).rstrip("/")
 
 
 def saved() -> tuple[str, str, bool]:

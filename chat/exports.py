@@ -24,6 +24,7 @@ from chat.pictures import data_url
 from memory import services as memory
 from memory import spaces
 from memory.batches import batched
+from memory.spaces import SpaceIds
 
 _PAGE = 200
 _VERSION = 1
@@ -70,10 +71,13 @@ class Told:
         return [_recalled_line(item) for item in self.recalled]
 
 
-def as_markdown(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
-    """The thread as Markdown, in pieces: what was said quoted, answers as they are, times in UTC."""
+def as_markdown(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = None) -> Iterator[str]:
+    """The thread as Markdown, in pieces: what was said quoted, answers as they are, times in UTC.
+
+    `shown` names what was recalled from these spaces only, where whoever gets the file does not read the thread.
+    """
     yield f"# {_one_line(thread.title)}\n"
-    for told in _told(thread, turns):
+    for told in _told(thread, turns, shown):
         yield f"\n---\n\n**{_one_line(told.turn.author.name)}**, {told.said_at}\n\n"
         yield "\n".join(f"> {line}".rstrip() for line in told.turn.message.split("\n")) + "\n"
         yield "".join(
@@ -88,13 +92,14 @@ def as_markdown(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
             yield "\n" + _("Recalled:") + "\n\n" + "".join(f"- {line}\n" for line in told.recalled_lines)
 
 
-def as_json(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
+def as_json(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = None) -> Iterator[str]:
     """The thread as one JSON object, in pieces; `chat.importers` reads it again.
 
     `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered, and the instructions of
     a program) and `turns`, in their order: id, author (a name), said_at, message, pictures (their names), answer, answered_at (null while there is
     none), model, state, is_dummy, is_forgotten, and `recalled`, each with number, exchange_id, and who, said_at and
-    place, or is_forgotten alone where it was forgotten or may not be read. Times are ISO 8601 in UTC.
+    place, or is_forgotten alone where it was forgotten or may not be read. Times are ISO 8601 in UTC. `shown` is the
+    same as for Markdown.
     """
     about = {
         "id": str(thread.id),
@@ -105,7 +110,7 @@ def as_json(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
         "instructions": thread.instructions,
     }
     yield f'{{"format": {_json(FORMAT)}, "version": {_VERSION}, "thread": {_json(about)}, "turns": ['
-    for number, told in enumerate(_told(thread, turns)):
+    for number, told in enumerate(_told(thread, turns, shown)):
         yield (",\n" if number else "\n") + _json(_turn_fields(told))
     yield "\n]}\n"
 
@@ -120,8 +125,10 @@ def as_html(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
     yield render_to_string("chat/export.html", {"part": "foot"})
 
 
-def _told(thread: Thread, turns: Iterable[Turn]) -> Iterator[Told]:
+def _told(thread: Thread, turns: Iterable[Turn], shown: SpaceIds | None = None) -> Iterator[Told]:
     readers = spaces.read_by_all_of(thread.space_id)
+    if shown is not None:
+        readers &= shown
     for page in batched(turns, _PAGE):
         prefetch_related_objects(page, "images")
         recalled = memory.recalled_for((turn.id for turn in page), spaces=readers)

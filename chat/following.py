@@ -1,28 +1,39 @@
-"""An answer as it grows, for whoever reads along as plain text rather than as frames of a page."""
+"""An answer as it grows, for API clients that read it as plain text rather than as frames of a page."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from chat import replies
+from chat.errors import NotFound
 from chat.hops import to_database
 from chat.models import Turn
 
-_HERE, _ELSEWHERE = 0.04, 0.3  # seconds between looks at an answer of this process, and at a row another one writes
+# Seconds between looks at an answer of this process, and at a row that another process writes.
+_POLL_LOCAL, _POLL_ROW = 0.04, 0.3
+# Seconds between checks that whoever reads may still do so.
+_CHECK_EVERY = 2.0
 
 
-async def follow(turn_id: uuid.UUID) -> AsyncIterator[str]:
-    """What the answer to this turn says, piece by piece from its beginning, until it ended one way or another.
+async def follow(turn_id: uuid.UUID, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
+    """Yield the text of the answer to this turn, piece by piece from its beginning, until it ended one way or another.
 
-    How it ended, its row tells then. Who stops listening stops nothing: an answer goes on without anybody.
+    The turn's row says how it ended. A client that stops reading stops nothing: the answer goes on without it.
+    `may_receive` is called every two seconds in a database thread. Raises NotFound once it returns False.
     """
     given = 0
+    checked_at = time.monotonic()
     while True:
+        if time.monotonic() - checked_at >= _CHECK_EVERY:
+            if not await to_database(may_receive):
+                raise NotFound
+            checked_at = time.monotonic()
         reply = replies.under_way(turn_id)
         if reply is None:
-            text, is_over = await to_database(_said, turn_id)
+            text, is_over = await to_database(_text_of, turn_id)
         else:
             text, is_over = reply.text, False
         if len(text) > given:
@@ -30,10 +41,11 @@ async def follow(turn_id: uuid.UUID) -> AsyncIterator[str]:
             given = len(text)
         if is_over:
             return
-        await asyncio.sleep(_HERE if reply else _ELSEWHERE)
+        await asyncio.sleep(_POLL_LOCAL if reply else _POLL_ROW)
 
 
-def _said(turn_id: uuid.UUID) -> tuple[str, bool]:
+def _text_of(turn_id: uuid.UUID) -> tuple[str, bool]:
+    """The saved text of the answer, and whether it ended."""
     turn = Turn.objects.filter(id=turn_id).values("answer", "state").first()
     if turn is None:
         return "", True

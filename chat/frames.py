@@ -31,17 +31,23 @@ def growing(
     open_html: str,
     *,
     is_first: bool,
+    segments: Sequence[str] = (),
+    is_reset: bool = False,
     thought: str = "",
 ) -> Frame:
-    """What the model thought since the last frame, the blocks its answer just finished, and the whole open block.
+    """What the model thought since the last frame, the blocks its answer just finished, and the rest of the open block.
 
-    `is_first`: no block of the answer is finished, so that the open one stands at its top.
+    `is_first`: no block of the answer is finished, so that the open one stands at its top. `segments`: those of an open
+    block that is too long to be sent whole each time; `is_reset`: the block that earlier ones belong to is finished.
     """
     # What somebody said is filled in last, so that nothing in it is taken for a place to fill in.
     appended, replaced, waiting = (form.replace(str(_NOBODY), str(turn_id)) for form in _growing_forms(is_first))
     if thought and not open_html:
         replaced = waiting
     html = replaced.replace(_REVISION, str(revision)).replace(_HTML, open_html, 1)
+    if segments or is_reset:
+        new = {"turn_id": turn_id, "segments": mark_safe("".join(segments)), "is_reset": is_reset}
+        html = render_to_string("chat/frames/segments.html", new) + html
     if finished:
         html = appended.replace(_HTML, "".join(finished), 1) + html
     if thought:

@@ -16,6 +16,8 @@ _database = ThreadPoolExecutor(4, thread_name_prefix="database")
 # Recall waits for the embedding model and the vector store; it must not keep answers from being saved.
 _memory = ThreadPoolExecutor(4, thread_name_prefix="recall")
 
+_rendering = ThreadPoolExecutor(2, thread_name_prefix="rendering")
+
 
 async def to_database(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run `call` in a thread with a database connection that is given back afterwards."""
@@ -25,6 +27,11 @@ async def to_database(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -
 async def to_memory(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """The same for what may wait for the embedding model or the vector store."""
     return await _run(_memory, lambda: call(*args, **kwargs))
+
+
+async def to_renderer(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """The same for drawing what may be long, which needs no database; the loop goes on meanwhile."""
+    return await _run(_rendering, lambda: call(*args, **kwargs))
 
 
 async def _run(pool: ThreadPoolExecutor, call: Callable[[], R]) -> R:

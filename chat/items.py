@@ -9,9 +9,10 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from chat.models import Thread, Turn
+from chat.models import Session, Thread, Turn
 from chat.services.forgetting import may_forget
 from memory import services as memory
 from memory import spaces
@@ -34,11 +35,14 @@ class ItemRow:
     is_forgotten: bool
     is_below_gate: bool
     excerpt: str
+    message_excerpt: str
+    answer_excerpt: str
     text: str
     who: str
     said_at: datetime | None
     place: str
     similarity_text: str
+    is_keyword_match: bool
     bar: int
     reason: str
     url: str
@@ -51,7 +55,7 @@ class ItemRow:
 def row_of_exchange(row: Exchange, number: int) -> ItemRow:
     """An exchange (loaded with its owner) as such an item, without any nearness."""
     said = Remembered.from_row(row, places_in_documents([row.id]).get(row.id))
-    return item_row(number=number, exchange=said, similarity=None, reason="", titles=titles_of([said]))
+    return item_row(number=number, exchange=said, similarity=None, reason="", titles=titles_of([said]), is_hit=False)
 
 
 def result_rows(results: Iterable[Result]) -> list[ItemRow]:
@@ -80,6 +84,7 @@ def item_row(
     titles: dict[uuid.UUID, str],
     exchange_id: uuid.UUID | None = None,
     below_gate: bool = False,
+    is_hit: bool = True,
 ) -> ItemRow:
     """One item; without its exchange where that was forgotten or may no longer be read."""
     said = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
@@ -91,11 +96,14 @@ def item_row(
         is_forgotten=not shown,
         is_below_gate=below_gate,
         excerpt=excerpt(said),
+        message_excerpt=excerpt(exchange.user_message) if exchange else "",
+        answer_excerpt=excerpt(exchange.assistant_message) if exchange else "",
         text=plain(said[:2000]),
         who=exchange.owner_name if exchange else "",
         said_at=exchange.timestamp if exchange else None,
         place=_place(exchange, titles),
         similarity_text=nearness(similarity) if shown and similarity is not None else "",
+        is_keyword_match=shown and is_hit and similarity is None,
         bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
         reason=reason if shown else "",
         url=address_of(exchange) if exchange else reverse("exchange", args=[key]),
@@ -145,7 +153,7 @@ def _place(exchange: Remembered | None, titles: dict[uuid.UUID, str]) -> str:
     if exchange is None:
         return ""
     if exchange.thread_id:
-        return titles.get(exchange.thread_id, "")
+        return titles.get(exchange.session_id or exchange.thread_id) or titles.get(exchange.thread_id, "")
     if exchange.place and exchange.place.label:
         return f"{exchange.source_file}, {exchange.place.label}"
     return exchange.source_file or pgettext("in a place", "a note")
@@ -157,6 +165,13 @@ def places_of(recalled: dict[uuid.UUID, list[Recalled]]) -> dict[uuid.UUID, str]
 
 
 def titles_of(exchanges: Iterable[Remembered]) -> dict[uuid.UUID, str]:
-    """The titles of the threads in which these were said, by thread."""
-    ids = {e.thread_id for e in exchanges if e.thread_id}
-    return dict(Thread.objects.filter(id__in=ids).values_list("id", "title"))
+    """The titles of the threads in which these were said, by thread; of a later session with its number, by session."""
+    exchanges = list(exchanges)
+    titles = dict(
+        Thread.objects.filter(id__in={e.thread_id for e in exchanges if e.thread_id}).values_list("id", "title")
+    )
+    later = Session.objects.filter(id__in={e.session_id for e in exchanges if e.session_id}, seq__gt=0)
+    for id, thread_id, seq in later.values_list("id", "thread_id", "seq"):
+        facts = {"title": titles.get(thread_id, ""), "number": seq + 1}
+        titles[id] = _("%(title)s, session %(number)s") % facts
+    return titles

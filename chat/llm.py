@@ -3,81 +3,102 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from chat import failures
 from chat.endpoint import Answering
 from chat.errors import ModelFailed
+from chat.events import EventError, EventReader, Piece, piece_of
 from chat.thoughts import Thoughts
 
 if TYPE_CHECKING:
+    from httpx2 import Response
     from openai import AsyncOpenAI
 
 # A message's content is text, or a list of parts where pictures go with it.
 Message = dict[str, Any]
 _CONNECT_TIMEOUT = 10.0
-# What servers answer to a request that they understand and will not do; 404 is said for models and for abilities.
-_REJECTIONS = (400, 413, 415, 422)
+# Everything else that this process does gets its turn after so much of an endpoint that sends without a pause.
+_BYTES_AT_ONCE = 4096
+# In bytes, of a stream and of all else that an endpoint answers.
+_LONGEST_STREAM, _LONGEST_BODY = 200_000_000, 8_000_000
+_LONGEST_THOUGHT = 200_000  # characters before an answer that is to be short
+_MOST_MODELS, _LONGEST_NAME = 1_000, 120
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Answering, AsyncOpenAI]] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of the answer's text, or of what the model thinks before it; the last one may carry what it cost."""
+async def stream(answering: Answering, messages: Sequence[Message], *, model: str = "") -> AsyncGenerator[Piece, None]:
+    """Yield the answer as it comes. Raises ModelFailed, also in the middle.
 
-    text: str = ""
-    reasoning: str = ""
-    usage: dict[str, int] | None = None
-
-
-async def stream(answering: Answering, messages: Sequence[Message], *, model: str = "") -> AsyncIterator[Piece]:
-    """Yield the answer as it comes. Raises ModelFailed, also in the middle."""
+    Once the model has said that it is through, nothing that goes wrong after it makes the answer fail.
+    """
     await asyncio.to_thread(_load)
     import httpx2  # openai's own: what breaks in the middle of a stream is not wrapped
     import openai
 
-    conf = settings.CATO.llm
     began = finished = False
+    failure: ModelFailed | None = None
     thoughts = Thoughts()
     try:
         chosen = model or answering.model or await _first_model(answering)
-        asking = _client(answering).chat.completions.with_streaming_response.create(
-            model=chosen,
-            messages=cast(Any, list(messages)),
-            temperature=conf.temperature,
-            max_tokens=conf.max_tokens,
-            stream=True,
-            stream_options={"include_usage": True},
-        )
-        async with asking as answer:
-            # Read line by line: a typed object for each token costs more than all that is done with it.
-            async for line in answer.iter_lines():
-                if not line.startswith("data:") or line.endswith("[DONE]"):
-                    continue
-                piece, is_last = _read(line[5:])
-                finished = finished or is_last
+        async with aclosing(_pieces(answering, messages, chosen)) as pieces:
+            async for piece in pieces:
+                finished = finished or bool(piece.finish_reason)
                 if piece.text:
                     thought, said = thoughts.feed(piece.text)
                     piece = replace(piece, text=said, reasoning=piece.reasoning + thought)
                 if piece != Piece():
-                    began = True
+                    began = began or bool(piece.text or piece.reasoning)
                     yield piece
-        thought, said = thoughts.end()
+    except ModelFailed as error:
+        failure = error
+    except (EventError, httpx2.HTTPError, openai.OpenAIError) as error:
+        failure = _failure(error, replace(answering, model=model or answering.model), has_begun=began)
+        failure.__cause__ = error
+    thought, said = thoughts.end()
+    if thought or said:
         yield Piece(said, thought)
-    except (openai.APITimeoutError, httpx2.TimeoutException) as error:
-        raise _timed_out() from error
-    except (openai.APIConnectionError, httpx2.HTTPError) as error:
-        raise _broke_off() if began else _failure(error, answering) from error
-    except openai.OpenAIError as error:
-        raise _failure(error, replace(answering, model=model or answering.model)) from error
     if not finished:
-        raise _broke_off()
+        raise failure or failures.broke_off(began)
+
+
+async def _pieces(answering: Answering, messages: Sequence[Message], model: str) -> AsyncGenerator[Piece, None]:
+    """Yield what the endpoint sends, event by event, until it says that it is done."""
+    conf = settings.CATO.llm
+    asking = _client(answering).chat.completions.with_streaming_response.create(
+        model=model,
+        messages=cast(Any, list(messages)),
+        temperature=conf.temperature,
+        max_tokens=conf.max_tokens,
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    reader = EventReader()
+    async with asking as answer:
+        # Read event by event: a typed object for each token costs more than all that is done with it.
+        async for received in answer.iter_bytes():
+            for at in range(0, len(received), _BYTES_AT_ONCE):
+                for event in reader.feed(received[at : at + _BYTES_AT_ONCE]):
+                    yield _piece(event)
+                if reader.is_done:
+                    return
+                await asyncio.sleep(0)
+    for event in reader.end():
+        yield _piece(event)
+
+
+def _piece(event: dict[str, Any]) -> Piece:
+    if event.get("error"):
+        raise failures.failed_midway()
+    return piece_of(event)
 
 
 def has_images(messages: Sequence[Message]) -> bool:
@@ -105,9 +126,12 @@ async def models(answering: Answering) -> list[str]:
 
     try:
         page = await _client(answering).models.list()
+        names = [model.id for model in page.data]
     except openai.OpenAIError as error:
         raise _failure(error, answering) from error
-    return sorted(model.id for model in page.data)
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        raise failures.no_models(answering.host) from error
+    return sorted(name for name in names if isinstance(name, str) and len(name) <= _LONGEST_NAME)[:_MOST_MODELS]
 
 
 async def try_it(answering: Answering) -> str:
@@ -119,11 +143,13 @@ async def try_it(answering: Answering) -> str:
 
 async def say(answering: Answering, messages: Sequence[Message], *, model: str = "") -> str:
     """A short answer, at most 200 characters of it, without what is thought before. Raises ModelFailed."""
-    said = ""
-    async for piece in stream(answering, messages, model=model):
-        said += piece.text
-        if len(said) > 200:
-            break
+    said, thought = "", 0
+    async with aclosing(stream(answering, messages, model=model)) as pieces:
+        async for piece in pieces:
+            said += piece.text
+            thought += len(piece.reasoning)
+            if len(said) > 200 or thought > _LONGEST_THOUGHT:
+                break
     if not said.strip():
         raise ModelFailed(_("%(model)s answered with nothing.") % {"model": model or answering.host}, "empty")
     return said.strip()[:200]
@@ -150,65 +176,63 @@ def _load() -> None:
 
 
 def _new_client(answering: Answering) -> AsyncOpenAI:
-    from openai import AsyncOpenAI, Timeout
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
+    timeout = Timeout(settings.CATO.llm.timeout_seconds, connect=_CONNECT_TIMEOUT)
     return AsyncOpenAI(
         base_url=answering.base_url,
         # Local endpoints want no key, but the client wants one.
         api_key=answering.api_key or "none",
-        timeout=Timeout(settings.CATO.llm.timeout_seconds, connect=_CONNECT_TIMEOUT),
+        timeout=timeout,
         max_retries=0,
+        http_client=DefaultAsyncHttpxClient(
+            timeout=timeout,
+            # A redirect would hand the prompt to a host that nobody configured.
+            follow_redirects=False,
+            # One client serves everybody, so that a cookie would tell one person's requests by another's.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            # A few kB can unpack to gigabytes; an endpoint that packs all the same is refused by the hook.
+            headers={"Accept-Encoding": "identity"},
+            event_hooks={"response": [_bound]},
+        ),
     )
 
 
-def _read(data: str) -> tuple[Piece, bool]:
-    """One event's piece of the answer, and whether the model says that it is through. Raises ModelFailed."""
-    try:
-        event = json.loads(data)
-        if event.get("error"):
-            raise ModelFailed(_("The model's server failed in the middle. What it said so far is kept."), "broken")
-        choice = (event.get("choices") or [{}])[0]
-        delta = choice.get("delta") or {}
-        # Endpoints disagree on the name; OpenAI's own sends none of it.
-        reasoning = delta.get("reasoning_content") or delta.get("reasoning") or ""
-        used = event.get("usage")
-        usage = {name: int(used[name]) for name in ("prompt_tokens", "completion_tokens")} if used else None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelFailed(_("The model's answer could not be read. Try again."), "broken") from error
-    return Piece(str(delta.get("content") or ""), str(reasoning), usage), choice.get("finish_reason") is not None
+async def _bound(response: Response) -> None:
+    """Limit what is read of a response, however it is read. Raises ModelFailed."""
+    from httpx2 import AsyncByteStream
+
+    host = response.url.netloc.decode()
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise failures.compressed(host)
+    source = cast("AsyncByteStream", response.stream)
+    is_answer = response.is_success and response.url.path.endswith("/chat/completions")
+    most = _LONGEST_STREAM if is_answer else _LONGEST_BODY
+
+    class Bounded(AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for received in source:
+                size += len(received)
+                if size > most:
+                    raise failures.too_long(host)
+                yield received
+
+        async def aclose(self) -> None:
+            await source.aclose()
+
+    response.stream = Bounded()
 
 
-def _broke_off() -> ModelFailed:
-    return ModelFailed(_("The model broke off in the middle. What it said so far is kept."), "cut")
-
-
-def _timed_out() -> ModelFailed:
-    sentence = _("The model stopped answering after %(seconds)g seconds. What it said so far is kept.")
-    return ModelFailed(sentence % {"seconds": settings.CATO.llm.timeout_seconds}, "timeout")
-
-
-def _failure(error: Exception, answering: Answering) -> ModelFailed:
+def _failure(error: Exception, answering: Answering, *, has_begun: bool = False) -> ModelFailed:
     import httpx2
     import openai
 
-    if isinstance(error, openai.APITimeoutError):
-        return _timed_out()
+    if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
+        return failures.timed_out()
     if isinstance(error, openai.APIConnectionError | httpx2.HTTPError):
-        sentence = _("%(host)s cannot be reached. Your message is kept; try again.") % {"host": answering.host}
-        return ModelFailed(sentence, "unreachable")
-    if isinstance(error, openai.RateLimitError):
-        sentence = _("The model has too much to do (rate limit). Wait a little and try again.")
-        return ModelFailed(sentence, "rate_limited")
-    if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
-        sentence = _("%(host)s refuses the API key. An administrator can change it.") % {"host": answering.host}
-        return ModelFailed(sentence, "refused")
-    if isinstance(error, openai.NotFoundError):
-        facts = {"host": answering.host, "model": answering.model}
-        return ModelFailed(_("%(host)s does not know the model %(model)s.") % facts, "rejected")
-    if isinstance(error, openai.APIStatusError) and error.status_code in _REJECTIONS:
-        sentence = _("The model's server does not take this (HTTP %(status)s).") % {"status": error.status_code}
-        return ModelFailed(sentence, "rejected")
+        return failures.broke_off(has_begun) if has_begun else failures.unreachable(answering.host)
     if isinstance(error, openai.APIStatusError):
-        sentence = _("The model's server failed (HTTP %(status)s). Try again.") % {"status": error.status_code}
-        return ModelFailed(sentence, "broken")
-    return ModelFailed(_("The model's answer could not be read. Try again."), "broken")
+        retry_after = error.response.headers.get("retry-after", "")
+        return failures.of_status(error.status_code, retry_after, host=answering.host, model=answering.model)
+    return failures.unreadable()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from html import escape
@@ -28,7 +29,15 @@ ATTRIBUTES = {
     "separator", "stretchy", "voffset", "width",
 }  # fmt: skip
 _LONGEST = 2_000
-_CLOSERS = {"$$": "$$", r"\[": r"\]"}
+# How large a formula may make itself or its parts, in em: a line of text is some 40 wide.
+_WIDEST, _HIGHEST, _FURTHEST_BACK = 20.0, 5.0, -2.0
+_SIZE = re.compile(
+    r' (columnspacing|depth|height|linethickness|lspace|maxsize|minsize|rowspacing|rspace|voffset|width)="([^"]*)"'
+)
+_LENGTH = re.compile(r"([+-]?\d{0,20}\.?\d{1,20})(em|ex|mu|pt|px|pc|mm|cm|in)")
+_EM = {"em": 1, "ex": 0.5, "mu": 1 / 18, "pt": 0.1, "px": 0.0625, "pc": 1, "mm": 0.25, "cm": 2.4, "in": 6}
+_VERTICAL = {"depth", "height", "linethickness", "maxsize", "minsize", "rowspacing", "voffset"}
+CLOSERS = {"$$": "$$", r"\[": r"\]"}
 # The converter's own errors have no common base; the others are what its parser trips over.
 _UNREADABLE: tuple[type[Exception], ...] = (
     *(error for _, error in inspect.getmembers(exceptions, inspect.isclass) if issubclass(error, Exception)),
@@ -45,10 +54,23 @@ def mathml(latex: str, is_display: bool) -> str:
     """The formula as a `<math>` element; one that cannot be read stays as it was written."""
     if len(latex) <= _LONGEST:
         try:
-            return convert(latex, display="block" if is_display else "inline")
+            return _SIZE.sub(_bounded, convert(latex, display="block" if is_display else "inline"))
         except _UNREADABLE:
             pass
     return f'<code class="formula">{escape(latex)}</code>'
+
+
+def _bounded(size: re.Match[str]) -> str:
+    """The attribute as it is where its lengths are; at the bound, or left out, where they are not."""
+    name, lengths = size[1], []
+    most = _HIGHEST if name in _VERTICAL else _WIDEST
+    for length in size[2].split():
+        found = _LENGTH.fullmatch(length)
+        if found is None:
+            return ""
+        em = float(found[1]) * _EM[found[2]]
+        lengths.append(length if _FURTHEST_BACK <= em <= most else f"{min(max(em, _FURTHEST_BACK), most):g}em")
+    return f' {name}="{" ".join(lengths)}"'
 
 
 def math_plugin(md: MarkdownIt) -> None:
@@ -90,7 +112,7 @@ def _read_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     if state.is_code_block(start):
         return False
     first = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]].strip()
-    closer = _CLOSERS.get(first[:2])
+    closer = CLOSERS.get(first[:2])
     if closer is None or (closer in first[2:] and not first.endswith(closer)):
         return False
     if silent:
@@ -111,11 +133,16 @@ def _read_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _draw_inline(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
-    return mathml(tokens[index].content.strip(), False)
+    return _in_line(mathml(tokens[index].content.strip(), False))
 
 
 def _draw_display(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
-    return mathml(tokens[index].content.strip(), True)
+    return _in_line(mathml(tokens[index].content.strip(), True))
+
+
+def _in_line(html: str) -> str:
+    """In a box that scrolls where the formula is wider than its line: browsers do not break formulas."""
+    return f'<span class="inline-math">{html}</span>'
 
 
 def _draw_block(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:

@@ -121,6 +121,13 @@ class Turn(models.Model):
         INTERRUPTED = "interrupted"
         FAILED = "failed"
 
+    class FinishReason(models.TextChoices):
+        """Why a complete answer ended; the values are those of OpenAI's protocol."""
+
+        STOP = "stop"
+        LENGTH = "length"
+        CONTENT_FILTER = "content_filter"
+
     ACTIVE: ClassVar[tuple[str, ...]] = ("recalling", "answering")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -131,8 +138,8 @@ class Turn(models.Model):
     stands = models.BooleanField(default=True, help_text="on the branch that is shown, goes on and is remembered")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     client_key = models.UUIDField(help_text="made by the page; a message sent twice makes one turn")
-    by_program = models.BooleanField(
-        default=False, help_text="said by a program that keeps its own copy of all it said"
+    api_token_id = models.UUIDField(
+        null=True, help_text="of a turn posted through the API: the token it was posted with"
     )
     message = models.TextField()
     images = models.ManyToManyField(Image, related_name="turns")
@@ -143,15 +150,25 @@ class Turn(models.Model):
     attempt = models.PositiveIntegerField(default=0, help_text="rises with every try; fences an older writer")
     heartbeat_at = models.DateTimeField(null=True)
     stop_asked = models.BooleanField(default=False)
+    requested_model = models.CharField(max_length=120, blank=True, help_text="by an API client; empty: the thread's")
     model = models.CharField(max_length=120, blank=True)
     is_dummy = models.BooleanField(default=False)
     usage = models.JSONField(default=dict)
+    finish_reason = models.CharField(
+        max_length=14,
+        choices=FinishReason.choices,
+        blank=True,
+        help_text="empty: not complete, or from before this was kept",
+    )
     error_code = models.CharField(max_length=40, blank=True)
     error = models.CharField(max_length=300, blank=True)
     recall_ms = models.PositiveIntegerField(null=True, help_text="how long recall kept the model waiting")
     recall_note = models.CharField(max_length=20, blank=True, help_text="why nothing could be recalled: slow, down")
     is_blind = models.BooleanField(default=False, help_text="the model takes no images and answered without them")
     exchange_id = models.UUIDField(null=True, help_text="what memory keeps of this turn")
+    is_missing_in_memory = models.BooleanField(
+        default=False, help_text="answered while the vector store was disabled; `backfill --from-history` stores it"
+    )
     copied_exchange_id = models.UUIDField(null=True, help_text="of a copied turn: what memory keeps of the first")
     created_at = models.DateTimeField(auto_now_add=True)
     completed_at = models.DateTimeField(null=True)
@@ -168,6 +185,7 @@ class Turn(models.Model):
         ]
         indexes = [
             models.Index(fields=["thread", "position"]),
+            models.Index(fields=["created_at"], condition=Q(is_missing_in_memory=True), name="turn_missing_in_memory"),
             models.Index(
                 fields=["heartbeat_at"], condition=Q(state__in=["recalling", "answering"]), name="turn_active"
             ),
@@ -176,6 +194,16 @@ class Turn(models.Model):
     @property
     def is_active(self) -> bool:
         return self.state in self.ACTIVE
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the answer is complete only because it reached the longest that is allowed."""
+        return self.state == self.State.COMPLETE and self.finish_reason == self.FinishReason.LENGTH
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is an answer that can be continued before it reaches the longest that is kept."""
+        return bool(self.answer.strip()) and len(self.answer) < settings.CATO.chat.max_answer_chars
 
     @property
     def kept_as(self) -> uuid.UUID | None:

@@ -12,6 +12,7 @@ import logging
 import time
 import uuid
 from collections.abc import Coroutine, Sequence
+from contextlib import aclosing
 from typing import Any
 
 from django.conf import settings
@@ -19,16 +20,17 @@ from django.db import DatabaseError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from chat import frames, llm, measures
-from chat.broadcast import announce, broadcast
+from chat import failures, frames, llm, lost_access, measures
+from chat.broadcast import Frame, announce, broadcast, publish_from_outside
 from chat.endpoint import Answering
 from chat.errors import ModelFailed
-from chat.hops import to_database, to_memory
+from chat.events import Piece
+from chat.hops import to_database, to_memory, to_renderer
 from chat.llm import Message
 from chat.models import Turn
 from chat.reply import Reply
 from chat.services import answering, asking, titling
-from chat.services.answering import Ending, Saved
+from chat.services.answering import ACCESS_LOST, ACCESS_LOST_TEXT, Brief, Ending, Saved
 from chat.services.asking import Asked
 from memory.services.search import Recollection
 
@@ -46,6 +48,7 @@ _replies: dict[uuid.UUID, Reply] = {}
 _tasks: set[asyncio.Task[Any]] = set()
 _pulse_task: asyncio.Task[None] | None = None
 _save_task: asyncio.Task[None] | None = None
+_access_task: asyncio.Task[None] | None = None
 
 
 def start(turn_id: uuid.UUID) -> None:
@@ -111,8 +114,13 @@ async def answer(turn_id: uuid.UUID) -> None:
     brief = await to_database(answering.brief, turn_id)
     if brief is None or turn_id in _replies:
         return
+    if await to_database(answering.end_without_access, turn_id):
+        await _publish(await to_database(frames.turn, turn_id))
+        await _start_waiting(brief)
+        return
     reply = _replies[turn_id] = Reply(brief)
     _beat()
+    _watch_access()
     try:
         ending = await _write(reply)
         await _close(reply, ending)
@@ -126,9 +134,16 @@ async def answer(turn_id: uuid.UUID) -> None:
         log.exception("an answer could not be completed")
     finally:
         _replies.pop(turn_id, None)
-    if (following := await to_database(asking.start_next, brief.thread_id)) is not None:
-        broadcast.publish(await to_database(frames.turn, following.id))
-        _spawn(answer(following.id))
+    await _start_waiting(brief)
+
+
+async def _start_waiting(brief: Brief) -> None:
+    """Start the answers that waited for this one to end; a process that serves no pages leaves that to those that do."""
+    if broadcast.loop is None:
+        return
+    for waiting_id in await to_database(asking.start_after, brief.thread_id, brief.author_id):
+        await _publish(await to_database(frames.turn, waiting_id))
+        _spawn(answer(waiting_id))
 
 
 async def _write(reply: Reply) -> Ending:
@@ -142,16 +157,19 @@ async def _write(reply: Reply) -> Ending:
     try:
         await asyncio.wait({stopping, listening}, return_when=asyncio.FIRST_COMPLETED)
         if not listening.done():
+            if reply.has_lost_access:
+                return reply.ending(Turn.State.STOPPED, ACCESS_LOST, _(ACCESS_LOST_TEXT))
             return reply.ending(Turn.State.STOPPED)
         listening.result()
     except ModelFailed as error:
-        return reply.ending(Turn.State.FAILED, error.code, str(error))
+        return reply.ending(Turn.State.FAILED, error.code, failures.sentence(error, has_text=bool(reply.text.strip())))
     finally:
         stopping.cancel()
         listening.cancel()
         await asyncio.gather(stopping, listening, return_exceptions=True)
     if not reply.text.strip():
-        return reply.ending(Turn.State.FAILED, "empty", _("The model answered with nothing. Try again."))
+        failure = failures.nothing(reply.finish_reason)
+        return reply.ending(Turn.State.FAILED, failure.code, str(failure))
     return reply.ending(Turn.State.COMPLETE)
 
 
@@ -171,13 +189,13 @@ async def _begin(reply: Reply) -> list[Message] | None:
         return None
     reply.begin(begun)
     reply.asked_at = time.monotonic()
-    broadcast.publish(await to_database(frames.turn, turn_id))
+    await _publish(await to_database(frames.turn, turn_id))
     return begun.messages
 
 
 async def _listen(reply: Reply, messages: list[Message]) -> None:
     if reply.brief.answering is None:
-        reply.hear(llm.Piece(_(PLACEHOLDER)))
+        reply.hear(Piece(_(PLACEHOLDER)))
         return
     try:
         await _hear_all(reply, reply.brief.answering, messages)
@@ -190,23 +208,29 @@ async def _listen(reply: Reply, messages: list[Message]) -> None:
 
 
 async def _hear_all(reply: Reply, answering: Answering, messages: list[Message]) -> None:
-    async for piece in llm.stream(answering, messages, model=reply.brief.model):
-        if reply.asked_at is not None:
-            measures.FIRST_TOKEN_SECONDS.observe(time.monotonic() - reply.asked_at)
-            reply.asked_at = None
-        reply.hear(piece)
+    # Closed at once where the answer is cut off, so that the endpoint does not go on.
+    async with aclosing(llm.stream(answering, messages, model=reply.brief.model)) as pieces:
+        async for piece in pieces:
+            if reply.asked_at is not None:
+                measures.FIRST_TOKEN_SECONDS.observe(time.monotonic() - reply.asked_at)
+                reply.asked_at = None
+            reply.hear(piece)
+            if reply.is_full:
+                break
 
 
 async def _close(reply: Reply, ending: Ending) -> None:
     if reply.is_taken:
         return
-    # From here on the pulse leaves it alone: what is left goes with the ending.
-    reply.is_over = True
-    reply.revision += 1
+    async with reply.drawing:
+        # From here on the pulse leaves it alone: what is left goes with the ending.
+        reply.is_over = True
+        reply.revision += 1
     if await to_database(answering.close, reply.brief, ending, reply.revision):
         measures.ANSWERS.labels(ending.state).inc()
-        for frame in await to_database(frames.ended, reply.brief.turn_id, *reply.rest()):
-            broadcast.publish(frame)
+        rest = await to_renderer(reply.rest)
+        for frame in await to_database(frames.ended, reply.brief.turn_id, *rest):
+            await _publish(frame)
 
 
 async def _title(reply: Reply) -> None:
@@ -228,6 +252,14 @@ def _beat() -> None:
         _pulse_task = asyncio.get_running_loop().create_task(_pulse(), context=contextvars.Context())
 
 
+def _watch_access() -> None:
+    global _access_task
+    if _access_task is None or _access_task.done():
+        _access_task = asyncio.get_running_loop().create_task(
+            lost_access.watch(_replies), context=contextvars.Context()
+        )
+
+
 async def _pulse() -> None:
     """Show and save all running answers, again and again, until there are none."""
     global _save_task
@@ -238,9 +270,7 @@ async def _pulse() -> None:
         now = time.monotonic()
         # Before it begins and after it is over, the row is somebody else's to write.
         running = [reply for reply in _replies.values() if reply.has_begun and not reply.is_over]
-        for reply in running:
-            if not reply.is_held and reply.advance() and not reply.must_be_kept_first:
-                broadcast.publish(reply.frame())
+        await asyncio.gather(*(_show(reply) for reply in running if reply.has_news and not reply.is_held))
         # A save may wait for another writer of the database; open blocks go on growing meanwhile.
         if _save_task is None or _save_task.done():
             due = [reply for reply in running if reply.must_be_saved(now)]
@@ -252,19 +282,41 @@ async def _pulse() -> None:
         took = time.monotonic() - now
 
 
+async def _show(reply: Reply) -> None:
+    """Take in what came of this answer and show it, unless it must be saved first."""
+    async with reply.drawing:
+        if not reply.is_over:
+            frame = await to_renderer(reply.draw)
+            if frame is not None:
+                await _publish(frame)
+
+
+async def _publish(frame: Frame) -> None:
+    """Give a frame to every page of its thread; a command that writes an answer has no pages of its own."""
+    if broadcast.loop is None:
+        await asyncio.to_thread(publish_from_outside, frame)
+    else:
+        broadcast.publish(frame)
+
+
 async def _save(due: list[Reply], rows: list[Saved]) -> None:
-    """Save these answers, then show of them what had to be kept first."""
-    began = time.monotonic()
-    held = {reply for reply in due if reply.is_held}
+    """Save these answers, then show of them what had to be saved first.
+
+    Nothing more is taken in of an answer until then: what its row does not hold would be shown with the rest.
+    """
     try:
-        stops, gone = await to_database(answering.save_answers, rows)
+        await _save_and_show(due, rows)
     except DatabaseError as error:
-        # What must be kept first is not shown; the next pulse tries again with more.
+        # What must be saved first is not shown; the next pulse tries again with more.
         log.warning("running answers could not be saved: %s", type(error).__name__)
-        return
     finally:
-        for reply in held:
+        for reply in due:
             reply.is_held = False
+
+
+async def _save_and_show(due: list[Reply], rows: list[Saved]) -> None:
+    began = time.monotonic()
+    stops, gone = await to_database(answering.save_answers, rows)
     for turn_id in stops:
         stop_here(turn_id)
     for reply in due:
@@ -274,5 +326,7 @@ async def _save(due: list[Reply], rows: list[Saved]) -> None:
         if reply.brief.turn_id in gone:
             reply.is_taken = True
             reply.stopped.set()
-        elif reply in held:
-            broadcast.publish(reply.frame())
+        elif reply.is_held:
+            async with reply.drawing:
+                if not reply.is_over:
+                    await _publish(await to_renderer(reply.frame))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db.models import Q, prefetch_related_objects
 from django.urls import reverse
@@ -17,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from chat.citations import Citations
+from chat.failures import cut_off_note
 from chat.items import ItemRow, places_of, recalled_row
 from chat.markup import GrowingAnswer, blocks_of
 from chat.models import Thread, Turn
@@ -24,7 +26,7 @@ from memory import services as memory
 from memory import spaces
 from memory.models import Exchange, Space
 from memory.services.recalls import Recalled
-from memory.shown import day, day_of_this_year
+from memory.shown import day, day_of_this_year, number
 
 THINKING = gettext_noop("Thinking…")
 _RECALL_NOTES = {
@@ -69,14 +71,15 @@ class ImageRow:
 @dataclass(frozen=True, slots=True)
 class TurnRow:
     id: uuid.UUID
+    author_id: uuid.UUID
     author_name: str
-    author_initials: str
     said_at: datetime
     message: str
     images: Sequence[ImageRow]
     images_note: str
     reasoning: str
     blocks_html: SafeString
+    segments_html: SafeString
     open_html: SafeString
     revision: int
     state: str
@@ -108,6 +111,7 @@ class ThreadRow:
     title: str
     space_name: str
     space_kind: str
+    space_url: str
     url: str
     say_url: str
     is_new: bool
@@ -117,8 +121,8 @@ class ThreadRow:
     audience_text: str
     model_name: str
     is_dummy: bool
+    is_memory_off: bool
     socket_url: str
-    max_chars: int
     is_own: bool
     is_pinned: bool
     is_archived: bool
@@ -141,9 +145,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     return [_turn_row(t, recalled.get(t.id, []), places, states, forgotten, branches.get(t.id)) for t in turns]
 
 
-def thread_row(
-    thread: Thread | None, *, person_id: uuid.UUID, model_name: str, is_dummy: bool, max_chars: int
-) -> ThreadRow:
+def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, is_dummy: bool) -> ThreadRow:
     """The row of a thread, or of one that is about to begin."""
     space = thread.space if thread else None
     kind = space.kind if space else Space.Kind.OWN
@@ -159,6 +161,7 @@ def thread_row(
         title=thread.title if thread else _("New thread"),
         space_name=space.shown_name if space else _("Only you"),
         space_kind=kind,
+        space_url=reverse("space", args=[space.id]) if space else "",
         url=reverse("thread", args=[thread_id]) if thread_id else reverse("new_thread"),
         say_url=reverse("say", args=[thread_id]) if thread_id else reverse("new_thread"),
         is_new=thread is None,
@@ -168,8 +171,8 @@ def thread_row(
         audience_text=audience % {"count": count} if remembered else _("Stays in this thread only"),
         model_name=model_name,
         is_dummy=is_dummy,
+        is_memory_off=not settings.CATO.vector_store.enabled,
         socket_url=f"/ws/t/{thread_id}" if thread_id else "",
-        max_chars=max_chars,
         is_own=thread is None or thread.owner_id == person_id,
         is_pinned=thread is not None and thread.pinned_at is not None,
         is_archived=thread is not None and thread.archived_at is not None,
@@ -192,7 +195,9 @@ def _turn_row(
     forgotten: dict[uuid.UUID, Exchange],
     branch: BranchRow | None,
 ) -> TurnRow:
-    blocks, open_html = _answer_html(turn, Citations(turn.id, max((item.rank for item in recalled), default=0)))
+    blocks, segments, open_html = _answer_html(
+        turn, Citations(turn.id, max((item.rank for item in recalled), default=0))
+    )
     done = not turn.is_active and turn.state != Turn.State.QUEUED
     state = states.get(turn.kept_as, "") if turn.kept_as and not turn.is_active else ""
     tomb = forgotten.get(turn.kept_as) if turn.kept_as else None
@@ -200,14 +205,15 @@ def _turn_row(
     restartable = turn.state in (Turn.State.STOPPED, Turn.State.INTERRUPTED, Turn.State.FAILED)
     return TurnRow(
         id=turn.id,
+        author_id=turn.author_id,
         author_name=turn.author.name,
-        author_initials=turn.author.initials,
         said_at=turn.created_at,
         message=turn.message,
         images=[ImageRow(image.name, reverse("image", args=[image.id])) for image in turn.images.all()],
         images_note=_("The model takes no pictures; it answered without seeing them.") if turn.is_blind else "",
         reasoning=turn.reasoning,
         blocks_html=mark_safe("".join(blocks)),
+        segments_html=mark_safe("".join(segments)),
         open_html=mark_safe(open_html),
         revision=turn.revision,
         state=turn.state,
@@ -215,7 +221,7 @@ def _turn_row(
         phase_text=_phase(turn),
         note=_note(turn),
         can_retry=restartable,
-        can_resume=restartable and bool(turn.answer.strip()),
+        can_resume=turn.has_room and (restartable or turn.is_cut_off),
         retry_url=reverse("retry", args=here),
         resume_url=reverse("resume", args=here),
         edit_url=reverse("edit", args=here) if done else "",
@@ -255,26 +261,41 @@ def _branches(thread: Thread, turns: Iterable[Turn]) -> dict[uuid.UUID, BranchRo
     return rows
 
 
-def _answer_html(turn: Turn, citations: Citations) -> tuple[list[str], str]:
+def _answer_html(turn: Turn, citations: Citations) -> tuple[list[str], list[str], str]:
     if not turn.is_active:
-        return blocks_of(turn.answer, citations), ""
+        return blocks_of(turn.answer, citations), [], ""
     growing = GrowingAnswer(citations=citations)
-    return growing.feed(turn.answer), growing.open_html()
+    return growing.feed(turn.answer), growing.segments(), growing.open_html()
 
 
 def _phase(turn: Turn) -> str:
     if turn.state == Turn.State.QUEUED:
-        return _("Waits its turn")
+        return _queue_text(turn)
     if turn.state == Turn.State.RECALLING:
         return _("Recalling…")
     return _(THINKING) if turn.state == Turn.State.ANSWERING and not turn.answer else ""
 
 
+def _queue_text(turn: Turn) -> str:
+    """Return what a queued turn waits for: the answer before it in its thread, or others of its author."""
+    if turn.thread.turns.filter(state__in=Turn.ACTIVE).exists():
+        return _("Queued until the answer before it ends")
+    most = settings.CATO.chat.concurrent_answers
+    sentence = ngettext(
+        "Queued: %(name)s already has %(count)s answer in progress",
+        "Queued: %(name)s already has %(count)s answers in progress",
+        most,
+    )
+    return sentence % {"name": turn.author.name, "count": number(most)}
+
+
 def _note(turn: Turn) -> str:
     if turn.state == Turn.State.STOPPED:
-        return _("Stopped")
+        return turn.error or _("Stopped")
     if turn.state == Turn.State.INTERRUPTED:
-        return _("Interrupted. What was said so far is kept.") if turn.answer else _("Interrupted before it began.")
+        return _("Interrupted. The partial answer was saved.") if turn.answer else _("Interrupted before it began.")
+    if turn.state == Turn.State.COMPLETE:
+        return cut_off_note(turn.finish_reason)
     return turn.error if turn.state == Turn.State.FAILED else ""
 
 

@@ -11,6 +11,8 @@ from chat.rows import turn_rows
 
 # How many turns a page shows at once.
 WINDOW = 50
+# More turns than any page shows after a lot of scrolling.
+_MAX_TURNS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +25,18 @@ class Told:
 
 
 def understood(text: str) -> Told:
-    """From an object with `have`, `seen` or `back`. Raises ValueError for anything else."""
+    """Parse an object with `have`, `seen` or `back`. Raises ValueError for anything else."""
     try:
         told = json.loads(text)
         have = told.get("have")
         revisions = None if have is None else {uuid.UUID(turn): int(revision) for turn, revision in have.items()}
         understood = Told(revisions, told.get("seen") is True, told.get("back") is True)
-    except (TypeError, AttributeError) as error:
+    except (TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError("not what a page says") from error
     if understood == Told():
         raise ValueError("nothing is said")
+    if understood.have is not None and len(understood.have) > _MAX_TURNS:
+        raise ValueError("more turns than a page shows")
     return understood
 
 

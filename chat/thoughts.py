@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _OPEN, _CLOSE = "<think>", "</think>"
+_LONGEST_BLANK = 1_000  # characters of white space before it; more are an answer that says nothing
 
 
 class Thoughts:
@@ -22,7 +23,7 @@ class Thoughts:
         self._held += text
         if self._state == "begin":
             head = self._held.lstrip()
-            if len(head) < len(_OPEN) and _OPEN.startswith(head):
+            if len(head) < len(_OPEN) and _OPEN.startswith(head) and len(self._held) <= _LONGEST_BLANK:
                 return "", ""
             if not head.startswith(_OPEN):
                 return "", self._give_rest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 
 from django.conf import settings
@@ -18,17 +19,19 @@ from memory.text import clean_text
 __all__ = ["COMMANDS", "Caller", "Card", "Command", "is_command", "run"]
 
 
+_FIRST_SPACE = re.compile(r"\s")
+# The slash, and the wide one that Chinese and Japanese keyboards type.
+_SLASHES = ("/", "\uff0f")
+
+
 def is_command(message: str) -> bool:
     """Whether a message is to be read as a command."""
-    return message.lstrip().startswith("/")
+    return message.lstrip().startswith(_SLASHES)
 
 
 def run(message: str, caller: Caller) -> Card:
     """Execute a message that starts with `/`. Raises Refused with a suggestion; nothing of it is kept."""
-    try:
-        name, *arguments = shlex.split(clean_text(message).strip()[1:]) or [""]
-    except ValueError as error:
-        raise Refused(_("A quotation mark is missing. Put text with spaces into two of them.")) from error
+    name, _space, rest = _FIRST_SPACE.sub(" ", clean_text(message).strip()[1:], count=1).partition(" ")
     command = _NAMES.get(name.lower())
     if command is None:
         near = difflib.get_close_matches(name.lower(), _NAMES, n=1, cutoff=0.5)
@@ -37,9 +40,11 @@ def run(message: str, caller: Caller) -> Card:
     try:
         if command.needs_memory and not settings.CATO.vector_store.enabled:
             raise StoreDisabled(_(DISABLED))
-        return command.run(caller, arguments)
+        return command.run(caller, [rest] if command.takes_text else shlex.split(rest))
     except CatoMemoryError as error:
         raise Refused(str(error)) from error
+    except ValueError as error:  # of shlex
+        raise Refused(_("A quotation mark is missing. Put text with spaces into two of them.")) from error
 
 
 def _help(caller: Caller, arguments: list[str]) -> Card:

@@ -58,7 +58,10 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`usage` is shown after the name; `run` gets the caller and the arguments. Some make no sense without memory."""
+    """A command. `usage` is shown after its name; `run` gets the caller and the arguments, split as a shell splits them.
+
+    A command that `takes_text` gets what was typed after its name as it is, as its only argument.
+    """
 
     name: str
     usage: str
@@ -66,11 +69,19 @@ class Command:
     run: Callable[[Caller, list[str]], Card]
     aliases: tuple[str, ...] = field(default=())
     needs_memory: bool = False
+    takes_text: bool = False
 
     @property
     def does(self) -> str:
         """Its purpose, in the language of the pages."""
         return _(self.purpose)
+
+
+def unquoted(text: str) -> str:
+    """The text without quotation marks around the whole of it; otherwise exactly what was typed."""
+    text = text.strip()
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" and text.count(text[0]) == 2
+    return text[1:-1] if is_quoted else text
 
 
 def number_in(arguments: list[str], *, default: int, most: int, usage: str) -> int:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from chat import access, endpoint, services
 from chat.commands.command import Caller, Card, Command, Line, number_in
-from chat.errors import Refused
+from chat.errors import PermissionDeniedError, Refused
 from chat.models import Thread
 from memory.text import excerpt
 
@@ -74,7 +74,13 @@ def _model(caller: Caller, arguments: list[str]) -> Card:
     configured = answering.model if answering else _("none is connected")
     thread = caller.in_thread()
     if not arguments:
-        return Card("/model", thread.model or configured, text=_("Write /model NAME to change it for this thread."))
+        can_change = access.can_configure(caller.person_id, thread)
+        hint = _("Write /model NAME to change it for this thread.") if can_change else ""
+        return Card("/model", thread.model or configured, text=hint)
+    try:
+        thread = access.thread_to_configure(caller.person_id, thread.id)
+    except PermissionDeniedError as error:
+        raise Refused(str(error)) from error
     name = " ".join(arguments)
     if name == configured or name == "default":
         name = ""

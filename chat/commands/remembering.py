@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from urllib.parse import urlencode
 
 from django.conf import settings
+from django.template.defaultfilters import filesizeformat
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from chat.commands.command import Caller, Card, Command, Line
+from chat.commands.command import Caller, Card, Command, Line, unquoted
 from chat.errors import NotFound, Refused
 from chat.items import result_rows, row_of_exchange
 from chat.services.forgetting import may_forget, readable_exchange
@@ -17,29 +20,34 @@ from memory import services as memory
 from memory import spaces
 from memory.errors import CatoMemoryError
 from memory.models import Exchange
+from memory.services.disk import disk_use, index_location
 from memory.services.documents import folders
 from memory.services.documents.folders import FoundFile
 from memory.services.documents.listing import states_of
 from memory.shown import FOUND_BY_WORDS, number
 from memory.views.document_rows import Chip, row_of
 
-_MOST_FILES, _MOST_CHIPS, _MOST_SHOWN = 500, 20, 50
+_MOST_FILES, _MOST_CHIPS, _MOST_SHOWN, _MOST_IDS = 500, 20, 50, 10
+_SPACE_OPTION = re.compile(r"(?P<text>.*?)--space\s+(?P<space>\"[^\"]+\"|'[^']+'|\S+)\s*", re.DOTALL)
+_COUNT_OPTION = re.compile(r"(?P<text>.*\S)\s+(?P<count>\d{1,9})", re.DOTALL)
 
 
 def _vadd(caller: Caller, arguments: list[str]) -> Card:
-    space, words = spaces.own(caller.person_id), list(arguments)
-    if "--space" in words:
-        at = words.index("--space")
-        space = spaces.called(caller.person_id, " ".join(words[at + 1 : at + 2]))
-        del words[at : at + 2]
-    text = " ".join(words)
+    typed = _SPACE_OPTION.fullmatch(arguments[0])
+    space = spaces.own(caller.person_id)
+    if typed is not None:
+        space = spaces.called(caller.person_id, unquoted(typed["space"]))
+    text = unquoted(typed["text"] if typed is not None else arguments[0])
     if not text.strip():
-        raise Refused(_('What should be remembered? Write /vadd "TEXT".'), '/vadd "')
+        raise Refused(_("What should be remembered? Write /vadd TEXT."), "/vadd ")
     kept = memory.keep_text(text, space=space, owner_id=caller.person_id, source="vadd_command", manual_entry=True)
     title = _("Remembered for %(space)s") % {"space": space.shown_name}
     if space.owner_id:
         title = _("Remembered in your own space")
-    return Card("/vadd", title, text=text, lines=[Line(_("Exchange"), str(kept[0].id))])
+    lines = [Line(_("Exchange"), str(row.id)) for row in kept[:_MOST_IDS]]
+    if len(kept) > _MOST_IDS:
+        lines.append(Line(_("Exchanges in all"), number(len(kept))))
+    return Card("/vadd", title, text=text, lines=lines)
 
 
 def _vdoc(caller: Caller, arguments: list[str]) -> Card:
@@ -64,7 +72,12 @@ def _received(caller: Caller, file: FoundFile) -> Chip:
     try:
         with folders.opened(file) as content:
             received = memory.receive(
-                content, name=file.name, space=own, owner_id=caller.person_id, source="vdoc_command"
+                content,
+                name=file.name,
+                space=own,
+                owner_id=caller.person_id,
+                source="vdoc_command",
+                source_path=str(file.path),
             )
     except CatoMemoryError as error:
         return Chip(file.name, error=str(error))
@@ -74,12 +87,11 @@ def _received(caller: Caller, file: FoundFile) -> Chip:
 
 
 def _vquery(caller: Caller, arguments: list[str]) -> Card:
-    if not arguments:
-        raise Refused(_('What are you looking for? Write /vquery "TEXT" [K].'), '/vquery "')
-    words, count = list(arguments), 5
-    if len(words) > 1 and words[-1].isdecimal():
-        count = int(words.pop())
-    text = " ".join(words)
+    typed = _COUNT_OPTION.fullmatch(arguments[0].strip())
+    count = int(typed["count"]) if typed is not None else 5
+    text = unquoted(typed["text"] if typed is not None else arguments[0])
+    if not text.strip():
+        raise Refused(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
     found = memory.find(text, spaces=spaces.readable_by(caller.person_id), count=count)
     title = _("%(count)s nearest to “%(text)s”") if found.results else _("Nothing near “%(text)s”")
     title %= {"count": len(found.results), "text": text}
@@ -114,7 +126,8 @@ def _vdelete(caller: Caller, arguments: list[str]) -> Card:
     found = _exchange(caller, arguments[0], "/vdelete")
     if not may_forget(caller.person_id, found, is_administrator=caller.is_administrator):
         raise Refused(_("This is not yours to forget: its owner may, and an administrator."))
-    asks = (reverse("forget", args=[found.id]), _("Forget it…"))
+    here = reverse("thread", args=[caller.thread.id]) if caller.thread else reverse("new_thread")
+    asks = (f"{reverse('forget', args=[found.id])}?{urlencode({'next': here})}", _("Forget it…"))
     return Card("/vdelete", _("Forget this exchange?"), kind="results", results=[row_of_exchange(found, 1)], asks=asks)
 
 
@@ -128,10 +141,13 @@ def _vstats(caller: Caller, arguments: list[str]) -> Card:
         Line(_("Vector dimension"), str(mine.dimension or _("not known yet"))),
     ]
     if caller.is_administrator:
-        everything = memory.figures(None)
-        conf = settings.CATO
-        where = conf.chroma_url if conf.origin("chroma_url") != "default" else str(conf.vector_store.path)
-        lines += [Line(_("Exchanges in all"), number(everything.exchanges)), Line(_("Index"), str(where))]
+        everything, used = memory.figures(None), disk_use()
+        size = _("on another machine") if used.index is None else filesizeformat(used.index)
+        lines += [
+            Line(_("Exchanges in all"), number(everything.exchanges)),
+            Line(_("Search index"), index_location()),
+            Line(_("Size on disk"), size),
+        ]
     return Card("/vstats", _("Memory"), kind="figures", lines=lines)
 
 
@@ -146,13 +162,20 @@ def _exchange(caller: Caller, text: str, command: str) -> Exchange:
 
 
 COMMANDS = (
-    Command("vquery", '"TEXT" [K]', gettext_noop("The K nearest exchanges (5), with how near they are"), _vquery),
+    Command(
+        "vquery",
+        "TEXT [K]",
+        gettext_noop("The K most similar exchanges (5), with their similarity"),
+        _vquery,
+        takes_text=True,
+    ),
     Command(
         "vadd",
-        '"TEXT" [--space NAME]',
+        "TEXT [--space NAME]",
         gettext_noop("Remember TEXT, in your own space unless told"),
         _vadd,
         needs_memory=True,
+        takes_text=True,
     ),
     Command(
         "vdoc",

@@ -1,8 +1,8 @@
 """Chat's public verbs."""
 
-from chat.services.asking import Asked, ask, open_thread, resume, retry, start_waiting
+from chat.services.asking import ApiOrigin, Asked, ask, open_thread, resume, retry, start_after, start_waiting
 from chat.services.branching import Switched, answer_again, choose, edit
-from chat.services.brought import Brought, NotTheOwner, Said, StillAnswering, Wishes, take_part
+from chat.services.client_conversation import ClientConversation, PastExchange, ThreadOptions, submit_conversation
 from chat.services.forking import fork
 from chat.services.images import remove_unnamed_images, tidy_images
 from chat.services.imports import remove_imports_of, remove_unnamed_imports, sweep_imports
@@ -25,13 +25,12 @@ from chat.services.scoping import set_scope
 from chat.services.stopping import stop, sweep, withdraw
 
 __all__ = [
+    "ApiOrigin",
     "Asked",
-    "Brought",
-    "NotTheOwner",
-    "Said",
-    "StillAnswering",
+    "ClientConversation",
+    "PastExchange",
     "Switched",
-    "Wishes",
+    "ThreadOptions",
     "answer_again",
     "ask",
     "begin_thread",
@@ -56,13 +55,14 @@ __all__ = [
     "set_pinned",
     "set_remembered",
     "set_scope",
+    "start_after",
     "start_waiting",
     "stop",
+    "submit_conversation",
     "sweep",
     "sweep_imports",
     "take_back",
     "take_out",
-    "take_part",
     "tidy_images",
     "withdraw",
 ]

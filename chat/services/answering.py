@@ -11,8 +11,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
-from chat import endpoint
+from chat import access, endpoint
 from chat.citations import Citations
 from chat.endpoint import Answering
 from chat.llm import Message
@@ -30,6 +32,9 @@ from memory.services.search import Recollection
 log = logging.getLogger(__name__)
 
 _MOST_TURNS = 500
+# Why an answer ended whose author may no longer read its thread, or whose API token is no longer valid.
+ACCESS_LOST = "access_lost"
+ACCESS_LOST_TEXT = gettext_noop("Stopped: the person who asked no longer has access.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class Brief:
 
     turn_id: uuid.UUID
     thread_id: uuid.UUID
+    author_id: uuid.UUID
     attempt: int
     said_so_far: str
     reasoning: str
@@ -76,6 +82,7 @@ class Ending:
     reasoning: str = ""
     model: str = ""
     usage: dict[str, int] | None = None
+    finish_reason: str = ""
     error_code: str = ""
     error: str = ""
     is_blind: bool = False
@@ -89,14 +96,33 @@ def brief(turn_id: uuid.UUID) -> Brief | None:
     return Brief(
         turn_id=turn.id,
         thread_id=turn.thread_id,
+        author_id=turn.author_id,
         attempt=turn.attempt,
         said_so_far=turn.answer,
         reasoning=turn.reasoning,
         revision=turn.revision,
         answering=endpoint.current(),
-        model=turn.thread.model,
+        model=turn.requested_model or turn.thread.model,
         is_remembered=turn.thread.is_remembered,
     )
+
+
+@transaction.atomic
+def end_without_access(turn_id: uuid.UUID) -> bool:
+    """End a turn whose author lost access since it was posted, before anything is recalled for it.
+
+    Returns whether it was ended.
+    """
+    if turn_id not in access.turns_without_access([turn_id]):
+        return False
+    ended = Turn.objects.filter(id=turn_id, state=Turn.State.RECALLING).update(
+        state=Turn.State.STOPPED,
+        error_code=ACCESS_LOST,
+        error=_(ACCESS_LOST_TEXT),
+        revision=F("revision") + 1,
+        completed_at=timezone.now(),
+    )
+    return bool(ended)
 
 
 def recall_for(turn_id: uuid.UUID) -> Recollection:
@@ -125,6 +151,7 @@ def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection, r
         revision=F("revision") + 1,
         recall_note=recollection.note,
         recall_ms=recall_ms,
+        finish_reason="",
         heartbeat_at=timezone.now(),
     )
     if not begun:
@@ -163,6 +190,7 @@ def close(brief: Brief, ending: Ending, revision: int) -> bool:
         model=ending.model,
         is_dummy=brief.answering is None,
         usage=ending.usage or {},
+        finish_reason=ending.finish_reason,
         error_code=ending.error_code,
         error=ending.error[:300],
         is_blind=ending.is_blind,
@@ -198,8 +226,9 @@ def remember_turn(turn: Turn) -> None:
                 prior_exchange_ids=[item.exchange_id for item in recalled],
             )
     except StoreDisabled:
+        Turn.objects.filter(id=turn.id).update(is_missing_in_memory=True)
         return
-    Turn.objects.filter(id=turn.id).update(exchange_id=exchange.id)
+    Turn.objects.filter(id=turn.id).update(exchange_id=exchange.id, is_missing_in_memory=False)
 
 
 def _turns_before(turn: Turn) -> list[Turn]:
@@ -215,7 +244,3 @@ def _turns_before(turn: Turn) -> list[Turn]:
     turns = list(rows)[::-1]
     states = memory.memory_states(t.kept_as for t in turns if t.kept_as)
     return [t for t in turns if states.get(t.kept_as or uuid.UUID(int=0)) != "forgotten"]
-
-
-def thread_of(turn_id: uuid.UUID) -> Thread:
-    return Thread.objects.get(turns__id=turn_id)

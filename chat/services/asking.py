@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -13,13 +14,15 @@ from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from chat.errors import Refused
+from chat.errors import Refused, ThreadBusyError
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import sent_with
 from chat.services.reading import note_seen
 from chat.services.scoping import set_scope
+from chat.services.stopping import SILENCE
 from memory import spaces
 from memory.models import Space
 from memory.services.documents.scope import EVERYTHING, Scope
@@ -33,6 +36,14 @@ class Asked:
 
     turn: Turn
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ApiOrigin:
+    """Where a turn posted through the API came from: the token it was posted with, and the model asked for, if any."""
+
+    api_token_id: uuid.UUID
+    requested_model: str = ""
 
 
 def checked_message(text: str) -> str:
@@ -57,6 +68,7 @@ def open_thread(
     is_remembered: bool = True,
     images: Sequence[uuid.UUID] = (),
     space: Space | None = None,
+    origin: ApiOrigin | None = None,
 ) -> Asked:
     """Begin a thread with its first message, in `space` (one that this person reads; None: their own).
 
@@ -64,7 +76,7 @@ def open_thread(
     """
     message = checked_message(message)
     # The same message twice at once waits here for itself: there is no thread yet whose row could be locked.
-    person = get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
+    person = lock_person(person_id)
     again = Turn.objects.filter(author_id=person_id, client_key=client_key, position=0).first()
     if again is not None:
         return Asked(again, is_new=False)
@@ -78,7 +90,7 @@ def open_thread(
     )
     if not scope.is_everything:
         set_scope(thread, scope)
-    return ask(thread, author_id=person_id, message=message, client_key=client_key, images=images)
+    return ask(thread, author_id=person_id, message=message, client_key=client_key, images=images, origin=origin)
 
 
 @transaction.atomic
@@ -89,16 +101,23 @@ def ask(
     message: str,
     client_key: uuid.UUID,
     images: Sequence[uuid.UUID] = (),
+    origin: ApiOrigin | None = None,
 ) -> Asked:
-    """Put a message into the thread; while another answer is written it waits its turn. Raises Refused."""
+    """Post a message to the thread. Raises Refused.
+
+    It is queued while another answer is being written in the thread, or while its author has as many answers in
+    progress as one person may have at once.
+    """
     message = checked_message(message)
+    lock_person(author_id)
     thread = Thread.objects.select_for_update().get(id=thread.id)
     again = thread.turns.filter(client_key=client_key).first()
     if again is not None:
         return Asked(again, is_new=False)
     pictures = sent_with(images, owner_id=author_id)
     now = timezone.now()
-    busy = thread.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists()
+    is_busy = thread.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists()
+    is_queued = is_busy or not has_free_answer(author_id)
     last = thread.turns.aggregate(last=Max("position"))["last"]
     turn = Turn.objects.create(
         thread=thread,
@@ -108,9 +127,10 @@ def ask(
         author_id=author_id,
         client_key=client_key,
         message=message,
-        state=Turn.State.QUEUED if busy else Turn.State.RECALLING,
+        state=Turn.State.QUEUED if is_queued else Turn.State.RECALLING,
         attempt=1,
         heartbeat_at=now,
+        **fields_of(origin),
     )
     turn.images.set(pictures)
     Thread.objects.filter(id=thread.id).update(head=turn, spoken_at=now, changed_at=now)
@@ -125,22 +145,41 @@ def retry(turn: Turn) -> Turn:
 
 
 def resume(turn: Turn) -> Turn:
-    """Go on with a stopped, interrupted or failed answer from what it said so far. Raises Refused."""
-    return _begin_again(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED], answer=None)
+    """Go on with a stopped, interrupted, failed or cut off answer from what it said so far. Raises Refused."""
+    cut_off = [Turn.State.COMPLETE] if turn.is_cut_off else []
+    return _begin_again(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED, *cut_off], answer=None)
 
 
 @transaction.atomic
 def start_next(thread_id: uuid.UUID) -> Turn | None:
-    """Let the next queued turn of the thread begin, if nothing is being answered; returns it."""
-    thread = Thread.objects.select_for_update().get(id=thread_id)
-    if thread.turns.filter(state__in=Turn.ACTIVE).exists():
+    """Start the next queued turn of the thread and return it.
+
+    None if the thread has none, an answer is being written in it, or the turn's author has no free answer.
+    """
+    queued = Turn.objects.filter(thread_id=thread_id, state=Turn.State.QUEUED).order_by("position")
+    turn = queued.first()
+    if turn is None:
         return None
-    turn = thread.turns.filter(state=Turn.State.QUEUED).order_by("position").first()
-    if turn is not None:
-        turn.state, turn.revision, turn.heartbeat_at = Turn.State.RECALLING, turn.revision + 1, timezone.now()
-        turn.save(update_fields=["state", "revision", "heartbeat_at"])
-        thread_changed(thread_id)
+    # The order of the locks is the same everywhere: first the person, then the thread.
+    lock_person(turn.author_id)
+    thread = Thread.objects.select_for_update().get(id=thread_id)
+    turn = queued.filter(id=turn.id).first()
+    if turn is None or thread.turns.filter(state__in=Turn.ACTIVE).exists() or not has_free_answer(turn.author_id):
+        return None
+    turn.state, turn.revision, turn.heartbeat_at = Turn.State.RECALLING, turn.revision + 1, timezone.now()
+    turn.save(update_fields=["state", "revision", "heartbeat_at"])
+    thread_changed(thread_id)
     return turn
+
+
+def start_after(thread_id: uuid.UUID, author_id: uuid.UUID) -> list[uuid.UUID]:
+    """Start what waited for an answer that just ended: the next turn of its thread, and others of its author.
+
+    Returns the ids of the turns that were started.
+    """
+    elsewhere = Turn.objects.filter(author_id=author_id, state=Turn.State.QUEUED).exclude(thread_id=thread_id)
+    waiting = [thread_id, *elsewhere.order_by("created_at").values_list("thread_id", flat=True)]
+    return [turn.id for thread_id in dict.fromkeys(waiting) if (turn := start_next(thread_id)) is not None]
 
 
 def start_waiting() -> list[uuid.UUID]:
@@ -152,9 +191,11 @@ def start_waiting() -> list[uuid.UUID]:
 
 @transaction.atomic
 def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
+    lock_person(turn.author_id)
     thread = Thread.objects.select_for_update().get(id=turn.thread_id)
     if thread.turns.filter(state__in=Turn.ACTIVE).exists():
-        raise Refused(_("Another answer is being written in this thread. Try again when it is done."))
+        raise ThreadBusyError
+    ensure_free_answer(turn.author_id)
     changes = {"answer": answer, "reasoning": ""} if answer is not None else {}
     begun = thread.turns.filter(id=turn.id, state__in=states).update(
         state=Turn.State.RECALLING,
@@ -172,6 +213,34 @@ def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     turn.refresh_from_db()
     thread_changed(turn.thread_id)
     return turn
+
+
+def lock_person(person_id: uuid.UUID) -> Any:
+    """Lock the person's row until the transaction ends, so that what they may do only so often is counted right."""
+    return get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
+
+
+def has_free_answer(person_id: uuid.UUID) -> bool:
+    """Return whether this person, whose row is locked, may have one more answer in progress."""
+    # Those whose process died do not count; they are marked as interrupted soon.
+    alive = Turn.objects.filter(author_id=person_id, state__in=Turn.ACTIVE, heartbeat_at__gte=timezone.now() - SILENCE)
+    return alive.count() < settings.CATO.chat.concurrent_answers
+
+
+def ensure_free_answer(person_id: uuid.UUID) -> None:
+    """Raise Refused if this person, whose row is locked, has as many answers in progress as one person may."""
+    if not has_free_answer(person_id):
+        sentence = ngettext(
+            "An answer of yours is in progress. Wait until it ends, or stop it.",
+            "%(count)s answers of yours are in progress. Wait until one ends, or stop one.",
+            settings.CATO.chat.concurrent_answers,
+        )
+        raise Refused(sentence % {"count": number(settings.CATO.chat.concurrent_answers)})
+
+
+def fields_of(origin: ApiOrigin | None) -> dict[str, Any]:
+    """The fields of a turn that say where it came from."""
+    return asdict(origin) if origin else {}
 
 
 def session_for(thread: Thread, person_id: uuid.UUID) -> Session:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, IntegerField, QuerySet, Sum
+from django.db.models import Case, Count, FloatField, QuerySet, Sum, Value, When
 from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Coalesce
+from django.db.models.functions import Cast
 
+from chat.events import MOST_TOKENS
 from chat.models import Turn
 from memory.spaces import SpaceIds
 
@@ -55,7 +56,8 @@ def tokens(spaces: SpaceIds | None, *, since: datetime, most: int = 20) -> list[
     summed = rows.values_list("model", "author__name").annotate(
         n=Count("pk"), sent=_sum_of("prompt_tokens"), said=_sum_of("completion_tokens")
     )
-    return [Tokens(*row) for row in summed.order_by("-sent", "model", "author__name")[:most]]
+    rows_of_most = summed.order_by("-sent", "model", "author__name")[:most]
+    return [Tokens(model, person, n, int(sent), int(said)) for model, person, n, sent, said in rows_of_most]
 
 
 def failures(spaces: SpaceIds | None, *, since: datetime) -> int:
@@ -63,8 +65,14 @@ def failures(spaces: SpaceIds | None, *, since: datetime) -> int:
     return _turns(spaces).filter(created_at__gt=since, state=Turn.State.FAILED).count()
 
 
-def _sum_of(key: str) -> Coalesce:
-    return Coalesce(Sum(Cast(KT(f"usage__{key}"), IntegerField())), 0)
+def _sum_of(key: str) -> Sum:
+    """Of the numbers that can be true. What an endpoint sent is kept as it came in older rows: anything JSON can hold.
+
+    As floating point numbers, for a sum of integers may be larger than a database counts.
+    """
+    is_sane = {f"usage__{key}__gte": 0, f"usage__{key}__lte": MOST_TOKENS}
+    number = Cast(KT(f"usage__{key}"), FloatField())
+    return Sum(Case(When(**is_sane, then=number), default=Value(0.0)))
 
 
 def _turns(spaces: SpaceIds | None) -> QuerySet[Turn]:

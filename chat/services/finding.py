@@ -15,6 +15,7 @@ from memory import services as memory
 from memory import spaces
 from memory.errors import CatoMemoryError
 from memory.models import Document, Exchange
+from memory.rate_limits import count_search
 from memory.retrieval.results import Result
 from memory.services.documents.listing import among_living
 from memory.shown import FOUND_BY_WORDS
@@ -48,6 +49,7 @@ def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
     readable = spaces.readable_by(person_id)
     note, memories = "", list[Result]()
     try:
+        count_search(person_id)
         found = memory.find(text, spaces=readable, count=_EACH)
         note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
         memories = [hit for hit in found.results if not hit.is_below_gate or "words" in hit.ranks]
@@ -62,6 +64,16 @@ def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
         commands=[command for command in COMMANDS if command.name.startswith(asked)][:3],
         note=note,
     )
+
+
+def find_related(thread: Thread, person_id: uuid.UUID) -> list[tuple[Thread, float]]:
+    """Other threads that this person reads about the same subject, best first, each with its score.
+
+    Raises CatoMemoryError where memory cannot be searched.
+    """
+    found = memory.related_threads(thread.id, spaces=spaces.readable_by(person_id))
+    rows = access.threads_of(person_id).select_related("space", "owner").in_bulk([one.thread_id for one in found])
+    return [(rows[one.thread_id], one.score) for one in found if one.thread_id in rows]
 
 
 def with_words(rows: QuerySet[M], words: list[str], field_name: str) -> QuerySet[M]:

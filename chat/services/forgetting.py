@@ -29,10 +29,20 @@ def may_forget(person_id: uuid.UUID, exchange: Exchange, *, is_administrator: bo
     return Thread.objects.filter(id=exchange.thread_id, owner_id=person_id).exists()
 
 
-def forget_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> Exchange:
-    """Forget one exchange that this person reads. Raises NotFound, the same where they may not."""
-    exchange = readable_exchange(person_id, exchange_id)
+def exchange_to_forget(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> Exchange:
+    """Return the exchange, if this person may forget it. Raises NotFound.
+
+    Their own they may forget wherever it is: its thread may have been moved to a space that they do not read.
+    """
+    own = Exchange.objects.findable().filter(id=exchange_id, owner_id=person_id).select_related("owner", "space")
+    exchange: Exchange = own.first() or readable_exchange(person_id, exchange_id)
     if not may_forget(person_id, exchange, is_administrator=is_administrator):
         raise NotFound
+    return exchange
+
+
+def forget_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> Exchange:
+    """Forget one exchange. Raises NotFound, the same where this person may not."""
+    exchange = exchange_to_forget(person_id, exchange_id, is_administrator=is_administrator)
     memory.forget([exchange.id], by=person_id)
     return exchange

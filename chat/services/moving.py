@@ -5,9 +5,8 @@ from __future__ import annotations
 import uuid
 
 from django.db import transaction
-from django.utils.translation import gettext as _
 
-from chat.errors import Refused
+from chat.errors import ThreadBusyError
 from chat.models import ReadMark, Thread, Turn
 from chat.news import readers_of, tell, thread_changed
 from memory import services as memory
@@ -18,11 +17,11 @@ from memory.models import Space
 def move(thread: Thread, *, to: Space, by: uuid.UUID) -> int:
     """Put the thread and its exchanges into the space `to`; returns how many exchanges moved.
 
-    Raises Refused while an answer is written: it was begun with what the readers until now may know.
+    Raises ThreadBusyError while an answer is written: it was begun with what the readers until now may know.
     """
     locked = Thread.objects.select_for_update().select_related("space").get(id=thread.id)
     if locked.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
-        raise Refused(_("An answer is being written in this thread. Stop it or wait until it is done."))
+        raise ThreadBusyError
     tell(readers_of(locked.space))
     Thread.objects.filter(id=thread.id).update(space=to)
     moved = memory.move_thread(thread.id, to=to, by=by)

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import Refused
+from chat.errors import Refused, ThreadBusyError
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import images_of, remove_without_turn
@@ -87,7 +87,7 @@ def delete(thread: Thread) -> None:
     """Take the thread and what memory has of it out of every read; for a moment it can be taken back."""
     locked = Thread.objects.select_for_update().get(id=thread.id)
     if locked.turns.filter(state__in=Turn.ACTIVE).exists():
-        raise Refused(_("An answer is being written in this thread. Stop it or wait until it is done."))
+        raise ThreadBusyError
     _change(thread, deleted_at=timezone.now())
     memory.hide(locked.turns.values_list("exchange_id", flat=True))
 
@@ -110,7 +110,7 @@ def take_out(thread: Thread, count: int, *, by: uuid.UUID) -> list[uuid.UUID]:
     with transaction.atomic():
         locked = Thread.objects.select_for_update().get(id=thread.id)
         if locked.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
-            raise Refused(_("An answer is being written in this thread. Stop it or wait until it is done."))
+            raise ThreadBusyError
         last = list(locked.turns.standing().order_by("-position")[:count])
         if not last:
             return []

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import uuid
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
-from chat.models import Thread
+from chat.models import Thread, Turn
 from chat.news import thread_changed
+from chat.services.answering import remember_turn
 from memory import services as memory
 from memory.batches import batched
+from memory.errors import DISABLED, StoreDisabled
 from memory.models import Exchange
+from memory.services.reconciling import Progress, unheard
 
 _TOGETHER = 200
 
@@ -25,7 +30,29 @@ def remembered_of(thread: Thread) -> QuerySet[Exchange]:
 def set_remembered(thread: Thread, is_remembered: bool) -> None:
     """From now on remember this thread's exchanges, or do not; what was remembered before stays as it is."""
     Thread.objects.filter(id=thread.id).update(is_remembered=is_remembered)
+    if not is_remembered:
+        thread.turns.filter(is_missing_in_memory=True).update(is_missing_in_memory=False)
     thread_changed(thread.id)
+
+
+def store_missing_turns(*, progress: Progress = unheard) -> int:
+    """Store in memory what was answered while the vector store was disabled; returns how many turns that were.
+
+    Threads that are not saved to memory, deleted ones and versions that are not shown are left out. May be interrupted
+    and called again. Raises StoreDisabled.
+    """
+    if not settings.CATO.vector_store.enabled:
+        raise StoreDisabled(_(DISABLED))
+    missing = Turn.objects.standing().filter(
+        is_missing_in_memory=True, thread__is_remembered=True, thread__deleted_at=None
+    )
+    stored = 0
+    while turns := list(missing.select_related("thread__space", "session").order_by("created_at")[:_TOGETHER]):
+        for turn in turns:
+            remember_turn(turn)
+        stored += len(turns)
+        progress("stored", len(turns))
+    return stored
 
 
 @transaction.atomic

@@ -20,7 +20,7 @@ from chat.services.images import images_of, remove_without_turn
 log = logging.getLogger(__name__)
 
 # Answers write a heartbeat at least every second; recalling may take its time-out.
-_SILENCE = timedelta(seconds=15)
+SILENCE = timedelta(seconds=15)
 
 
 def stop(turn: Turn) -> bool:
@@ -47,13 +47,13 @@ def withdraw(turn: Turn, *, by: uuid.UUID) -> None:
 
 def sweep() -> list[uuid.UUID]:
     """Mark answers that nobody writes any more as interrupted, keeping what they said; returns their turns."""
-    silent = Turn.objects.filter(state__in=Turn.ACTIVE, heartbeat_at__lt=timezone.now() - _SILENCE)
+    silent = Turn.objects.filter(state__in=Turn.ACTIVE, heartbeat_at__lt=timezone.now() - SILENCE)
     return [turn_id for turn_id in silent.values_list("id", flat=True) if _interrupt(turn_id)]
 
 
 @transaction.atomic
 def _interrupt(turn_id: uuid.UUID) -> bool:
-    taken = Turn.objects.filter(id=turn_id, state__in=Turn.ACTIVE, heartbeat_at__lt=timezone.now() - _SILENCE).update(
+    taken = Turn.objects.filter(id=turn_id, state__in=Turn.ACTIVE, heartbeat_at__lt=timezone.now() - SILENCE).update(
         state=Turn.State.INTERRUPTED,
         attempt=F("attempt") + 1,
         revision=F("revision") + 1,

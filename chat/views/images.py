@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 from chat import access
 from chat.errors import NotFound, Refused
 from chat.services.images import receive
+from memory.downloads import confine_download
 from memory.requests import PageRequest
 
 
@@ -37,4 +38,5 @@ def image(request: PageRequest, image_id: uuid.UUID) -> FileResponse:
     response = FileResponse(file, content_type=found.media_type)
     # It never changes, and whoever may no longer see it has seen it.
     response["Cache-Control"] = "private, max-age=86400, immutable"
+    confine_download(response)
     return response

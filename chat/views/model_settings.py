@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from django import forms
 from django.contrib import messages
@@ -78,12 +79,7 @@ def model_settings(request: PageRequest) -> HttpResponse:
         field.disabled = True
         field.help_text = _(_SET_BY[origin])
         form.initial[name] = _MASK if name == "api_key" else getattr(in_force, name, "")
-    if request.method == "POST" and form.is_valid():
-        endpoint.save(
-            base_url=form.cleaned_data["base_url"] if "base_url" not in locked else base_url,
-            api_key=form.new_key() if "api_key" not in locked else None,
-            model=form.cleaned_data["model"] if "model" not in locked else model,
-        )
+    if request.method == "POST" and form.is_valid() and _save(form, locked):
         signals.endpoint_set.send(sender=None, by=request.user.pk)
         messages.success(request, _("Saved. It answers from the next message on."))
         return redirect("model_settings")
@@ -124,6 +120,21 @@ def try_model(request: PageRequest) -> HttpResponse:
     except ModelFailed as error:
         result = {"ok": False, "text": str(error)}
     return render(request, "chat/_try_result.html", result)
+
+
+def _save(form: EndpointForm, locked: Mapping[str, str]) -> bool:
+    """Save what is not set elsewhere; False, with an error at the key, where the key has to be entered again."""
+    base_url, model, _has_key = endpoint.saved()
+    try:
+        endpoint.save(
+            base_url=form.cleaned_data["base_url"] if "base_url" not in locked else base_url,
+            api_key=form.new_key() if "api_key" not in locked else None,
+            model=form.cleaned_data["model"] if "model" not in locked else model,
+        )
+    except endpoint.KeyNeededError:
+        form.add_error("api_key", _("The stored API key belongs to another address. Enter the key for this address."))
+        return False
+    return True
 
 
 def _listed(answering: Answering | None) -> tuple[list[str], str]:

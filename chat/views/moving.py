@@ -24,7 +24,9 @@ def move(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     thread = access.own_thread_for(request.user.pk, thread_id)
     if request.method == "GET":
         places = places_for(request.user.pk, thread.space_id)
-        return render(request, "chat/move.html", {"section": "thread", "thread": thread, "places": places})
+        others = thread.turns.exclude(author_id=request.user.pk).count()
+        context = {"section": "thread", "thread": thread, "places": places, "others": others}
+        return render(request, "chat/move.html", context)
     try:
         to = sent_space(request)
         if to is not None:

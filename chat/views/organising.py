@@ -20,7 +20,8 @@ from chat import access, exports, frames, services, signals
 from chat.broadcast import announce
 from chat.errors import NotFound, Refused
 from chat.models import Thread
-from chat.services.finding import with_words
+from chat.services.finding import find_related, with_words
+from memory.errors import CatoMemoryError
 from memory.requests import PageRequest
 from memory.text import clean_text
 
@@ -66,6 +67,18 @@ def mark(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     if verb is None:
         raise NotFound
     return _done(request, thread, verb)
+
+
+@require_GET
+def related(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Other threads about the same subject as the last messages of this one."""
+    thread = access.thread_for(request.user.pk, thread_id)
+    context: dict[str, object] = {"section": "thread", "thread": thread}
+    try:
+        context["threads"] = [found for found, _score in find_related(thread, request.user.pk)]
+    except CatoMemoryError as error:
+        context["error"] = str(error)
+    return render(request, "chat/related.html", context)
 
 
 @require_POST

@@ -1,24 +1,41 @@
-"""The permanent address of an exchange: it leads to where it was said; and forgetting it."""
+"""The permanent addresses of a turn and of an exchange, which lead to where they are; and forgetting an exchange."""
 
 from __future__ import annotations
 
 import uuid
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods
 
+from chat import access
 from chat.models import Turn
 from chat.services import forgetting
 from chat.snapshots import WINDOW
 from memory import spaces
+from memory.models import Exchange
 from memory.requests import PageRequest
 from memory.retrieval.places import places_of
 from memory.services.opinions import standings
+from memory.shown import SOURCES
 from memory.views.links import address_in_document
+
+_FORGOTTEN = gettext_noop("Nobody can recall or find it from now on, not even after a new import.")
+_IN_THREAD = gettext_noop("The message and its answer stay in the thread.")
+_IN_ORIGINAL = gettext_noop("The passage stays in the original file until the document is deleted.")
+_NOTHING = gettext_noop("Its text is deleted.")
+
+
+@require_GET
+def turn(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
+    """The permanent address of a turn: its place in its thread."""
+    return redirect(place_of(access.turn_by_id(request.user.pk, turn_id)))
 
 
 @require_GET
@@ -39,6 +56,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
         {
             "section": "search",
             "exchange": found,
+            "source": SOURCES[found.source],
             "space_name": found.space.shown_name,
             "forget_url": reverse("forget", args=[found.id]) if may else "",
             "standing": standing,
@@ -58,7 +76,8 @@ def place_of(turn: Turn) -> str:
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     """Ask once, then forget."""
-    found = forgetting.readable_exchange(request.user.pk, exchange_id)
+    found = forgetting.exchange_to_forget(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
+    back_url = _next(request, reverse("exchange", args=[exchange_id]))
     if request.method == "GET":
         return render(
             request,
@@ -66,16 +85,26 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             {
                 "section": "thread",
                 "question": _("Forget this exchange?"),
-                "consequence": _(
-                    "Nobody can recall or find it from now on, not even after a new import. "
-                    "The words stay in the thread."
-                ),
-                "action": reverse("forget", args=[exchange_id]),
-                "back_url": reverse("exchange", args=[exchange_id]),
+                "consequence": f"{_(_FORGOTTEN)} {_(_what_stays(found))}",
+                "action": f"{reverse('forget', args=[exchange_id])}?{urlencode({'next': back_url})}",
+                "back_url": back_url,
             },
         )
     forgetting.forget_exchange(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
     messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
-    if found.thread_id is None:
-        return redirect("search")
-    return redirect(f"{reverse('thread', args=[found.thread_id])}#turn-{found.turn_id}")
+    readable = Turn.objects.filter(thread__in=access.threads_of(request.user.pk))
+    turn = readable.filter(id=found.turn_id).first() if found.turn_id else None
+    return redirect(place_of(turn) if turn is not None else _next(request, reverse("search")))
+
+
+def _next(request: PageRequest, otherwise: str) -> str:
+    """The page of ours on which the person was, if the address names one."""
+    asked = request.GET.get("next", "")
+    return asked if url_has_allowed_host_and_scheme(asked, None) else otherwise
+
+
+def _what_stays(exchange: Exchange) -> str:
+    """Return what remains to be read of a forgotten exchange."""
+    if exchange.thread_id is not None:
+        return _IN_THREAD
+    return _IN_ORIGINAL if exchange.chunks.exists() else _NOTHING

@@ -32,7 +32,7 @@ def scope_in(sent: QueryDict, readable: SpaceIds) -> Scope:
 @require_http_methods(["GET", "POST"])
 def scope(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """The documents to choose from, those chosen first; by POST the choice is kept on the thread."""
-    thread = access.thread_for(request.user.pk, thread_id)
+    thread = access.thread_to_configure(request.user.pk, thread_id)
     # What everyone who reads the thread may read: its recall brings nothing else.
     readable = spaces.read_by_all_of(thread.space_id)
     if request.method == "POST":

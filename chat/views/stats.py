@@ -14,7 +14,6 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import localize
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET
 
 from chat.services import figures as of_answers
@@ -23,24 +22,16 @@ from memory.charts import Chart, area_chart, bar_chart
 from memory.errors import StoreDisabled, StoreDown
 from memory.models import DocumentVersion, Job, Operation
 from memory.requests import PageRequest
+from memory.retrieval import names as strategy_names
 from memory.services import calibration, history, reconciling
 from memory.services.disk import disk_use
 from memory.services.figures import Figures
 from memory.services.recalls import context_shares
-from memory.shown import day, day_of_this_year, number, percent
+from memory.shown import SOURCES, day, day_of_this_year, listed, number, percent
 from memory.views.evaluations import evaluations
 
 _MONTH = timedelta(days=30)
 _WEEKS, _FEWEST_WEEKS, _DAYS = 26, 8, 14
-_SOURCES = {
-    "chat": gettext_noop("Conversations"),
-    "vadd_command": gettext_noop("Notes"),
-    "vdoc_command": gettext_noop("Passages from folders"),
-    "upload": gettext_noop("Passages of documents"),
-    "cli": gettext_noop("From the command line"),
-    "import": gettext_noop("Imported"),
-    "api": gettext_noop("From other programs"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +141,7 @@ def _recalls(shown: spaces.SpaceIds | None) -> Chart | None:
 
 
 def _sources(now: Figures) -> list[Line]:
-    return [Line(_(_SOURCES.get(source, source)), number(count)) for source, count in now.by_source.items()]
+    return [Line(str(SOURCES[source]), number(count)) for source, count in now.by_source.items()]
 
 
 def _forgotten(shown: spaces.SpaceIds | None, since: datetime) -> list[Line]:
@@ -201,7 +192,8 @@ def _setup(now: Figures) -> list[Line]:
     lines = [
         Line(_("Embedding model"), now.model),
         Line(_("Vector dimension"), str(now.dimension or _("not known yet"))),
-        Line(_("Strategy"), now.strategy),
+        Line(_("Retrieval strategy"), now.strategy),
+        Line(_("Strategies available"), listed(strategy_names())),
     ]
     if conf.dynamic_threshold or now.strategy == "dynamic":
         rise = _("%(least)s to %(most)s, full at %(count)s messages") % {

@@ -174,7 +174,8 @@ def _scope(request: PageRequest, thread: Thread | None) -> ScopeRow:
     readable = spaces.readable_by(request.user.pk)
     if thread is not None:
         kept = Scope.from_json(thread.scope)
-        return ScopeRow(names_in(kept, spaces=readable), reverse("scope", args=[thread.id]))
+        can_change = access.can_configure(request.user.pk, thread)
+        return ScopeRow(names_in(kept, spaces=readable), reverse("scope", args=[thread.id]) if can_change else "")
     sent = request.POST if request.method == "POST" else request.GET
     try:
         asked = scope_in(sent, readable)
@@ -211,7 +212,6 @@ def _row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
         person_id=person_id,
         model_name=model or (_("No model") if answering is None else answering.host),
         is_dummy=answering is None,
-        max_chars=settings.CATO.chat.max_message_chars,
     )
 
 

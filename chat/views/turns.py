@@ -66,25 +66,25 @@ def fork(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
 
 @require_POST
 def retry(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    return _again(request, access.turn_for(request.user.pk, thread_id, turn_id), services.retry)
+    return _again(request, access.turn_to_change(request.user.pk, thread_id, turn_id), services.retry)
 
 
 @require_POST
 def resume(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    return _again(request, access.turn_for(request.user.pk, thread_id, turn_id), services.resume)
+    return _again(request, access.turn_to_change(request.user.pk, thread_id, turn_id), services.resume)
 
 
 @require_http_methods(["GET", "POST"])
 def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """The message to be changed; by POST it is said anew, in its place."""
-    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
     context = {"section": "thread", "turn": turn, "text": turn.message, "client_key": uuid.uuid4()}
     if request.method == "GET":
         return render(request, "chat/edit.html", context)
     text = clean_text(request.POST.get("message", ""))
     try:
         may_say(request.user.pk)
-        switched = services.edit(turn, author_id=request.user.pk, message=text, client_key=sent_key(request))
+        switched = services.edit(turn, person_id=request.user.pk, message=text, client_key=sent_key(request))
     except Refused as refusal:
         return render(request, "chat/edit.html", context | {"text": text, "error": str(refusal)}, status=422)
     return _switched(request, switched)
@@ -92,21 +92,21 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
 
 @require_POST
 def answer_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """The same message answered once more."""
-    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    """Regenerate the answer."""
+    turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
     try:
         may_say(request.user.pk)
-        return _switched(request, services.answer_again(turn, client_key=uuid.uuid4()))
+        return _switched(request, services.answer_again(turn, person_id=request.user.pk, client_key=uuid.uuid4()))
     except Refused as refusal:
         return HttpResponse(str(refusal), status=409, content_type="text/plain")
 
 
 @require_POST
 def choose(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """Let the branch through this turn stand."""
-    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    """Switch to the version of this turn."""
+    turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
     try:
-        return _switched(request, services.choose(turn))
+        return _switched(request, services.choose(turn, person_id=request.user.pk))
     except Refused as refusal:
         return HttpResponse(str(refusal), status=409, content_type="text/plain")
 
@@ -126,7 +126,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
 
     The panel itself is drawn once for everyone who reads the thread, so what is one person's is fetched when it opens.
     """
-    turn = _turn(request, turn_id)
+    turn = access.turn_by_id(request.user.pk, turn_id)
     items = own_rows(turn, request.user.pk, is_administrator=request.user.is_administrator)
     if request.htmx:
         return render(request, "chat/_recalled_own.html", {"items": items})
@@ -143,7 +143,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse:
     """The passage that a number in an answer names, opened where it stands."""
-    turn = _turn(request, turn_id)
+    turn = access.turn_by_id(request.user.pk, turn_id)
     recalled = memory.recalled_for([turn.id], spaces=spaces.read_by_all_of(turn.thread.space_id)).get(turn.id, [])
     passage = [item for item in recalled if item.rank == number]
     if not passage:
@@ -153,13 +153,6 @@ def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse
         messages.info(request, _("Passage %(number)s was forgotten.") % {"number": number})
         return redirect(place_of(turn))
     return redirect(address_of(exchange))
-
-
-def _turn(request: PageRequest, turn_id: uuid.UUID) -> Turn:
-    thread_id = Turn.objects.filter(id=turn_id).values_list("thread_id", flat=True).first()
-    if thread_id is None:
-        raise NotFound
-    return access.turn_for(request.user.pk, thread_id, turn_id)
 
 
 def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> HttpResponse:
