@@ -1,4 +1,4 @@
-"""Adding files to memory from the command line, and waiting until they are found."""
+"""Adding files to memory from the command line, and waiting until they can be found."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _Stage = DocumentVersion.Stage
 
 
 def add(path: Path, *, person_id: uuid.UUID, is_quiet: bool) -> list[dict[str, Any]]:
-    """Remember the file, or the files of the folder, at `path` in the person's own space, with a bar for a folder.
+    """Add the file, or the files of the folder, at `path` to the person's personal space, with a bar for a folder.
 
-    Returns for each its name with the document's id and how many passages it has, or with the error. Raises BadQuery
-    where there is no file, StoreDown where what is kept can be embedded only later.
+    Returns for each its name with the document's id, what became of it and how many passages it has, or with the error.
+    Raises BadQuery where there is no file, StoreDown where what is kept can be embedded only later.
     """
     files = folders.at(path)
     bar = tqdm(files, unit=" files", disable=True if is_quiet or len(files) == 1 else None, file=sys.stderr)
@@ -35,14 +35,26 @@ def _add(file: FoundFile, person_id: uuid.UUID) -> dict[str, Any]:
     try:
         with folders.opened(file) as content:
             received = memory.receive(
-                content, name=file.name, space=spaces.own(person_id), owner_id=person_id, source="cli"
+                content,
+                name=file.name,
+                space=spaces.own(person_id),
+                owner_id=person_id,
+                source="cli",
+                source_path=str(file.path),
             )
         version = _finished(received.version)
     except BadQuery as error:
         return {"name": file.name, "error": str(error)}
     if version.stage != _Stage.READY:
         return {"name": file.name, "error": f"{file.name}: {version.error or 'cancelled'}"}
-    return {"name": file.name, "document_id": str(version.document_id), "passages": version.total_chunks}
+    outcome = "unchanged" if received.is_known else "added" if version.number == 1 else f"version {version.number}"
+    return {
+        "name": version.document.name,
+        "path": str(file.path),
+        "document_id": str(version.document_id),
+        "outcome": outcome,
+        "passages": version.total_chunks,
+    }
 
 
 def _finished(version: DocumentVersion) -> DocumentVersion:

@@ -8,15 +8,17 @@ from typing import Any
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
-_pages = get_asgi_application()
+_django = get_asgi_application()
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402  (models may be imported only now)
 
 from cato_web import lifespan  # noqa: E402
+from cato_web.caching import NoStore  # noqa: E402
 from cato_web.origins import FromOurOrigin  # noqa: E402
 from cato_web.tools import door  # noqa: E402
 from chat.routing import router  # noqa: E402
 
+_pages, _tools = NoStore(_django), NoStore(door.tools.application)
 _sockets = FromOurOrigin(AuthMiddlewareStack(router))
 
 
@@ -24,7 +26,7 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Hand a connection to whoever speaks its protocol."""
     match scope["type"]:
         case "http" if scope["path"] in door.PATHS:
-            await door.tools.application(scope, receive, send)
+            await _tools(scope, receive, send)
         case "http":
             await _pages(scope, receive, send)
         case "websocket":

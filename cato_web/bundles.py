@@ -42,6 +42,7 @@ BUNDLES = {
         "js/dialogs.js",
         "js/copy.js",
         "js/forms.js",
+        "js/signed_out.js",
     ),
     "js/conversation.js": (
         "js/scroll.js",
@@ -50,6 +51,7 @@ BUNDLES = {
         "js/composer.js",
         "js/offline.js",
         "js/thread.js",
+        "js/permissions.js",
         "js/upload.js",
         "js/recalled.js",
         "js/thinking.js",

@@ -1,6 +1,7 @@
 """Cato's command line: add, query, ask and count, beside a running `serve` and without one.
 
-Results go to stdout, all else to stderr. Exit codes: 0 success, 1 failure, 2 usage, 3 configuration.
+Results go to stdout, everything else to stderr. Exit codes: 0 success, 1 failure (also of one file among several),
+2 usage, 3 configuration.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from cato_web import config as configuration
 from cato_web.config_schema import Config
@@ -25,15 +26,27 @@ SUCCESS, FAILURE, USAGE, CONFIGURATION = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an action gives: plain values for JSON, and the same in words for people."""
+    """What an action gives: plain values for JSON, the same in words for people, and what of it failed."""
 
     result: Any
     words: str
-    meta: Mapping[str, str] | None = None
+    meta: Mapping[str, str | None]
+    error: str | None = None
 
 
 class Failed(Exception):
     """An action could not be done; the message is for the person who asked for it."""
+
+
+class UsageError(Exception):
+    """The arguments cannot be used; the message says which and why."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError instead of ending the process, so that JSON can be printed for it too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.format_usage()}{self.prog}: {message}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,8 +56,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         from cato_web import serve
 
         return serve.main(arguments[1:])
-    options = _parser().parse_args(arguments)
     began = time.monotonic()
+    try:
+        options = _parser().parse_args(arguments)
+    except UsageError as error:
+        is_json = "json" in arguments or "--output=json" in arguments
+        unparsed = argparse.Namespace(output="json" if is_json else "text", quiet=False, dummy_mode=False)
+        return _report(unparsed, None, None, str(error), began, USAGE)
     overrides = {
         "dummy_mode": options.dummy_mode or None,
         "vector_store.enabled": False if options.no_vector_store else None,
@@ -57,13 +75,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with _environment(config, overrides), _store(config, options):
             outcome = _act(options)
+    except UsageError as error:
+        return _report(options, config, None, str(error), began, USAGE)
     except (Failed, CannotRun) as error:
         return _report(options, config, None, str(error), began, FAILURE)
-    return _report(options, config, outcome, None, began, SUCCESS)
+    return _report(options, config, outcome, outcome.error, began, FAILURE if outcome.error else SUCCESS)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="cato", description="A team chat that remembers. `cato serve` runs it; see `cato serve --help`."
     )
     action = parser.add_mutually_exclusive_group(required=True)
@@ -127,23 +147,24 @@ def _person(name: str | None) -> Any:
         try:
             return person_called(name)
         except NobodyCalledThat as error:
-            raise Failed(str(error)) from error
+            raise UsageError(str(error)) from error
     found = list(User.objects.filter(is_active=True)[:2])
     if len(found) == 1:
         return found[0]
-    raise Failed("Say whose memory with --user NAME." if found else "There is no account yet. Start Cato and make one.")
+    if found:
+        raise UsageError("There are several accounts. Name one with --user NAME.")
+    raise Failed("There is no account yet. Start Cato and create one.")
 
 
 def _add(options: argparse.Namespace, person: Any) -> Outcome:
-    """Remember a file, or the files of a folder, and return when they can be found."""
+    """Add a file, or the files of a folder, and return when they can be found."""
     from cato_web.adding import add
 
     is_quiet = options.quiet or options.output == "json"
     rows = add(options.add_to_vector_store, person_id=person.pk, is_quiet=is_quiet)
-    lines = [str(row.get("error", f"Remembered {row['name']}, passages: {row.get('passages')}.")) for row in rows]
-    if all("error" in row for row in rows):
-        raise Failed("\n".join(lines))
-    return Outcome(rows, "\n".join(lines))
+    added = [f"{row['name']}: {row['outcome']}, passages: {row['passages']}" for row in rows if "error" not in row]
+    errors = [str(row["error"]) for row in rows if "error" in row]
+    return Outcome(rows, "\n".join(added), _embedding_meta(), "\n".join(errors) or None)
 
 
 def _query(options: argparse.Namespace, person: Any) -> Outcome:
@@ -152,6 +173,8 @@ def _query(options: argparse.Namespace, person: Any) -> Outcome:
     from memory import spaces
     from memory.text import excerpt
 
+    if not options.query_vector_store.strip():
+        raise UsageError("Write what to look for after --query-vector-store.")
     found = memory.find(options.query_vector_store, spaces=spaces.readable_by(person.pk), count=5)
     rows = [
         {
@@ -172,18 +195,40 @@ def _query(options: argparse.Namespace, person: Any) -> Outcome:
         for row in rows
     ]
     if found.by_words_alone:
-        lines.insert(0, "The index does not answer: found by words alone.")
-    return Outcome(rows, "\n".join(lines) or "Nothing is remembered yet.", {"note": found.note})
+        lines.insert(0, "The search index does not answer: found by keywords only.")
+    return Outcome(rows, "\n".join(lines) or "Nothing was found.", {**_embedding_meta(), "note": found.note})
 
 
 def _stats(options: argparse.Namespace, person: Any) -> Outcome:
+    """Return how much this person may read of memory, and where the vector store is."""
     from dataclasses import asdict
 
     from memory import services as memory
     from memory import spaces
+    from memory.services.disk import disk_use, index_location
 
     figures = asdict(memory.figures(spaces.readable_by(person.pk)))
-    return Outcome(figures, "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in figures.items()))
+    figures |= {"store": index_location(), "store_bytes": disk_use().index}
+    lines = [f"{name.replace('_', ' ')}: {_in_words(value)}" for name, value in figures.items()]
+    return Outcome(figures, "\n".join(lines), _embedding_meta())
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "unknown" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _embedding_meta() -> dict[str, str | None]:
+    """The model that adding and searching use."""
+    from django.conf import settings
+
+    from memory import embeddings
+
+    provider, model = embeddings.identity(settings.CATO.vector_store)
+    return {"provider": provider, "model": model}
 
 
 def _ask(options: argparse.Namespace, person: Any) -> Outcome:
@@ -191,7 +236,7 @@ def _ask(options: argparse.Namespace, person: Any) -> Outcome:
     import asyncio
     import uuid
 
-    from chat import replies, services
+    from chat import endpoint, replies, services
     from chat.models import Turn
 
     text = options.ask
@@ -200,10 +245,22 @@ def _ask(options: argparse.Namespace, person: Any) -> Outcome:
     asked = services.open_thread(person.pk, message=text, client_key=uuid.uuid4())
     asyncio.run(replies.answer(asked.turn.id))
     turn = Turn.objects.get(id=asked.turn.id)
-    if turn.state != Turn.State.COMPLETE:
+    while turn.state in (*Turn.ACTIVE, Turn.State.QUEUED):  # queued behind other answers; a web process writes it
+        time.sleep(0.3)
+        turn.refresh_from_db()
+    is_stopped = turn.state == Turn.State.STOPPED
+    if turn.state != Turn.State.COMPLETE and not is_stopped:
         raise Failed(turn.error or "The answer was interrupted.")
-    result = {"answer": turn.answer, "thread_id": str(turn.thread_id), "turn_id": str(turn.id)}
-    return Outcome(result, turn.answer, {"model": turn.model})
+    result = {
+        "answer": turn.answer,
+        "state": turn.state,
+        "finish_reason": turn.finish_reason,
+        "thread_id": str(turn.thread_id),
+        "turn_id": str(turn.id),
+    }
+    text = f"{turn.answer}\n\nThe answer was stopped.".strip() if is_stopped else turn.answer
+    answering = endpoint.current()
+    return Outcome(result, text, {"provider": answering.host if answering else None, "model": turn.model})
 
 
 @contextmanager
@@ -251,22 +308,22 @@ def _report(
     code: int,
 ) -> int:
     if options.output == "json":
-        meta = {
-            "provider": config.vector_store.embedding_provider if config else None,
-            "model": (config.llm.model if config else None),
+        meta: dict[str, Any] = {
+            "provider": None,
+            "model": None,
             "duration_ms": round((time.monotonic() - began) * 1000),
             "config_path": str(config.file) if config and config.file else None,
         }
         whole = {
             "ok": code == SUCCESS,
             "mode": "dummy" if options.dummy_mode else "cli",
-            "action": _action(options),
+            "action": _action(options) if code != USAGE or config else None,
             "result": outcome.result if outcome else None,
             "error": error,
-            "meta": meta | dict((outcome.meta if outcome else None) or {}),
+            "meta": meta | dict(outcome.meta if outcome else {}),
         }
         sys.stdout.write(json.dumps(whole, ensure_ascii=False, default=str) + "\n")
-    elif outcome is not None:
+    elif outcome is not None and outcome.words:
         sys.stdout.write(outcome.words + "\n")
     if error is not None:
         sys.stderr.write(error + "\n")

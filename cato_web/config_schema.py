@@ -162,6 +162,7 @@ class VectorStore(Section):
     inject_context: bool
     search_context_window: Annotated[int, Field(ge=1, le=50)]
     retrieval_strategy: Annotated[str, Field(min_length=1)]
+    searches_per_minute: Count
     retrieval_timeout: Annotated[float, Field(gt=0)]
     similarity_threshold: Similarity | None
     dynamic_threshold: bool
@@ -219,7 +220,10 @@ class Chat(Section):
 
     session_idle_hours: Annotated[float, Field(gt=0)]
     max_message_chars: Count
+    max_answer_chars: Count
     messages_per_minute: Count
+    concurrent_answers: Count
+    sockets_per_person: Count
     titles: bool
     max_images: Count
     max_image_mb: Count

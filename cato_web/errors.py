@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
-from chat.errors import NOTHING_HERE, Refused
+from chat.errors import NOTHING_HERE, PermissionDeniedError, Refused
 from chat.errors import NotFound as NothingInChat
 from memory.errors import CatoMemoryError
 from memory.errors import NotFound as NothingInMemory
@@ -26,6 +26,8 @@ class SayWhatWentWrong:
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, NothingInChat | NothingInMemory | Http404):
             return not_found(request)
+        if isinstance(error, PermissionDeniedError):
+            return forbidden(request, error)
         if isinstance(error, Refused | CatoMemoryError):
             return render(request, "400.html", {"error": str(error)}, status=400)
         return None
@@ -44,7 +46,8 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return render(request, "403.html", {"error": _("This page is for administrators.")}, status=403)
+    sentence = str(exception or "") or _("This page is for administrators.")
+    return render(request, "403.html", {"error": sentence}, status=403)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

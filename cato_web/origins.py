@@ -31,6 +31,9 @@ def is_ours(scope: dict[str, Any]) -> bool:
     origin, host = headers.get(b"origin", ""), headers.get(b"host", "")
     if origin in settings.CSRF_TRUSTED_ORIGINS:
         return True
-    parts = urlsplit(origin)
+    try:
+        parts = urlsplit(origin)
+    except ValueError:  # an address that is none, such as http://[::1
+        return False
     secure = scope.get("scheme") in ("wss", "https")
     return bool(host) and parts.scheme == ("https" if secure else "http") and parts.netloc.lower() == host.lower()

@@ -68,11 +68,14 @@ def _open_thread(request: HttpRequest) -> uuid.UUID | None:
 def banner(is_administrator: bool) -> Banner | None:
     """The gravest of what is degraded, or None."""
     if not settings.CATO.vector_store.enabled:
-        return Banner(_("Memory is switched off."), _("Nothing is remembered or recalled, by the configuration."))
+        return Banner(
+            _("Memory is switched off."),
+            _("The configuration disables it (vector_store.enabled): nothing is saved to memory or recalled."),
+        )
     if not store_answers():
         return Banner(
-            _("The index is down."),
-            _("Nothing can be recalled for now. What you say is kept and indexed when it is back."),
+            _("The search index is down."),
+            _("Recall uses keywords only until it is back. New exchanges are kept and indexed then."),
         )
     models = memory.models_in_use()
     if models.differ:

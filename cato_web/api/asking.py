@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from functools import partial
 from typing import Annotated
 
 from django.db import connection
@@ -26,6 +28,7 @@ from chat.errors import NotFound, Refused
 from chat.following import follow
 from chat.hops import to_database
 from chat.models import Thread, Turn
+from chat.services import ApiOrigin
 from chat.throttle import may_say
 
 router = Router(tags=["asking"])
@@ -70,7 +73,7 @@ def ask_anew(
 def _asked(
     request: ApiRequest, question: schemas.Question, key: str | None, thread: Thread | None
 ) -> StreamingHttpResponse:
-    person_id = person_in(request).pk
+    person_id, origin = person_in(request).pk, ApiOrigin(request.auth.token_id)
     try:
         may_say(person_id)
     except Refused as refusal:
@@ -79,7 +82,9 @@ def _asked(
     client_key = uuid.uuid5(person_id, key) if key else uuid.uuid4()
     try:
         if thread is not None:
-            asked = services.ask(thread, author_id=person_id, message=question.message, client_key=client_key)
+            asked = services.ask(
+                thread, author_id=person_id, message=question.message, client_key=client_key, origin=origin
+            )
         else:
             asked = services.open_thread(
                 person_id,
@@ -87,15 +92,17 @@ def _asked(
                 client_key=client_key,
                 space=space_named(request, getattr(question, "space", None)),
                 is_remembered=getattr(question, "is_remembered", True),
+                origin=origin,
             )
     except Refused as refusal:
         raise Invalid(str(refusal)) from refusal
     replies.begin(asked)
     begun = _turn_of(person_id, asked.turn.thread_id, asked.turn.id)
+    may_receive = partial(access.may_receive, person_id, asked.turn.thread_id, origin.api_token_id)
     _let_go()
     if question.stream:
-        return _response(_events(person_id, begun), "text/event-stream")
-    return _response(_whole(person_id, begun), "application/json")
+        return _response(_events(person_id, begun, may_receive), "text/event-stream")
+    return _response(_whole(person_id, begun, may_receive), "application/json")
 
 
 def _let_go() -> None:
@@ -111,30 +118,33 @@ def _response(pieces: AsyncIterator[str], kind: str) -> StreamingHttpResponse:
     return response
 
 
-async def _whole(person_id: uuid.UUID, begun: schemas.Turn) -> AsyncIterator[str]:
-    """The answer when it is complete. Who does not wait for it stops nothing."""
-    said = "".join([piece async for piece in follow(begun.id)])
-    yield (await _ended(person_id, begun, said)).model_dump_json()
+async def _whole(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
+    """The turn when its answer ended. A client that does not wait for it stops nothing."""
+    with suppress(NotFound):  # access was lost; the turn as it is returned then carries no answer
+        async for _piece in follow(begun.id, may_receive):
+            pass
+    yield (await _ended(person_id, begun, may_receive)).model_dump_json()
 
 
-async def _events(person_id: uuid.UUID, begun: schemas.Turn) -> AsyncIterator[str]:
+async def _events(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
     yield _event("turn", begun)
-    said = []
-    async for piece in follow(begun.id):
-        said.append(piece)
-        yield _event("delta", {"text": piece})
-    ended = await _ended(person_id, begun, "".join(said))
+    with suppress(NotFound):
+        async for piece in follow(begun.id, may_receive):
+            yield _event("delta", {"text": piece})
+    ended = await _ended(person_id, begun, may_receive)
     if ended.error is not None:
         yield _event("error", ended.error)
     yield _event("done", ended)
 
 
-async def _ended(person_id: uuid.UUID, begun: schemas.Turn, said: str) -> schemas.Turn:
-    """The turn as its row tells it now; one that was taken away meanwhile as far as it was heard."""
+async def _ended(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callable[[], bool]) -> schemas.Turn:
+    """The turn as its row is now; without an answer where it was withdrawn, or access to it was lost meanwhile."""
     try:
-        return await to_database(_turn_of, person_id, begun.thread_id, begun.id)
+        if await to_database(may_receive):
+            return await to_database(_turn_of, person_id, begun.thread_id, begun.id)
     except NotFound:
-        return begun.model_copy(update={"state": "withdrawn", "answer": said})
+        pass
+    return begun.model_copy(update={"state": "withdrawn", "answer": ""})
 
 
 def _turn_of(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> schemas.Turn:

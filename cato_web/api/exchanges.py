@@ -11,7 +11,7 @@ from ninja.responses import Status
 
 from cato_web.api import rows, schemas
 from cato_web.api.answers import FIND, STORE, answers
-from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.authenticating import READ, WRITE, ApiRequest, Scope, person_in, readable_in, space_named
 from cato_web.api.errors import Invalid
 from cato_web.api.kinds import SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
@@ -71,12 +71,18 @@ def get_exchange(request: ApiRequest, exchange_id: uuid.UUID) -> schemas.Exchang
 
 @router.patch("/exchanges/{uuid:exchange_id}", auth=WRITE, response=answers(schemas.Exchange, *STORE))
 def describe_exchange(request: ApiRequest, exchange_id: uuid.UUID, changes: schemas.Described) -> schemas.Exchange:
-    """Give an exchange of this person's own other metadata, in place of what it has."""
+    """Give an exchange of this person's own other metadata, in place of what it has.
+
+    Without the scope `read` the answer leaves the texts out.
+    """
     person = person_in(request)
     found = forgetting.readable_exchange(person.pk, exchange_id)
     if found.owner_id != person.pk:
         raise NotFound
-    return rows.exchanges_shown([memory.annotate(found, changes.metadata)])[0]
+    (shown,) = rows.exchanges_shown([memory.annotate(found, changes.metadata)])
+    if Scope.READ in request.auth.scopes:
+        return shown
+    return shown.model_copy(update={"user_message": "", "assistant_message": ""})
 
 
 @router.delete("/exchanges/{uuid:exchange_id}", auth=WRITE, response=answers(schemas.Receipt, *FIND))

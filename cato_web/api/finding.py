@@ -13,6 +13,8 @@ from cato_web.api import rows, schemas
 from cato_web.api.answers import STORE, answers
 from cato_web.api.authenticating import READ, ApiRequest, person_in, readable_in
 from cato_web.api.kinds import SpaceName, Text, Time
+from chat import access
+from chat.services.finding import find_related
 from memory import services as memory
 from memory.filters import Filter, parse
 from memory.models import Exchange
@@ -62,6 +64,42 @@ def recall(request: ApiRequest, asked: schemas.Asked) -> schemas.Recalled:
         results=rows.found(recollection.results),
         context=material(recollection.results, max_tokens=budget),
         note=recollection.note,
+    )
+
+
+@router.get("/context", auth=READ, response=answers(schemas.Context, *STORE))
+def get_context(
+    request: ApiRequest,
+    text: Annotated[Text, Query(min_length=1, max_length=10_000, description="What the context is for.")],
+    max_tokens: Annotated[int, Query(ge=1, le=100_000)] = 2000,
+) -> schemas.Context:
+    """Ready prompt context for one text: what is relevant of all this person may read, quoted and numbered."""
+    return schemas.Context(
+        context=memory.get_relevant_context(text, spaces=readable_in(request), max_tokens=max_tokens)
+    )
+
+
+@router.get("/threads/{uuid:thread_id}/search", auth=READ, response=answers(schemas.Hits, *STORE))
+def search_thread(
+    request: ApiRequest,
+    thread_id: uuid.UUID,
+    q: Annotated[Text, Query(min_length=1, max_length=10_000, description="The topic.")],
+    session: Annotated[uuid.UUID | None, Query(description="One session of the thread.")] = None,
+    k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 20,
+) -> schemas.Hits:
+    """Return what was said about a topic in one thread or session, best first."""
+    thread = access.thread_for(person_in(request).pk, thread_id)
+    found = memory.search_by_topic(q, spaces=readable_in(request), thread_id=thread.id, session_id=session, count=k)
+    return schemas.Hits(hits=rows.found(found.results), note=found.note)
+
+
+@router.get("/threads/{uuid:thread_id}/related", auth=READ, response=answers(schemas.RelatedThreads, *STORE))
+def related_threads(request: ApiRequest, thread_id: uuid.UUID) -> schemas.RelatedThreads:
+    """Other threads about the same subject as the last messages of this one, best first."""
+    person_id = person_in(request).pk
+    found = find_related(access.thread_for(person_id, thread_id), person_id)
+    return schemas.RelatedThreads(
+        threads=[schemas.RelatedThread(thread=rows.thread_shown(thread), score=score) for thread, score in found]
     )
 
 

@@ -68,7 +68,8 @@ def turns_shown(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]:
 
 def _exchange(row: Exchange, state: str) -> schemas.Exchange:
     said = _said(Remembered.from_row(row))
-    return schemas.Exchange(**said, owner_id=row.owner_id, metadata=row.metadata, state=state)
+    own = {name: getattr(row, name) for name in schemas.Exchange.model_fields if name not in (*said, "state")}
+    return schemas.Exchange(**said, **own, state=state)
 
 
 def _found(result: Result) -> schemas.Found:
@@ -114,6 +115,7 @@ def _turn(turn: Turn, recalled: Sequence[Recalled], states: dict[uuid.UUID, str]
         message=turn.message,
         answer=turn.answer,
         state=turn.state,
+        finish_reason=turn.finish_reason,
         error=failed,
         model=turn.model,
         usage=turn.usage,

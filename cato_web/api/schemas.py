@@ -91,6 +91,12 @@ class Exchange(Said):
     """Something that memory keeps, and how far it is with that."""
 
     owner_id: uuid.UUID
+    prior_exchange_ids: list[uuid.UUID] = Field(description="The exchanges that were recalled for it.")
+    thread_session_id: str | None
+    thread_continuation_seq: int | None = Field(description="Counts the sessions of its thread from 0.")
+    manual_entry: bool
+    chunk_index: int | None
+    total_chunks: int | None
     metadata: dict[str, Any]
     state: str = Field(description="remembering, waiting, remembered or failed")
 
@@ -104,6 +110,12 @@ class Found(Said):
     strategy: str
     reason: str
     is_below_gate: bool = Field(description="It would not be recalled by itself.")
+
+
+class Context(Shown):
+    """Ready prompt context for a text; empty where nothing relevant is in memory."""
+
+    context: str
 
 
 class Hits(Shown):
@@ -237,6 +249,17 @@ class Thread(Shown):
     spoken_at: datetime
 
 
+class RelatedThread(Shown):
+    """Another thread about the same subject; `score` orders them."""
+
+    thread: Thread
+    score: float
+
+
+class RelatedThreads(Shown):
+    threads: list[RelatedThread]
+
+
 class Threads(Shown):
     threads: list[Thread]
     next: str | None
@@ -272,6 +295,13 @@ class Turn(Shown):
     state: str = Field(
         description="queued, recalling, answering, complete, stopped, interrupted, failed; withdrawn: it is gone",
         examples=["complete"],
+    )
+    finish_reason: str = Field(
+        description=(
+            "Why a complete answer ended: stop, length (cut off at the model's or Cato's limit) or content_filter; "
+            "empty otherwise."
+        ),
+        examples=["stop"],
     )
     error: Wrong | None
     model: str

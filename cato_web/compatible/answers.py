@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 from cato_web.compatible.models import OWN
 from cato_web.compatible.refusals import Refusal, model_failure, refusal_of
 from cato_web.compatible.saying import Ended, ended
+from chat import access
 from chat.errors import NotFound
 from chat.following import follow
 from chat.hops import to_database
@@ -17,16 +20,16 @@ from chat.models import Turn
 _DONE = b"data: [DONE]\n\n"
 
 
-async def whole(turn: Turn) -> dict[str, Any]:
+async def whole(turn: Turn, api_token_id: uuid.UUID) -> dict[str, Any]:
     """The answer to this turn when it is complete. Raises Refusal where it failed, and NotFound."""
-    async for _piece in follow(turn.id):
+    async for _piece in follow(turn.id, _access_check(turn, api_token_id)):
         pass
-    end = await _end_of(turn)
+    end = await _end_of(turn, api_token_id)
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": end.turn.answer, "refusal": None},
         "logprobs": None,
-        "finish_reason": "stop",
+        "finish_reason": _finish_reason(end.turn),
     }
     return _head(turn, "chat.completion") | {
         "model": end.turn.model or OWN,
@@ -36,17 +39,17 @@ async def whole(turn: Turn) -> dict[str, Any]:
     }
 
 
-async def events(turn: Turn, *, model: str, with_usage: bool) -> AsyncIterator[bytes]:
+async def events(turn: Turn, api_token_id: uuid.UUID, *, model: str, with_usage: bool) -> AsyncIterator[bytes]:
     """The answer as it grows. What was recalled comes with the last piece; a failure is an event of its own."""
     head = _head(turn, "chat.completion.chunk") | {"model": model}
     if with_usage:
         head["usage"] = None
     names = {"thread": str(turn.thread_id), "turn": str(turn.id)}
     yield _event(head | {"choices": [_piece({"role": "assistant", "content": ""})], "cato": names})
-    async for text in follow(turn.id):
-        yield _event(head | {"choices": [_piece({"content": text})]})
     try:
-        end = await _end_of(turn)
+        async for text in follow(turn.id, _access_check(turn, api_token_id)):
+            yield _event(head | {"choices": [_piece({"content": text})]})
+        end = await _end_of(turn, api_token_id)
     except Refusal as refusal:
         yield _event(refusal.body)
         return
@@ -54,17 +57,28 @@ async def events(turn: Turn, *, model: str, with_usage: bool) -> AsyncIterator[b
         yield _event(refusal_of(gone).body)
         return
     head["model"] = end.turn.model or model
-    yield _event(head | {"choices": [_piece({}, finish_reason="stop")], "cato": _cato(end)})
+    yield _event(head | {"choices": [_piece({}, finish_reason=_finish_reason(end.turn))], "cato": _cato(end)})
     if with_usage:
         yield _event(head | {"choices": [], "usage": _usage(end.turn)})
     yield _DONE
 
 
-async def _end_of(turn: Turn) -> Ended:
+def _access_check(turn: Turn, api_token_id: uuid.UUID) -> Callable[[], bool]:
+    return partial(access.may_receive, turn.author_id, turn.thread_id, api_token_id)
+
+
+async def _end_of(turn: Turn, api_token_id: uuid.UUID) -> Ended:
+    if not await to_database(_access_check(turn, api_token_id)):
+        raise NotFound
     end = await to_database(ended, turn.author_id, turn)
     if end.turn.state in (Turn.State.FAILED, Turn.State.INTERRUPTED):
         raise model_failure(end.turn.error_code, end.turn.error)
     return end
+
+
+def _finish_reason(turn: Turn) -> str:
+    """As the model gave it; an answer that somebody stopped ends like a complete one."""
+    return turn.finish_reason or Turn.FinishReason.STOP.value
 
 
 def _head(turn: Turn, kind: str) -> dict[str, Any]:

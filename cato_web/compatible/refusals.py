@@ -7,9 +7,8 @@ from typing import Any
 from django.http import JsonResponse
 from django.utils.translation import gettext as _
 
-from chat.errors import ChatError, ModelFailed
+from chat.errors import ChatError, ModelFailed, PermissionDeniedError, ThreadBusyError
 from chat.errors import NotFound as NothingInChat
-from chat.services import NotTheOwner, StillAnswering
 from memory.errors import BadQuery, CatoMemoryError, EmbeddingFailed
 from memory.errors import NotFound as NothingInMemory
 
@@ -44,9 +43,9 @@ def refusal_of(error: ChatError | CatoMemoryError) -> Refusal:
     match error:
         case NothingInChat() | NothingInMemory():
             return Refusal(str(error), status=404, code="not_found")
-        case StillAnswering():
+        case ThreadBusyError():
             return Refusal(str(error), status=409, code="still_answering")
-        case NotTheOwner():
+        case PermissionDeniedError():
             return Refusal(str(error), status=403, kind=PERMISSION)
         case ModelFailed():
             return model_failure(error.code, str(error))

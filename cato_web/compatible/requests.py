@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field
 
 from cato_web.compatible.refusals import Refusal
-from chat.services import Brought, Said
+from chat.services import ClientConversation, PastExchange
 
 _INSTRUCT = ("system", "developer")
 _BEGAN = "You began this conversation with:\n\n%s"
@@ -65,27 +65,27 @@ class EmbeddingRequest(BaseModel):
     dimensions: int | None = None
 
 
-def brought_by(asked: ChatRequest) -> Brought:
+def to_conversation(asked: ChatRequest) -> ClientConversation:
     """The conversation as Cato takes it. Raises Refusal for what Cato does not do, and where nobody asks anything."""
     _refuse_what_cato_does_not_do(asked)
     instructions = [_text(m) for m in asked.messages if m.role in _INSTRUCT]
-    said: list[Said] = []
+    said: list[PastExchange] = []
     pending: list[str] = []
     for message in asked.messages:
         if message.role == "user":
             pending.append(_text(message))
         elif message.role == "assistant" and (text := _text(message)):
             if pending:
-                said.append(Said("\n\n".join(pending), text))
+                said.append(PastExchange("\n\n".join(pending), text))
                 pending = []
             elif said:
-                said[-1] = Said(said[-1].message, f"{said[-1].answer}\n\n{text}")
+                said[-1] = PastExchange(said[-1].message, f"{said[-1].answer}\n\n{text}")
             else:
                 instructions.append(_BEGAN % text)
     if not pending:
         sentence = _("The last message must be a user's: Cato answers it, and does not go on with an answer.")
         raise Refusal(sentence, param="messages")
-    return Brought("\n\n".join(pending), tuple(said), "\n\n".join(filter(None, instructions)))
+    return ClientConversation("\n\n".join(pending), tuple(said), "\n\n".join(filter(None, instructions)))
 
 
 def pictures_of(asked: ChatRequest) -> Iterator[bytes]:

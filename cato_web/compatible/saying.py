@@ -11,11 +11,12 @@ from django.core.files.base import ContentFile
 from django.utils.translation import gettext as _
 
 from cato_web.compatible.refusals import RATE, Refusal
-from cato_web.compatible.requests import ChatRequest, brought_by, pictures_of
+from cato_web.compatible.requests import ChatRequest, pictures_of, to_conversation
+from cato_web.people.tokens import Bearer
 from chat import access, replies, services
 from chat.errors import Refused
 from chat.models import Thread, Turn
-from chat.services import Wishes, images
+from chat.services import ThreadOptions, images
 from chat.throttle import may_say
 from memory import services as memory
 from memory import spaces
@@ -34,21 +35,23 @@ class Ended:
     recalled: list[dict[str, Any]]
 
 
-def say(person_id: uuid.UUID, asked: ChatRequest, headers: Mapping[str, str], model: str | None) -> Turn:
+def say(bearer: Bearer, asked: ChatRequest, headers: Mapping[str, str], model: str | None) -> Turn:
     """Put what is new of the conversation into its thread and have it answered. Raises Refusal, Refused and NotFound."""
-    brought = brought_by(asked)
+    person_id = bearer.person.pk
+    conversation = to_conversation(asked)
     thread = _named_thread(person_id, headers.get("X-Cato-Thread"))
-    wishes = Wishes(model=model, is_remembered=_remember(headers.get("X-Cato-Remember")))
+    options = ThreadOptions(model=model, is_remembered=_remember(headers.get("X-Cato-Remember")))
     _count(person_id)
     pictures = [
         images.receive(ContentFile(content, name=_("Picture")), owner_id=person_id) for content in pictures_of(asked)
     ]
-    switched = services.take_part(
+    switched = services.submit_conversation(
         person_id,
-        brought,
+        conversation,
         client_key=_key(person_id, headers.get("Idempotency-Key")),
+        api_token_id=bearer.token_id,
         thread=thread,
-        wishes=wishes,
+        options=options,
         images=[picture.id for picture in pictures],
     )
     replies.begin(switched.asked, gone=switched.gone, shown=switched.shown)

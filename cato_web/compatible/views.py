@@ -36,17 +36,17 @@ async def chat_completions(request: HttpRequest, bearer: Bearer) -> HttpResponse
     """Answer the last message in its thread: with what memory recalls, and to be remembered."""
     asked = sent(request, ChatRequest)
     model = await models.chosen(asked.model, await to_database(endpoint.current))
-    turn = await to_database(say, bearer.person.pk, asked, request.headers, model)
+    turn = await to_database(say, bearer, asked, request.headers, model)
     response: HttpResponseBase
     if asked.stream:
         with_usage = asked.stream_options is not None and asked.stream_options.include_usage
         response = StreamingHttpResponse(
-            answers.events(turn, model=asked.model or models.OWN, with_usage=with_usage),
+            answers.events(turn, bearer.token_id, model=asked.model or models.OWN, with_usage=with_usage),
             content_type="text/event-stream",
             headers={"X-Accel-Buffering": "no"},
         )
     else:
-        response = JsonResponse(await answers.whole(turn))
+        response = JsonResponse(await answers.whole(turn, bearer.token_id))
     response["X-Cato-Thread"] = str(turn.thread_id)
     response["Cache-Control"] = "no-store"
     return response

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from cato_web.people import services, sign_ins
-from cato_web.people.models import ApiToken, Departure, Identity, Pass, User
+from cato_web.people.models import ApiToken, Departure, Identity, User
 from chat import services as chat
 from chat.models import ReadMark, Thread, Turn
 from memory import jobs, spaces
@@ -107,7 +107,7 @@ def leave(person: User) -> str:
         exchanges=had.exchanges,
         documents=had.documents,
     )
-    Pass.objects.filter(made_by=person, used_at=None).delete()
+    services.expire_links(person)
     Identity.objects.filter(person=person).delete()
     ApiToken.objects.filter(person=person).delete()
     ReadMark.objects.filter(person_id=person.pk).delete()

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from cato_web.people.models import ApiToken, User
 from cato_web.people.offers import Offer
-from memory.text import clean_text
+from memory.text import clean_name, clean_text
 
 
 class JoinForm(forms.Form):
@@ -36,7 +36,7 @@ class JoinForm(forms.Form):
     )
 
     def clean_name(self) -> str:
-        name = clean_text(self.cleaned_data["name"]).strip()
+        name = clean_name(self.cleaned_data["name"])
         if not name:
             raise ValidationError(_("Type the name the others know you by."))
         return name
@@ -79,7 +79,7 @@ class SetUpForm(JoinForm):
 
 
 class SignInForm(forms.Form):
-    """E-mail and password; what is wrong is not told apart."""
+    """E-mail and password; the message does not tell which of them is wrong."""
 
     email = forms.EmailField(label=gettext_lazy("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "username"}))
     password = forms.CharField(
@@ -89,13 +89,16 @@ class SignInForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or {}
-        if not self.errors:
-            self.person = authenticate(username=clean_text(cleaned["email"]), password=clean_text(cleaned["password"]))
-            if self.person is None:
-                raise ValidationError(_("This e-mail and password do not belong together, or the account is closed."))
-        return cleaned
+    def clean_email(self) -> str:
+        return clean_text(self.cleaned_data["email"]).lower()
+
+    def authenticate(self) -> User | None:
+        """Return whose e-mail and password these are, once the fields are valid; None adds the error to the form."""
+        password = clean_text(self.cleaned_data["password"])
+        person = authenticate(username=self.cleaned_data["email"], password=password)
+        if person is None:
+            self.add_error(None, _("This e-mail and password do not belong together, or the account is closed."))
+        return person
 
 
 class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
@@ -123,7 +126,10 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
         ]
 
     def clean_name(self) -> str:
-        return clean_text(self.cleaned_data["name"]).strip() or self.instance.name
+        name = clean_name(self.cleaned_data["name"])
+        if not name:
+            raise ValidationError(_("Type the name the others know you by."))
+        return name
 
     def clean_default_model(self) -> str:
         model = clean_text(self.cleaned_data["default_model"]).strip()
@@ -225,7 +231,7 @@ class TokenForm(forms.Form):
         super().__init__(*args, **{"auto_id": "token_%s", **kwargs})
 
     def clean_name(self) -> str:
-        name = clean_text(self.cleaned_data["name"]).strip()
+        name = clean_name(self.cleaned_data["name"])
         if not name:
             raise ValidationError(_("Give it a name, so that you know later what it was for."))
         return name

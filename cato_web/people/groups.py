@@ -1,9 +1,10 @@
-"""What administrators do with groups, each written into the audit log."""
+"""Creating groups and changing who is in them; every change is written into the audit log."""
 
 from __future__ import annotations
 
 import uuid
 
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.utils.translation import gettext as _
 
@@ -12,14 +13,38 @@ from cato_web.people.services import note
 from chat.models import Thread
 from chat.news import tell
 from memory import services as memory
+from memory import spaces
 from memory.errors import BadQuery
 from memory.models import Membership, Space
 
 
+def space_for(person: User, space_id: uuid.UUID) -> Space:
+    """Return the space whose page this person may open: one they read, and for administrators any group.
+
+    Raises NotFound.
+    """
+    group = Space.objects.filter(pk=space_id, kind=Space.Kind.GROUP).first() if person.is_administrator else None
+    return group or spaces.space_for(person.pk, space_id)
+
+
+def can_edit_members(person: User, space: Space) -> bool:
+    """Return whether this person adds and removes members of `space` and names its managers."""
+    is_group = space.kind == Space.Kind.GROUP
+    return is_group and (person.is_administrator or spaces.manages_space(person.pk, space))
+
+
+def group_to_edit(person: User, group_id: uuid.UUID) -> Space:
+    """Return the group whose members this person edits. Raises NotFound, PermissionDenied for its other members."""
+    group = space_for(person, group_id)
+    if not can_edit_members(person, group):
+        raise PermissionDenied(_("Only managers of the group and administrators change who is in it. Ask one of them."))
+    return group
+
+
 @transaction.atomic
 def make(name: str, *, by: User) -> Space:
-    """A new group. Raises BadQuery."""
-    group = memory.make_group(name)
+    """Create a group, managed by its creator. Raises BadQuery."""
+    group = memory.make_group(name, by=by.pk)
     note(by, "made a group", f"{group.name} {group.id}")
     return group
 
@@ -33,18 +58,25 @@ def rename(group: Space, name: str, *, by: User) -> None:
 
 @transaction.atomic
 def add(group: Space, person: User, *, by: User) -> None:
-    """Let a person into the group; their open pages hear of its threads."""
-    if memory.add_to_group(group, person.pk):
+    """Add a member, whose open pages show the group's threads from now on."""
+    if memory.add_to_group(group, person.pk, by=by.pk):
         note(by, "added to a group", f"{person.pk} {group.id}")
         tell([person.pk])
 
 
 @transaction.atomic
 def take_out(group: Space, person_id: uuid.UUID, *, by: User) -> None:
-    """Take a person out of the group: they read nothing of it from the next request on."""
-    if memory.take_out_of_group(group, person_id):
+    """Remove a member, who reads nothing of the group from the next request on."""
+    if memory.take_out_of_group(group, person_id, by=by.pk):
         note(by, "left a group" if person_id == by.pk else "took out of a group", f"{person_id} {group.id}")
         tell([person_id])
+
+
+@transaction.atomic
+def set_role(group: Space, person_id: uuid.UUID, role: str, *, by: User) -> None:
+    """Make a member a manager of the group, or a manager a member."""
+    if memory.set_group_role(group, person_id, role, by=by.pk):
+        note(by, f"made group {role}", f"{person_id} {group.id}")
 
 
 @transaction.atomic

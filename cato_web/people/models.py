@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NoReturn
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
+from django.utils import timezone
 from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 
@@ -137,6 +138,15 @@ class Identity(models.Model):
         ]
 
 
+class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
+    """API tokens."""
+
+    def valid(self) -> ApiTokenQuerySet:
+        """Those that have not expired, and whose owner's account is active."""
+        not_expired = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
+        return self.filter(not_expired, person__is_active=True)
+
+
 class ApiToken(models.Model):
     """What lets a program in as this person, for some of what they may do. Only its hash is kept; withdrawn is removed."""
 
@@ -154,6 +164,8 @@ class ApiToken(models.Model):
     made_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True)
     used_at = models.DateTimeField(null=True, help_text="to the minute")
+
+    objects = ApiTokenQuerySet.as_manager()
 
     class Meta:
         ordering = ["-made_at"]

@@ -24,7 +24,7 @@ from django.utils.translation import gettext as _
 from cato_web.people import services
 from cato_web.people.models import Identity, Pass, User
 from memory.shown import listed
-from memory.text import clean_text
+from memory.text import clean_name, clean_text
 
 log = logging.getLogger(__name__)
 
@@ -195,7 +195,7 @@ def _vouched(client: Any, token: dict[str, Any]) -> Vouched:
         subject=claims["sub"],
         email=email,
         is_verified=claims.get("email_verified") is True,
-        name=clean_text(called).strip()[:80] or email.partition("@")[0],
+        name=clean_name(called)[:80] or email.partition("@")[0],
     )
 
 

@@ -26,8 +26,9 @@ from chat.models import Image, Import, Thread, Turn
 from memory import services as memory
 from memory import spaces
 from memory.batches import pages
-from memory.models import Chunk, Document, DocumentVersion, Exchange, Opinion
+from memory.models import Chunk, Document, DocumentVersion, Exchange, Opinion, Space
 from memory.services import revealing
+from memory.spaces import SpaceIds
 from memory.text import excerpt
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ opinions.jsonl      what was pinned, and what was called not relevant
 imports.jsonl       which files of conversations were taken in, and what became of each
 reveals.jsonl       which administrators were shown the text of this person's own space, when, and their reasons
 audit.jsonl         what the audit log says of this person's doings
+left-out.txt        only where an administrator downloaded this: which spaces are not in it, and why
 
 What was forgotten or deleted is not in it: turns that were forgotten are left out of the threads as well, though their
 words still stand on the pages of these.
@@ -92,11 +94,22 @@ class _Outlet(io.RawIOBase):
         return taken
 
 
-def as_zip(person: User) -> Iterator[bytes]:
-    """The archive, in pieces."""
+LEFT_OUT = gettext_noop("""\
+An administrator downloaded this archive. It has nothing from the spaces below: this person reads them, but the
+administrator is not a member and was not given access to them. Threads, exchanges, notes, documents and pictures
+there are left out, and what was recalled from there for answers elsewhere is only counted.
+
+""")
+
+
+def as_zip(person: User, *, by: User) -> Iterator[bytes]:
+    """Return the archive for `by`, in pieces: whole for the person themselves, and for an administrator only what lies
+    in spaces whose text they are shown at this moment."""
+    readable = spaces.readable_by(person.pk)
+    shown = readable if by.pk == person.pk else readable & spaces.shown_to_administrator(by.pk)
     outlet = _Outlet()
     with ZipFile(outlet, "w", ZIP_DEFLATED) as archive:
-        for member in members_of(person):
+        for member in members_of(person, shown):
             # A zip file's calendar begins in 1980.
             info = ZipInfo(member.path, date_time=max(member.at.astimezone(UTC).timetuple()[:6], (1980, 1, 1, 0, 0, 0)))
             info.compress_type = ZIP_DEFLATED
@@ -109,28 +122,32 @@ def as_zip(person: User) -> Iterator[bytes]:
     yield outlet.take()
 
 
-def members_of(person: User) -> Iterator[Member]:
-    """The files of the archive, one after the other."""
+def members_of(person: User, shown: SpaceIds) -> Iterator[Member]:
+    """The files of the archive, one after the other, with what lies in the spaces of `shown`."""
     now = timezone.now()
     yield Member("README.txt", now, [_(README).encode()])
+    if left_out := spaces.readable_by(person.pk) - shown:
+        names = sorted(space.shown_name for space in Space.objects.filter(pk__in=left_out))
+        yield Member("left-out.txt", now, [_(LEFT_OUT).encode(), *(f"- {name}\n".encode() for name in names)])
     yield Member("account.json", now, [_json(own_rows.account(person)).encode()])
-    yield from _threads(person)
-    yield Member("said-elsewhere.jsonl", now, _lines(_said_elsewhere(person), own_rows.of_turn))
-    yield from _images(person)
-    remembered = _exchanges(person)
+    yield from _threads(person, shown)
+    said = _said(person, shown)
+    yield Member("said-elsewhere.jsonl", now, _lines(said.exclude(thread__owner_id=person.pk), own_rows.of_turn))
+    yield from _images(person, said)
+    remembered = _exchanges(person, shown)
     size = 12 * (remembered.aggregate(sum=Sum("size"))["sum"] or 0)
     is_note = Q(manual_entry=True) & ~Exists(Chunk.objects.filter(exchange=OuterRef("pk")))
     yield Member("exchanges.jsonl", now, _lines(remembered.exclude(is_note), own_rows.of_exchange), size)
     yield Member("notes.jsonl", now, _lines(remembered.filter(is_note), own_rows.of_exchange), size)
-    yield from _documents(person)
+    yield from _documents(person, shown)
     yield Member("opinions.jsonl", now, _lines(Opinion.objects.filter(person_id=person.pk), own_rows.of_opinion))
     yield Member("imports.jsonl", now, _lines(Import.objects.filter(owner_id=person.pk), own_rows.of_import))
     yield Member("reveals.jsonl", now, _lines(revealing.reveals_of(spaces.own(person.pk)), own_rows.of_reveal))
     yield Member("audit.jsonl", now, _lines(AuditEntry.objects.filter(who=person), own_rows.of_audit))
 
 
-def _threads(person: User) -> Iterator[Member]:
-    mine = access.threads_of(person.pk).filter(owner_id=person.pk)
+def _threads(person: User, shown: SpaceIds) -> Iterator[Member]:
+    mine = spaces.among(access.threads_of(person.pk), shown).filter(owner_id=person.pk)
     for number, thread in enumerate((t for page in pages(mine, _PAGE) for t in page), start=1):
         thread.title = _title(thread)
         path = f"threads/{number:05d} {_safe(thread.title)[:60].strip()}"
@@ -138,10 +155,11 @@ def _threads(person: User) -> Iterator[Member]:
         turns = thread.turns.select_related("author").filter(author_id=person.pk)
         at, standing, beside = thread.spoken_at, turns.filter(stands=True), turns.filter(stands=False)
         size = turns.count() * _OF_A_TURN
-        yield Member(f"{path}.json", at, _encoded(as_json(thread, _not_forgotten(standing))), size)
-        yield Member(f"{path}.md", at, _encoded(as_markdown(thread, _not_forgotten(standing))), size)
+        yield Member(f"{path}.json", at, _encoded(as_json(thread, _not_forgotten(standing), shown=shown)), size)
+        yield Member(f"{path}.md", at, _encoded(as_markdown(thread, _not_forgotten(standing), shown=shown)), size)
         if beside.exists():
-            yield Member(f"{path}.branches.json", at, _encoded(as_json(thread, _not_forgotten(beside))), size)
+            others = as_json(thread, _not_forgotten(beside), shown=shown)
+            yield Member(f"{path}.branches.json", at, _encoded(others), size)
 
 
 def _title(thread: Thread) -> str:
@@ -161,25 +179,23 @@ def _not_forgotten(turns: QuerySet[Turn]) -> Iterator[Turn]:
         page = list(turns.filter(position__gt=page[-1].position).order_by("position")[:_PAGE])
 
 
-def _said_elsewhere(person: User) -> QuerySet[Turn]:
-    return _said(person).exclude(thread__owner_id=person.pk)
-
-
-def _said(person: User) -> QuerySet[Turn]:
-    """All that this person said where they may still read it, without what was forgotten."""
+def _said(person: User, shown: SpaceIds) -> QuerySet[Turn]:
+    """All that this person said in the spaces of `shown`, without what was forgotten."""
     forgotten = Exchange.objects.exclude(forgotten_at=None)
-    rows: QuerySet[Turn] = Turn.objects.filter(author_id=person.pk, thread__in=access.threads_of(person.pk))
+    rows: QuerySet[Turn] = Turn.objects.filter(
+        author_id=person.pk, thread__in=spaces.among(access.threads_of(person.pk), shown)
+    )
     for kept_as in ("exchange_id", "copied_exchange_id"):
         rows = rows.filter(~Exists(forgotten.filter(pk=OuterRef(kept_as))))
     return rows
 
 
-def _images(person: User) -> Iterator[Member]:
-    shown = Image.objects.filter(owner_id=person.pk, turns__in=_said(person)).distinct()
+def _images(person: User, said: QuerySet[Turn]) -> Iterator[Member]:
+    sent = Image.objects.filter(owner_id=person.pk, turns__in=said).distinct()
     told = []
-    for number, image in enumerate((i for page in pages(shown, _PAGE) for i in page), start=1):
+    for number, image in enumerate((i for page in pages(sent, _PAGE) for i in page), start=1):
         path = f"images/{number:05d} {_safe(image.name)}"
-        turn_ids = list(image.turns.filter(author_id=person.pk).values_list("id", flat=True))
+        turn_ids = list(said.filter(images=image).values_list("id", flat=True))
         is_there = image.file.storage.exists(image.file.name or "")
         told.append({"file": path if is_there else None, "media_type": image.media_type, "turn_ids": turn_ids})
         if is_there:
@@ -187,16 +203,16 @@ def _images(person: User) -> Iterator[Member]:
     yield Member("images.jsonl", timezone.now(), [f"{_json(about)}\n".encode() for about in told])
 
 
-def _exchanges(person: User) -> QuerySet[Exchange]:
-    own, readable = spaces.own(person.pk), spaces.readable_by(person.pk)
-    theirs = Q(space=own) | Q(owner_id=person.pk, space_id__in=list(readable))
+def _exchanges(person: User, shown: SpaceIds) -> QuerySet[Exchange]:
+    theirs = Q(space=spaces.own(person.pk)) | Q(owner_id=person.pk)
     rows: QuerySet[Exchange] = Exchange.objects.findable().filter(theirs).select_related("space")
-    return rows
+    return spaces.among(rows, shown)
 
 
-def _documents(person: User) -> Iterator[Member]:
-    own, readable = spaces.own(person.pk), spaces.readable_by(person.pk)
-    rows = Document.objects.filter(Q(space=own) | Q(owner_id=person.pk, space_id__in=list(readable)), forgotten_at=None)
+def _documents(person: User, shown: SpaceIds) -> Iterator[Member]:
+    own = spaces.own(person.pk)
+    theirs = Document.objects.filter(Q(space=own) | Q(owner_id=person.pk), forgotten_at=None)
+    rows = spaces.among(theirs, shown)
     for number, document in enumerate((d for page in pages(rows, _PAGE) for d in page), start=1):
         versions = document.versions.filter(removed_at=None).exclude(stage__in=_GIVEN_UP).order_by("number")
         if document.space_id != own.pk:

@@ -7,14 +7,16 @@ import secrets
 import uuid
 from datetime import timedelta
 
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cato_web.people.models import AuditEntry, Pass, User
 from memory import spaces
-from memory.text import clean_text
+from memory.services import revealing
+from memory.text import clean_name, clean_text
 
 INVITATION_DAYS = 7
 RESET_DAYS = 1
@@ -26,6 +28,13 @@ class PassRefused(Exception):
 
     def __init__(self) -> None:
         super().__init__(_("This link is used up, expired or wrong. Ask an administrator for a new one."))
+
+
+class LastAdministratorError(Exception):
+    """The change would leave no active administrator."""
+
+    def __init__(self) -> None:
+        super().__init__(_("This is the only administrator left. Make somebody else an administrator first."))
 
 
 def is_set_up() -> bool:
@@ -51,8 +60,11 @@ def invite(*, by: User, role: str = User.Role.MEMBER) -> str:
 
 
 @transaction.atomic
-def reset_link(person: User, *, by: User) -> str:
-    """A token with which this person sets a new password, in place of any earlier one."""
+def reset_link(person: User, *, by: User | None) -> str:
+    """Return a token with which this person sets a new password once; it replaces any earlier one.
+
+    `by` is None on the command line of the server.
+    """
     Pass.objects.filter(kind=Pass.Kind.RESET, person=person, used_at=None).delete()
     token = _make_pass(Pass.Kind.RESET, role=person.role, days=RESET_DAYS, by=by, person=person)
     note(by, "made a password link", str(person.pk))
@@ -61,37 +73,72 @@ def reset_link(person: User, *, by: User) -> str:
 
 @transaction.atomic
 def reset_password(token: str, password: str) -> User:
-    """Set the password of whose link this is, once, and end every sign-in of theirs. Raises PassRefused."""
+    """Set the password of the person whose link this is, once, and end all their sign-ins. Raises PassRefused."""
     found = check_pass(token, Pass.Kind.RESET)
     person = found.person
-    if (
-        person is None
-        or not person.is_active
-        or not Pass.objects.filter(pk=found.pk, used_at=None).update(used_at=timezone.now())
-    ):
+    if person is None or not person.is_active:
         raise PassRefused
-    Pass.objects.filter(pk=found.pk).update(used_by=person)
+    _use(found, person)
     change_password(person, password)
     return person
 
 
 @transaction.atomic
 def set_role(person: User, role: str, *, by: User) -> None:
-    """Make somebody an administrator, or no longer."""
+    """Make somebody an administrator or a member. Raises LastAdministratorError, and PermissionDenied if `by` is no
+    administrator any more."""
+    administrators = _lock_administrators(by)
+    if role != User.Role.ADMINISTRATOR:
+        if administrators <= {person.pk}:
+            raise LastAdministratorError
+        _expire_links_of_author(person, by=by)
+        revealing.end_all(person.pk)
     User.objects.filter(pk=person.pk).update(role=role)
     note(by, f"made {role}", str(person.pk))
 
 
 @transaction.atomic
-def withdraw_invitation(invitation_id: int, *, by: User) -> None:
-    """Make an open invitation worthless."""
-    if Pass.objects.filter(pk=invitation_id, kind=Pass.Kind.INVITATION, used_at=None).delete()[0]:
-        note(by, "withdrew an invitation", str(invitation_id))
+def make_administrator(email: str, name: str) -> tuple[User, str]:
+    """Make the account with this e-mail an active administrator, creating it if there is none.
+
+    For the command line of the server. Returns the account, and a token with which its person sets a password.
+    """
+    person = User.objects.filter(email__iexact=email, left_at=None).first()
+    if person is None:
+        person = create_person(name=name, email=email, password=None, role=User.Role.ADMINISTRATOR)
+        note(None, "joined", person.role)
+    else:
+        User.objects.filter(pk=person.pk).update(role=User.Role.ADMINISTRATOR, is_active=True)
+        person.refresh_from_db()
+        note(None, "made administrator", str(person.pk))
+    return person, reset_link(person, by=None)
+
+
+def open_links() -> QuerySet[Pass]:
+    """Invitations and password links that can still be used.
+
+    A link counts only while the administrator who made it is one: it was their right that it passes on.
+    """
+    its_author_may = Q(made_by=None) | Q(made_by__is_active=True, made_by__role=User.Role.ADMINISTRATOR)
+    links = Pass.objects.exclude(kind=Pass.Kind.SETUP).filter(its_author_may)
+    return links.filter(used_at=None, expires_at__gt=timezone.now())
+
+
+@transaction.atomic
+def revoke_link(link_id: int, *, by: User) -> bool:
+    """Revoke an open invitation or password link; returns False where there is none of that id."""
+    link = open_links().filter(pk=link_id).first()
+    if link is None or not Pass.objects.filter(pk=link_id, used_at=None).delete()[0]:
+        return False
+    note(by, "revoked a link", f"{link.kind} {link.person_id or link.role}")
+    return True
 
 
 def check_pass(token: str, kind: str) -> Pass:
-    """The pass behind a token. Raises PassRefused."""
-    found = Pass.objects.filter(token_hash=_hash(token), kind=kind, used_at=None, expires_at__gt=timezone.now()).first()
+    """Return the link behind a token. Raises PassRefused."""
+    now = timezone.now()
+    links = Pass.objects.filter(used_at=None, expires_at__gt=now) if kind == Pass.Kind.SETUP else open_links()
+    found = links.filter(token_hash=_hash(token), kind=kind).first()
     if found is None or (kind == Pass.Kind.SETUP and is_set_up()):
         raise PassRefused
     return found
@@ -104,9 +151,8 @@ def join(token: str, kind: str, *, name: str, email: str, password: str) -> User
 
 
 def open_invitation(invitation_id: int) -> Pass:
-    """The invitation, if it can still be used. Raises PassRefused."""
-    invitations = Pass.objects.filter(kind=Pass.Kind.INVITATION, used_at=None, expires_at__gt=timezone.now())
-    found = invitations.filter(pk=invitation_id).first()
+    """Return the invitation, if it can still be used. Raises PassRefused."""
+    found = open_links().filter(kind=Pass.Kind.INVITATION, pk=invitation_id).first()
     if found is None:
         raise PassRefused
     return found
@@ -114,9 +160,8 @@ def open_invitation(invitation_id: int) -> Pass:
 
 @transaction.atomic
 def use_pass(found: Pass, *, name: str, email: str, password: str | None) -> User:
-    """Make the account that this pass allows, once. Raises PassRefused."""
-    if not Pass.objects.filter(pk=found.pk, used_at=None).update(used_at=timezone.now()):
-        raise PassRefused
+    """Make the account that this link allows, once. Raises PassRefused."""
+    _use(found)
     person = create_person(name=name, email=email, password=password, role=found.role)
     Pass.objects.filter(pk=found.pk).update(used_by=person)
     note(person, "joined", found.role)
@@ -126,7 +171,7 @@ def use_pass(found: Pass, *, name: str, email: str, password: str | None) -> Use
 @transaction.atomic
 def create_person(*, name: str, email: str, password: str | None, role: str = User.Role.MEMBER) -> User:
     """A new account with its own space; without a password, only a provider of identities signs them in."""
-    person = User(name=clean_text(name).strip(), email=clean_text(email).strip().lower(), role=role)
+    person = User(name=clean_name(name), email=clean_text(email).strip().lower(), role=role)
     person.set_password(password)
     person.save()
     spaces.own(person.id)
@@ -136,18 +181,40 @@ def create_person(*, name: str, email: str, password: str | None, role: str = Us
 
 @transaction.atomic
 def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
-    """Let a person in again, or out: their open pages end within seconds. Who deleted their account stays out."""
-    if User.objects.filter(id=person_id, left_at=None).update(is_active=is_active, epoch=F("epoch") + 1):
-        note(by, "activated" if is_active else "deactivated", str(person_id))
+    """Activate or deactivate an account: open pages end within seconds. An account that was deleted stays closed.
+
+    Raises LastAdministratorError, and PermissionDenied if `by` is no administrator any more.
+    """
+    administrators = _lock_administrators(by)
+    if not is_active and administrators <= {person_id}:
+        raise LastAdministratorError
+    if not User.objects.filter(id=person_id, left_at=None).update(is_active=is_active, epoch=F("epoch") + 1):
+        return
+    if not is_active:
+        person = User.objects.get(pk=person_id)
+        _expire_links_of_author(person, by=by)
+        _expire_links_for(person)
+        revealing.end_all(person_id)
+    note(by, "activated" if is_active else "deactivated", str(person_id))
 
 
 @transaction.atomic
 def change_password(person: User, password: str) -> None:
-    """Set a new password and end every other sign-in; the one that asked has to be renewed."""
+    """Set a new password and end every other sign-in; the one that asked has to be renewed.
+
+    Password links made before no longer work: somebody else may hold one.
+    """
     person.set_password(password)
     person.epoch += 1
     person.save(update_fields=["password", "epoch"])
+    _expire_links_for(person)
     note(person, "changed password", str(person.id))
+
+
+def expire_links(person: User) -> None:
+    """Remove the open links that this person made or that were made for them, as their account is deleted."""
+    _expire_links_of_author(person, by=person)
+    _expire_links_for(person)
 
 
 @transaction.atomic
@@ -161,6 +228,39 @@ def sign_out_elsewhere(person: User) -> None:
 def note(who: User | None, action: str, about: str) -> None:
     """Write a line into the audit log."""
     AuditEntry.objects.create(who=who, action=action, about=about[:200])
+
+
+def _lock_administrators(by: User) -> set[uuid.UUID]:
+    """Return the active administrators, locked until the end of the transaction, so that nobody else takes the role
+    from one of them meanwhile. Raises PermissionDenied if `by` is not among them."""
+    locked = User.objects.filter(role=User.Role.ADMINISTRATOR).select_for_update().order_by("id")
+    list(locked.values_list("id"))
+    # Read again: whoever held the locks before may have changed the rows.
+    active = User.objects.filter(role=User.Role.ADMINISTRATOR, is_active=True)
+    administrators = set(active.values_list("id", flat=True))
+    if by.pk not in administrators:
+        raise PermissionDenied
+    return administrators
+
+
+def _expire_links_of_author(person: User, *, by: User) -> None:
+    count = Pass.objects.filter(made_by=person, used_at=None).delete()[0]
+    if count:
+        note(by, "revoked links made by", f"{person.pk} {count}")
+
+
+def _expire_links_for(person: User) -> None:
+    Pass.objects.filter(kind=Pass.Kind.RESET, person=person, used_at=None).delete()
+
+
+def _use(found: Pass, person: User | None = None) -> None:
+    """Mark the link as used, unless it was used or revoked meanwhile. Raises PassRefused."""
+    # Whoever takes the role from its author locks that row too, so the one of the two that comes second sees the other.
+    if found.made_by_id is not None:
+        User.objects.select_for_update().get(pk=found.made_by_id)
+    links = Pass.objects.filter(used_at=None) if found.kind == Pass.Kind.SETUP else open_links()
+    if not links.filter(pk=found.pk).update(used_at=timezone.now(), used_by=person):
+        raise PassRefused
 
 
 def _make_pass(kind: str, *, role: str, days: int, by: User | None, person: User | None = None) -> str:

@@ -11,13 +11,12 @@ from datetime import timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cato_web.people.models import ApiToken, User
 from cato_web.people.services import note
-from chat.throttle import within
+from memory.rate_limits import within
 
 _BEGIN = "cato_"
 _SHOWN = 10  # characters by which its owner tells a token from others
@@ -84,8 +83,7 @@ def bearer_in(header: str) -> Bearer:
 def bearer_of(token: str) -> Bearer:
     """Whose token this is, counted as one request of it. Raises TokenRefused and TooFast."""
     now = timezone.now()
-    living = ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=now), person__is_active=True)
-    found = living.select_related("person").filter(token_hash=_hash(token)).first()
+    found = ApiToken.objects.valid().select_related("person").filter(token_hash=_hash(token)).first()
     if found is None:
         raise TokenRefused(_("This token is wrong, expired or withdrawn. Make another one in the settings."))
     if not within(f"api:{found.pk}", settings.CATO.api.requests_per_minute, 60):

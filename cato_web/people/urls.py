@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from cato_web.people.views import accounts, administration, audit, entrance, groups, leaving, openid, tokens
+from cato_web.people.views import accounts, administration, audit, entrance, groups, leaving, openid, spaces, tokens
 
 urlpatterns = [
     path("setup/<str:token>", entrance.set_up, name="set_up"),
@@ -29,7 +29,8 @@ urlpatterns = [
     path("admin/audit", audit.audit, name="admin_audit"),
     path("admin/groups", groups.admin_groups, name="admin_groups"),
     path("admin/groups/<uuid:group_id>", groups.change_group, name="change_group"),
-    path("admin/groups/<uuid:group_id>/members", groups.change_members, name="change_members"),
-    path("settings/groups/<uuid:group_id>/leave", groups.leave_group, name="leave_group"),
-    path("admin/invitations/<int:invitation_id>/withdraw", administration.withdraw, name="withdraw"),
+    path("admin/links/<int:link_id>/revoke", administration.revoke_link, name="revoke_link"),
+    path("spaces/<uuid:space_id>", spaces.space, name="space"),
+    path("spaces/<uuid:space_id>/members", spaces.change_members, name="change_members"),
+    path("spaces/<uuid:space_id>/leave", spaces.leave_group, name="leave_group"),
 ]

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from cato_web.beside import Bars, StoreCommand
+from chat.services.remembering import store_missing_turns
 from memory.errors import CatoMemoryError
 from memory.services import upkeep
 
 
 class Command(StoreCommand):
-    help = "Embed whatever has no vector. May be broken off and called again, also while Cato runs."
+    help = "Embed whatever has no vector. May be interrupted and called again, also while Cato runs."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--from-history",
+            action="store_true",
+            help="first store in memory what was answered while the vector store was disabled",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with Bars() as bars:
+                if options["from_history"]:
+                    self.stdout.write(f"{store_missing_turns(progress=bars):,} turns stored in memory.")
                 embedded = upkeep.backfill(progress=bars)
         except CatoMemoryError as error:
             raise CommandError(str(error)) from error

@@ -15,6 +15,7 @@ from cato_web.backups.errors import BackupError
 from cato_web.backups.restoring import restore
 from cato_web.beside import Bars, StoreCommand, alone, running
 from cato_web.plan import CannotRun
+from chat.broadcast import count_web_processes
 from memory.errors import CatoMemoryError
 from memory.services import reconciling, upkeep
 
@@ -33,10 +34,14 @@ class Command(StoreCommand):
         parser.add_argument("--index-later", action="store_true", help="leave building the index to the workers")
 
     def run_from_argv(self, argv: list[str]) -> None:
-        if running(settings.CATO):
-            sys.stderr.write("Cato runs on this data directory. Stop it, then restore.\n")
+        is_help = "--help" in argv or "-h" in argv
+        if not is_help and (running(settings.CATO) or count_web_processes()):
+            sys.stderr.write(
+                "Cato is running: its web processes write to the database. Stop them, then restore; "
+                "a process that was killed counts for half a minute more.\n"
+            )
             sys.exit(1)
-        if "--index-later" in argv:  # no vector store is needed
+        if is_help or "--index-later" in argv:  # no vector store is needed
             BaseCommand.run_from_argv(self, argv)
         else:
             super().run_from_argv(argv)

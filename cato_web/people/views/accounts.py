@@ -68,10 +68,7 @@ def rendered(
         "openid": openid.name(),
         "has_identity": request.user.identities.exists(),
     }
-    response = render(request, "people/settings.html", context, status=status)
-    if token:
-        response["Cache-Control"] = "no-store"
-    return response
+    return render(request, "people/settings.html", context, status=status)
 
 
 @require_POST
@@ -122,7 +119,7 @@ def end_sign_in(request: PeoplePageRequest) -> HttpResponse:
 def export_own(request: PeoplePageRequest) -> StreamingHttpResponse:
     """Everything of this person as a zip file, written as it is sent."""
     services.note(request.user, "exported own data", str(request.user.pk))
-    return zip_of(request.user)
+    return zip_of(request.user, by=request.user)
 
 
 def _rows(request: PeoplePageRequest) -> list[SignInRow]:

@@ -11,7 +11,6 @@ from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -65,7 +64,7 @@ def reset_link(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse
 @administrators_only
 @require_POST
 def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase:
-    """Everything that is kept of a person, once their own space is revealed to who asks."""
+    """Return what is kept of a person, once their personal space is revealed: without the spaces that are not."""
     person = get_object_or_404(User, pk=person_id, left_at=None)
     space = spaces.own(person.pk)
     if space.pk not in spaces.shown_to_administrator(request.user.pk):
@@ -73,7 +72,7 @@ def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase
         messages.error(request, sentence % {"name": person.name})
         return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")
     services.note(request.user, "exported a person", str(person.pk))
-    return zip_of(person)
+    return zip_of(person, by=request.user)
 
 
 @administrators_only
@@ -84,11 +83,14 @@ def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     if person.pk == request.user.pk:
         messages.error(request, _("Somebody else has to change your role."))
     elif role in User.Role.values:
-        services.set_role(person, role, by=request.user)
         said = _("%(name)s is a member now.")
         if role == User.Role.ADMINISTRATOR:
             said = _("%(name)s is an administrator now.")
-        messages.success(request, said % {"name": person.name})
+        try:
+            services.set_role(person, role, by=request.user)
+            messages.success(request, said % {"name": person.name})
+        except services.LastAdministratorError as error:
+            messages.error(request, str(error))
     return redirect("admin_people")
 
 
@@ -97,15 +99,21 @@ def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
 def set_active(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     if person_id == request.user.pk:
         messages.error(request, _("You cannot close your own account."))
-    else:
+        return redirect("admin_people")
+    try:
         services.set_active(person_id, request.POST.get("active") == "yes", by=request.user)
+    except services.LastAdministratorError as error:
+        messages.error(request, str(error))
     return redirect("admin_people")
 
 
 @administrators_only
 @require_POST
-def withdraw(request: PeoplePageRequest, invitation_id: int) -> HttpResponse:
-    services.withdraw_invitation(invitation_id, by=request.user)
+def revoke_link(request: PeoplePageRequest, link_id: int) -> HttpResponse:
+    if services.revoke_link(link_id, by=request.user):
+        messages.success(request, _("The link is revoked."))
+    else:
+        messages.error(request, _("This link was used, revoked or has expired already."))
     return redirect("admin_people")
 
 
@@ -130,9 +138,6 @@ def _page(
         )
         for p in User.objects.filter(left_at=None).order_by("name", "id")
     ]
-    open_invitations = Pass.objects.filter(
-        kind=Pass.Kind.INVITATION, used_at=None, expires_at__gt=timezone.now()
-    ).select_related("made_by")
     context = {
         "section": "admin",
         "tab": "people",
@@ -142,14 +147,16 @@ def _page(
         "form": form,
         "days": services.INVITATION_DAYS,
         "roles": User.Role.choices,
-        "invitations": [
-            {
-                "role": p.get_role_display(),
-                "expires_at": p.expires_at,
-                "made_by": p.made_by,
-                "withdraw_url": reverse("withdraw", args=[p.pk]),
-            }
-            for p in open_invitations.order_by("expires_at")
-        ],
+        "links": [_link_row(link) for link in services.open_links().select_related("made_by", "person").order_by("pk")],
     }
     return render(request, "people/admin_people.html", context)
+
+
+def _link_row(link: Pass) -> dict[str, object]:
+    invitation = _("Invitation as %(role)s") % {"role": link.get_role_display()}
+    return {
+        "what": _("Password link for %(name)s") % {"name": link.person} if link.person else invitation,
+        "made_by": link.made_by,
+        "expires_at": link.expires_at,
+        "revoke_url": reverse("revoke_link", args=[link.pk]),
+    }

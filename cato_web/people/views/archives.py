@@ -12,11 +12,10 @@ from cato_web.people import own_data
 from cato_web.people.models import User
 
 
-def zip_of(person: User) -> StreamingHttpResponse:
-    """The archive of this person; whoever calls has asked whether it may be given."""
-    response = StreamingHttpResponse(_in_turn(own_data.as_zip(person)), content_type="application/zip")
+def zip_of(person: User, *, by: User) -> StreamingHttpResponse:
+    """Return the archive of this person for `by`; the caller has checked that they may have it."""
+    response = StreamingHttpResponse(_in_turn(own_data.as_zip(person, by=by)), content_type="application/zip")
     response["Content-Disposition"] = f'attachment; filename="cato-{timezone.now():%Y-%m-%d}.zip"'
-    response["Cache-Control"] = "private, no-store"
     return response
 
 

@@ -50,15 +50,20 @@ ACTIONS = (
     gettext_noop("made a group"),
     gettext_noop("made a password link"),
     gettext_noop("made administrator"),
+    gettext_noop("made group manager"),
+    gettext_noop("made group member"),
     gettext_noop("made member"),
     gettext_noop("moved a document"),
     gettext_noop("moved a thread"),
     gettext_noop("renamed a group"),
     gettext_noop("revealed a space"),
+    gettext_noop("revoked a link"),
+    gettext_noop("revoked links made by"),
     gettext_noop("set retention"),
     gettext_noop("signed in by OpenID Connect"),
     gettext_noop("signed out elsewhere"),
     gettext_noop("took out of a group"),
+    # Entries of earlier versions.
     gettext_noop("withdrew an invitation"),
 )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login, logout
@@ -20,10 +18,11 @@ from cato_web.people import openid, services
 from cato_web.people.forms import JoinForm, ResetForm, SetUpForm, SignInForm
 from cato_web.people.models import Pass
 from chat import endpoint
-from chat.throttle import within
+from memory.embeddings import remote_host
+from memory.rate_limits import within
 from memory.shown import listed
 
-_TRIES, _WINDOW = 10, 300
+_TRIES, WINDOW = 10, 300
 TOO_MANY = gettext_noop("Too many tries. Wait five minutes and try again.")
 
 
@@ -69,17 +68,17 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """E-mail and password; ten tries in five minutes from one address or for one account."""
-    target = here_only(request, request.GET.get("next", ""))
+    """Sign in by e-mail and password, within the limits of tries for the account and from the address."""
+    target = here_only(request.GET.get("next", ""))
     if request.user.is_authenticated:
         return redirect(target)
     form = SignInForm(request.POST or None)
     if request.method == "POST":
-        email = request.POST.get("email", "")[:254].lower().strip()
-        if not (may_try(request) and within(f"in:{email}", _TRIES, _WINDOW)):
+        # Counted for the account only once the form is valid: whatever else was typed is no account.
+        if not may_try(request) or (form.is_valid() and not _may_try_account(request, form.cleaned_data["email"])):
             return sign_in_page(request, target=target, status=429, error=_(TOO_MANY))
-        if form.is_valid() and form.person is not None:
-            login(request, form.person)
+        if form.is_valid() and (person := form.authenticate()) is not None:
+            login(request, person)
             return redirect(target)
     return sign_in_page(request, form, target=target, status=422 if form.errors else 200)
 
@@ -131,37 +130,52 @@ def sign_in_page(
         "is_set_up": services.is_set_up(),
         "openid": openid.name(),
     }
-    return render(request, "people/sign_in.html", context, status=status)
+    response = render(request, "people/sign_in.html", context, status=status)
+    if status == 429:
+        response["Retry-After"] = str(WINDOW)
+    return response
 
 
 def join_page(request: HttpRequest, form: JoinForm, *, token: str, status: int, error: str = "") -> HttpResponse:
     """The page behind an invitation."""
     context = {"form": form, "facts": facts(), "token": token, "error": error, "openid": openid.name()}
-    return render(request, "people/join.html", context, status=status)
+    response = render(request, "people/join.html", context, status=status)
+    if status == 429:
+        response["Retry-After"] = str(WINDOW)
+    return response
 
 
-def here_only(request: HttpRequest, target: str) -> str:
-    """The address to go to afterwards, if it is one of this Cato's."""
-    is_here = url_has_allowed_host_and_scheme(
-        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
-    return target if is_here else "/"
+def here_only(target: str) -> str:
+    """Return the address to go to afterwards, if it is a path of this Cato."""
+    # Without the slash it would be taken for the name of a view.
+    is_path = target.startswith("/") and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
+    return target if is_path else "/"
 
 
 def may_try(request: HttpRequest) -> bool:
-    """Count a try from where this request comes; fifty in five minutes are let through."""
-    return within(f"in:{request.META.get('REMOTE_ADDR', '')}", 5 * _TRIES, _WINDOW)
+    """Count a try from the address of this request; fifty in five minutes are let through."""
+    return within(f"in:{_address(request)}", 5 * _TRIES, WINDOW)
+
+
+def _may_try_account(request: HttpRequest, email: str) -> bool:
+    """Count a try for the account: ten from one address, so that nobody locks an account for its person elsewhere, and
+    a hundred from all addresses together."""
+    here = within(f"in:{email}:{_address(request)}", _TRIES, WINDOW)
+    return here and within(f"in:{email}", 10 * _TRIES, WINDOW)
+
+
+def _address(request: HttpRequest) -> str:
+    return str(request.META.get("REMOTE_ADDR", ""))
 
 
 def facts() -> list[dict[str, str]]:
     """Where things are kept and what is sent where, from the configuration."""
     conf = settings.CATO
-    remote = conf.vector_store.embedding_provider != "local"
-    host = urlsplit(conf.vector_store.embedding_base_url or "").netloc or conf.vector_store.embedding_provider
-    sent = ([host] if remote else []) + ([answering.host] if (answering := endpoint.current()) else [])
+    host = remote_host(conf.vector_store)
+    sent = ([host] if host else []) + ([answering.host] if (answering := endpoint.current()) else [])
     here = _("on this machine")
     return [
         {"label": _("Memory"), "figure": here if conf.database_url is None else _("in your database")},
-        {"label": _("Embeddings"), "figure": host if remote else here},
+        {"label": _("Embeddings"), "figure": host or here},
         {"label": _("Sent elsewhere"), "figure": _("to %(hosts)s") % {"hosts": listed(sent)} if sent else _("nothing")},
     ]

@@ -7,7 +7,6 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods
 
@@ -15,7 +14,7 @@ from cato_web.people import departures
 from cato_web.people.forms import LeaveForm
 from cato_web.people.models import User
 from cato_web.people.requests import PeoplePageRequest
-from chat.throttle import within
+from memory.rate_limits import within
 
 _TRIES, _WINDOW = 10, 300
 
@@ -30,21 +29,19 @@ def leave(request: PeoplePageRequest) -> HttpResponse:
         if request.method == "POST" and not within(f"leave:{request.user.pk}", _TRIES, _WINDOW):
             form = LeaveForm(request.user)
             context = _context(request.user, form) | {"error": _("Too many tries. Wait five minutes and try again.")}
-            return render(request, "people/leave.html", context, status=429)
+            answer = render(request, "people/leave.html", context, status=429)
+            answer["Retry-After"] = str(_WINDOW)
+            return answer
         if request.method == "POST" and form.is_valid():
             token = departures.leave(request.user)
             logout(request)
-            answer = redirect("farewell", token)
-            # Drafts that this browser kept.
-            answer["Clear-Site-Data"] = '"storage"'
-            return answer
+            return redirect("farewell", token)
     except departures.MustStay as reason:
         return render(request, "people/leave.html", {"section": "settings", "must_stay": str(reason)}, status=409)
     return render(request, "people/leave.html", _context(request.user, form), status=422 if form.errors else 200)
 
 
 @login_not_required
-@never_cache
 @require_GET
 def farewell(request: HttpRequest, token: str) -> HttpResponse:
     """What went with an account, and what is still under way."""

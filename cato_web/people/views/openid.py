@@ -11,7 +11,6 @@ from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from cato_web.errors import not_found
@@ -25,7 +24,7 @@ from cato_web.people.views.entrance import TOO_MANY, here_only, join_page, may_t
 @require_POST
 def begin(request: HttpRequest) -> HttpResponse:
     """Lead to the provider, from the page of signing in or of an invitation."""
-    target = here_only(request, request.POST.get("next", ""))
+    target = here_only(request.POST.get("next", ""))
     if not openid.name():
         return not_found(request)
     if request.user.is_authenticated:
@@ -47,7 +46,6 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 
 @login_not_required
-@never_cache
 @require_GET
 def come_back(request: HttpRequest) -> HttpResponse:
     """Let in whom the provider vouches for."""

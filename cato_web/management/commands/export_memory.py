@@ -1,0 +1,34 @@
+"""Write everything a person may read in memory as JSON lines."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from cato_web.api.rows import exchanges_shown
+from cato_web.people.named import NobodyCalledThat, person_called
+from memory import spaces
+from memory.batches import pages
+from memory.models import Exchange
+
+_TOGETHER = 200
+
+
+class Command(BaseCommand):
+    help = "Write every exchange, note and passage that a person may read to stdout: one JSON object a line."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--user", required=True, metavar="NAME", help="name or e-mail")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            person = person_called(options["user"])
+        except NobodyCalledThat as error:
+            raise CommandError(str(error)) from error
+        readable = spaces.among(Exchange.objects.findable(), spaces.readable_by(person.pk))
+        for page in pages(readable.select_related("owner"), _TOGETHER):
+            for row in exchanges_shown(page):
+                self.stdout.write(row.model_dump_json())
