@@ -26,8 +26,13 @@
   addEventListener("online", look);
   document.addEventListener("htmx:wsOpen", look);
   // A line that is back within a moment was hardly gone.
-  document.addEventListener("htmx:wsClose", () => {
+  document.addEventListener("htmx:wsClose", (event) => {
     clearTimeout(lost);
+    // Too many open pages: this one is not tried again.
+    if (event.detail.event.code === 4429) {
+      tell(place.dataset.tooMany);
+      return;
+    }
     lost = setTimeout(() => navigator.onLine && tell(place.dataset.lost), 2500);
   });
   look();
