@@ -13,7 +13,9 @@ RUN useradd --uid 10001 --home-dir /nonexistent --shell /usr/sbin/nologin cato \
 COPY --from=packages /opt/cato /opt/cato
 WORKDIR /srv/cato
 COPY . .
-RUN /opt/cato/bin/python -m compileall -q .
+RUN /opt/cato/bin/python -m compileall -q . \
+    && printf '#!/bin/sh\nexec /opt/cato/bin/python /srv/cato/manage.py cato "$@"\n' >/opt/cato/bin/cato \
+    && chmod +x /opt/cato/bin/cato
 # Caches and home are where they may be written when the rest is read-only.
 ENV PATH=/opt/cato/bin:$PATH \
     PYTHONUNBUFFERED=1 \

@@ -7,7 +7,7 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 
 .PHONY: run test test-services check lock messages
 
-run: $(VENV)/.installed
+run: $(VENV)/.installed $(BIN)/cato
 	@exec $(BIN)/python -m cato_web.serve $(ARGS)
 
 # Everything as `serve` runs it, each process of pytest with a data directory of its own. The browser's tests go by
@@ -55,6 +55,11 @@ $(VENV)/.installed-dev: requirements-dev.lock | $(BIN)/python
 	@echo "Installing what developing Cato needs into $(VENV) ..."
 	@$(PIP) -r $<
 	@touch $@
+
+# The command line, from any folder.
+$(BIN)/cato: | $(BIN)/python
+	@printf '#!/bin/sh\nexec "%s" "%s" cato "$$@"\n' "$(abspath $(BIN)/python)" "$(CURDIR)/manage.py" >$@
+	@chmod +x $@
 
 $(BIN)/python:
 	@command -v $(PYTHON) >/dev/null || \

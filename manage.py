@@ -1,11 +1,34 @@
 #!/usr/bin/env python3
-"""Django's command line for Cato."""
+"""Cato's and Django's commands. `cato` and `serve` run without Django's settings: they read the configuration first."""
 
 import os
 import sys
 
-from django.core.management import execute_from_command_line
+from cato_web.config import ConfigError
+
+
+def main() -> int:
+    """Run the command that the arguments name; returns the exit code, 3 for a configuration that cannot be used."""
+    command, arguments = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]
+    if command == "cato":
+        from cato_web import cli
+
+        return cli.main(arguments)
+    if command == "serve":
+        from cato_web import serve
+
+        return serve.main(arguments)
+
+    from django.core.management import execute_from_command_line
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
+    try:
+        execute_from_command_line(sys.argv)
+    except ConfigError as error:
+        sys.stderr.write(f"{error}\n")
+        return 3
+    return 0
+
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
-    execute_from_command_line(sys.argv)
+    sys.exit(main())

@@ -32,10 +32,13 @@ from typing import Any
 from urllib.parse import quote, unquote
 from urllib.request import Request, urlopen
 
+from tests.faults import FAULTS, Fault
+
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-MODES = ("ok", "slow", "cut", "hang", "blind", "wrong-dimension")  # and error-<status>; blind: 400 for pictures
+# And error-<status>, and those of tests/faults.py; blind: 400 for pictures.
+MODES = ("ok", "slow", "cut", "hang", "blind", "wrong-dimension")
 
 
 @dataclass
@@ -119,11 +122,14 @@ async def application(scope: dict[str, Any], receive: Receive, send: Send) -> No
             break
     body = json.loads(raw) if raw else None
     method, path = scope["method"], scope["path"]
+    cookie = dict(scope["headers"]).get(b"cookie")
     if path.startswith(("/script/", "/asked/")):
         await _steer(method, path, body, send)
         return
     person = people[_key(scope)]
     person.asked.append((path, body))
+    if cookie:
+        person.asked.append(("cookie", cookie.decode()))
     if path in ROUTES:
         await _answer(path, person, body, receive, send)
     else:
@@ -135,7 +141,7 @@ async def _steer(method: str, path: str, body: Any, send: Send) -> None:
     key = unquote(key)
     if (method, verb) == ("POST", "script"):
         mode = body.get("mode", "ok")
-        if mode not in MODES and not re.fullmatch(r"error-[45]\d\d", mode):
+        if mode not in (*MODES, *FAULTS) and not re.fullmatch(r"error-[45]\d\d", mode):
             await _json(send, {"error": f"no such mode: {mode}"}, 400)
             return
         people[key].script = Script(**body)
@@ -158,12 +164,29 @@ async def _answer(path: str, person: Person, body: Any, receive: Receive, send: 
     if mode == "hang":
         while (await receive())["type"] != "http.disconnect":
             pass
+    elif mode in FAULTS:
+        await _fault(FAULTS[mode], receive, send)
     elif mode.startswith("error-"):
         status = int(mode.removeprefix("error-"))
         headers = [(b"retry-after", str(script.retry_after).encode())] if status == 429 else []
         await _json(send, {"error": {"message": f"scripted {status}", "type": "scripted"}}, status, headers)
     else:
         await ROUTES[path](person, mode, body or {}, receive, send)
+
+
+async def _fault(fault: Fault, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": fault.status, "headers": list(fault.headers)})
+    gone = asyncio.ensure_future(_until_gone(receive))
+    for chunk in fault.chunks:
+        if gone.done():
+            return
+        await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await asyncio.sleep(0)
+    if fault.end == "done":
+        await send({"type": "http.response.body", "body": b""})
+    elif fault.end == "hang":
+        await gone
+    gone.cancel()  # where nothing more is sent, uvicorn closes the connection in the middle of its response
 
 
 async def _chat(person: Person, mode: str, body: Any, receive: Receive, send: Send) -> None:

@@ -201,6 +201,26 @@ def pdf(pages: Sequence[str], *, title: str = "", password: str = "", owner_pass
     return written.getvalue()
 
 
+def pdf_page(content: str, *, form: str = "") -> bytes:
+    """A PDF of one page, 595 x 842 points, with these operations; /Im is an image, /Fm a form of the operations `form`,
+    /Gs a graphics state without any opacity."""
+    stream, inner, font = content.encode("cp1252"), form.encode("cp1252"), b"<</Font<</F1 3 0 R>>>>"
+    return pdf_of(
+        [
+            b"<</Type/Catalog/Pages 2 0 R>>",
+            b"<</Type/Pages/Count 1/Kids[5 0 R]>>",
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            b"<</Length %d>>stream\n%b\nendstream" % (len(stream), stream),
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R/Resources<</Font<</F1 3 0 R>>"
+            b"/XObject<</Im 6 0 R/Fm 7 0 R>>/ExtGState<</Gs<</ca 0>>>>>>>>",
+            b"<</Type/XObject/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8/Length 1>>"
+            b"stream\n\x80\nendstream",
+            b"<</Type/XObject/Subtype/Form/BBox[0 0 595 842]/Resources %b/Length %d>>stream\n%b\nendstream"
+            % (font, len(inner), inner),
+        ]
+    )
+
+
 def pdf_of(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
     """A PDF of numbered objects, the first its catalogue."""
     data, offsets = bytearray(b"%PDF-1.7\n"), []

@@ -14,11 +14,23 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from cato_web.people import services
 from cato_web.people.models import AuditEntry
 from memory import spaces
 from memory.models import Document, DocumentVersion, Embedding, Exchange, Job, Operation, Retention, Reveal
-from memory.services import operations, retention, revealing
-from tests.factories import AdministratorFactory, PersonFactory, ago, document, exchange, group
+from memory.retrieval.results import Remembered, Result
+from memory.services import keep_text, note_recall, operations, retention, revealing
+from tests.factories import (
+    AdministratorFactory,
+    PersonFactory,
+    ago,
+    document,
+    exchange,
+    group,
+    picture_of,
+    thread,
+    turn,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -138,6 +150,13 @@ def test_a_space_is_revealed_for_a_reason_for_a_while_and_its_owner_and_the_log_
     assert "barn" not in listed(page, q="kayak")
 
 
+@pytest.mark.parametrize("target", ["word", "admin_people", "https://evil.example/", "//evil.example"])
+def test_a_reveal_leads_back_to_paths_of_this_cato_only(memory, page, bob, target):
+    where = reverse("reveal", args=[spaces.own(bob.pk).pk])
+    answer = page.post(where, {"reason": "The police asks for the kayak", "next": target})
+    assert (answer.status_code, answer.url) == (302, reverse("admin_exchanges"))
+
+
 def test_a_reveal_ends_by_its_button_and_counts_for_nobody_else(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
     row = revealing.reveal(hidden.space, by=ada.pk, reason="The police asks for it")
@@ -150,6 +169,20 @@ def test_a_reveal_ends_by_its_button_and_counts_for_nobody_else(memory, page, ad
     page.post(reverse("end_reveal", args=[row.pk]))
     assert "barn" not in listed(page)
     assert len(said("hid a space again")) == 1
+
+
+@pytest.mark.parametrize("change", ["role", "account"])
+def test_a_reveal_ends_with_the_role_and_does_not_come_back_with_it(memory, ada, bob, change):
+    eve = AdministratorFactory(name="Eve Admin")
+    own = spaces.own(bob.pk)
+    revealing.reveal(own, by=eve.pk, reason="The police asks for the kayak")
+    if change == "role":
+        services.set_role(eve, "member", by=ada)
+        services.set_role(eve, "administrator", by=ada)
+    else:
+        services.set_active(eve.pk, False, by=ada)
+        services.set_active(eve.pk, True, by=ada)
+    assert own.pk not in spaces.shown_to_administrator(eve.pk)
 
 
 def test_a_reveal_opens_the_lists_of_the_administration_and_no_other_page(memory, page, ada, bob):
@@ -184,6 +217,46 @@ def test_all_that_is_kept_of_a_person_is_given_once_their_space_is_revealed(memo
     with ZipFile(BytesIO(b"".join(page.post(asked)))) as archive:
         assert "behind the barn" in archive.read("exchanges.jsonl").decode()
     assert said("exported a person") == [str(bob.pk)]
+
+
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
+def test_an_administrators_archive_of_a_person_has_nothing_from_spaces_that_were_not_revealed(memory, page, ada, bob):
+    gardeners, crew = group("Gardeners", bob), group("Crew", bob, ada)
+    in_group = turn(thread(bob, space=gardeners, title="ZEBRA title"), "ZEBRA question", "ZEBRA answer")
+    in_group.images.add(picture_of(bob, "ZEBRA.png"))
+    shared = exchange(bob, "ZEBRA exchange", space=gardeners, thread_id=in_group.thread_id, turn_id=in_group.id)
+    keep_text("ZEBRA note", space=gardeners, owner_id=bob.pk, source="vadd_command", manual_entry=True)
+    document(bob, "ZEBRA.txt", "The ZEBRA lives in the garden. " * 20, space=gardeners)
+    elsewhere = turn(thread(PersonFactory(), space=gardeners), "ZEBRA elsewhere", author=bob)
+    own = turn(thread(bob, title="Own"), "What lives in the garden?", "I do not know.")
+    found = Remembered.from_row(shared, None)
+    note_recall(own.id, [Result(found, 0.9, 0.9, strategy="default", reason="ZEBRA reason", is_below_gate=False)])
+    exchange(bob, "The kayak lies behind the barn")
+    exchange(bob, "The oar is in the cellar", space=crew)
+    revealing.reveal(spaces.own(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
+
+    def everything(client: Client, address: str) -> str:
+        with ZipFile(BytesIO(b"".join(client.post(address)))) as archive:
+            return "\n".join(
+                [*archive.namelist(), *(archive.read(n).decode(errors="replace") for n in archive.namelist())]
+            )
+
+    asked = reverse("export_person", args=[bob.pk])
+    archive = everything(page, asked)
+    assert "ZEBRA" not in archive
+    assert str(elsewhere.id) not in archive
+    assert "behind the barn" in archive
+    assert "in the cellar" in archive
+    assert "- Gardeners" in archive
+    assert "- Crew" not in archive
+
+    theirs = Client()
+    theirs.force_login(bob)
+    own_archive = everything(theirs, reverse("export_own"))
+    assert own_archive.count("ZEBRA") > 8
+    assert "- Gardeners" not in own_archive
+    revealing.reveal(gardeners, by=ada.pk, reason="Bob asked for a copy of his data")
+    assert everything(page, asked).count("ZEBRA") > 8
 
 
 # Forgetting many

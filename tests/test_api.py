@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from datetime import UTC, datetime
 
+import httpx
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
@@ -404,6 +406,86 @@ def test_in_a_shared_space_a_program_deletes_the_records_of_its_person_alone(mem
     assert program(bob).delete(f"/api/records?id=b&space={ours.pk}").json() == {"deleted": 1}
 
 
+def test_a_token_that_may_not_read_gets_no_text_by_changing_metadata(memory, alice, api):
+    kept = exchange(alice, "The gate code is 4711.", "Noted.")
+    path, change = f"/exchanges/{kept.pk}", {"metadata": {"zone": "gate"}}
+
+    blind = send(program(alice, "write"), "patch", path, change).json()
+
+    assert (blind["metadata"], blind["user_message"], blind["assistant_message"]) == ({"zone": "gate"}, "", "")
+    assert send(api, "patch", path, change).json()["user_message"] == "The gate code is 4711."
+
+
+def test_nobody_replaces_another_persons_record_in_a_shared_space(memory, alice, api):
+    bob = program(PersonFactory(name="Bob Team"))
+    in_team = {"space": str(spaces.team().pk)}
+    kept = {"records": [{"id": "shared-1", "text": "The gate code is 4711."}]} | in_team
+    assert send(api, "post", "/records", kept).status_code == 200
+
+    forged = {"records": [{"id": "mine", "text": "New"}, {"id": "shared-1", "text": "The gate code is 0000."}]}
+    refused = send(bob, "post", "/records", forged | in_team)
+
+    assert code_of(refused) == (409, "record_conflict")
+    assert "shared-1" in refused.json()["error"]["message"]
+    assert "mine" not in refused.json()["error"]["message"]
+    (row,) = Exchange.objects.findable()
+    assert (row.user_message, row.owner_id, row.version) == ("The gate code is 4711.", alice.pk, 1)
+    assert bob.delete(f"/api/records?id=shared-1&space={spaces.team().pk}").json() == {"deleted": 0}
+    assert send(bob, "post", "/records", kept).status_code == 409, "the same text does not take it over either"
+
+    assert (
+        send(api, "post", "/records", kept | {"records": [{"id": "shared-1", "text": "It is 4712."}]}).status_code
+        == 200
+    )
+    assert api.delete(f"/api/records?id=shared-1&space={spaces.team().pk}").json() == {"deleted": 1}
+    assert send(bob, "post", "/records", forged | in_team).status_code == 200, "a deleted record leaves its id free"
+
+
+def test_of_two_people_who_store_the_same_new_id_at_once_one_gets_it(cato, administrator, bob):
+    carol = cato.join(administrator, "Carol Team")
+    ids = [f"at-once-{number}-{uuid.uuid4()}" for number in range(8)]
+    start = threading.Barrier(2)
+    codes: dict[str, list[int]] = {id: [] for id in ids}
+
+    def store_all(sender: httpx.Client) -> None:
+        for id in ids:
+            start.wait()
+            body = {"records": [{"id": id, "text": "Who comes first?"}], "space": "team"}
+            codes[id].append(sender.post("/api/records", json=body).status_code)
+
+    senders = [threading.Thread(target=store_all, args=[person.program()]) for person in (bob, carol)]
+    for sender in senders:
+        sender.start()
+    for sender in senders:
+        sender.join()
+
+    assert {id: sorted(of_id) for id, of_id in codes.items()} == {id: [200, 409] for id in ids}
+
+
+def test_nobody_replaces_another_persons_document_in_a_shared_space(memory, alice, api):
+    bob = program(PersonFactory(name="Bob Team"))
+    team = {"space": str(spaces.team().pk), "name": "gate.txt"}
+
+    def upload_by(client: Client, text: str, **more: str):
+        file = SimpleUploadedFile("gate.txt", text.encode())
+        return client.post("/api/documents", {"file": file} | team | more)
+
+    assert upload_by(api, "The gate code is 4711.").status_code == 202
+    assert code_of(upload_by(bob, "The gate code is 0000.")) == (409, "document_conflict")
+    assert code_of(upload_by(bob, "The gate code is 4711.", metadata='{"stage":"forged"}')) == (
+        409,
+        "document_conflict",
+    )
+    same = upload_by(bob, "The gate code is 4711.")
+    assert (same.status_code, same.json()["is_known"]) == (202, True)
+    work_on_documents()
+
+    found = Document.objects.get()
+    assert (found.owner_id, found.metadata, found.versions.count()) == (alice.pk, {}, 1)
+    assert Exchange.objects.findable().get().user_message == "The gate code is 4711."
+    assert upload_by(api, "The gate code is 4712.").status_code == 202
+
+
 @pytest.mark.parametrize(
     "body",
     [{"records": []}, {"records": [{"id": "", "text": "a"}]}, {"records": [{"id": "a", "text": "a", "vector": [1.0]}]},
@@ -421,3 +503,80 @@ def test_a_space_that_is_not_theirs_is_as_if_it_were_not_there(api):
         for path, body in (("/exchanges", {"text": "a"}), ("/threads", {}), ("/records/query", {"text": "a"})):
             assert code_of(send(api, "post", path, body | {"space": named})) == (404, "not_found"), (named, path)
     assert not Exchange.objects.exists()
+
+
+# What memory knows of threads and texts
+
+
+def test_an_exchange_has_all_its_fields(memory, alice, api):
+    of_alice = thread(alice)
+    one = turn(of_alice, "Where is the key?", "Behind the clock.")
+    before = exchange(alice, "The key hangs behind the clock.")
+    kept = exchange(
+        alice,
+        one.message,
+        one.answer,
+        thread_id=of_alice.id,
+        session_id=one.session_id,
+        turn_id=one.id,
+        thread_continuation_seq=2,
+        prior_exchange_ids=[before.id],
+    )
+    shown = send(api, "get", f"/exchanges/{kept.id}").json()
+    assert shown["prior_exchange_ids"] == [str(before.id)]
+    assert shown["thread_session_id"] == f"{of_alice.id}_{one.session_id}"
+    assert shown["thread_continuation_seq"] == 2
+    assert (shown["manual_entry"], shown["chunk_index"], shown["total_chunks"]) == (False, None, None)
+
+
+def test_context_for_a_text_is_quoted_within_its_budget_and_empty_where_nothing_fits(memory, alice, api):
+    exchange(alice, "Where does the key of the archive hang?", ARCHIVE)
+    memory.index_pending()
+    context = send(api, "get", "/context?text=Where+does+the+key+of+the+archive+hang%3F").json()["context"]
+    assert ARCHIVE in context
+    assert send(api, "get", "/context?text=Thanks!").json() == {"context": ""}
+    assert code_of(send(api, "get", "/context?text=key&max_tokens=0")) == (422, "invalid")
+    assert send(program(PersonFactory()), "get", "/context?text=Where+does+the+key+of+the+archive+hang%3F").json() == {
+        "context": ""
+    }
+
+
+def test_a_topic_is_looked_for_in_one_thread_or_session_alone(memory, alice, api):
+    threads_ = [thread(alice, title=f"Thread {n}") for n in range(2)]
+    sessions = []
+    for of_alice in threads_:
+        one = turn(of_alice, "The key hangs behind the clock.", "Noted.")
+        sessions.append(one.session_id)
+        exchange(alice, one.message, one.answer, thread_id=of_alice.id, session_id=one.session_id, turn_id=one.id)
+    memory.index_pending()
+
+    def found(query: str) -> set[str]:
+        return {
+            hit["thread_id"] for hit in send(api, "get", f"/threads/{threads_[0].id}/search?{query}").json()["hits"]
+        }
+
+    assert found("q=key") == {str(threads_[0].id)}
+    assert found(f"q=key&session={sessions[0]}") == {str(threads_[0].id)}
+    assert found(f"q=key&session={sessions[1]}") == set()
+
+
+def test_related_threads_are_those_about_the_same_subject_that_one_may_read(memory, alice, api):
+    def about(owner, subject: str, answer: str):
+        begun = thread(owner, title=subject)
+        one = turn(begun, subject, answer)
+        exchange(owner, subject, answer, thread_id=begun.id, session_id=one.session_id, turn_id=one.id)
+        return begun
+
+    this = about(alice, "Where does the key of the archive hang?", ARCHIVE)
+    other = about(alice, "Who has the key of the archive?", "Ingrid has the key of the archive.")
+    about(alice, "What is the capital of France?", "Paris.")
+    about(PersonFactory(), "Where is the key of the archive?", "In the archive.")
+    memory.index_pending()
+
+    found = send(api, "get", f"/threads/{this.id}/related").json()["threads"]
+    assert [row["thread"]["id"] for row in found] == [str(other.id)]
+    page = Client()
+    page.force_login(alice)
+    html = page.get(f"/t/{this.id}/related").content.decode().split("<main")[1]
+    assert "Who has the key of the archive?" in html
+    assert "capital of France" not in html

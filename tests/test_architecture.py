@@ -21,7 +21,7 @@ HOMES = {
     "tokenizers": {"memory/embeddings/local.py", "memory/retrieval/rerank.py"},
     "pypdf": {"memory/readers/pdf.py"},
     "charset_normalizer": {"memory/readers/encoding.py"},
-    "redis": {"chat/broadcast.py", "chat/throttle.py"},
+    "redis": {"chat/broadcast.py", "memory/rate_limits.py"},
     "authlib": {"cato_web/people/openid.py"},
     "prometheus_client": {"chat/measures.py", "cato_web/metrics.py"},
     "mcp": {"cato_web/tools/server.py"},
@@ -29,6 +29,7 @@ HOMES = {
 # Where the event loop meets the database.
 HOPS = {
     "chat/replies.py",
+    "chat/lost_access.py",
     "chat/consumers.py",
     "chat/following.py",
     "chat/seats.py",

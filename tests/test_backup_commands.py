@@ -20,8 +20,12 @@ import pytest
 from tests import server
 from tests.backups import by_key, lines, members
 from tests.server import wait_for
-from tests.topology import clean_environment
+from tests.topology import TOPOLOGY, clean_environment
 
+RUNS = (
+    "Cato is running: its web processes write to the database. Stop them, then restore; "
+    "a process that was killed counts for half a minute more.\n"
+)
 QUERIES = ("Where is the key?", "greenhouse", "what hangs in the kitchen", "zarquon")
 
 
@@ -135,8 +139,19 @@ def test_what_is_restored_answers_as_before_on_either_database(cato, alice, plac
         assert "behind the kitchen clock" in str(before)
         assert "zarquon" not in str(list(before.values()))
         refused = manage(again.environment, "restore", str(first))
-        assert refused == "Cato runs on this data directory. Stop it, then restore.\n"
+        assert refused == RUNS
         assert {query: hits(there, query) for query in QUERIES} == before
+
+
+def test_nothing_is_restored_under_web_processes_that_run_elsewhere(cato, tmp_path):
+    """On servers of their own they share no data directory with the command, only the database and Redis."""
+    elsewhere = cato.environment | {"CATO_DATA_DIR": str(tmp_path / "another")}
+    if TOPOLOGY == "embedded":
+        served = json.loads((Path(cato.environment["CATO_DATA_DIR"]) / "serve.json").read_text())
+        elsewhere |= {"REDIS_URL": served["redis_url"]}
+    path = tmp_path / "backup.tar.gz"
+    manage(cato.environment, "backup", str(path))
+    assert manage(elsewhere, "restore", "--index-later", str(path)) == RUNS
 
 
 def without_revision(data: bytes, table: str) -> dict[object, dict[str, object]]:

@@ -12,7 +12,8 @@ from chat.errors import Refused
 from chat.models import Turn
 from chat.services.answering import recall_for, remember_turn
 from memory import spaces
-from tests.factories import thread, turn
+from memory.models import Exchange
+from tests.factories import PersonFactory, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +54,7 @@ def finished(one: Turn, answer: str) -> Turn:
 
 def test_an_edited_message_takes_the_place_of_the_first_and_of_all_that_followed(told, person):
     _, second, _ = told
-    switched = services.edit(second, author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    switched = services.edit(second, person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
 
     assert standing(second) == ["Where is the key to the greenhouse?", "And to the sauna?"]
     assert switched.gone == (told[1].id, told[2].id)
@@ -72,29 +73,29 @@ def test_memory_holds_the_branch_that_stands(memory, told, person):
 
     before = found()
     assert len(before) == 3
-    new = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
+    new = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
     finished(new, "In the birch.")
     memory.index_pending()
     assert found() == {"Where is the key to the greenhouse?", "And to the sauna?"}
 
-    services.choose(told[1])
+    services.choose(told[1], person_id=person.id)
     assert found() == before
     assert memory.memory_states([new.exchange_id]) == {new.exchange_id: "remembered"}
 
 
 def test_the_way_back_leads_to_where_one_was(told, person):
-    new = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
+    new = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
     finished(new, "In the birch.")
 
-    switched = services.choose(told[1])
+    switched = services.choose(told[1], person_id=person.id)
 
     assert standing(new) == [t.message for t in told]
     assert switched.gone == (new.id,)
     assert switched.shown == (told[1].id, told[2].id)
 
 
-def test_an_answer_made_again_has_the_same_message_and_author(told):
-    switched = services.answer_again(told[2], client_key=uuid.uuid4())
+def test_an_answer_made_again_has_the_same_message_and_author(told, person):
+    switched = services.answer_again(told[2], person_id=person.id, client_key=uuid.uuid4())
 
     new = switched.asked.turn
     assert (new.message, new.author_id, new.state) == (told[2].message, told[2].author_id, "recalling")
@@ -102,7 +103,7 @@ def test_an_answer_made_again_has_the_same_message_and_author(told):
 
 
 def test_the_prompt_of_a_branch_knows_nothing_of_the_other(told, person):
-    new = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
+    new = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
 
     from chat.services.answering import _turns_before
 
@@ -111,20 +112,20 @@ def test_the_prompt_of_a_branch_knows_nothing_of_the_other(told, person):
 
 
 def test_a_page_offers_nothing_earlier_where_only_another_branch_begins_earlier(told, person, client):
-    services.edit(told[0], author_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
+    services.edit(told[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
     client.force_login(person)
     assert "Earlier in this thread" not in client.get(f"/t/{told[0].thread_id}").content.decode()
 
 
 def test_the_first_message_can_be_edited_too(told, person):
-    services.edit(told[0], author_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
+    services.edit(told[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
     assert standing(told[0]) == ["Where is the ladder?"]
 
 
 def test_the_same_edit_sent_twice_makes_one_branch(told, person):
     key = uuid.uuid4()
-    first = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=key)
-    again = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=key)
+    first = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=key)
+    again = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=key)
 
     assert again.asked.turn.id == first.asked.turn.id
     assert not again.asked.is_new
@@ -132,18 +133,18 @@ def test_the_same_edit_sent_twice_makes_one_branch(told, person):
 
 
 def test_nothing_branches_while_an_answer_is_written(told, person):
-    services.answer_again(told[2], client_key=uuid.uuid4())
+    services.answer_again(told[2], person_id=person.id, client_key=uuid.uuid4())
     for act in (
-        lambda: services.edit(told[1], author_id=person.id, message="x", client_key=uuid.uuid4()),
-        lambda: services.answer_again(told[1], client_key=uuid.uuid4()),
-        lambda: services.choose(told[2]),
+        lambda: services.edit(told[1], person_id=person.id, message="x", client_key=uuid.uuid4()),
+        lambda: services.answer_again(told[1], person_id=person.id, client_key=uuid.uuid4()),
+        lambda: services.choose(told[2], person_id=person.id),
     ):
         with pytest.raises(Refused, match="An answer is being written"):
             act()
 
 
 def test_pages_are_told_which_turns_go_and_which_come_and_how_many_there_are(told, person):
-    switched = services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    switched = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
     html = frames.branch(told[1].thread_id, switched.gone, switched.shown).html
 
     assert html.count('hx-swap-oob="delete"') == 2
@@ -155,10 +156,86 @@ def test_pages_are_told_which_turns_go_and_which_come_and_how_many_there_are(tol
 
 def test_a_page_that_comes_back_is_told_what_no_longer_stands(told, person):
     have = {t.id: t.revision for t in told}
-    services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
 
     told_by_page = snapshots.understood(json.dumps({"have": {str(k): v for k, v in have.items()}}))
     html, revisions = snapshots.what_is_missing(person.id, told[0].thread_id, told_by_page.have)
     assert f'id="turn-{told[2].id}" hx-swap-oob="delete"' in html
     assert f'id="turn-{told[0].id}" hx-swap-oob="delete"' not in html
     assert told[2].id not in revisions
+
+
+@pytest.fixture
+def shared(memory):
+    """A team thread of Alice's: her message, then Bob's, then hers again, each with its exchange."""
+    alice, bob = PersonFactory(name="Alice"), PersonFactory(name="Bob")
+    of_alice = thread(alice, space=spaces.team())
+    parent, turns = None, []
+    for author, message in ((alice, "Where is the key?"), (bob, "And the boat?"), (alice, "And the oars?")):
+        one = turn(of_alice, message, "In the shed.", author=author, parent=parent)
+        remember_turn(one)
+        one.refresh_from_db()
+        turns.append(one)
+        parent = one
+    of_alice.head = parent
+    of_alice.save()
+    return alice, bob, turns
+
+
+CHANGES = {
+    "edit": lambda one, person: services.edit(one, person_id=person.id, message="Another?", client_key=uuid.uuid4()),
+    "regenerate": lambda one, person: services.answer_again(one, person_id=person.id, client_key=uuid.uuid4()),
+    "switch": lambda one, person: services.choose(one, person_id=person.id),
+}
+
+
+@pytest.mark.parametrize("address", ["edit", "again", "choose", "retry", "resume"])
+def test_other_readers_change_no_message_they_did_not_write(shared, address, client):
+    _alice, _bob, turns = shared
+    reader = PersonFactory(name="Carla")
+    client.force_login(reader)
+    before = list(Turn.objects.order_by("position").values("id", "stands", "state"))
+    for one in turns:
+        path = f"/t/{one.thread_id}/turns/{one.id}/{address}"
+        answer = client.post(path, {"message": "Another?", "client_key": str(uuid.uuid4())})
+        assert answer.status_code == 403
+        assert "You can fork the thread" in answer.content.decode()
+
+    assert list(Turn.objects.order_by("position").values("id", "stands", "state")) == before
+    assert not Exchange.objects.filter(is_hidden=True).exists()
+    assert client.post(f"/t/{turns[0].thread_id}/turns/{turns[0].id}/fork").status_code == 302
+
+
+@pytest.mark.parametrize("change", ["edit", "regenerate"])
+def test_an_author_hides_no_message_that_somebody_else_wrote_after_it(shared, change):
+    alice, bob, turns = shared
+    with pytest.raises(Refused, match="Fork the thread instead"):
+        CHANGES[change](turns[1], bob)
+    assert standing(turns[0]) == [t.message for t in turns]
+    assert not Exchange.objects.filter(is_hidden=True).exists()
+
+    CHANGES[change](turns[1], alice)  # the owner of the thread
+    assert len(standing(turns[0])) == 2
+
+
+def test_an_author_edits_the_last_message_and_switches_back(shared):
+    _alice, bob, turns = shared
+    last = turn(turns[0].thread, "And the sails?", "In the loft.", author=bob, parent=turns[2])
+    edited = CHANGES["edit"](last, bob).asked.turn
+    finished(edited, "Sold.")
+    assert standing(last)[-1] == "Another?"
+    CHANGES["switch"](last, bob)
+    assert standing(last)[-1] == "And the sails?"
+
+
+def test_nobody_but_the_owner_switches_to_a_version_without_what_others_wrote(shared):
+    alice, bob, turns = shared
+    other = CHANGES["edit"](turns[1], alice).asked.turn
+    finished(other, "Here.")
+    # Carla goes on in the version that Alice made.
+    carla = PersonFactory(name="Carla")
+    finished(turn(turns[0].thread, "Thanks", "", author=carla, parent=other, state="recalling"), "Welcome.")
+    with pytest.raises(Refused, match="Fork the thread instead"):
+        CHANGES["switch"](turns[1], bob)
+    CHANGES["switch"](turns[1], alice)
+    assert standing(turns[0]) == [t.message for t in turns]

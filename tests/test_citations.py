@@ -111,7 +111,7 @@ def test_a_passage_is_the_text_as_it_stands_in_the_file_with_its_source(memory, 
     quoted = material(results(memory, person, 4, 3), max_tokens=400)
     pieces = pieces_of(handbook, since=3, count=2)
     assert pieces[0].text + pieces[1].joint + pieces[1].text in quoted
-    assert quoted.count("<passage ") == 1
+    assert quoted.count("<passage-") == 1
     assert 'number="1"' in quoted
     assert 'source="Handbook.txt"' in quoted
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import pytest
 
 from tests.server import ROOT, wait_for
+from tests.socket import listening
 from tests.topology import clean_environment
 
 
-def run(environment: dict[str, str], *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+def run(
+    environment: dict[str, str], *arguments: str, stdin: str = "", folder: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "cato_web.cli", *arguments],
-        cwd=ROOT, env=environment, input=stdin, text=True, capture_output=True, timeout=90,
+        [sys.executable, str(ROOT / "manage.py"), "cato", *arguments],
+        cwd=folder, env=environment, input=stdin, text=True, capture_output=True, timeout=90,
     )  # fmt: skip
 
 
@@ -29,7 +34,7 @@ def note(tmp_path: Path) -> Path:
 
 def test_beside_a_running_cato_what_is_added_is_found_at_once_by_its_person_alone(cato, alice, bob, note):
     added = run(cato.environment, "--add-to-vector-store", str(note), "--user", alice.email)
-    assert (added.returncode, added.stdout) == (0, "Remembered greenhouse.txt, passages: 1.\n")
+    assert (added.returncode, added.stdout) == (0, "greenhouse.txt: added, passages: 1\n")
 
     found = run(cato.environment, "--query-vector-store", "where is the key", "--user", alice.email, "--output", "json")
     answer = json.loads(found.stdout)
@@ -41,7 +46,7 @@ def test_beside_a_running_cato_what_is_added_is_found_at_once_by_its_person_alon
     assert "behind the clock" in alice.get("/search", params={"q": "key"}).text
 
     others = run(cato.environment, "--query-vector-store", "where is the key", "--user", bob.email)
-    assert others.stdout == "Nothing is remembered yet.\n"
+    assert others.stdout == "Nothing was found.\n"
 
 
 def test_ask_prints_the_answer_and_remembers_it(cato, alice, endpoint):
@@ -67,17 +72,83 @@ def test_a_model_that_fails_is_a_failure_with_a_sentence(cato, alice, endpoint):
     [
         ([], 2, "required"),
         (["--ask", "x", "--vector-store-stats"], 2, "not allowed with"),
-        (["--vector-store-stats"], 1, "--user NAME"),
-        (["--vector-store-stats", "--user", "nobody"], 1, "no account nobody"),
+        (["--vector-store-stats"], 2, "--user NAME"),
+        (["--vector-store-stats", "--user", "nobody"], 2, "no account nobody"),
+        (["--query-vector-store", "", "--user", "{alice}"], 2, "Write what"),
         (["--vector-store-stats", "--config", "/nowhere/config.yaml"], 3, "/nowhere/config.yaml"),
     ],
 )
 def test_what_cannot_be_done_ends_with_its_code_and_a_sentence(cato, alice, bob, arguments, code, says):
+    arguments = [one.replace("{alice}", alice.email) for one in arguments]
     ended = run(cato.environment, *arguments)
 
     assert ended.returncode == code
     assert says in ended.stderr
     assert ended.stdout == ""
+    as_json = run(cato.environment, *arguments, "--output", "json")
+    assert as_json.returncode == code
+    answer = json.loads(as_json.stdout)
+    assert (answer["ok"], answer["result"]) == (False, None)
+    assert says in answer["error"]
+
+
+@pytest.mark.parametrize(
+    ("command", "is_json"),
+    [
+        (["cato", "--vector-store-stats", "--output", "json"], True),
+        (["cato", "--vector-store-stats"], False),
+        (["serve"], False),
+        (["backup", "/nowhere/backup.zip"], False),
+        (["reconcile", "--dry-run"], False),
+    ],
+)
+@pytest.mark.parametrize("source", ["environment", "file"])
+def test_a_wrong_configuration_ends_every_command_with_a_sentence(cato, tmp_path, command, is_json, source):
+    file = tmp_path / "config.yaml"
+    file.write_text("llm: {temperature: 9}\n")
+    wrong = {"CATO_LLM_TEMPERATURE": "9"} if source == "environment" else {"CATO_CONFIG_FILE": str(file)}
+    ended = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), *command],
+        cwd=tmp_path, env=cato.environment | wrong, text=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+
+    assert ended.returncode == 3
+    assert "llm.temperature: '9'" in ended.stderr.replace("9.0", "'9'").replace(": 9 ", ": '9' ")
+    assert "Traceback" not in ended.stderr
+    assert json.loads(ended.stdout)["ok"] is False if is_json else ended.stdout == ""
+
+
+def test_it_works_from_any_folder_with_paths_relative_to_that_folder(cato, alice, note):
+    added = run(cato.environment, "--add-to-vector-store", note.name, "--user", alice.email, folder=note.parent)
+    assert (added.returncode, added.stdout) == (0, "greenhouse.txt: added, passages: 1\n")
+
+
+def test_folders_of_the_same_name_are_kept_apart_and_named_by_more_of_their_path(cato, alice, tmp_path):
+    for root, text in (("first", "The saw is serviced in May."), ("second", "The boat is painted in June.")):
+        (tmp_path / root / "docs").mkdir(parents=True)
+        (tmp_path / root / "docs" / "plan.txt").write_text(text)
+
+    def add(path: str) -> str:
+        return run(cato.environment, "--add-to-vector-store", path, "--user", alice.email, folder=tmp_path).stdout
+
+    assert add("first/docs") == "docs/plan.txt: added, passages: 1\n"
+    assert add("second/docs") == "second/docs/plan.txt: added, passages: 1\n"
+    # A file is the same document by itself and as part of its folder.
+    assert add("first/docs/plan.txt") == "docs/plan.txt: unchanged, passages: 1\n"
+    (tmp_path / "second" / "docs" / "plan.txt").write_text("The boat is painted in July.")
+    assert add("second/docs") == "second/docs/plan.txt: version 2, passages: 1\n"
+
+    page = alice.get("/search", params={"q": "serviced painted"}).text
+    assert "The saw is serviced in May." in page
+    assert "The boat is painted in July." in page
+    assert "The boat is painted in June." not in page
+
+
+def test_the_figures_say_where_the_store_is_and_how_large(cato, alice):
+    ended = run(cato.environment, "--vector-store-stats", "--user", alice.email, "--output", "json")
+    result = json.loads(ended.stdout)["result"]
+    assert result["store"]
+    assert set(result) >= {"exchanges", "store", "store_bytes", "model", "dimension"}
 
 
 def test_a_file_that_is_not_there_or_cannot_be_read_is_refused(cato, alice, tmp_path):
@@ -99,7 +170,11 @@ def test_the_files_of_a_folder_are_added_under_their_places_in_it(cato, alice, t
 
     added = run(cato.environment, "--add-to-vector-store", str(folder), "--user", alice.email, "--output", "json")
 
-    rows = json.loads(added.stdout)["result"]
+    answer = json.loads(added.stdout)
+    # One file that cannot be read is a failure, though the others were added.
+    assert (added.returncode, answer["ok"]) == (1, False)
+    assert "picture.png" in answer["error"]
+    rows = answer["result"]
     assert {row["name"]: "error" in row for row in rows} == {
         "handbook/picture.png": True,
         "handbook/tools/saw.md": False,
@@ -127,3 +202,41 @@ def test_in_dummy_mode_the_placeholder_is_printed_and_nothing_remembered(cato, a
     assert (asked.returncode, asked.stdout[:20]) == (0, "No model is connecte")
     stats = run(cato.environment, "--vector-store-stats", "--user", alice.email, "--output", "json")
     assert json.loads(stats.stdout)["result"]["exchanges"] == 0
+
+
+def test_everything_a_person_may_read_is_exported_as_json_lines(cato, alice, bob, note):
+    run(cato.environment, "--add-to-vector-store", str(note), "--user", alice.email)
+    lines = cato.manage("export_memory", "--user", alice.email).stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["user_message"].split("\n")[0] for row in rows] == ["The greenhouse is watered on Tuesdays."]
+    assert set(rows[0]) >= {"id", "timestamp", "source", "prior_exchange_ids", "thread_session_id", "manual_entry"}
+    assert cato.manage("export_memory", "--user", bob.email).stdout == ""
+    unknown = cato.manage("export_memory", "--user", "nobody", check=False)
+    assert (unknown.returncode, "no account nobody" in unknown.stderr) == (1, True)
+
+
+def test_help_of_every_command_is_shown_while_cato_runs(cato):
+    assert "--index-later" in cato.manage("restore", "--help").stdout
+
+
+def test_an_answer_that_the_command_line_writes_streams_into_open_pages_and_stop_there_ends_it(cato, alice, endpoint):
+    endpoint.script("cato", tokens=2000, token_delay=0.03)
+    command = [sys.executable, "-m", "cato_web.cli", "--ask", "Count slowly", "--user", alice.email, "--output", "json"]
+    with subprocess.Popen(command, cwd=ROOT, env=cato.environment, stdout=subprocess.PIPE, text=True) as asking:
+        try:
+            found = wait_for(
+                lambda: cato.sql("SELECT thread_id FROM chat_turn WHERE message = ?", "Count slowly"), "it", 60
+            )
+            thread = str(uuid.UUID(found[0][0]))
+            with listening(alice, thread) as page:
+                page.hello()
+                page.until("word5")
+                stop = wait_for(lambda: re.search(r'formaction="(/t/[^"]+/stop)"', alice.thread_page(thread)), "Stop")
+                alice.post(stop[1], htmx=True)
+                page.until_all(r"-blocks\">.*word5", ">Stopped<")
+            said = json.loads(asking.communicate(timeout=30)[0])
+        finally:
+            asking.kill()
+    assert said["result"]["state"] == "stopped"
+    assert said["result"]["answer"].startswith("word0 word1")
+    assert said["result"]["answer"] in alice.thread_page(thread)

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
@@ -16,10 +17,10 @@ from openai import OpenAI
 from cato_web.compatible import answers, models
 from chat import replies
 from chat.hops import to_database
-from chat.services import Brought, take_part
+from chat.services import ClientConversation, submit_conversation
 from memory.models import Exchange
 from tests import server
-from tests.factories import PNG, PersonFactory
+from tests.factories import PNG, PersonFactory, program
 from tests.server import wait_for
 from tests.tokens import tokens
 
@@ -175,25 +176,102 @@ def test_a_programs_system_messages_join_the_prompt_of_the_thread(client, alice,
     assert prompt_of(endpoint)[0]["content"].endswith("Speak like a harbour pilot.")
 
 
-def test_the_same_once_more_is_a_branch_and_memory_holds_the_one_that_stands(client, cato, endpoint):
-    endpoint.script(KEY, answer=["It is red.", "It is blue.", "It is green."])
-    first = unique("Which colour has the buoy?")
-    one = ask(client, user(first))
-    two = ask(client, user(first))
+def test_conversations_that_begin_with_the_same_message_stay_apart(client, cato, endpoint):
+    """Two tabs, scripts or agents say the same first and get the same answer; then each goes its own way."""
+    first = unique("Hi there, twin")
+    one, other = ask(client, user(first)), ask(client, user(first))
+    assert thread_of(one) != thread_of(other)
 
-    assert thread_of(one) == thread_of(two)
-    assert standing(cato, thread_of(one)) == [(first, "It is blue.")]
-    assert findable(cato, thread_of(one)) == [f"{first} It is blue."]
+    of_a = ask(client, user(first), assistant("All right."), user("Project A: the vault code is 1122"))
+    of_b = ask(client, user(first), assistant("All right."), user("Project B: the vault code is 3344"))
+    further = ask(
+        client,
+        user(first),
+        assistant("All right."),
+        user("Project A: the vault code is 1122"),
+        assistant("All right."),
+        user("Which project is this?"),
+    )
+
+    assert thread_of(of_a) != thread_of(of_b)
+    assert thread_of(further) == thread_of(of_a)
+    assert findable(cato, thread_of(of_a)) == sorted(
+        [f"{first} All right.", "Project A: the vault code is 1122 All right.", "Which project is this? All right."]
+    )
+    assert findable(cato, thread_of(of_b)) == sorted(
+        [f"{first} All right.", "Project B: the vault code is 3344 All right."]
+    )
 
 
-def test_an_edited_message_takes_the_place_of_the_earlier_one(client, cato):
+def test_a_conversation_whose_thread_has_moved_on_gets_a_thread_of_its_own_and_hides_nothing(client, cato):
     first = unique("Let us talk of boats")
-    ask(client, user(first))
+    thread = thread_of(ask(client, user(first)))
     ask(client, user(first), assistant("All right."), user("Of rowing boats"))
-    answer = ask(client, user(first), assistant("All right."), user("Of sailing boats"))
+    other = ask(client, user(first), assistant("All right."), user("Of sailing boats"))
 
-    assert [message for message, _ in standing(cato, thread_of(answer))] == [first, "Of sailing boats"]
-    assert [text for text in findable(cato, thread_of(answer)) if "rowing" in text] == []
+    assert thread_of(other) != thread
+    assert [message for message, _ in standing(cato, thread)] == [first, "Of rowing boats"]
+    assert findable(cato, thread) == sorted([f"{first} All right.", "Of rowing boats All right."])
+    assert [message for message, _ in standing(cato, thread_of(other))] == [first, "Of sailing boats"]
+    assert findable(cato, thread_of(other)) == ["Of sailing boats All right."]
+
+
+def test_a_conversation_of_another_token_gets_a_thread_of_its_own(client, cato, people):
+    first = unique("My boat is called Petrel")
+    one = ask(client, user(first))
+    (another,) = tokens(cato, people["alice"], "read write ask")
+    other = ask(client_of(cato, another), user(first), assistant("All right."), user("What is it called?"))
+    assert thread_of(other) != thread_of(one)
+
+
+def test_the_same_question_to_two_models_at_once_has_two_answers(client, cato, endpoint):
+    endpoint.script(KEY, answer="It is red, I think.", token_delay=0.1)
+    question = unique("Which colour has the buoy?")
+    with ThreadPoolExecutor(4) as pool:
+        wanted = ["fake", "fake-large", "fake", "fake"]
+        answers_ = list(pool.map(lambda model: ask(client, user(question), model=model), wanted))
+
+    assert [answer.model for answer in answers_] == wanted
+    assert len({answer.cato["turn"] for answer in answers_}) == 4
+    assert len({thread_of(answer) for answer in answers_}) == 4
+
+
+def test_two_models_asked_at_once_in_a_named_thread_answer_each(client, cato, alice, endpoint):
+    thread = alice.say(unique("The sail is torn"))
+    wait_for(lambda: standing(cato, thread)[0][1], "the answer")
+    endpoint.script(KEY, answer="It is torn.", token_delay=0.1)
+    with ThreadPoolExecutor(2) as pool:
+        named = {"extra_headers": {"X-Cato-Thread": thread}}
+        wanted = ["fake", "fake-large"]
+        answers_ = list(pool.map(lambda model: ask(client, user("What is torn?"), model=model, **named), wanted))
+
+    assert [answer.model for answer in answers_] == wanted
+    assert len({answer.cato["turn"] for answer in answers_}) == 2
+    assert cato.sql("SELECT model FROM chat_thread WHERE id = ?", uuid.UUID(thread).hex) == [("",)]
+
+
+def test_in_a_named_thread_the_same_message_again_regenerates_its_answer(client, cato, endpoint):
+    endpoint.script(KEY, answer=["Noted.", "It is red.", "It is blue."])
+    first, second = unique("There is a buoy"), "Which colour has it?"
+    thread = thread_of(ask(client, user(first)))
+    named = {"extra_headers": {"X-Cato-Thread": thread}}
+    conversation = user(first), assistant("Noted."), user(second)
+    ask(client, *conversation, **named)
+    ask(client, *conversation, **named)
+
+    assert standing(cato, thread) == [(first, "Noted."), (second, "It is blue.")]
+    assert findable(cato, thread) == sorted([f"{first} Noted.", f"{second} It is blue."])
+
+
+def test_in_a_named_thread_another_message_in_its_place_is_an_edit(client, cato):
+    first = unique("Let us talk of boats")
+    thread = thread_of(ask(client, user(first)))
+    named = {"extra_headers": {"X-Cato-Thread": thread}}
+    ask(client, user(first), assistant("All right."), user("Of rowing boats"), **named)
+    ask(client, user(first), assistant("All right."), user("Of sailing boats"), **named)
+
+    assert [message for message, _ in standing(cato, thread)] == [first, "Of sailing boats"]
+    assert [text for text in findable(cato, thread) if "rowing" in text] == []
 
 
 def test_a_history_that_cato_does_not_know_is_taken_into_a_thread_and_not_remembered_twice(client, cato, endpoint):
@@ -214,7 +292,8 @@ def test_what_was_said_in_the_browser_meanwhile_is_not_pushed_aside(client, cato
     thread = thread_of(ask(client, user(first)))
     alice.say("Take the charts along", thread=thread)
     wait_for(lambda: len(standing(cato, thread)) == 2 and standing(cato, thread)[1][1], "the browser's answer")
-    ask(client, user(first), assistant("All right."), user("What else?"))
+    named = {"extra_headers": {"X-Cato-Thread": thread}}
+    ask(client, user(first), assistant("All right."), user("What else?"), **named)
 
     assert [message for message, _ in standing(cato, thread)] == [first, "Take the charts along", "What else?"]
 
@@ -256,11 +335,11 @@ def test_a_request_sent_twice_with_its_key_is_one_turn(client, cato):
 def test_a_client_that_goes_away_stops_nothing_and_may_come_back_for_the_answer(cato, people, endpoint):
     endpoint.script(KEY, answer="It is worth waiting for this.", token_delay=0.15)
     first = unique("Is it worth waiting?")
-    impatient = client_of(cato, people["token"])
-    for _chunk in (stream := ask(impatient, user(first), stream=True)):
+    impatient, key = client_of(cato, people["token"]), {"Idempotency-Key": uuid.uuid4().hex}
+    for _chunk in (stream := ask(impatient, user(first), stream=True, extra_headers=key)):
         break
     stream.close()
-    answer = ask(impatient, user(first))
+    answer = ask(impatient, user(first), extra_headers=key)
 
     assert answer.choices[0].message.content == "It is worth waiting for this."
     assert len(cato.sql("SELECT id FROM chat_turn WHERE message = ?", first)) == 1
@@ -379,12 +458,20 @@ def test_other_addresses_say_in_openais_words_that_nothing_is_there(client):
 def test_without_a_model_programs_get_the_placeholder_whatever_model_they_name(settings):
     settings.CATO = settings.CATO.model_copy(update={"dummy_mode": True})
     person = PersonFactory()
+    program(person)
+    token = person.api_tokens.get()
 
     async def asked() -> dict:
         assert await models.chosen("gpt-anything", None) is None
-        switched = await to_database(take_part, person.pk, Brought("Hello"), client_key=uuid.uuid4())
+        switched = await to_database(
+            submit_conversation,
+            person.pk,
+            ClientConversation("Hello"),
+            client_key=uuid.uuid4(),
+            api_token_id=token.pk,
+        )
         await replies.answer(switched.asked.turn.id)
-        return await answers.whole(switched.asked.turn)
+        return await answers.whole(switched.asked.turn, token.pk)
 
     said = asyncio.run(asked())
     assert "No model is connected" in said["choices"][0]["message"]["content"]

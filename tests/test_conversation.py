@@ -79,7 +79,7 @@ def test_the_answer_streams_block_by_block_and_late_comers_get_what_they_missed(
                 late.until(r'class="tools"')
         early.until(r'class="tools"')
     page = alice.thread_page(thread)
-    blocks = re.search(r'id="turn-[0-9a-f-]+-blocks">(.*?)</div>\s*<div class="open', page, re.S)
+    blocks = re.search(r'id="turn-[0-9a-f-]+-blocks">(.*?)</div>\s*<div class="segments', page, re.S)
     sent = "".join(re.findall(r'beforeend:#turn-[0-9a-f-]+-blocks">(.*?</div>)</div>', "".join(early.heard), re.S))
     assert blocks[1].endswith(sent.strip())
 
@@ -140,7 +140,7 @@ def test_what_is_said_while_an_answer_runs_waits_its_turn(alice, cato, endpoint)
     endpoint.script(KEY, answer="Slowly but surely I answer.", token_delay=0.1)
     thread = alice.say("First")
     alice.say("Second", thread)
-    assert "Waits its turn" in alice.thread_page(thread)
+    assert "Queued until the answer before it ends" in alice.thread_page(thread)
 
     wait_for(lambda: alice.thread_page(thread).count("surely I answer.") == 2, "both answers")
 
@@ -225,7 +225,7 @@ def test_forgetting_shows_on_the_turn_and_in_the_panel_of_the_answer_that_had_re
         (" \x00 ", 422, "empty"),
         ("x" * 150_000, 422, "at most 100,000"),
         ("/vquer x", 422, "Did you mean /vquery?"),
-        ('/vquery "open', 422, "quotation mark"),
+        ('/vget "open', 422, "quotation mark"),
         ("/help", 200, "/vstats"),
     ],
 )

@@ -28,21 +28,21 @@ def test_without_the_index_the_chat_goes_on_says_so_and_what_was_said_is_indexed
     ada = cato.set_up()
     thread = ada.say("The greenhouse key hangs behind the clock.")
     page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and "index is back" in p and p, "it")
-    assert "The index is down." in page
+    assert "The search index is down." in page
     second = ada.say("Where is the key of the greenhouse?")
     wait_for(lambda: "recalled by words alone" in ada.thread_page(second), "the note on the turn")
     assert "behind the clock" in ada.thread_page(second), "what shares its words is recalled"
     found = ada.get("/search", params={"q": "key"}).text
     assert "behind the clock" in found
-    assert "found by words alone" in found
+    assert "found by keywords only" in found
     asked = ada.post(f"/t/{second}/say", {"message": '/vquery "key"', "client_key": str(uuid.uuid4())}, htmx=True)
-    assert "found by words alone" in asked.text
+    assert "found by keywords only" in asked.text
 
     chroma = start_chroma(home, "late-chroma", home / "late", port)
     try:
         wait_for(lambda: "Remembered</span>" in ada.thread_page(thread), "it to be remembered by itself", seconds=40)
         assert "behind the clock" in ada.get("/search", params={"q": "where is the key"}).text
-        wait_for(lambda: "The index is down." not in ada.get("/").text, "the banner to go")
+        wait_for(lambda: "The search index is down." not in ada.get("/").text, "the banner to go")
     finally:
         chroma.end()
 
@@ -71,6 +71,12 @@ def test_with_memory_switched_off_nothing_enters_it_and_pages_and_commands_say_s
         page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and p, "the answer")
         asked = ada.post(f"/t/{thread}/say", {"message": '/vquery "kept"', "client_key": str(uuid.uuid4())}, htmx=True)
         assert "Memory is switched off." in page
+        new = ada.get("/").text
+        assert "nothing is saved to memory or recalled" in new
+        for shown in (page, new):
+            assert "Remembered" not in shown
+            assert "recall it" not in shown
+            assert "Continue in a new session" not in shown
         assert "disabled" in asked.text
         assert cato.sql("SELECT count(*) FROM memory_exchange") == [(0,)]
 

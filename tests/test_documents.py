@@ -15,13 +15,15 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.test import Client
+from django.urls import reverse
 
 from memory import jobs, spaces
 from memory.embeddings import local
 from memory.errors import BadQuery, EmbeddingFailed
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Job
 from memory.services import indexing
-from memory.services.documents import pieces, reading, removing, serving
+from memory.services.documents import pieces, removing, serving
 from memory.services.documents.listing import document_for, pieces_of, states_of, versions_of
 from memory.services.documents.removing import receipt_of
 from memory.vectors import ids_up_to
@@ -314,7 +316,7 @@ def test_cancelling_a_first_version_leaves_nothing_and_a_later_one_leaves_the_on
 
 def test_a_worker_that_died_while_reading_is_followed_by_another(memory, person):
     version = upload(person, "notes.txt", BUOYS).version
-    jobs.claim(reading._due(), 1)
+    jobs.claim(DocumentVersion.objects.filter(pk=version.pk), 1)
     assert memory.read_documents() == 0
     DocumentVersion.objects.update(locked_until="2020-01-01T00:00:00Z")
 
@@ -479,6 +481,28 @@ def test_a_name_is_never_a_path(memory, person, name):
     assert kept not in made.name
 
 
+@pytest.mark.parametrize("name", ["\u200b.txt", "\u2800", "a/\u3164\u2060.md"])
+def test_a_name_of_invisible_characters_is_refused(memory, person, name):
+    with pytest.raises(BadQuery, match="only invisible characters"):
+        upload(person, name, BUOYS)
+
+
+def test_a_name_cannot_turn_its_ending_around(memory, person):
+    assert document(person, "report\u202efdp.txt", BUOYS).name == "reportfdp.txt"
+
+
+def test_an_original_comes_as_a_download_that_a_browser_runs_and_embeds_nowhere(memory, person):
+    made = document(person, "page.html", "<p>The buoys are green.</p><script>alert(1)</script>")
+    browser = Client()
+    browser.force_login(person)
+
+    answer = browser.get(reverse("original", args=[made.pk, 1]))
+
+    assert answer["Content-Disposition"].startswith("attachment")
+    assert answer["Content-Security-Policy"] == "sandbox; default-src 'none'"
+    assert answer["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
 def test_a_document_is_seen_by_those_who_read_its_space_and_nobody_else(memory, person):
     stranger = PersonFactory()
     made = document(person, "notes.txt", BUOYS)
@@ -516,3 +540,27 @@ def _remove_files():
     if default_storage.exists("documents"):
         for name in default_storage.listdir("documents")[1]:
             default_storage.delete(f"documents/{name}")
+
+
+@pytest.mark.parametrize(
+    ("provider", "says"), [("local", "sent nowhere"), ("openai", "sent to embeddings.example.org")]
+)
+def test_the_page_says_where_the_text_of_documents_is_sent(person, settings, provider, says):
+    changed = {"embedding_provider": provider, "embedding_base_url": "https://embeddings.example.org/v1"}
+    conf = settings.CATO.vector_store.model_copy(update=changed)
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
+    page = Client()
+    page.force_login(person)
+    text = page.get(reverse("documents")).content.decode()
+    assert says in text
+    assert ("sent nowhere" in text) == (provider == "local")
+
+
+@pytest.mark.parametrize(("source", "label"), [("upload", "Uploaded document"), ("cli", "Command line")])
+def test_search_names_the_source_in_words(memory, person, source, label):
+    exchange(person, "The boat is painted in June.", source=source)
+    memory.index_pending()
+    page = Client()
+    page.force_login(person)
+    hits = page.get(reverse("search"), {"q": "boat painted"}, headers={"HX-Request": "true"}).content.decode()
+    assert label in hits

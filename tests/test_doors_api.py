@@ -33,6 +33,7 @@ class Way:
     body: dict[str, Any] | None = None
     is_owners: bool = False
     is_form: bool = False
+    query: str = ""
 
 
 READ = Way("read")
@@ -42,6 +43,9 @@ WAYS: dict[str, Way] = {
     "GET /spaces": READ,
     "GET /search": READ,
     "POST /recall": Way("read", {"messages": ["secret"]}),
+    "GET /context": Way("read", query="?text=secret"),
+    "GET /threads/{thread_id}/search": Way("read", query="?q=secret"),
+    "GET /threads/{thread_id}/related": READ,
     "GET /exchanges": READ,
     "POST /exchanges": Way("write", {"text": "a note"}),
     "GET /exchanges/{exchange_id}": READ,
@@ -93,6 +97,7 @@ def come(client: Client, name: str, ids: dict[str, Any]) -> tuple[int, str]:
     method, path = name.split()
     address = "/api" + re.sub(r"{(\w+)}", lambda found: str(ids[found[1]]), path)
     way = WAYS[name]
+    address += way.query
     call = getattr(client, method.lower())
     answer: HttpResponseBase
     if way.is_form:

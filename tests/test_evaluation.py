@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from chat import endpoint as model_endpoint
 from memory import generations, plots, retrieval, spaces
 from memory.models import CachedEmbedding, Calibration, Evaluation, Exchange, Recall
-from memory.retrieval import gate
+from memory.retrieval import levels
 from memory.services import calibration
 from memory.services.evaluation import WITHOUT_RAREST_WORDS, without_rarest_words
 from tests.factories import PersonFactory, exchange
@@ -151,7 +151,7 @@ def conversations(memory, alice):
 
 def test_calibrate_fits_the_gate_to_this_store_and_reset_takes_it_back(conversations, capsys):
     serving = generations.serving()
-    shipped = gate.level_of(serving.provider, serving.model)
+    shipped = levels.level_of(serving.provider, serving.model)
 
     tried = run("calibrate", capsys, "--dry-run")
     assert "fitted on 60 exchanges" in tried
@@ -163,11 +163,11 @@ def test_calibrate_fits_the_gate_to_this_store_and_reset_takes_it_back(conversat
     fitted = Calibration.objects.get()
     assert f"The level is {fitted.threshold:.3f} from now on" in said
     assert (fitted.provider, fitted.model, fitted.sample) == (serving.provider, serving.model, 60)
-    assert gate.level_of(serving.provider, serving.model).evidence == fitted.threshold
+    assert levels.level_of(serving.provider, serving.model).evidence == fitted.threshold
     assert calibration.in_force().origin == "fitted"
     assert "in force again" in run("calibrate", capsys, "--reset")
     assert "in force already" in run("calibrate", capsys, "--reset")
-    assert gate.level_of(serving.provider, serving.model) == shipped
+    assert levels.level_of(serving.provider, serving.model) == shipped
 
 
 def test_a_fitted_gate_opens_for_questions_in_other_words_and_not_for_small_talk(memory, alice, conversations, capsys):

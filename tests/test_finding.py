@@ -12,7 +12,7 @@ from memory.errors import StoreDown
 from tests.factories import PersonFactory, document, exchange, thread, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
-DOWN = "The index does not answer: found by words alone."
+DOWN = "The search index does not answer: found by keywords only."
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_that_words_alone_find_is_said_where_the_index_is_down_and_only_there(me
 
     search, box, inside = pages("boat")
     assert "north quay" in search
-    assert "By words" in search
+    assert "Keyword match" in search
     assert [DOWN in page for page in (search, box, inside)] == [False] * 3
 
     monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(StoreDown()))
@@ -110,3 +110,18 @@ def test_models_that_search_are_told_that_words_alone_found(memory, person, monk
 def test_the_box_opened_as_a_page_is_the_page_of_search(person):
     answer = signed_in(person).get(reverse("find"), {"q": "red boat"})
     assert answer.url == "/search?q=red+boat"
+
+
+def test_searches_of_one_person_are_limited_on_pages_and_say_so(memory, stored, settings):
+    conf = settings.CATO.vector_store.model_copy(update={"searches_per_minute": 2})
+    settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
+    client = signed_in(stored)
+    assert client.get(reverse("search"), {"q": "boat"}).status_code == 200
+    client.get(reverse("find"), {"q": "boat"}, headers={"HX-Request": "true"})
+    refused = client.get(reverse("search"), {"q": "boat"})
+    assert refused.status_code == 429
+    assert "That is a lot of searches at once" in refused.content.decode()
+    box = client.get(reverse("find"), {"q": "boat"}, headers={"HX-Request": "true"}).content.decode()
+    assert "Where the boats lie" in box, "threads are found by their titles all the same"
+    assert "That is a lot of searches at once" in box
+    assert signed_in(PersonFactory()).get(reverse("search"), {"q": "boat"}).status_code == 200

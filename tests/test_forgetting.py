@@ -14,9 +14,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from memory import generations, spaces, store, vectors
+from memory import generations, jobs, spaces, store, vectors
 from memory.embeddings import cache, local
-from memory.errors import StoreDown
+from memory.errors import StoreDown, StoreRefusedError
 from memory.models import (
     CachedEmbedding,
     Embedding,
@@ -211,6 +211,81 @@ def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory,
 
     Index.objects.update(soiled_at=None)
     assert forgetting.receipt_for([said.id, twin.id]).in_files == 0
+
+
+def followed_by_one_of_a_later_version(memory: Any, person: Any) -> tuple[Exchange, Exchange]:
+    """Two exchanges of a session, embedded; the second was changed since, as by an answer that was resumed."""
+    session = uuid.uuid4()
+    first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
+    second = exchange(person, "And who else knows it?", session_id=session)
+    memory.index_pending()
+    memory.revise(second, user_message="And who else knows it?", assistant_message="Nobody.")
+    memory.index_pending()
+    second.refresh_from_db()
+    assert second.version > 1
+    return first, second
+
+
+def test_an_exchange_and_its_follower_of_a_later_version_are_erased_together(memory, person):
+    pair = followed_by_one_of_a_later_version(memory, person)
+    parts = sum(Embedding.objects.values_list("parts", flat=True))
+
+    memory.forget([one.id for one in pair], by=person.id)
+
+    assert memory.erase_forgotten() == 2
+    assert set(Exchange.objects.filter(user_message="").exclude(erased_at=None)) == set(pair)
+    receipt = forgetting.receipt_for([one.id for one in pair])
+    assert (receipt.vectors, receipt.under_way, receipt.failed) == (parts, 0, 0)
+
+
+def test_an_id_that_is_named_twice_is_asked_for_once(memory, person, said):
+    row = Embedding.objects.get()
+    collection, ids = row.index.collection, vectors.vector_ids(said.id, said.version, row.parts)
+    beside = generations.renewed_name(collection)
+
+    assert store.present(collection, ids * 2) == set(ids)
+    assert {id for id, _ in store.similarities(np.ones(384, dtype=np.float32), collection, ids * 2)} == set(ids)
+    assert store.copy(collection, beside, ids * 2) == set(ids)
+    store.delete(collection, ids * 2)
+    assert store.present(collection, ids) == set()
+    store.drop(beside)
+
+
+def test_what_the_index_refuses_to_erase_fails_alone_and_is_shown_as_failed(memory, person, monkeypatch):
+    rows = [exchange(person, f"Note {number}") for number in range(5)]
+    memory.index_pending()
+    bad, real = rows[3], store.delete
+
+    def refuse_one(collection: str, ids: set[str]) -> None:
+        if any(id.startswith(str(bad.id)) for id in ids):
+            raise StoreRefusedError("refused")
+        real(collection, ids)
+
+    monkeypatch.setattr(store, "delete", refuse_one)
+    memory.forget([row.id for row in rows], by=person.id)
+
+    assert memory.erase_forgotten() == 4
+    job = Erasure.objects.get(exchange=bad)
+    assert (job.state, job.failures, job.error) == (Job.State.PENDING, 1, "refused")
+    for _ in range(jobs.MAX_FAILURES):
+        Erasure.objects.update(due_at=bad.created_at)
+        memory.erase_forgotten()
+    assert Erasure.objects.get(exchange=bad).state == Job.State.FAILED
+    receipt = forgetting.receipt_for([row.id for row in rows])
+    assert (receipt.under_way, receipt.failed) == (1, 1)
+
+    monkeypatch.setattr(store, "delete", real)
+    jobs.begin_again(Erasure.objects.filter(state=Job.State.FAILED))
+    assert memory.erase_forgotten() == 1
+
+
+def test_vectors_that_stay_although_they_were_deleted_count_as_a_failure(memory, person, said, monkeypatch):
+    monkeypatch.setattr(store, "delete", lambda collection, ids: None)
+    memory.forget([said.id], by=person.id)
+
+    assert memory.erase_forgotten() == 0
+
+    assert Erasure.objects.get().failures == 1
 
 
 class Crash(BaseException):

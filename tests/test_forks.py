@@ -54,7 +54,7 @@ def test_a_fork_has_all_up_to_its_turn_and_the_first_thread_stays(told, person):
 
 
 def test_a_fork_of_a_branch_follows_that_branch(told, person):
-    services.edit(told[1], author_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
     fork = services.fork(told[2], person_id=person.id)
 
     assert [message for message, _ in said(fork)] == [t.message for t in told]

@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from cato_web.people import groups
+from cato_web.people import departures, groups
 from cato_web.people.models import AuditEntry
 from chat import access, listing, services
 from chat.errors import NotFound, Refused
@@ -17,7 +17,7 @@ from chat.models import Thread, Turn
 from chat.services.answering import remember_turn
 from memory import spaces
 from memory.errors import BadQuery
-from memory.models import Space
+from memory.models import Membership, Space
 from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn, upload
 
 pytestmark = pytest.mark.django_db
@@ -85,20 +85,121 @@ def test_only_an_empty_group_is_dissolved(ada, bob, memory):
     assert not Space.objects.filter(name="Empty").exists()
 
 
-def test_the_page_of_groups_lets_people_in_and_out(ada, bob):
+def test_the_page_of_groups_makes_names_and_dissolves_them(ada):
     page = signed_in(ada)
     page.post(reverse("admin_groups"), {"name": "Crew"})
     crew = Space.objects.get(name="Crew")
-    page.post(reverse("change_members", args=[crew.id]), {"person": str(bob.pk)})
-    assert "Take out" in page.get(reverse("admin_groups")).content.decode()
-    assert crew.id in spaces.readable_by(bob.id)
-
-    page.post(reverse("change_members", args=[crew.id]), {"person": str(bob.pk), "out": "yes"})
     page.post(reverse("change_group", args=[crew.id]), {"name": "Garden"})
     crew.refresh_from_db()
     assert crew.name == "Garden"
     page.post(reverse("change_group", args=[crew.id]), {"dissolve": "yes"})
     assert not Space.objects.filter(kind="group").exists()
+
+
+@pytest.mark.parametrize("name", ["\u200b\u200b", "\u2066\u2069", "\u3164", "\u0301"])
+def test_a_group_needs_a_name_that_can_be_seen(ada, name):
+    with pytest.raises(BadQuery, match="Give the group a name"):
+        groups.make(name, by=ada)
+
+
+def test_a_name_cannot_reorder_the_text_beside_it(ada):
+    assert groups.make("Crew \u202eevil\u202c", by=ada).name == "Crew evil"
+
+
+# Managers
+
+
+def test_who_makes_a_group_manages_it_and_names_others(ada, person, bob):
+    crew = groups.make("Crew", by=ada)
+    changing = reverse("change_members", args=[crew.id])
+    signed_in(ada).post(changing, {"person": str(person.pk), "change": "add"})
+    assert not spaces.manages_space(person.pk, crew)
+    assert signed_in(person).post(changing, {"person": str(bob.pk), "change": "add"}).status_code == 403
+
+    signed_in(ada).post(changing, {"person": str(person.pk), "change": "manager"})
+    manager = signed_in(person)
+    manager.post(changing, {"person": str(bob.pk), "change": "add"})
+    assert crew.id in spaces.readable_by(bob.pk)
+    manager.post(changing, {"person": str(ada.pk), "change": "member"})
+    assert not spaces.manages_space(ada.pk, crew)
+    manager.post(changing, {"person": str(bob.pk), "change": "remove"})
+    assert crew.id not in spaces.readable_by(bob.pk)
+
+
+def test_an_administrator_edits_the_members_of_a_group_without_managers(ada, person, bob):
+    crew = group("Crew", person)
+    assert "This group has no manager" in signed_in(person).get(reverse("space", args=[crew.id])).content.decode()
+    signed_in(ada).post(reverse("change_members", args=[crew.id]), {"person": str(person.pk), "change": "manager"})
+    assert spaces.manages_space(person.pk, crew)
+
+
+def test_the_members_of_a_group_see_who_is_in_it_and_who_joined_by_themselves(ada, person, bob):
+    crew = group("Crew", person)
+    changing = reverse("change_members", args=[crew.id])
+    for change in ("add", "manager", "remove"):
+        signed_in(ada).post(changing, {"person": str(ada.pk), "change": change})
+    signed_in(ada).post(changing, {"person": str(bob.pk), "change": "add"})
+
+    page = signed_in(person).get(reverse("space", args=[crew.id])).content.decode()
+    assert person.name in page
+    assert "Bob Team" in page
+    assert "Ada Admin joined by their own decision." in page
+    assert "Ada Admin became a manager by their own decision." in page
+    assert "Ada Admin left." in page
+    assert "Ada Admin added Bob Team." in page
+    assert reverse("change_members", args=[crew.id]) not in page
+    assert signed_in(PersonFactory()).get(reverse("space", args=[crew.id])).status_code == 404
+
+
+def test_an_account_that_is_deleted_is_seen_to_leave_its_groups(person, bob):
+    crew = group("Crew", person, bob)
+    departures.leave(bob)
+    assert "Former member left." in signed_in(person).get(reverse("space", args=[crew.id])).content.decode()
+
+
+def test_the_pages_of_the_team_and_of_the_personal_space_name_their_managers(ada, person):
+    team = signed_in(person).get(reverse("space", args=[spaces.team().id])).content.decode()
+    assert "Its managers are the administrators" in team
+    assert "Ada Admin" in team
+    own = spaces.own(person.pk)
+    assert (
+        "Only you read your personal space" in signed_in(person).get(reverse("space", args=[own.id])).content.decode()
+    )
+    assert signed_in(ada).get(reverse("space", args=[own.id])).status_code == 404
+    assert (spaces.manages_space(person.pk, own), spaces.manages_space(ada.pk, own)) == (True, False)
+    assert (spaces.manages_space(person.pk, spaces.team()), spaces.manages_space(ada.pk, spaces.team())) == (
+        False,
+        True,
+    )
+
+
+def test_only_the_owner_and_managers_set_the_model_and_recall_filter_of_a_shared_thread(person, bob):
+    manager = PersonFactory(name="Max Manager")
+    crew = group("Crew", person, bob, manager)
+    Membership.objects.filter(person=manager).update(role="manager")
+    talk = thread(person, space=crew)
+    turn(talk)
+
+    def set_model(who, name: str) -> int:
+        message = {"message": f"/model {name}", "client_key": str(uuid.uuid4())}
+        return signed_in(who).post(reverse("say", args=[talk.id]), message).status_code
+
+    def set_filter(who, zone: str) -> int:
+        return signed_in(who).post(reverse("scope", args=[talk.id]), {"only_metadata": f"zone: {zone}"}).status_code
+
+    assert (set_model(bob, "evil"), set_filter(bob, "evil")) == (422, 403)
+    talk.refresh_from_db()
+    assert (talk.model, talk.scope) == ("", {})
+    page = signed_in(bob).get(reverse("thread", args=[talk.id])).content.decode()
+    assert reverse("scope", args=[talk.id]) not in page
+    for who, name in ((manager, "of-the-manager"), (person, "of-the-owner")):
+        assert (set_model(who, name), set_filter(who, name)) == (200, 302)
+        talk.refresh_from_db()
+        assert talk.model == name
+        assert name in str(talk.scope)
+        assert (
+            reverse("scope", args=[talk.id]) in signed_in(who).get(reverse("thread", args=[talk.id])).content.decode()
+        )
 
 
 def test_one_leaves_a_group_from_the_settings_and_not_one_that_one_is_not_in(bob):
@@ -135,9 +236,32 @@ def test_leaving_a_group_takes_its_threads_documents_and_memories_at_once(person
     memory.index_pending()
     assert "Keys" in reached(memory, bob)
 
-    memory.take_out_of_group(crew, bob.id)
+    memory.take_out_of_group(crew, bob.id, by=bob.id)
     assert reached(memory, bob) == set()
     assert "plan.txt" not in signed_in(bob).get(reverse("documents")).content.decode()
+
+
+def test_who_moves_a_thread_is_told_that_messages_of_others_move_with_it(person, bob):
+    talk = thread(person, space=group("Crew", person, bob))
+    turn(talk)
+    page = signed_in(person)
+    assert "by somebody else" not in page.get(reverse("move", args=[talk.id])).content.decode()
+    turn(talk, author=bob)
+    assert "1 message in it is by somebody else" in page.get(reverse("move", args=[talk.id])).content.decode()
+
+
+def test_an_author_forgets_what_they_said_also_where_it_was_moved_out_of_their_sight(person, bob, memory):
+    talk = thread(person, space=group("Crew", person, bob))
+    said = exchange(bob, "The key hangs behind the clock", space=talk.space, thread_id=talk.id)
+    of_owner = exchange(person, "The oar is in the cellar", space=talk.space, thread_id=talk.id)
+    services.move(talk, to=spaces.own(person.id), by=person.id)
+    page = signed_in(bob)
+    assert page.get(reverse("exchange", args=[said.id])).status_code == 404
+    assert page.post(reverse("forget", args=[of_owner.id])).status_code == 404
+    assert page.get(reverse("forget", args=[said.id])).status_code == 200
+    assert page.post(reverse("forget", args=[said.id])).url == reverse("search")
+    said.refresh_from_db()
+    assert said.forgotten_at
 
 
 def test_an_answer_under_way_keeps_its_thread_where_it_is(person):

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from datetime import timedelta
 
 import numpy as np
 import pytest
+from chromadb.errors import DuplicateIDError, InternalError, InvalidDimensionException, RateLimitError
 from django.utils import timezone
 
 from memory import generations, signals, spaces, store
 from memory.embeddings import local
-from memory.errors import EmbeddingFailed, StoreDown, WrongDimension
+from memory.errors import EmbeddingFailed, StoreDown, StoreRefusedError, WrongDimension
 from memory.models import CachedEmbedding, Embedding, Generation, Job
+from memory.services import parts
 from tests.factories import exchange
 
 pytestmark = pytest.mark.django_db
@@ -108,6 +111,53 @@ def test_a_provider_that_keeps_failing_ends_as_failed_and_can_be_tried_again(mem
     assert memory.figures(None).failed == 0
 
 
+def test_one_text_that_the_index_or_the_provider_refuses_fails_alone(memory, person, monkeypatch):
+    rows = [exchange(person, f"Note {number}", "") for number in range(5)]
+    by_index, by_provider = rows[1], rows[3]
+    put, embed = store.upsert, local.LocalEmbedder.embed_documents
+
+    def refuse_vectors(collection: str, ids: list[str], *vectors: object) -> None:
+        if any(id.startswith(str(by_index.id)) for id in ids):
+            raise StoreRefusedError("refused by the index")
+        put(collection, ids, *vectors)
+
+    def refuse_text(embedder: object, texts: list[str]) -> np.ndarray:
+        if any(by_provider.user_message in text for text in texts):
+            raise EmbeddingFailed("refused by the provider", permanent=True, is_about_input=True)
+        return embed(embedder, texts)
+
+    monkeypatch.setattr(store, "upsert", refuse_vectors)
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", refuse_text)
+
+    assert memory.index_pending() == 3
+    waiting, failed = (Embedding.objects.get(exchange=row) for row in (by_index, by_provider))
+    assert (waiting.state, waiting.failures, waiting.error) == (Job.State.PENDING, 1, "refused by the index")
+    assert (failed.state, failed.error) == (Job.State.FAILED, "refused by the provider")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (DuplicateIDError("ids"), StoreRefusedError),
+        (InvalidDimensionException("4"), StoreRefusedError),
+        (ValueError("Expected metadata"), StoreRefusedError),
+        (InternalError("full"), StoreDown),
+        (RateLimitError("slow"), StoreDown),
+        (json.JSONDecodeError("html", "", 0), StoreDown),
+        (Exception("<h1>Bad gateway</h1>"), StoreDown),
+        (ConnectionError("refused"), StoreDown),
+    ],
+)
+def test_a_request_that_is_refused_is_told_apart_from_an_index_that_is_away(memory, monkeypatch, error, expected):
+    def fail(*args: object, **more: object) -> None:
+        raise error
+
+    monkeypatch.setattr(store, "_asking", fail)
+    with pytest.raises(StoreDown) as raised:
+        store.count("any")
+    assert type(raised.value) is expected
+
+
 def test_a_provider_that_says_when_is_not_asked_before(memory, person, monkeypatch):
     exchange(person, "The boiler was replaced.")
     monkeypatch.setattr(
@@ -194,3 +244,24 @@ def _local(generation: Generation) -> local.LocalEmbedder:
     from memory import embeddings
 
     return embeddings.configured(settings.CATO.vector_store)
+
+
+def test_of_a_message_of_megabytes_only_a_bounded_part_is_taken_apart(memory, person, monkeypatch):
+    given: list[str] = []
+    embed = local.LocalEmbedder.embed_documents
+
+    def note(embedder: object, texts: list[str]) -> np.ndarray:
+        given.extend(texts)
+        return embed(embedder, texts)
+
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", note)
+    split = parts.split
+    monkeypatch.setattr(parts, "split", lambda text, **how: given.append(text) or split(text, **how))
+    exchange(person, "Tell me all of it.", "It is a long story of the sea. " * 100_000)
+    exchange(person, "It is a long note of the sea. " * 100_000, "")
+
+    assert memory.index_pending() == 2
+
+    assert max(map(len, given)) < 20_000
+    (found, *_others) = memory.find("story of the sea", spaces=spaces.readable_by(person.id)).results
+    assert found.exchange.user_message == "Tell me all of it."

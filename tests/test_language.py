@@ -259,9 +259,9 @@ def test_numbers_that_machines_read_stay_as_they_are():
     [
         ("/vgett", "Einen Befehl /vgett gibt es nicht. Meintest du /vget?"),
         ("/history 99", "Gib eine Zahl von 1 bis 50 an: /history [N]."),
-        ("/vquery", 'Wonach suchst du? Schreib /vquery "TEXT" [K].'),
+        ("/vquery", "Was suchst du? Schreib /vquery TEXT [K]."),
         ("/vget 7", "7 ist keine ID. Ids".replace("Ids", "IDs")),
-        ("/vadd 'offen", "Es fehlt ein Anführungszeichen."),
+        ("/vget 'offen", "Es fehlt ein Anführungszeichen."),
     ],
 )
 def test_what_a_command_refuses_is_said_in_german(ada, thread, command, said):

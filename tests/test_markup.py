@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import random
+import re
+import time
+from collections.abc import Callable
 
 import pytest
 
+from chat import highlighting
 from chat.markup import GrowingAnswer, blocks_of
+from chat.math import mathml
 
 RICH = """# Title
 
@@ -100,8 +105,9 @@ def test_code_is_highlighted_and_named_and_an_open_fence_is_shown_as_code():
     assert "<pre>" in growing.open_html()
     assert "&lt;b&gt;" in growing.open_html()
     assert "Python" in growing.open_html()
-    growing.feed("\n```\n")
-    assert '<span class="k">def</span>' in growing.open_html()
+    (finished,) = growing.feed("\n```\n")
+    assert '<span class="k">def</span>' in finished
+    assert growing.open_html() == ""
 
 
 @pytest.mark.parametrize(
@@ -159,3 +165,128 @@ def test_no_formula_leads_anywhere():
     assert "javascript" not in "".join(
         blocks_of(r"$\href{javascript:alert(1)}{x}$ $\style{x:url(http://a.example)}{y}$")
     )
+
+
+# What made parsers and lexers slow, or can: alone, and in lines.
+UNITS = [
+    "[", "![", "*a **", "_a", "`a", "> ", "- ", "- a\n", "1. a\n", "  - a\n", "a\n", "a\n\n", "a  \n", "\\", "<a@b.c>", "[a](",
+    "[a][", "$a$ ", "\\(a\\)", "$$\n", "|a|\n|-|\n", "|a", "```\n", "```\na\n```\n", "# a\n", "**a", "~~a", "[1]", "\t", "\n",
+    " \n", "$\\frac{a}{b}$ ", "$" + "\\frac{a}{" * 150 + "}" * 150 + "$ ", "- [ ] x\n", "> > > a\n", "x", "&amp;", "=\n",
+]  # fmt: skip
+RAGGED = "|a" * 1000 + "|\n" + "|-" * 1000 + "|\n" + "a\n" * 9000
+
+
+def assert_cheap(call: Callable[[], object], seconds: float) -> None:
+    """It takes no more of the processor, at least in one of three tries."""
+    for _ in range(3):
+        began = time.process_time()
+        call()
+        if time.process_time() - began < seconds:
+            return
+    raise AssertionError(f"more than {seconds} s in each of three tries")
+
+
+@pytest.mark.parametrize("unit", [*UNITS, RAGGED])
+def test_the_cost_of_an_answer_is_bounded_whatever_it_is_made_of(unit):
+    """By the processor's time and with ten times what was measured: what is to be shown here is a time.
+
+    Before there was a bound, 600,000 characters took from ten seconds to several minutes.
+    """
+    answer = (unit * 130_000)[:130_000]
+    assert_cheap(lambda: blocks_of(answer), 25)
+
+
+@pytest.mark.parametrize("unit", [*UNITS, RAGGED])
+def test_a_pulse_of_an_open_block_costs_the_same_however_long_the_answer_is(unit):
+    """Bounded by the processor's time, ten times what was measured; it used to grow with the block."""
+    growing = GrowingAnswer((unit * 20_000)[:20_000])
+    growing.segments()
+
+    def pulse() -> None:
+        growing.feed(unit)
+        growing.segments()
+        growing.open_html()
+
+    assert_cheap(pulse, 2)
+
+
+@pytest.mark.parametrize("name", sorted(highlighting.LEXERS))
+@pytest.mark.parametrize("unit", ["a\n", " \n", "a.", '\\"\n', '"', "/*a\n", "(", "<", "{a", "a b(\n", "@"])
+def test_a_block_of_code_that_is_highlighted_costs_a_bounded_time(name, unit):
+    """benchmarks/highlighting.py measures more; a lexer that is slow again, in another version, needs ten times this."""
+    code = (unit * highlighting.LARGEST_CODE)[: highlighting.LARGEST_CODE]
+    broken = "\n".join(code[at : at + 199] for at in range(0, len(code), 200))[: highlighting.LARGEST_CODE]
+    assert_cheap(lambda: highlighting.highlighted(code, name), 1)
+    assert_cheap(lambda: highlighting.highlighted(broken, name), 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "language", "is_highlighted"),
+    [
+        ("def f():\n    return 1\n", "python", True),
+        ("x = 1\n" * 600, "python", False),
+        ("x = " + "1" * 300, "python", False),
+        ("x = 1\n\n\n\n\n\ny = 2\n", "python", False),
+        ("int a;\n", "java", False),
+        ("a", "no-such-language", False),
+    ],
+)
+def test_code_is_highlighted_where_it_is_small_and_its_lexer_cheap(code, language, is_highlighted):
+    assert (highlighting.highlighted(code, language) is not None) == is_highlighted
+    assert ("<span class" in "".join(blocks_of(f"```{language}\n{code}\n```")).split("<pre>")[1]) == is_highlighted
+
+
+LONG = [
+    "Before.\n\n" + "- an item of a list, and then some\n" * 600 + "\nAfter.\n",
+    "".join(f"{number}. counts\n\n   more of it\n" for number in range(1, 400)),
+    "| a | b |\n|---|---|\n" + "| cell | another cell |\n" * 500 + "\nAfter.\n",
+    "```python\n" + "x = 1\n\n" * 2000 + "```\nAfter.\n",
+    "a line\n" * 1500 + "\nAfter.\n",
+    "one word " * 2000 + "\n\nAfter.\n",
+    "- one\n" + "  much of one item\n" * 800 + "- two\n",
+    "Short.\n\n" * 3000,
+]
+
+
+@pytest.mark.parametrize("text", LONG)
+@pytest.mark.parametrize("seed", range(3))
+def test_long_blocks_end_as_the_page_and_are_sent_in_segments_meanwhile(text, seed):
+    pieces = random.Random(seed)
+    growing, shown, at, largest = GrowingAnswer(), [], 0, 0
+    segments: list[str] = []
+    while at < len(text):
+        size = pieces.randint(1, 900)
+        if finished := growing.feed(text[at : at + size]):
+            segments = []
+        shown += finished
+        segments += growing.segments()
+        largest = max(largest, len(growing.open_html()))
+        at += size
+        if pieces.random() < 0.05:  # a page that comes now has the same
+            late = GrowingAnswer()
+            assert late.feed(text[:at]) == shown
+            assert late.segments() == segments
+            assert late.open_html() == growing.open_html()
+    assert shown + growing.close() == blocks_of(text)
+    assert largest < 40_000
+
+
+def test_a_long_list_goes_on_counting_and_a_long_table_repeats_its_head():
+    numbered = blocks_of("1. a line of a list\n" * 900)
+    assert len(numbered) > 2
+    assert '<ol start="' in numbered[1]
+    assert sum(html.count("<li>") for html in numbered) == 900
+    parts = blocks_of("| a | b |\n|---|---|\n" + "| cell | another cell |\n" * 500)
+    assert len(parts) > 2
+    assert all("<thead>" in html for html in parts)
+    assert sum(html.count("<tr>") for html in parts) == 500 + len(parts)
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [r"\hspace{100000em}x", r"\rule{100000em}{100000em}", r"\rule{1em}{400em}", r"\hspace{-60em}x", r"\hspace{9e9in}"],
+)
+def test_a_formula_does_not_make_itself_larger_than_a_line(latex):
+    lengths = re.findall(r'="([+-]?[\d.]+)em"', mathml(latex, False))
+    assert all(-2 <= float(length) <= 20 for length in lengths)
+    assert not re.search(r'="[^"h]*\d{3}', mathml(latex, False))

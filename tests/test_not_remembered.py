@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 import uuid
+from io import StringIO
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
 from chat.models import Thread
+from chat.services import delete, set_remembered
+from chat.services.answering import remember_turn
 from memory import spaces
-from tests.factories import exchange, thread
+from memory.models import Exchange
+from tests.factories import exchange, thread, turn
 from tests.server import running, wait_for
 from tests.topology import TOPOLOGY
 
@@ -87,3 +92,48 @@ def test_a_thread_begins_unremembered_where_one_says_so_before_the_first_message
         browser.post(reverse("new_thread"), data)
 
     assert [t.is_remembered for t in Thread.objects.order_by("created_at")] == [False, True, True]
+
+
+@pytest.fixture
+def switch(settings):
+    """Switches memory on and off in the configuration."""
+
+    def to(is_enabled: bool) -> None:
+        conf = settings.CATO.vector_store.model_copy(update={"enabled": is_enabled})
+        settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
+
+    return to
+
+
+def answered(of_thread: Thread, message: str, **more) -> None:
+    remember_turn(turn(of_thread, message, **more))
+
+
+@pytest.mark.django_db
+def test_what_was_answered_while_memory_was_disabled_is_stored_by_command_alone(memory, person, switch):
+    switch(False)
+    kept, off, deleted = thread(person), thread(person), thread(person)
+    answered(kept, "The key hangs behind the clock.")
+    answered(kept, "A version that is not shown", stands=False)
+    answered(off, "This is off the record")
+    set_remembered(off, False)
+    set_remembered(off, True)
+    answered(deleted, "This was deleted")
+    delete(deleted)
+    with pytest.raises(CommandError, match="disabled"):
+        call_command("backfill", "--from-history")
+
+    switch(True)
+    answered(thread(person, is_remembered=False), "Never meant for memory")
+    call_command("backfill", stdout=StringIO())
+    assert not Exchange.objects.exists()
+    out = StringIO()
+    call_command("backfill", "--from-history", stdout=out)
+    call_command("backfill", "--from-history", stdout=out)
+    assert [line for line in out.getvalue().splitlines() if "stored" in line] == [
+        "1 turns stored in memory.",
+        "0 turns stored in memory.",
+    ]
+    assert [row.user_message for row in Exchange.objects.all()] == ["The key hangs behind the clock."]
+    (hit,) = memory.find("where is the key", spaces=spaces.readable_by(person.id)).results
+    assert hit.similarity is not None

@@ -72,7 +72,7 @@ def test_a_long_note_stands_once_and_what_was_said_elsewhere_does_not(memory, al
     exchange(alice, "Said in a thread")
     assert Exchange.objects.count() > 2
     text = seen_by(alice)
-    assert text.count('class="note"') == 1
+    assert text.count('class="note-link"') == 1
     assert "Said in a thread" not in text
 
 

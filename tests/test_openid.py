@@ -25,6 +25,7 @@ from cato_web.people import departures, openid, services
 from cato_web.people.models import AuditEntry, Identity, Pass, SignIn, User
 from cato_web.people.openid import NotLetIn, Vouched
 from cato_web.people.own_data import members_of
+from memory import spaces
 from tests import server
 from tests.factories import AdministratorFactory, PersonFactory
 from tests.server import PASSWORD
@@ -433,6 +434,15 @@ def test_an_invitation_serves_once_and_is_kept_for_who_had_an_account_already(al
     assert not User.objects.filter(email="charlie@halden.example").exists()
 
 
+def test_an_invitation_ends_while_somebody_is_at_the_provider_if_its_author_loses_the_role(on, fake):
+    author, browser = AdministratorFactory(name="Eve Admin"), Client()
+    fake.claims = {"sub": "b-1", "email": "bob@halden.example", "email_verified": True}
+    address = begin(browser, invitation=services.invite(by=author, role="administrator"))
+    services.set_role(author, User.Role.MEMBER, by=on)
+    assert browser.get(fake.approve(address)).status_code == 404
+    assert not User.objects.filter(email="bob@halden.example").exists()
+
+
 def test_two_who_share_an_invitation_at_the_same_moment_are_one_too_many(on, configure):
     configure(issuer="https://login.example")
     token = services.invite(by=on)
@@ -461,7 +471,7 @@ def test_the_way_back_is_the_public_address(alice, fake, settings):
     assert asked["redirect_uri"] == f"https://cato.example.org{BACK}"
 
 
-def test_a_provider_that_is_slow_or_gone_leaves_the_password(alice, fake, configure, monkeypatch):
+def test_a_provider_that_is_slow_or_gone_leaves_the_password(on, alice, fake, configure, monkeypatch):
     monkeypatch.setattr(openid, "PATIENCE", 0.3)
     browser = Client()
     way = fake.approve(begin(browser, next="/stats"))
@@ -471,7 +481,7 @@ def test_a_provider_that_is_slow_or_gone_leaves_the_password(alice, fake, config
     assert time.monotonic() - began < 5
     assert sentence == "Halden does not answer at the moment. Try again in a while, or use your password."
     assert refusal(browser.get(way), 503) == sentence
-    assert refusal(browser.post("/sign-in/openid", {"invitation": services.invite(by=alice)}), 503) == sentence
+    assert refusal(browser.post("/sign-in/openid", {"invitation": services.invite(by=on)}), 503) == sentence
 
     configure(issuer="http://127.0.0.1:1")
     page = browser.post("/sign-in/openid", {"next": "/stats"})
@@ -547,6 +557,6 @@ def test_who_has_a_password_still_types_it(alice, fake):
 
 
 def test_ones_own_data_name_the_account_elsewhere(nora):
-    account = next(member for member in members_of(nora) if member.path == "account.json")
+    account = next(member for member in members_of(nora, spaces.readable_by(nora.pk)) if member.path == "account.json")
     (told,) = json.loads(b"".join(account.pieces))["identities"]
     assert (told["issuer"], told["subject"]) == ("https://login.example", "n-1")

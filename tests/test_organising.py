@@ -109,9 +109,9 @@ def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(me
 def test_the_last_turns_are_taken_out_with_their_other_wordings_and_forgotten(memory, person):
     one = told(person, "Tools", "saw", "ladder", "axe")
     turns = list(one.turns.standing())
-    other = services.edit(turns[1], author_id=person.id, message="What of the rope?", client_key=uuid.uuid4())
+    other = services.edit(turns[1], person_id=person.id, message="What of the rope?", client_key=uuid.uuid4())
     Turn.objects.filter(id=other.asked.turn.id).update(state="complete", answer="Coiled.")
-    services.choose(turns[1])
+    services.choose(turns[1], person_id=person.id)
 
     gone = services.take_out(one, 2, by=person.id)
 

@@ -165,8 +165,9 @@ def test_nothing_of_others_is_in_it_also_from_spaces_that_are_shared(memory, ali
     remembered_turn(bob, thread(bob, title="Own"), "Bob has a secret.")
     document(bob, "secret.txt", "Bob wrote a poem. " * 20)
     document(bob, "shared.txt", "Bob wrote minutes. " * 20, space=team)
-    document(alice, "recipe.txt", "Alice wrote a recipe. " * 20, space=team)
-    document(bob, "recipe.txt", "Bob wrote a longer recipe. " * 20, space=team)
+    recipe = document(alice, "recipe.txt", "Alice wrote a recipe. " * 20, space=team)
+    # As an administrator he may add a version to it.
+    document(bob, "recipe.txt", "Bob wrote a longer recipe. " * 20, space=team, version_of=recipe)
     AuditEntry.objects.create(who=bob, action="changed password", about="Bob")
 
     found = everything(downloaded(alice))
@@ -234,7 +235,7 @@ def test_it_is_written_in_pieces_and_never_held_whole(memory, alice):
         upload(alice, f"noise-{number}.txt", base64.encodebytes(random.Random(number).randbytes(4_000_000)))
 
     tracemalloc.start()
-    sizes = [len(piece) for piece in own_data.as_zip(alice)]
+    sizes = [len(piece) for piece in own_data.as_zip(alice, by=alice)]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 

@@ -119,7 +119,7 @@ def test_what_was_never_sent_is_removed_after_a_while(person):
 @pytest.mark.django_db
 def test_an_edited_message_keeps_its_pictures(person):
     one = said_with_picture(person)
-    edited = services.edit(one, author_id=person.id, message="And this?", client_key=uuid.uuid4()).asked.turn
+    edited = services.edit(one, person_id=person.id, message="And this?", client_key=uuid.uuid4()).asked.turn
 
     assert list(edited.images.all()) == list(one.images.all())
 
@@ -143,6 +143,8 @@ def test_a_picture_is_asked_about_and_shown(alice, bob, endpoint):
     assert f'src="/images/{picture}"' in alice.thread_page(begun)
     shown = alice.get(f"/images/{picture}")
     assert (shown.content, shown.headers["content-type"]) == (PNG, "image/png")
+    assert shown.headers["content-security-policy"] == "sandbox; default-src 'none'"
+    assert shown.headers["cross-origin-resource-policy"] == "same-origin"
     assert shown.headers["x-content-type-options"] == "nosniff"
     assert bob.get(f"/images/{picture}").status_code == 404
 

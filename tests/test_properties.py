@@ -35,6 +35,7 @@ from memory.errors import CatoMemoryError
 from memory.filters import parse
 from memory.lexical.proposals import proposed, question
 from memory.models import Chunk, Exchange, Index, Space
+from memory.retrieval import duplicates
 from memory.retrieval.rows import Reader
 from memory.services.documents.listing import among_living, document_for, pieces_of, states_of
 from memory.services.documents.scope import Scope, names_in
@@ -42,6 +43,7 @@ from memory.services.recalls import Shares, context_shares, times_recalled
 from memory.services.search import ask
 from memory.views.places import places_for
 from tests.factories import AdministratorFactory, PersonFactory, upload, work_on_documents
+from tests.factories import group as make_group
 from tests.property_model import COMMON, Person, Piece, Team, Thing, made_up_words, sentence, words_in
 
 pytestmark = pytest.mark.django_db
@@ -66,7 +68,7 @@ def base(chroma: None, db: None, settings: Any) -> Base:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # nobody signs in with them
     people = [AdministratorFactory(), PersonFactory(), PersonFactory(), PersonFactory()]
     names = list(islice(made_up_words(), 2))
-    made = [memory.make_group(f"Crew {name}") for name in names]
+    made = [make_group(f"Crew {name}") for name in names]
     endpoint.save(base_url="http://127.0.0.1:9/v1", api_key="none", model="fake")
     generations.serving()
     return Base(people, made, names)
@@ -285,16 +287,21 @@ class TeamLife(RuleBasedStateMachine):
         groups.take_out(memory.group_for(group), person, by=self.admin)
         self.team.groups[group].discard(person)
 
+    @property
+    def others(self) -> list[Person]:
+        """All but the administrator who changes roles and accounts, and cannot change their own."""
+        return [person for person in self.team.people.values() if person.id != self.admin.pk]
+
     @rule(who=NUMBER, is_active=st.booleans())
     def let_in_or_out(self, who: int, is_active: bool) -> None:
-        person = one_of(list(self.team.people.values()), who)
+        person = one_of(self.others, who)
         assert person
         services.set_active(person.id, is_active, by=self.admin)
         person.is_active, person.epoch = is_active, person.epoch + 1
 
     @rule(who=NUMBER, role=st.sampled_from(User.Role.values))
     def change_role(self, who: int, role: str) -> None:
-        person = one_of(list(self.team.people.values()), who)
+        person = one_of(self.others, who)
         assert person
         services.set_role(self.rows[person.id], role, by=self.admin)
         person.is_administrator = role == User.Role.ADMINISTRATOR
@@ -306,13 +313,9 @@ class TeamLife(RuleBasedStateMachine):
         if person is None or chosen is None:
             return
         id, (thing, piece) = chosen
-        may = (
-            person.is_administrator
-            or piece.author == person.id
-            or (thing.kind == "thread" and thing.owner == person.id)
-        )
+        may = person.is_administrator or (thing.kind == "thread" and thing.owner == person.id)
         verb = forgetting.forget_exchange
-        if may and thing.space in self.team.reads(person.id):
+        if piece.author == person.id or (may and thing.space in self.team.reads(person.id)):
             verb(person.id, id, is_administrator=person.is_administrator)
             piece.was_forgotten = True
             self.changed(thing)
@@ -537,7 +540,7 @@ class TeamLife(RuleBasedStateMachine):
         self.same("groups", words_in(*(place.name for place in places_for(person.id))), groups_of)
         for thing in team.things[self.steps % 3 :: 3]:
             self.by_id(person, thing)
-        mine = b"".join(b"".join(member.pieces) for member in own_data.members_of(self.rows[person.id]))
+        mine = b"".join(b"".join(member.pieces) for member in own_data.members_of(self.rows[person.id], readable))
         said = team.said_by(person.id)
         self.same("own data", words_in(mine.decode()), said | groups_of | self.labels(person), must=said)
 
@@ -667,7 +670,9 @@ class TeamLife(RuleBasedStateMachine):
         return words
 
 
-def test_everybody_reaches_what_they_may_read_and_nothing_else(base: Base) -> None:
+def test_everybody_reaches_what_they_may_read_and_nothing_else(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The sentences differ in a word or two; as near-duplicates they would count as one.
+    monkeypatch.setattr(duplicates, "_SAME", 2.0)
     run_state_machine_as_test(
         lambda: TeamLife(base),
         settings=examples(

@@ -438,6 +438,20 @@ def test_a_package_that_lacks_its_document_is_said_to_be_damaged(why_not):
     assert why_not(data) == "This file is damaged: it does not say where its document is."
 
 
+def test_an_email_of_parts_within_parts_is_refused_before_it_is_parsed(why_not):
+    parts = "".join(f"--b{n}\nContent-Type: multipart/mixed; boundary=b{n + 1}\n\n" for n in range(1, 600))
+    data = f"From: a@b.example\nSubject: Nested\nContent-Type: multipart/mixed; boundary=b1\n\n{parts}"
+    assert why_not(data, "a.eml").startswith("This e-mail has more than 500 parts within parts.")
+
+
+def test_a_package_that_lacks_a_part_says_so_in_words_of_ours(why_not):
+    book = "<package><manifest><item id='p' href='gone.xhtml' media-type='application/xhtml+xml'/></manifest>"
+    book += "<spine><itemref idref='p'/></spine></package>"
+    container = "<container><rootfiles><rootfile full-path='b.opf'/></rootfiles></container>"
+    data = files.archive({"mimetype": "application/epub+zip", "META-INF/container.xml": container, "b.opf": book})
+    assert why_not(data, "a.epub") == "This file is damaged: a part that it refers to is not in it."
+
+
 def test_a_text_longer_than_allowed_says_so(why_not):
     said = why_not("long " * 1000, limits=Limits(max_characters=1000))
     assert said == "This file has more than 1,000 characters of text. Upload it in parts."

@@ -12,7 +12,7 @@ from django.db import DatabaseError
 
 from chat import replies
 from chat.citations import Citations
-from chat.llm import Piece
+from chat.events import Piece
 from chat.reply import Reply
 from chat.services.answering import Begun, Brief, Saved
 
@@ -52,7 +52,7 @@ class Ledger:
 
 def running(text: str) -> Reply:
     """An answer under way that has said this."""
-    brief = Brief(uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
+    brief = Brief(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
     reply = replies._replies[brief.turn_id] = Reply(brief)
     reply.begin(Begun([], 1, Citations(brief.turn_id, 0)))
     reply.hear(Piece(text))
@@ -67,6 +67,7 @@ def during(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Ledg
         async def whole() -> Ledger:
             ledger = Ledger()
             monkeypatch.setattr(replies, "to_database", ledger.save)
+            monkeypatch.setattr(replies.broadcast, "loop", asyncio.get_running_loop())
             monkeypatch.setattr(replies.broadcast, "publish", ledger.show)
             replies._beat()
             await story(ledger)
@@ -137,3 +138,20 @@ def test_after_a_save_that_failed_nothing_finished_is_shown_until_one_succeeds(d
         assert ledger.failing == 0
 
     assert during(story).events[0] == ("kept", "One.\n\nTwo\n")
+
+
+def test_what_comes_while_an_answer_is_drawn_is_drawn_next(monkeypatch):
+    """Drawing runs in a thread of its own, and the model goes on meanwhile."""
+    reply, drawn = running("One "), []
+
+    def feed(text: str) -> list[str]:
+        drawn.append(text)
+        if len(drawn) < 3:
+            reply.hear(Piece(f"and {len(drawn)} more "))
+        return []
+
+    monkeypatch.setattr(reply._growing, "feed", feed)
+    while reply.has_news:
+        reply.advance()
+    del replies._replies[reply.brief.turn_id]
+    assert "".join(drawn) == "One and 1 more and 2 more "

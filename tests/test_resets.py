@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.core.exceptions import PermissionDenied
 from django.test import Client
 from django.urls import reverse
 
-from cato_web.people import services
+from cato_web.people import departures, services
 from cato_web.people.models import AuditEntry, Pass, User
 from tests.factories import AdministratorFactory, PersonFactory, ago
 
@@ -89,3 +90,79 @@ def test_roles_are_given_and_taken_but_not_from_oneself(ada, person):
         person.name: "administrator",
         "Charlie": "member",
     }
+
+
+# Links end with the right of who made them
+
+
+def invitation_by(ada) -> str:
+    page = signed_in(ada).post(reverse("admin_people"), {"role": "administrator"}).content.decode()
+    return re.search(r'id="invitation" value="http://testserver(/join/[^"]+)"', page)[1]
+
+
+def demote(other, by) -> None:
+    services.set_role(other, User.Role.MEMBER, by=by)
+
+
+def deactivate(other, by) -> None:
+    services.set_active(other.pk, False, by=by)
+
+
+def delete_account(other, by) -> None:
+    departures.leave(other)
+
+
+@pytest.mark.parametrize("lose_it", [demote, deactivate, delete_account])
+def test_links_end_when_their_author_loses_the_role_or_the_account(ada, person, lose_it):
+    other = AdministratorFactory(name="Eve Admin")
+    links = [invitation_by(other), link_for(other, person)]
+    assert [Client().get(link).status_code for link in links] == [200, 200]
+    lose_it(other, ada)
+
+    assert [Client().get(link).status_code for link in links] == [404, 404]
+    assert not Pass.objects.filter(used_at=None).exists()
+    assert Client().post(links[1], {"password": NEW}).status_code == 404
+    User.objects.filter(pk=other.pk).update(role=User.Role.ADMINISTRATOR, is_active=True)
+    assert [Client().get(link).status_code for link in links] == [404, 404]
+
+
+def test_a_link_whose_author_is_no_administrator_does_not_count_even_if_it_is_still_there(ada, person):
+    links = [invitation_by(ada), link_for(ada, person)]
+    User.objects.filter(pk=ada.pk).update(role=User.Role.MEMBER)
+    assert [Client().get(link).status_code for link in links] == [404, 404]
+
+
+def test_a_link_for_a_person_ends_when_they_change_the_password(ada, person):
+    link = link_for(ada, person)
+    services.change_password(person, NEW)
+    assert Client().get(link).status_code == 404
+
+
+def test_open_links_are_listed_and_revoked(ada, person):
+    invitation, reset = invitation_by(ada), link_for(ada, person)
+    page = signed_in(ada)
+    listed = page.get(reverse("admin_people")).content.decode()
+    assert "Invitation as Administrator" in listed
+    assert f"Password link for {person.name}" in listed
+    assert listed.count("<td><bdi>Ada Admin</bdi></td>") == 2
+
+    for link in Pass.objects.all():
+        page.post(reverse("revoke_link", args=[link.pk]))
+    assert [Client().get(link).status_code for link in (invitation, reset)] == [404, 404]
+    assert "Open links" not in page.get(reverse("admin_people")).content.decode()
+    said = AuditEntry.objects.filter(action="revoked a link").order_by("id").values_list("about", flat=True)
+    assert list(said) == ["invitation administrator", f"reset {person.pk}"]
+
+
+def test_who_is_no_administrator_any_more_takes_no_role_from_others(ada):
+    eve = AdministratorFactory(name="Eve Admin")
+    User.objects.filter(pk=eve.pk).update(role=User.Role.MEMBER)
+    for change in (demote, deactivate):
+        with pytest.raises(PermissionDenied):
+            change(ada, eve)
+
+
+@pytest.mark.parametrize("change", [demote, deactivate])
+def test_the_last_administrator_keeps_role_and_account(ada, change):
+    with pytest.raises(services.LastAdministratorError):
+        change(ada, ada)

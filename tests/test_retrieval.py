@@ -12,7 +12,7 @@ from memory import generations, retrieval, spaces, store
 from memory.errors import BadQuery
 from memory.filters import parse
 from memory.models import Opinion
-from memory.retrieval import candidates, gate, strategies
+from memory.retrieval import candidates, gate, levels, strategies
 from memory.retrieval.courtesy import is_courtesy
 from memory.retrieval.results import Query, Ranking
 from memory.services.search import ask
@@ -142,7 +142,7 @@ def test_of_a_model_that_knows_english_alone_other_languages_need_more_and_of_no
     similarities = [0.6, *[0.3] * 59]
 
     def evidence_of(question, model):
-        return gate.evidence(question, similarities, gate.level_of("local", model))
+        return gate.evidence(question, similarities, levels.level_of("local", model))
 
     german, english = "Wo ist der Schlüssel für das Gewächshaus?", "Where is the key for the greenhouse?"
     assert evidence_of(german, "all-MiniLM-L6-v2") < evidence_of(english, "all-MiniLM-L6-v2")

@@ -70,6 +70,7 @@ def deployed(home: Path, endpoint: Any) -> Iterator[Deployed]:
             OPENAI_API_KEY="deployed",
             CATO_PUBLIC_URL=f"http://127.0.0.1:{port}",
             CATO_CHAT_MESSAGES_PER_MINUTE="100000",
+            CATO_CHAT_CONCURRENT_ANSWERS="100000",
         ) as cato:
             whole = Deployed(cato, f"http://127.0.0.1:{port}", control, redis_port, place, {"redis": first})
             front = start(place, "proxy", proxy(place, cato.urls, port), clean_environment())

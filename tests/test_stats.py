@@ -53,12 +53,12 @@ def test_a_member_sees_figures_of_what_they_may_read_and_an_administrator_of_eve
     assert tile(page, "Remembered").startswith("1<")
     assert line(page, "Alice Owner") == "1"
     assert "Bob Team" not in page
-    assert line(page, "Imported") is None
+    assert line(page, "Import") is None
     assert "What waits" not in page
 
     page = stats(AdministratorFactory(), of="everything")
     assert tile(page, "Remembered").startswith("4<")
-    assert line(page, "Imported") == "3"
+    assert line(page, "Import") == "3"
     assert line(page, "Exchanges to be embedded") == "4"
     assert re.match(r"\d+(\.\d)?\W(KB|MB|bytes)", line(page, "Database"))
     assert line(page, "Drift") == "none"
@@ -153,3 +153,22 @@ def test_an_area_stays_in_its_box_under_round_ticks(values):
     assert ticks[0] >= max(values, default=0)
     assert ticks[0] - ticks[1] == ticks[1] - ticks[2] == ticks[2]
     assert len(chart.rows) == len(values)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [10**19, 10**30, -5, 1.5e300, 7.5, "many", None, True, [1], {"a": 1}],
+    ids=lambda bad: type(bad).__name__ + str(bad)[:4],
+)
+def test_whatever_number_is_stored_the_page_counts_those_that_can_be_true(chroma, alice, bad):
+    own = thread(alice)
+    turn(own, model="large", usage={"prompt_tokens": 100, "completion_tokens": 7})
+    for _ in range(2):
+        turn(own, model="large", usage={"prompt_tokens": bad, "completion_tokens": bad})
+    turn(own, model="large", usage={"other": 1})
+
+    (row,) = figures.tokens(spaces.readable_by(alice.pk), since=timezone.now() - timedelta(days=1))
+    assert row.answers == 4
+    assert 100 <= row.sent <= 115
+    assert 7 <= row.said <= 22
+    assert "Alice Owner" in stats(alice)

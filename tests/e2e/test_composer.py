@@ -78,7 +78,7 @@ def test_a_message_that_waits_is_taken_back_into_the_box(visit, alice, endpoint)
     page = visit(alice)
     begin(page, "First")
     say(page, "Second thoughts")
-    expect(turn(page)).to_contain_text("Waits its turn")
+    expect(turn(page)).to_contain_text("Queued until the answer before it ends")
     page.get_by_role("button", name="Take it back").click()
 
     expect(page.locator("article.turn")).to_have_count(1)

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.conftest import begin, say, tab_to, turn
+from tests.groups import make_group
 from tests.server import wait_for
 
 MEMBER_PAGES = ["/", "/search?q=greenhouse", "/stats", "/settings", "/settings/password", "/settings/leave"]
@@ -31,6 +32,7 @@ SHOWS_FOCUS = """() => {
 ADMIN_PAGES = [
     "/settings/model",
     "/admin/people",
+    "/admin/groups",
     "/admin/exchanges",
     "/admin/documents",
     "/admin/jobs",
@@ -42,11 +44,12 @@ ADMIN_PAGES = [
 
 @pytest.mark.parametrize("width", [320, 390, 640, 1000])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_scrolls_sideways_at_any_width(administrator, visit, width, scheme):
+def test_no_page_scrolls_sideways_at_any_width(cato, administrator, visit, width, scheme):
     page = visit(administrator, "/", viewport={"width": width, "height": 800}, color_scheme=scheme)
     thread = begin(page, "A word that is rather long: " + "Donaudampfschifffahrtsgesellschaft" * 4)
     expect(turn(page).locator(".tools")).to_be_visible()
-    for path in [thread, *MEMBER_PAGES, *ADMIN_PAGES]:
+    group = make_group(cato, administrator)
+    for path in [thread, *MEMBER_PAGES, *ADMIN_PAGES, f"/spaces/{group}"]:
         page.goto(path)
         wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, (path, width)

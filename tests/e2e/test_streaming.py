@@ -172,7 +172,7 @@ def test_a_message_sent_while_an_answer_runs_stands_once_and_is_answered_after_i
     begin(page, "First")
     say(page, "Second")
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
-    expect(turn(page, 1).locator(".open")).to_contain_text("Waits its turn")
+    expect(turn(page, 1).locator(".open")).to_contain_text("Queued until the answer before it ends")
 
     for number in (0, 1):
         expect(turn(page, number).locator(".blocks")).to_have_text("Slowly but surely I answer this one.")
@@ -191,7 +191,7 @@ def test_the_button_that_stops_is_not_replaced_under_the_finger(visit, alice, en
     page.mouse.down()
     path = page.url.partition("#")[0].removeprefix(alice.url)
     alice.say("One more that waits", path.removeprefix("/t/"))
-    expect(turn(page)).to_contain_text("Waits its turn")
+    expect(turn(page)).to_contain_text("Queued until the answer before it ends")
     page.mouse.up()
     expect(page.locator("article.turn").first.locator(".note-text")).to_have_text("Stopped")
 

@@ -16,7 +16,7 @@ def test_without_the_index_the_chat_goes_on_says_so_and_remembers_when_it_is_bac
         tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="no-index", CHROMA_URL=f"http://127.0.0.1:{port}"
     ) as cato:
         page = visit(cato.set_up())
-        expect(page.locator("#banner")).to_contain_text("The index is down.")
+        expect(page.locator("#banner")).to_contain_text("The search index is down.")
         begin(page, "The greenhouse key hangs behind the clock.")
         expect(turn(page).locator(".blocks")).to_have_text("All right.")
         expect(turn(page).locator(".memory .word")).to_have_text("Will be remembered when the index is back")

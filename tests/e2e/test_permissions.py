@@ -1,0 +1,58 @@
+"""What a page offers on a message: changing it is for its author and the owner of the thread, the rest for all readers."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import begin, say, turn
+from tests.groups import make_group, start_thread
+
+CHANGES = "[data-author-only]"
+
+
+def test_only_authors_and_the_owner_are_offered_to_change_a_message(cato, administrator, alice, bob, visit):
+    thread = start_thread(alice, make_group(cato, administrator, alice, bob), "Who has the key?")
+    his = visit(bob, f"/t/{thread}")
+    expect(turn(his, 0).locator(".blocks")).to_have_text("All right.")
+    expect(turn(his, 0).locator("[title='Copy']")).to_be_visible()
+    expect(turn(his, 0).locator(f"{CHANGES}:visible")).to_have_count(0)
+
+    # A turn that arrives while the page is open, and the same after a reload.
+    say(his, "And the spare one?")
+    expect(turn(his, 1).locator(".blocks")).to_have_text("All right.")
+    expect(turn(his, 1).get_by_title("Answer once more")).to_be_visible()
+    hers = visit(alice, f"/t/{thread}")
+    for number in (0, 1):
+        expect(turn(hers, number).get_by_title("Answer once more")).to_be_visible()
+    say(hers, "Thanks")
+    expect(turn(his, 2).locator(".blocks")).to_have_text("All right.")
+    expect(turn(his, 2).locator(f"{CHANGES}:visible")).to_have_count(0)
+    turn(his, 0).get_by_title("More", exact=True).click()
+    expect(turn(his, 0).get_by_text("Go on from here in a new thread")).to_be_visible()
+    expect(turn(his, 0).get_by_text("Edit the message…")).to_be_hidden()
+
+
+def test_messages_above_the_limit_are_queued_and_say_what_they_wait_for(cato, alice, endpoint, visit):
+    endpoint.script("cato", answer="word " * 60, token_delay=0.3)
+    threads = [alice.say(f"Question {number}") for number in range(3)]
+    page = visit(alice)
+    begin(page, "Question 3")
+    expect(turn(page)).to_contain_text("Alice Owner already has 3 answers in progress")
+    stop = visit(alice, f"/t/{threads[0]}")
+    endpoint.script("cato", answer="All right.")
+    stop.get_by_label("Stop the answer").click()
+    expect(turn(page).locator(".blocks")).to_have_text("All right.")
+
+
+def test_related_threads_open_over_the_thread(cato, alice, endpoint, visit):
+    endpoint.script("cato", answer="The key of the archive hangs behind the boiler room's door.")
+    first = visit(alice)
+    begin(first, "Where does the key of the archive hang?")
+    expect(turn(first).locator(".memory .word")).to_have_text("Remembered")
+    page = visit(alice)
+    begin(page, "Who has the key of the archive?")
+    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    page.get_by_title("This thread").click()
+    page.get_by_text("Related threads…").click()
+    dialog = page.locator("#dialog")
+    expect(dialog.get_by_role("link", name="Where does the key of the archive hang?")).to_be_visible()

@@ -1,0 +1,53 @@
+"""Signing out leaves nothing of what was typed in the browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import begin, turn
+
+DRAFTS = "Object.entries(localStorage).filter(([key]) => key.startsWith('draft ')).map(([, text]) => text)"
+SIGN_IN = re.compile("/sign-in")
+UNSENT = "A secret that was never sent"
+
+
+@pytest.fixture
+def page(alice, visit) -> Page:
+    """A thread with a draft in its composer."""
+    page = visit(alice, "/")
+    begin(page, "Hello")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    page.get_by_label("Message", exact=True).fill(UNSENT)
+    assert page.evaluate(DRAFTS) == [UNSENT]
+    page.reload()
+    expect(page.get_by_label("Message", exact=True)).to_have_value(UNSENT)
+    return page
+
+
+def test_a_draft_is_gone_after_signing_out(page):
+    page.goto("/settings")
+    assert page.evaluate(DRAFTS) == [UNSENT]
+    page.get_by_role("button", name="Sign out", exact=True).click()
+    page.wait_for_url(SIGN_IN)
+    page.wait_for_load_state()
+    assert page.evaluate(DRAFTS) == []
+
+
+def test_an_open_page_and_its_draft_are_gone_when_the_sign_in_is_ended_elsewhere(page, alice, cato):
+    elsewhere = cato.sign_in(alice)
+    elsewhere.post("/settings/sign-ins", {"sign_in": "others"})
+    page.wait_for_url(SIGN_IN)
+    page.wait_for_load_state()
+    assert page.evaluate(DRAFTS) == []
+
+
+def test_a_draft_is_gone_when_somebody_else_signs_in_with_the_same_browser(page, cato, administrator, visit):
+    bob = cato.join(administrator, "Bob Team")
+    page.context.clear_cookies()
+    page.context.add_cookies([{"name": c.name, "value": c.value, "url": cato.url} for c in bob.http.cookies.jar])
+    page.goto("/")
+    page.wait_for_load_state()
+    assert page.evaluate(DRAFTS) == []

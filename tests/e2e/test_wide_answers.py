@@ -1,0 +1,91 @@
+"""Nothing in an answer or a note makes the page wider or taller than it has to be, live and after a reload."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import KEY, begin, turn
+from tests.e2e.test_streaming import DRAWN
+
+FORMULAS = (
+    r"Wide $\hspace{100000em}x$, black $\rule{100000em}{100000em}$, high $\rule{1em}{400em}$, long $" + "x+" * 400 + r"x$, "
+    r"unread $\nothing{" + "y" * 900 + r"$, in brackets \(" + "z" * 500 + r"\), rows $\begin{matrix}"
+    + r"a\\" * 300 + r"\end{matrix}$ and small $x_1$."
+)  # fmt: skip
+WORDS = "\n\n".join(
+    (
+        "W" * 3000,
+        "`" + "c" * 3000 + "`",
+        "[" + "l" * 2000 + "](https://example.org/" + "p" * 2000 + ")",
+        "# " + "H" * 900,
+        "> " + "q" * 900,
+        "- " + "i" * 900,
+        "| " + " | ".join(["column"] * 60) + " |\n" + "|-" * 60 + "|",
+        "$$" + "m+" * 300 + "m$$",
+        "```\n" + "k" * 5000 + "\n```",
+        "\u00a0".join(["no"] * 800),
+    )
+)
+SIZE = """() => { const root = document.documentElement;
+  return [root.scrollWidth - root.clientWidth, root.scrollHeight]; }"""
+
+
+def assert_fits(page: Page, highest: int = 40_000) -> None:
+    too_wide, height = page.evaluate(SIZE)
+    assert too_wide <= 0
+    assert height < highest
+
+
+def test_formulas_and_long_words_stay_in_their_line(visit, alice, endpoint):
+    endpoint.script(KEY, answer=f"{FORMULAS}\n\n{WORDS}")
+    for width in (390, 1280):
+        page = visit(alice, "/", viewport={"width": width, "height": 900})
+        begin(page, "Show me everything that is wide")
+        expect(turn(page).locator(".tools")).to_be_visible()
+        assert_fits(page)
+        page.reload()
+        expect(turn(page).locator("math").first).to_be_visible()
+        assert_fits(page)
+
+
+def test_a_small_formula_stands_on_the_line_and_does_not_scroll(visit, alice, endpoint):
+    endpoint.script(KEY, answer=r"So $\frac{a}{b}$, $\sqrt{x^2}$, $\hat{x}$, $\sum_{i=1}^n i$ and $x_1$ it is.")
+    page = visit(alice)
+    begin(page, "Some formulas")
+    expect(turn(page).locator(".tools")).to_be_visible()
+    scrolling, offset = page.evaluate(
+        """() => {
+          const boxes = [...document.querySelectorAll(".inline-math")];
+          const last = boxes.at(-1).getBoundingClientRect();
+          const line = boxes.at(-1).closest("p").getBoundingClientRect();
+          return [boxes.filter((box) => box.scrollWidth > box.clientWidth).length,
+                  last.bottom - line.bottom];
+        }"""
+    )
+    assert scrolling == 0
+    assert offset <= 0
+
+
+def test_the_page_of_a_note_is_not_wider_than_the_window(visit, alice):
+    with alice.program() as program:
+        kept = program.post("/api/exchanges", json={"text": WORDS[:9000] + "<b>" * 900 + "/" * 4000})
+        row = kept.json()["exchanges"][0]
+    for width in (390, 1280):
+        page = visit(alice, f"/m/{row['id']}", viewport={"width": width, "height": 900})
+        expect(page.locator(".passage").first).to_be_visible()
+        assert_fits(page)
+
+
+def test_a_long_open_block_comes_in_segments_and_ends_as_the_page_that_is_loaded_anew(visit, alice, endpoint):
+    lines = "".join(f"line {number} of the code\n" for number in range(600))
+    endpoint.script(KEY, answer=f"Here:\n\n```\n{lines}```\n\nThat was it.", token_delay=0.001)
+    page = visit(alice)
+    begin(page, "A long listing")
+    expect(turn(page).locator(".segments > pre").nth(1)).to_be_visible()
+    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".segments")).to_be_empty()
+    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    live = page.evaluate(DRAWN)
+    assert "line 599" in live
+    page.reload()
+    assert page.evaluate(DRAWN) == live

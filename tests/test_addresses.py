@@ -1,0 +1,90 @@
+"""Permanent addresses: a turn's leads to it at any age, and forgetting leads back to where one was."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from chat.models import Turn
+from memory import spaces
+from memory.models import Exchange
+from memory.services import keep_text
+from tests.factories import PersonFactory, document, exchange, thread, turn
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def client(person) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+@pytest.fixture
+def long_thread(person):
+    of_person = thread(person)
+    first = turn(of_person, "Where is the key?", "Behind the clock.")
+    kept = exchange(person, first.message, first.answer, thread_id=of_person.id, turn_id=first.id)
+    Turn.objects.filter(id=first.id).update(exchange_id=kept.id)
+    for number in range(60):
+        turn(of_person, f"Question {number}")
+    return of_person
+
+
+def test_the_link_of_a_turn_leads_to_it_however_many_came_after_it(client, long_thread):
+    first = long_thread.turns.get(position=0)
+    assert f'id="turn-{first.id}"' not in client.get(reverse("thread", args=[long_thread.id])).content.decode()
+
+    target = client.get(reverse("turn", args=[first.id])).headers["location"]
+    page = client.get(target.split("#")[0]).content.decode()
+    assert f'id="turn-{first.id}"' in page
+    assert target.endswith(f"#turn-{first.id}")
+    assert f'href="{reverse("turn", args=[first.id])}"' in page
+    stranger = Client()
+    stranger.force_login(PersonFactory())
+    assert stranger.get(reverse("turn", args=[first.id])).status_code == 404
+
+
+def test_after_forgetting_in_an_old_turn_one_is_at_that_turn(chroma, client, long_thread):
+    first = long_thread.turns.get(position=0)
+    target = client.post(reverse("forget", args=[first.exchange_id])).headers["location"]
+    assert f'id="turn-{first.id}"' in client.get(target.split("#")[0]).content.decode()
+
+
+def test_the_question_says_what_stays_to_be_read(memory, client, person, long_thread):
+    (note,) = keep_text("The winch is greased.", space=spaces.own(person.id), owner_id=person.id, source="vadd_command")
+    document(person, "plan.txt", "The boat is painted in June.")
+    passage = Exchange.objects.get(source="upload")
+    said = Exchange.objects.get(source="chat")
+    questions = {
+        source: client.get(reverse("forget", args=[row.id])).content.decode()
+        for source, row in (("chat", said), ("note", note), ("passage", passage))
+    }
+    assert "stay in the thread" in questions["chat"]
+    assert "stays in the original file" in questions["passage"]
+    assert "Its text is deleted" in questions["note"]
+    assert "thread." not in questions["note"].split('class="buttons"')[0].split("<h2>")[-1]
+
+
+def test_forgetting_by_command_leads_back_to_the_thread(memory, client, person, long_thread):
+    (note,) = keep_text("The winch is greased.", space=spaces.own(person.id), owner_id=person.id, source="vadd_command")
+    card = client.post(
+        reverse("say", args=[long_thread.id]),
+        {"message": f"/vdelete {note.id}", "client_key": str(uuid.uuid4())},
+        headers={"HX-Request": "true"},
+    ).content.decode()
+    question = client.get(re.search(r'href="(/m/[^"]+/forget[^"]*)"', card)[1].replace("&amp;", "&")).content.decode()
+    action = re.search(r'action="(/m/[^"]+)"', question)[1].replace("&amp;", "&")
+    assert client.post(action).headers["location"] == reverse("thread", args=[long_thread.id])
+
+
+@pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
+def test_no_address_of_another_site_is_followed(memory, client, person, elsewhere):
+    (note,) = keep_text("The winch is greased.", space=spaces.own(person.id), owner_id=person.id, source="vadd_command")
+    target = client.post(f"{reverse('forget', args=[note.id])}?next={elsewhere}").headers["location"]
+    assert target == reverse("search")

@@ -1,0 +1,87 @@
+"""One person has a limited number of answers in progress; further messages are queued and say so."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from chat import frames, services
+from chat.errors import Refused
+from chat.models import Turn
+from memory import spaces
+from tests.factories import PersonFactory, thread, turn
+
+pytestmark = pytest.mark.django_db
+RUNNING, QUEUED = Turn.State.RECALLING, Turn.State.QUEUED
+
+
+@pytest.fixture(autouse=True)
+def two_at_once(settings):
+    chat = settings.CATO.chat.model_copy(update={"concurrent_answers": 2})
+    settings.CATO = settings.CATO.model_copy(update={"chat": chat})
+
+
+def post(person, message: str = "A question") -> Turn:
+    return services.open_thread(person.id, message=message, client_key=uuid.uuid4()).turn
+
+
+def end(one: Turn) -> list[uuid.UUID]:
+    """The answer ends; returns the turns that start instead."""
+    Turn.objects.filter(id=one.id).update(state=Turn.State.COMPLETE, answer="An answer")
+    return services.start_after(one.thread_id, one.author_id)
+
+
+def state(one: Turn) -> str:
+    return Turn.objects.get(id=one.id).state
+
+
+def test_messages_above_the_limit_wait_in_order_and_other_people_do_not(person):
+    turns = [post(person, f"Question {n}") for n in range(4)]
+    assert [one.state for one in turns] == [RUNNING, RUNNING, QUEUED, QUEUED]
+    assert post(PersonFactory()).state == RUNNING
+
+    assert end(turns[1]) == [turns[2].id]
+    assert [state(one) for one in turns[2:]] == [RUNNING, QUEUED]
+    assert end(turns[0]) == [turns[3].id]
+
+
+def test_the_page_says_what_a_message_waits_for(person):
+    turns = [post(person) for _ in range(3)]
+    assert f"{person.name} already has 2 answers in progress" in frames.turn(turns[2].id).html
+    behind = services.ask(turns[0].thread, author_id=person.id, message="And?", client_key=uuid.uuid4()).turn
+    assert "Queued until the answer before it ends" in frames.turn(behind.id).html
+
+
+def test_a_free_answer_goes_to_the_thread_that_waits_even_if_its_author_is_another(person):
+    other = PersonFactory()
+    shared = thread(person, space=spaces.team())
+    first = services.ask(shared, author_id=person.id, message="One", client_key=uuid.uuid4()).turn
+    second = services.ask(shared, author_id=other.id, message="Two", client_key=uuid.uuid4()).turn
+    assert (first.state, second.state) == (RUNNING, QUEUED)
+    post(person)
+    waiting = post(person)
+
+    assert end(first) == [second.id, waiting.id]
+
+
+def test_a_queue_whose_process_died_starts_within_the_limit(person):
+    turns = [post(person) for _ in range(4)]
+    assert services.start_waiting() == []
+    Turn.objects.filter(id__in=[one.id for one in turns[:2]]).update(state=Turn.State.INTERRUPTED)
+    assert set(services.start_waiting()) == {turns[2].id, turns[3].id}
+
+
+def test_retrying_and_regenerating_above_the_limit_are_refused_and_change_nothing(person):
+    failed = turn(thread(person), answer="", state=Turn.State.FAILED)
+    done = turn(thread(person))
+    post(person), post(person)
+    for change in (
+        lambda: services.retry(failed),
+        lambda: services.resume(failed),
+        lambda: services.answer_again(done, person_id=person.id, client_key=uuid.uuid4()),
+        lambda: services.edit(done, person_id=person.id, message="Other", client_key=uuid.uuid4()),
+    ):
+        with pytest.raises(Refused, match="2 answers of yours are in progress"):
+            change()
+    assert (state(failed), state(done)) == (Turn.State.FAILED, Turn.State.COMPLETE)

@@ -1,0 +1,215 @@
+"""A model endpoint that does wrong: nothing it said is lost, the turn ends in the right state, and nobody else waits."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests import server
+from tests.fake_endpoint import FakeEndpoint
+from tests.server import Cato, Client, wait_for
+from tests.socket import listening
+
+KEY = "faulty"
+SAID = "Behind the clock."
+SAVED = "The partial answer was saved."
+
+
+@pytest.fixture(scope="module")
+def faulty(home: Any, endpoint: FakeEndpoint) -> Iterator[Cato]:
+    """A Cato that waits for its endpoint two seconds at most and keeps 20,000 characters of an answer."""
+    with server.running(
+        home / "faulty",
+        OPENAI_BASE_URL=endpoint.openai_url,
+        OPENAI_API_KEY=KEY,
+        CATO_LLM_MODEL="fake",
+        CATO_LLM_TIMEOUT_SECONDS="2",
+        CATO_CHAT_MAX_ANSWER_CHARS="20000",
+        CATO_CHAT_MESSAGES_PER_MINUTE="100000",
+        CATO_API_REQUESTS_PER_MINUTE="100000",
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ada(faulty: Cato) -> Client:
+    return faulty.set_up("Ada Admin")
+
+
+@pytest.fixture(scope="module")
+def program(ada: Client) -> httpx.Client:
+    return ada.program()
+
+
+@pytest.fixture(autouse=True)
+def fresh(endpoint: FakeEndpoint) -> None:
+    endpoint.script(KEY)
+    endpoint.forget(KEY)
+
+
+def ask(program: httpx.Client, endpoint: FakeEndpoint, mode: str) -> Any:
+    endpoint.script(KEY, mode=mode)
+    answer = program.post("/api/ask", json={"message": f"Where is the key? ({mode})"})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize(
+    ("mode", "finish_reason"),
+    [
+        ("length", "length"),
+        ("content-filter", "content_filter"),
+        *(
+            (mode, "stop")
+            for mode in (
+                "tool-calls", "usage-text", "usage-null", "usage-half", "usage-list", "usage-infinite", "usage-huge",
+                "usage-digits", "usage-negative", "usage-deep", "after-done", "two-lines", "no-blank-lines", "no-done",
+                "break-after-finish", "comments", "cookie",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_a_complete_answer_is_complete_whatever_comes_with_it(program, endpoint, mode, finish_reason):
+    turn = ask(program, endpoint, mode)
+
+    assert (turn["state"], turn["answer"], turn["finish_reason"]) == ("complete", SAID, finish_reason)
+    assert turn["error"] is None
+    assert turn["usage"] in ({}, {"prompt_tokens": 3, "completion_tokens": 4})
+
+
+@pytest.mark.parametrize(("mode", "answer"), [("single-bytes", "Grüße 🐈"), ("odd-text", "ab🐈 c")])
+def test_characters_that_come_in_parts_are_put_together(program, endpoint, mode, answer):
+    turn = ask(program, endpoint, mode)
+    assert (turn["state"], turn["answer"]) == ("complete", answer)
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        ("error-object", "The model's server failed in the middle of the answer."),
+        ("error-text", "The model's server failed in the middle of the answer."),
+        ("reset", "The model broke off in the middle of its answer."),
+        ("no-finish", "The model broke off in the middle of its answer."),
+        ("hang-midway", "The model sent nothing for 2 seconds. Try again."),
+        *(
+            (mode, "The model's answer could not be read. Try again.")
+            for mode in ("deep", "choices-object", "choice-null", "content-number", "content-list", "null")
+        ),
+    ],
+)
+def test_an_answer_that_breaks_off_keeps_what_was_received_and_says_so(program, endpoint, mode, sentence):
+    turn = ask(program, endpoint, mode)
+
+    assert (turn["state"], turn["answer"], turn["finish_reason"]) == ("failed", SAID, "")
+    assert turn["error"]["message"] == f"{sentence} {SAVED}"
+
+
+@pytest.mark.parametrize(
+    ("mode", "sentence"),
+    [
+        ("html", "sent no answer"),
+        ("json", "sent no answer"),
+        ("empty", "sent no answer"),
+        ("usage-alone", "sent no answer"),
+        ("hang", "The model sent nothing for 2 seconds. Try again."),
+        ("bad-gateway", "The model's server failed (HTTP 502). Try again."),
+        ("error-503", "The model's server failed (HTTP 503). Try again."),
+        ("busy", "The model's server failed (HTTP 503). Try again in 20 seconds."),
+        ("error-400", "does not take this (HTTP 400)"),
+        ("error-403", "refuses the API key"),
+        ("redirect-302", "redirects to another address (HTTP 302)"),
+        ("redirect-307", "redirects to another address (HTTP 307)"),
+        ("redirect-308", "redirects to another address (HTTP 308)"),
+        ("gzip-bomb", "sends compressed answers, which Cato does not read"),
+        ("error-bomb", "sent more data than an answer may have"),
+        ("line-without-end", "could not be read"),
+        ("length-silent", "The model reached its limit before it answered."),
+        ("filter-silent", "withheld the answer"),
+        ("endless-blank", "reached its limit before it answered"),
+    ],
+)
+def test_where_nothing_was_received_the_failure_says_what_happened_and_no_more(program, endpoint, mode, sentence):
+    turn = ask(program, endpoint, mode)
+
+    assert turn["state"] == "failed"
+    assert turn["answer"].strip() == ""
+    assert sentence in turn["error"]["message"]
+    assert SAVED not in turn["error"]["message"]
+    assert len(endpoint.asked(KEY, "/elsewhere/v1/chat/completions")) == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sentence"),
+    [
+        (20, "Try again in 20 seconds."),
+        (1, "Try again in 1 second."),
+        (600, "Try again in 10 minutes."),
+        (10**9, "(rate limit). Try again."),
+        (-5, "(rate limit). Try again."),
+    ],
+)
+def test_a_rate_limit_says_when_to_try_again(program, endpoint, seconds, sentence):
+    endpoint.script(KEY, mode="error-429", retry_after=seconds)
+    turn = program.post("/api/ask", json={"message": "Now?"}).json()
+    assert turn["error"]["message"].endswith(sentence)
+
+
+def test_no_cookie_of_an_endpoint_comes_back_to_it(program, endpoint):
+    ask(program, endpoint, "cookie")
+    assert ask(program, endpoint, "no-done")["state"] == "complete"
+    assert len(endpoint.asked(KEY)) == 2
+    assert endpoint.asked(KEY, "cookie") == []
+
+
+@pytest.mark.parametrize("mode", ["endless", "large-delta"])
+def test_an_answer_without_end_is_cut_off_at_the_longest_that_is_kept(program, endpoint, mode):
+    turn = ask(program, endpoint, mode)
+    assert (turn["state"], turn["finish_reason"], len(turn["answer"])) == ("complete", "length", 20_000)
+
+
+def test_a_cut_off_answer_says_so_at_once_and_after_a_reload_and_can_be_continued(ada, endpoint):
+    endpoint.script(KEY, mode="length")
+    thread = ada.say("Where does the key hang?")
+    with listening(ada, thread) as page:
+        page.hello()
+        page.until("Cut off at the model&#x27;s limit.")
+    shown = ada.thread_page(thread)
+    assert "Cut off at the model&#x27;s limit." in shown
+    assert ">Continue<" in shown
+
+    endpoint.script(KEY, answer=" In the hall.")
+    ada.post(re.search(r'formaction="(/t/[^"]+/resume)"', shown)[1], htmx=True)
+    done = wait_for(lambda: (p := ada.thread_page(thread)) and "In the hall." in p and 'class="tools"' in p and p, "it")
+    assert f"{SAID} In the hall." in done
+    assert "Cut off" not in done
+
+
+def test_an_answer_that_the_content_filter_cut_off_says_so(ada, endpoint):
+    endpoint.script(KEY, mode="content-filter")
+    thread = ada.say("Where does the key hang?")
+    wait_for(lambda: "Cut off by the content filter" in ada.thread_page(thread), "the note")
+    assert "/resume" not in ada.thread_page(thread)
+
+
+def test_programs_of_openai_are_told_why_an_answer_ended(program, endpoint):
+    endpoint.script(KEY, mode="length")
+    asked = {"model": "cato", "messages": [{"role": "user", "content": "Where?"}]}
+    assert program.post("/v1/chat/completions", json=asked).json()["choices"][0]["finish_reason"] == "length"
+
+    streamed = program.post("/v1/chat/completions", json=asked | {"stream": True}).text
+    assert re.findall(r'"finish_reason": "(\w+)"', streamed) == ["length"]
+
+
+def test_stop_ends_an_answer_that_sends_nothing_but_comments(ada, endpoint):
+    endpoint.script(KEY, mode="endless-comments")
+    thread = ada.say("Say something")
+    stop = wait_for(lambda: re.search(r'formaction="(/t/[^"]+/stop)"', ada.thread_page(thread)), "a Stop button")
+    time.sleep(0.5)
+    ada.post(stop[1], htmx=True)
+    wait_for(lambda: ">Stopped<" in ada.thread_page(thread), "it to stop")
+    assert httpx.get(f"{ada.url}/healthz").is_success

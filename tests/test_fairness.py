@@ -1,0 +1,117 @@
+"""Documents are read and embedded in turns: nobody's small file waits for the volume of somebody else."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from memory import jobs, spaces
+from memory.models import DocumentVersion, Embedding
+from memory.services.documents import reading
+from memory.services.turns import Turns
+from tests.factories import PersonFactory, exchange, upload
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Stage = DocumentVersion.Stage
+LARGE = "".join(
+    f"Paragraph {n} is about buoys, cables and the weather at sea. {'It goes on. ' * 50}\n\n" for n in range(60)
+)
+
+
+@pytest.fixture
+def alice():
+    return PersonFactory(name="Alice Owner")
+
+
+@pytest.fixture
+def bob():
+    return PersonFactory(name="Bob Team")
+
+
+def stages() -> dict[str, str]:
+    return dict(DocumentVersion.objects.values_list("document__name", "stage"))
+
+
+def test_files_are_read_in_turns_of_people_small_ones_first(memory, alice, bob):
+    for name, content in (("large-1.txt", LARGE), ("large-2.txt", LARGE), ("small.txt", "A word.")):
+        upload(alice, name, content)
+    upload(bob, "late.txt", "The key lies below the mat.")
+
+    order = []
+    for _ in range(4):
+        before = stages()
+        assert memory.read_documents(limit=1) == 1
+        order += [name for name, stage in stages().items() if stage != before[name]]
+
+    assert set(order[:2]) == {"small.txt", "late.txt"}
+    assert set(order[2:]) == {"large-1.txt", "large-2.txt"}
+
+
+def test_a_file_that_is_being_read_leaves_a_reader_to_other_people(memory, alice, bob):
+    for name in ("large-1.txt", "large-2.txt"):
+        upload(alice, name, LARGE * 10)
+    held = DocumentVersion.objects.get(document__name="large-1.txt")
+    assert held.size > reading._SMALL
+    DocumentVersion.objects.filter(pk=held.pk).update(
+        stage=Stage.READING, locked_until=timezone.now() + timedelta(minutes=1)
+    )
+    upload(bob, "late.txt", "The key lies below the mat.")
+
+    assert memory.read_documents() == 1
+
+    assert stages() == {"large-1.txt": "reading", "large-2.txt": "received", "late.txt": "embedding"}
+
+
+def test_passages_are_embedded_in_turns_and_a_document_is_served_as_soon_as_it_is_complete(memory, alice, bob):
+    upload(alice, "large.txt", LARGE)
+    memory.read_documents()
+    upload(alice, "small.txt", "Only a word of mine.")
+    upload(bob, "late.txt", "The key lies below the mat.")
+    memory.read_documents()
+    pending = Embedding.objects.exclude(state="done").count()
+    assert pending > 50
+
+    done = memory.index_pending(limit=34)
+
+    assert done < pending
+    assert stages() == {"large.txt": "embedding", "small.txt": "ready", "late.txt": "ready"}
+
+
+def test_notes_go_before_passages_also_long_ones(memory, alice, bob):
+    upload(alice, "large.txt", LARGE)
+    memory.read_documents()
+    notes = memory.keep_text(
+        "The key lies below the mat. " * 60, space=spaces.own(bob.id), owner_id=bob.pk, source="api"
+    )
+    said = exchange(bob, "Where is the key?")
+    assert len(notes) > 1
+
+    memory.index_pending(limit=1)
+
+    done = Embedding.objects.filter(state="done").values_list("exchange_id", flat=True)
+    assert set(done) == {said.pk, *(note.pk for note in notes)}
+
+
+def test_whoever_was_served_longest_ago_comes_first():
+    turns: Turns[str] = Turns()
+
+    turns.note("a")
+    turns.note("b")
+    assert turns.in_order(["a", "b", "c", "a"]) == ["c", "a", "b"]
+    turns.note("c")
+    turns.note("a")
+    assert turns.in_order(["a", "b", "c"]) == ["b", "c", "a"]
+
+
+def test_a_sweep_embeds_a_part_so_that_it_comes_to_its_other_work(memory, alice):
+    for number in range(70):
+        exchange(alice, f"Note {number}")
+
+    memory.sweep()
+
+    left = Embedding.objects.exclude(state="done").count()
+    assert 0 < left < 70
+    assert jobs.has_due(Embedding.objects.all())

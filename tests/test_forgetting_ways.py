@@ -1,0 +1,104 @@
+"""Every way to forget many exchanges at once ends with all of them erased, through the interface of a running Cato."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable
+
+import pytest
+
+from tests.fake_endpoint import FakeEndpoint
+from tests.server import PASSWORD, Cato, Client, wait_for
+
+LONG_AGO = "2020-02-02T12:00:00Z"
+# Long enough to become several notes that follow each other.
+LONG = "The ferry to Halden leaves at noon. It is painted green and carries forty cars across the fjord. " * 20
+
+
+@pytest.fixture(autouse=True)
+def plain_answers(endpoint: FakeEndpoint) -> None:
+    """Whatever another test had the model do."""
+    endpoint.script("cato", answer="All right.")
+
+
+def revised_pieces(person: Client) -> list[str]:
+    """The ids of notes that follow each other; each was embedded, changed and embedded again."""
+    program = person.program()
+    kept = program.post("/api/exchanges", json={"text": f"{uuid.uuid4()} {LONG}", "timestamp": LONG_AGO}).json()
+    ids = [row["id"] for row in kept["exchanges"]]
+    assert len(ids) > 1
+    revise(person, ids)
+    return ids
+
+
+def revise(person: Client, ids: list[str]) -> None:
+    """Give exchanges a second version in the index, as an answer that was resumed has."""
+    program = person.program()
+    for id in ids:
+        assert program.patch(f"/api/exchanges/{uuid.UUID(id)}", json={"metadata": {"revised": True}}).status_code == 200
+
+
+def wait_for_embeddings(cato: Cato, ids: list[str]) -> None:
+    wait_for(lambda: all(embedded_version(cato, id) == 2 for id in ids), "the second version to be embedded")
+
+
+def embedded_version(cato: Cato, id: str) -> int:
+    rows = cato.sql("SELECT version FROM memory_embedding WHERE exchange_id = ? AND state = 'done'", uuid.UUID(id).hex)
+    return rows[0][0] if rows else 0
+
+
+def is_erased(cato: Cato, id: str) -> bool:
+    row = cato.sql("SELECT user_message, erased_at FROM memory_exchange WHERE id = ?", uuid.UUID(id).hex)
+    return bool(row[0][0] == "" and row[0][1])
+
+
+def forget_in_bulk(administrator: Client, person: Client, ids: list[str]) -> None:
+    form = {"exchange": ids, "filters": "", "confirmed": "yes"}
+    assert administrator.post("/admin/exchanges/forget", form).status_code == 302
+
+
+def delete_account(administrator: Client, person: Client, ids: list[str]) -> None:
+    left = person.post("/settings/leave", {"email": person.email, "password": PASSWORD})
+    assert left.status_code == 302, left.text[:500]
+
+
+def apply_retention(administrator: Client, person: Client, ids: list[str]) -> None:
+    counted = administrator.post("/admin/retention", {"api": "365"}).text
+    assert re.search(rf"{len(ids)} exchanges<", counted), counted
+    assert administrator.post("/admin/retention", {"api": "365", "confirmed": "yes"}).status_code == 302
+
+
+@pytest.mark.parametrize("forget", [forget_in_bulk, delete_account, apply_retention])
+def test_notes_that_follow_each_other_in_later_versions_are_all_erased(
+    cato: Cato, administrator: Client, forget: Callable[[Client, Client, list[str]], None]
+) -> None:
+    person = cato.join(administrator, "Erin Leaving")
+    ids = revised_pieces(person)
+    wait_for_embeddings(cato, ids)
+
+    forget(administrator, person, ids)
+
+    wait_for(lambda: all(is_erased(cato, id) for id in ids), "everything to be erased", seconds=60)
+    assert cato.sql("SELECT count(*) FROM memory_erasure WHERE state <> 'done'") == [(0,)]
+
+
+def test_a_deleted_thread_whose_turns_follow_each_other_in_later_versions_is_erased(
+    cato: Cato, administrator: Client, alice: Client
+) -> None:
+    thread = alice.say("The safe combination is 12-34-56.")
+    find = "SELECT id FROM memory_exchange WHERE thread_id = ?"
+
+    def exchanges(count: int) -> list[str]:
+        rows = cato.sql(find, uuid.UUID(thread).hex)
+        return [row[0] for row in rows] if len(rows) == count else []
+
+    wait_for(lambda: exchanges(1), "the first exchange")
+    alice.say("And who else knows it?", thread)
+    ids = wait_for(lambda: exchanges(2), "the second exchange")
+    revise(alice, ids)
+    wait_for_embeddings(cato, ids)
+
+    assert alice.program().delete(f"/api/threads/{thread}").status_code == 200
+
+    wait_for(lambda: all(is_erased(cato, id) for id in ids), "everything to be erased", seconds=60)

@@ -1,0 +1,172 @@
+"""A right is checked when it is used: an answer ends once its author may not read the thread, or its token is revoked."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.groups import make_group, person_id, remove_from_group, start_thread
+from tests.server import Cato, Client, wait_for
+
+KEY = "cato"
+LONG = " ".join(f"word{number}" for number in range(150))
+HIDDEN = "ZEBRALATE"
+
+
+@pytest.fixture(autouse=True)
+def slow_answers(endpoint: Any) -> Iterator[None]:
+    """An answer that would take half a minute."""
+    endpoint.script(KEY, answer=LONG, token_delay=0.2)
+    yield
+    endpoint.script(KEY)
+
+
+@pytest.fixture
+def crew(cato: Cato, administrator: Client, alice: Client, bob: Client) -> str:
+    return make_group(cato, administrator, alice, bob)
+
+
+@pytest.fixture
+def thread(alice: Client, crew: str) -> str:
+    """A thread of Alice's in the group, its first answer stopped."""
+    thread = start_thread(alice, crew, "What is the plan?")
+    stop_all(alice, thread)
+    return thread
+
+
+def running_turn(cato: Cato, thread: str) -> str | None:
+    query = "SELECT id FROM chat_turn WHERE thread_id = ? AND state IN ('recalling', 'answering')"
+    rows = cato.sql(query, uuid.UUID(thread).hex)
+    return str(uuid.UUID(str(rows[0][0]))) if rows else None
+
+
+def stop_all(person: Client, thread: str) -> None:
+    """Stop what is being answered in the thread, on its page."""
+    page = person.thread_page(thread)
+    stop = page.split('class="send-button is-stop"')[1].split('formaction="')[1].split('"')[0]
+    person.post(stop)
+    wait_for(lambda: "is-stop" not in person.thread_page(thread), "the answer to stop")
+
+
+def states(cato: Cato, thread: str) -> list[tuple[str, str, str]]:
+    query = "SELECT state, error_code, answer FROM chat_turn WHERE thread_id = ? ORDER BY position"
+    return [tuple(row) for row in cato.sql(query, uuid.UUID(thread).hex)]
+
+
+class Reading(threading.Thread):
+    """Reads a streamed answer until it ends, or comes for the whole of it."""
+
+    def __init__(self, program: httpx.Client, path: str, body: dict[str, Any], **headers: str) -> None:
+        super().__init__()
+        self.program, self.path, self.body, self.headers = program, path, body, headers
+        self.text = ""
+        self.start()
+
+    def run(self) -> None:
+        with self.program.stream("POST", self.path, json=self.body, headers=self.headers, timeout=60) as response:
+            for piece in response.iter_text():
+                self.text += piece
+
+
+def by_api(thread: str, stream: bool) -> tuple[str, dict[str, Any], dict[str, str]]:
+    return f"/api/threads/{thread}/ask", {"message": "Tell me all of it", "stream": stream}, {}
+
+
+def by_openai(thread: str, stream: bool) -> tuple[str, dict[str, Any], dict[str, str]]:
+    body = {"model": "cato", "messages": [{"role": "user", "content": "Tell me all of it"}], "stream": stream}
+    return "/v1/chat/completions", body, {"X-Cato-Thread": thread}
+
+
+REQUESTS = [by_api, by_openai]
+
+
+@pytest.mark.parametrize("request_of", REQUESTS)
+@pytest.mark.parametrize("stream", [True, False])
+def test_whoever_is_removed_from_a_group_receives_no_more_of_an_answer_there(
+    cato: Cato, administrator: Client, bob: Client, crew: str, thread: str, request_of: Callable[..., Any], stream: bool
+) -> None:
+    path, body, headers = request_of(thread, stream)
+    reading = Reading(bob.program("ask"), path, body, **headers)
+    wait_for(lambda: "word2" in states(cato, thread)[-1][2], "the answer to begin")
+    remove_from_group(cato, administrator, crew, bob)
+    reading.join(20)
+
+    assert "word149" not in reading.text
+    assert stream or "word2" not in reading.text
+    wait_for(lambda: states(cato, thread)[-1][:2] == ("stopped", "access_lost"), "the answer to end")
+
+
+@pytest.mark.parametrize("request_of", REQUESTS)
+def test_an_answer_ends_when_its_token_is_revoked(
+    cato: Cato, bob: Client, thread: str, request_of: Callable[..., Any]
+) -> None:
+    path, body, headers = request_of(thread, True)
+    reading = Reading(bob.program("ask"), path, body, **headers)
+    wait_for(lambda: "word2" in states(cato, thread)[-1][2], "the answer to begin")
+    ((token,),) = cato.sql("SELECT id FROM people_apitoken WHERE person_id = ?", uuid.UUID(person_id(cato, bob)).hex)
+    bob.post("/settings/tokens/withdraw", {"token": str(uuid.UUID(str(token)))})
+    reading.join(20)
+
+    assert "word149" not in reading.text
+    wait_for(lambda: states(cato, thread)[-1][:2] == ("stopped", "access_lost"), "the answer to end")
+
+
+def test_an_answer_asked_on_a_page_ends_when_its_author_is_deactivated(
+    cato: Cato, administrator: Client, alice: Client, bob: Client, thread: str
+) -> None:
+    bob.say("Tell me all of it", thread=thread)
+    wait_for(lambda: "word2" in states(cato, thread)[-1][2], "the answer to begin")
+    administrator.post(f"/admin/people/{person_id(cato, bob)}/active", {"active": "no"})
+
+    wait_for(lambda: states(cato, thread)[-1][:2] == ("stopped", "access_lost"), "the answer to end")
+    assert "the person who asked no longer has access" in alice.thread_page(thread)
+
+
+@pytest.mark.parametrize("request_of", REQUESTS)
+def test_a_queued_question_recalls_nothing_that_was_added_after_its_author_was_removed(
+    cato: Cato,
+    administrator: Client,
+    alice: Client,
+    bob: Client,
+    crew: str,
+    thread: str,
+    endpoint: Any,
+    request_of: Callable[..., Any],
+) -> None:
+    alice.say("Keep the model busy", thread=thread)
+    wait_for(lambda: running_turn(cato, thread), "the answer to begin")
+    path, body, headers = request_of(thread, True)
+    question = f"What is the {HIDDEN} code?"
+    body = json.loads(json.dumps(body).replace("Tell me all of it", question))
+    reading = Reading(bob.program("ask"), path, body, **headers)
+    wait_for(lambda: states(cato, thread)[-1][0] == "queued", "the question to wait")
+    remove_from_group(cato, administrator, crew, bob)
+    note = alice.program().post("/api/exchanges", json={"text": f"The {HIDDEN} code is 4711.", "space": crew})
+    assert note.is_success, note.text
+    stop_all(alice, thread)
+    reading.join(20)
+
+    wait_for(lambda: states(cato, thread)[-1] == ("stopped", "access_lost", ""), "the question to be ended")
+    assert "4711" not in reading.text
+    assert question not in str(endpoint.asked(KEY))
+
+
+def test_the_next_question_in_the_queue_is_answered_all_the_same(
+    cato: Cato, administrator: Client, alice: Client, bob: Client, crew: str, thread: str, endpoint: Any
+) -> None:
+    alice.say("Keep the model busy", thread=thread)
+    wait_for(lambda: running_turn(cato, thread), "the answer to begin")
+    bob.say("Asked by who is about to leave", thread=thread)
+    alice.say("Asked by who stays", thread=thread)
+    remove_from_group(cato, administrator, crew, bob)
+    endpoint.script(KEY, answer="All right.")
+    stop_all(alice, thread)
+
+    wait_for(lambda: states(cato, thread)[-1][::2] == ("complete", "All right."), "Alice's question to be answered")
+    assert states(cato, thread)[-2] == ("stopped", "access_lost", "")

@@ -1,0 +1,104 @@
+"""Whatever comes through a socket or asks for one: it is closed with a code, and never with a traceback."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from tests.server import Cato, Client, wait_for
+from tests.socket import listening
+
+DEEP = "[" * 5000
+MALFORMED = [
+    DEEP,
+    json.dumps({"have": {"7a0e6a54-6f6c-4a8e-9d0a-0f8b54f2b1c1": 1}}).replace("1}", "1e400}"),
+    "{}",
+    "no JSON",
+    "\x00",
+]
+
+
+def close_code(url: str, origin: str | None) -> int:
+    with connect(url, origin=origin, proxy=None) as connection:  # type: ignore[arg-type]
+        try:
+            connection.recv(timeout=10)
+        except ConnectionClosed as closed:
+            return closed.rcvd.code if closed.rcvd else 1006
+    raise AssertionError("the socket stayed open")
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/ws/t/zzz", "/ws/", "/"])
+def test_a_socket_at_an_unknown_address_is_closed(cato: Cato, administrator: Client, path: str) -> None:
+    assert close_code(cato.url.replace("http", "ws") + path, cato.url) == 4404
+
+
+@pytest.mark.parametrize("origin", ["http://[::1", "http://", "null", "http://evil.example", "::::"])
+@pytest.mark.parametrize("path", ["/ws", "/nothing"])
+def test_a_socket_of_a_foreign_or_malformed_origin_is_closed(
+    cato: Cato, administrator: Client, origin: str, path: str
+) -> None:
+    assert close_code(cato.url.replace("http", "ws") + path, origin) == 4403
+
+
+@pytest.mark.parametrize("frame", MALFORMED)
+def test_an_invalid_frame_is_answered_and_repeated_ones_close_the_socket(cato: Cato, alice: Client, frame: str) -> None:
+    thread = alice.say("Hello")
+    with listening(alice, thread) as page:
+        page.hello()
+        page.until("turn-")
+        page.connection.send(frame)
+        page.until("error")
+        page.connection.send(json.dumps({"seen": True}))  # one mistake costs nothing
+        for _ in range(4):
+            page.connection.send(frame)
+        assert page.closed_with() == 1008
+
+
+def test_a_socket_that_floods_is_closed(alice: Client) -> None:
+    with listening(alice, None) as page:
+        try:
+            for _ in range(500):
+                page.connection.send(json.dumps({"seen": True}))
+        except ConnectionClosed:
+            pass
+        assert page.closed_with() == 1008
+
+
+def test_one_person_has_a_limited_number_of_sockets_and_others_are_not_affected(alice: Client, bob: Client) -> None:
+    with ExitStack() as stack:
+        pages = [stack.enter_context(listening(alice, None)) for _ in range(20)]
+        for page in pages:
+            page.connection.send(json.dumps({"back": True}))
+            page.until("threads")  # it is counted
+        with listening(alice, None) as one_more:
+            assert one_more.closed_with() == 4429
+        assert is_updated(bob)
+        pages[0].connection.close()
+        wait_for(lambda: is_updated(alice), "a place to become free", every=0.5)
+
+
+def is_updated(person: Client) -> bool:
+    """Whether another page of this person is told of its list of threads."""
+    with listening(person, None) as page:
+        page.connection.send(json.dumps({"back": True}))
+        try:
+            return bool(page.until("threads", seconds=5))
+        except (ConnectionClosed, AssertionError):
+            return False
+
+
+def test_none_of_this_leaves_a_traceback_in_the_log(cato: Cato, alice: Client) -> None:
+    with listening(alice, None) as page:
+        page.connection.send(DEEP)
+        page.until("error")
+    close_code(cato.url.replace("http", "ws") + "/ws", "http://[::1")
+    close_code(cato.url.replace("http", "ws") + "/nothing", cato.url)
+    with listening(alice, None) as page:
+        page.connection.send(json.dumps({"back": True}))  # the page is gone before its list is drawn
+
+    for mistake in ("RecursionError", "OverflowError", "No route found", "ClientDisconnected", "never retrieved"):
+        assert mistake not in cato.logs()
