@@ -5,27 +5,30 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes
 
-.PHONY: run test test-services check lock messages
+.PHONY: run test test-long test-services check lock messages
 
 run: $(VENV)/.installed $(BIN)/cato
 	@exec $(BIN)/python -m cato_web.serve $(ARGS)
 
-# Everything as `serve` runs it, each process of pytest with a data directory of its own. The browser's tests go by
-# themselves: its driver keeps an event loop in the main thread, which Django's tests do not like.
-test: $(VENV)/.installed-dev
-	@$(BIN)/python -m pytest -n 2 --ignore tests/e2e $(ARGS)
-	@$(BIN)/python -m pytest -n 2 tests/e2e $(ARGS)
+# A module is run by one process, so that it starts its servers once; tests/conftest.py puts the longest modules first.
+# Compiled files are kept whatever the environment says: the suite starts some hundred processes.
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-# The same against PostgreSQL, a Redis server and a Chroma server, with two web processes and two workers; without what
-# touches none of them, or takes long and is the same on any.
-PURE = chunking config markup questions architecture readers embeddings prompts language serve upgrade no_telemetry \
-	api_schema properties_http openid evaluation command_line exports frames thoughts reasoning settings cleaning
-PURE_PAGES = accessibility language every_page settings openid imports
+# Everything as `serve` runs it, each process of pytest with a data directory of its own. The browser's tests run
+# separately: its driver keeps an event loop in the main thread, in which Django refuses to use the database.
+test: $(VENV)/.installed-dev
+	@$(PYTEST) --ignore tests/e2e $(ARGS)
+	@$(PYTEST) tests/e2e $(ARGS)
+
+# All examples of the tests of which `make test` runs a part.
+test-long: $(VENV)/.installed-dev
+	@CATO_TEST_LONG=1 $(PYTEST) $(shell grep -l IS_LONG tests/test_*.py) $(ARGS)
+
+# The same against PostgreSQL, a Redis server and a Chroma server, with two web processes and two workers, without the
+# modules that tests/topology.py lists.
 test-services: $(VENV)/.installed-dev
-	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 --ignore tests/e2e \
-		$(foreach name,$(PURE),--ignore tests/test_$(name).py) $(ARGS)
-	@CATO_TEST_TOPOLOGY=services $(BIN)/python -m pytest -n 2 tests/e2e \
-		$(foreach name,$(PURE_PAGES),--ignore tests/e2e/test_$(name).py) $(ARGS)
+	@CATO_TEST_TOPOLOGY=services $(PYTEST) --ignore tests/e2e $(ARGS)
+	@CATO_TEST_TOPOLOGY=services $(PYTEST) tests/e2e $(ARGS)
 
 check: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .

@@ -15,6 +15,8 @@ from cato_web.children import Child
 from cato_web.cleaning import CHROMA
 from cato_web.config_schema import Config
 
+SETTINGS = "cato_web.settings"  # not taken from the environment, which may name another Django project's
+
 
 class CannotRun(Exception):
     """Why Cato cannot run here; the message is for the person who started it."""
@@ -84,7 +86,7 @@ def _environment(config: Config) -> dict[str, str]:
     env = dict(os.environ)
     root = str(Path(__file__).resolve().parent.parent)
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [root, env.get("PYTHONPATH")]))
-    env["DJANGO_SETTINGS_MODULE"] = "cato_web.settings"
+    env["DJANGO_SETTINGS_MODULE"] = SETTINGS
     if config.file is not None:
         env["CATO_CONFIG_FILE"] = str(config.file)
     env["CATO_SERVER_DATA_DIR"] = str(config.server.data_dir)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests import server, topology
+from tests import server, templates, topology
 from tests.fake_endpoint import FakeEndpoint
 from tests.fake_endpoint import start as start_endpoint
 
@@ -22,6 +22,24 @@ def home() -> Iterator[Path]:
     """A folder of this test process, gone afterwards."""
     yield topology.HOME
     shutil.rmtree(topology.HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """Django migrates the copy of the template, which is there already, and leaves it to whoever removes the folder."""
+    return topology.TOPOLOGY == "embedded"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
+    """Begin with a copy of the migrated database."""
+    from django.conf import settings
+
+    template, test = templates.template_database(), settings.DATABASES["default"].setdefault("TEST", {})
+    if topology.TOPOLOGY == "services":
+        test["TEMPLATE"] = template
+    else:
+        shutil.copyfile(template, test["NAME"])
 
 
 @pytest.fixture(scope="session")
@@ -43,12 +61,33 @@ def chroma(home: Path) -> Iterator[None]:
     process.end()
 
 
+@pytest.fixture(scope="session")
+def embed_once() -> Callable[..., Any]:
+    """`LocalEmbedder.embed_documents` with a memory: many tests remember the same texts, and the model is slow."""
+    import numpy as np
+
+    from memory.embeddings.local import LocalEmbedder
+
+    model, known = LocalEmbedder.embed_documents, dict[tuple[str, str], Any]()
+
+    def embed(embedder: LocalEmbedder, texts: Sequence[str]) -> Any:
+        missing = [text for text in dict.fromkeys(texts) if (embedder.model, text) not in known]
+        if missing:
+            vectors = model(embedder, missing)
+            known.update({(embedder.model, text): vector for text, vector in zip(missing, vectors, strict=True)})
+        return np.stack([known[embedder.model, text] for text in texts]) if texts else model(embedder, texts)
+
+    return embed
+
+
 @pytest.fixture
-def memory(chroma: None, db: None) -> Iterator[Any]:
-    """Memory's verbs on a real database and a real Chroma server."""
+def memory(chroma: None, db: None, embed_once: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Memory's verbs on a real database, a real Chroma server and the model's own vectors."""
     from memory import services
     from memory.embeddings import cache
+    from memory.embeddings.local import LocalEmbedder
 
+    monkeypatch.setattr(LocalEmbedder, "embed_documents", embed_once)
     cache.forget_queries()
     return services
 
@@ -120,7 +159,39 @@ def person(db: None) -> Any:
     return PersonFactory()
 
 
+# Most seconds first: a module is run by one process, and the last one should not wait for a long one.
+LONGEST = (
+    *("properties_http", "upkeep", "erasing", "properties", "command_line", "documents", "administration"),
+    *(
+        "backup_commands",
+        "health",
+        "endpoint_faults",
+        "retrieval",
+        "compatible",
+        "serve",
+        "crash",
+        "degraded",
+        "markup",
+    ),
+    *("upgrade", "doors", "words", "conversation", "settings", "lost_access", "spreading", "forgetting"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    rank = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)) if item.path.parent.name == "tests" else 0)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    return topology.is_left_out(collection_path) or None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Nobody waits for a real minute of messages, and nothing in the suite may call out.
     os.environ.setdefault("CATO_CHAT_MESSAGES_PER_MINUTE", "100000")
     os.environ.setdefault("CATO_API_REQUESTS_PER_MINUTE", "100000")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        templates.drop_template()

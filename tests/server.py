@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,10 +19,12 @@ from typing import Any
 
 import httpx
 
+from tests.templates import template_database
 from tests.topology import POSTGRES, REDIS, TOPOLOGY, WORKER, clean_environment, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 PASSWORD = "four plain words are fine"
+SERVE = [sys.executable, "-m", "tests.serve"]
 
 
 @dataclass
@@ -233,7 +236,12 @@ def _embedded(home: Path, environment: dict[str, str], watched_by: Sequence[str]
         "CATO_CONFIG_FILE": "",
         **environment,
     }
-    serve = start(home, "serve", [*watched_by, sys.executable, "-m", "cato_web.serve"], env)
+    template = template_database()
+    data = Path(env["CATO_DATA_DIR"])
+    if template and not env.get("DATABASE_URL") and not (data / "cato.sqlite3").exists():
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copyfile(template, data / "cato.sqlite3")
+    serve = start(home, "serve", [*watched_by, *SERVE], env)
     return Cato(home, [f"http://127.0.0.1:{port}"], env, [serve], str(home / "data" / "cato.sqlite3"))
 
 
@@ -242,6 +250,7 @@ def _services(home: Path, environment: dict[str, str]) -> Cato:
     database = environment.get("DATABASE_URL") or _create_database()
     redis_number = 1 + int(re.sub(r"\D", "", WORKER) or 0)
     env = clean_environment() | {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
         "CATO_DATA_DIR": str(home / "data"),
         "CATO_CONFIG_FILE": "",
         "DATABASE_URL": database,
@@ -271,9 +280,9 @@ def _services(home: Path, environment: dict[str, str]) -> Cato:
 def _create_database() -> str:
     import psycopg
 
-    name = f"cato_{WORKER}_{uuid.uuid4().hex[:8]}"
+    name, template = f"cato_{WORKER}_{uuid.uuid4().hex[:8]}", template_database() if TOPOLOGY == "services" else None
     with psycopg.connect(POSTGRES, autocommit=True) as pg:
-        pg.execute(f'CREATE DATABASE "{name}"')
+        pg.execute(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template}"' if template else ""))
     return f"{POSTGRES.rsplit('/', 1)[0]}/{name}"
 
 

@@ -43,11 +43,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 QUERIES = ("Where is the key?", "greenhouse", "anchor in how many fathoms", "colour of the boat", "zarquon")
 
 
-@pytest.fixture(autouse=True)
-def quick_passwords(settings):
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
-
 @pytest.fixture
 def alice(memory):
     return PersonFactory(name="Alice Owner", email="alice@halden.example")

@@ -21,10 +21,10 @@ SAVED = "The partial answer was saved."
 
 
 @pytest.fixture(scope="module")
-def faulty(home: Any, endpoint: FakeEndpoint) -> Iterator[Cato]:
+def faulty(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -> Iterator[Cato]:
     """A Cato that waits for its endpoint two seconds at most and keeps 20,000 characters of an answer."""
     with server.running(
-        home / "faulty",
+        tmp_path_factory.mktemp("faulty"),
         OPENAI_BASE_URL=endpoint.openai_url,
         OPENAI_API_KEY=KEY,
         CATO_LLM_MODEL="fake",

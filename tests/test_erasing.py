@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.server import ROOT, Cato, running, start, start_chroma, wait_for
+from tests.server import ROOT, SERVE, Cato, running, start, start_chroma, wait_for
 from tests.topology import TOPOLOGY, free_port
 
 FORGOTTEN = {
@@ -249,7 +249,7 @@ def test_a_supervisor_that_was_killed_cleans_when_it_is_started_again(told):
     cato.processes[0].popen.wait()
     (files / "vectordb.clean").touch()
 
-    cato.processes[0] = start(cato.home, "serve", [sys.executable, "-m", "cato_web.serve"], cato.environment)
+    cato.processes[0] = start(cato.home, "serve", SERVE, cato.environment)
 
     wait_for(lambda: not (files / "vectordb.clean").exists(), "the files to be cleaned", seconds=60)
     assert traces(files, known["vectors"]) == set()

@@ -35,11 +35,11 @@ AT = datetime(2026, 11, 2, 14, 40, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def german(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
+def german(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
     """A whole Cato in German, with a model endpoint, whose key is `german`."""
     endpoint.script("german", answer="Alles klar.")
     with server.running(
-        home / "german",
+        tmp_path_factory.mktemp("german"),
         CATO_SERVER_LANGUAGE="de",
         OPENAI_BASE_URL=endpoint.openai_url,
         OPENAI_API_KEY="german",

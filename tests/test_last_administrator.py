@@ -21,9 +21,9 @@ ACTIVE = "SELECT count(*) FROM people_user WHERE role = 'administrator' AND is_a
 
 
 @pytest.fixture(scope="module")
-def small_cato(home: Path) -> Iterator[Cato]:
+def small_cato(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cato]:
     """A Cato of its own: here every administrator counts."""
-    with server.running(home / "administrators") as running:
+    with server.running(tmp_path_factory.mktemp("administrators")) as running:
         yield running
 
 

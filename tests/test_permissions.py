@@ -84,9 +84,7 @@ def table() -> dict[str, dict[str, bool]]:
 
 
 @pytest.fixture
-def make_case(db, settings) -> Callable[[str], Case]:
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-
+def make_case(db) -> Callable[[str], Case]:
     def make(role: str) -> Case:
         people = {name: PersonFactory(name=name.title()) for name in ROLES if name != "administrator"}
         people["administrator"] = AdministratorFactory(name="Administrator")

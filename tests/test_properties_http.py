@@ -21,6 +21,7 @@ from tests.fake_endpoint import FakeEndpoint
 from tests.property_model import Person, Piece, Team, Thing, made_up_words, sentence, words_in
 from tests.server import Cato, Client, wait_for
 from tests.socket import Listener, listening
+from tests.topology import IS_LONG
 
 T = TypeVar("T")
 HTMX = {"HX-Request": "true"}
@@ -426,7 +427,7 @@ def test_no_page_card_file_or_socket_gives_what_somebody_may_not_read(
         lambda: PagesOfATeam(running),
         settings=settings(
             derandomize=True,
-            max_examples=5,
+            max_examples=5 if IS_LONG else 2,
             stateful_step_count=10,
             deadline=None,
             database=None,

@@ -19,8 +19,7 @@ TYPED = ["My Secret Passphrase Nine", "alice@halden.example hunter2-typed", "tab
 
 
 @pytest.fixture
-def alice(db, settings):
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+def alice(db):
     cache.clear()
     yield PersonFactory(name="Alice Owner", email="alice@halden.example")
     cache.clear()

@@ -6,7 +6,9 @@ with two web processes and two workers. Tests do not know which; only this modul
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import socket
 import tempfile
 from pathlib import Path
@@ -14,7 +16,16 @@ from pathlib import Path
 TOPOLOGY = os.environ.get("CATO_TEST_TOPOLOGY", "embedded")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 POSTGRES = os.environ.get("CATO_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/postgres")
+IS_LONG = os.environ.get("CATO_TEST_LONG") == "1"  # all examples of what `make test` tries with a part of them
 REDIS = os.environ.get("CATO_TEST_REDIS", "redis://127.0.0.1:6379")
+
+
+def is_left_out(file: Path) -> bool:
+    """Whether the topology does not run the tests of this module."""
+    if TOPOLOGY == "embedded" or not file.name.startswith("test_"):
+        return False
+    name = file.stem.removeprefix("test_")
+    return (f"e2e/{name}" if file.parent.name == "e2e" else name) in TOPOLOGY_INDEPENDENT
 
 
 def free_port() -> int:
@@ -34,7 +45,7 @@ def clean_environment() -> dict[str, str]:
     """This environment without anything that configures Cato, so that the machine's own settings do not leak in."""
     configures = ("CATO_", "OPENAI_")
     exact = {"DATABASE_URL", "REDIS_URL", "CHROMA_URL", "SECRET_KEY"}
-    keep = {"CATO_TEST_TOPOLOGY", "CATO_TEST_POSTGRES", "CATO_TEST_REDIS"}
+    keep = {"CATO_TEST_TOPOLOGY", "CATO_TEST_LONG", "CATO_TEST_POSTGRES", "CATO_TEST_REDIS"}
     return {
         name: value
         for name, value in os.environ.items()
@@ -42,7 +53,20 @@ def clean_environment() -> dict[str, str]:
     }
 
 
+# Modules that the services topology leaves out: they touch neither database, Redis nor Chroma, or take long and are the
+# same on both.
+TOPOLOGY_INDEPENDENT = {
+    *("api_schema", "architecture", "chunking", "cleaning", "command_line", "config", "embeddings", "evaluation"),
+    *("exports", "frames", "language", "markup", "no_telemetry", "openid", "prompts", "properties_http", "questions"),
+    *("readers", "reasoning", "serve", "settings", "thoughts", "upgrade"),
+    *("e2e/accessibility", "e2e/every_page", "e2e/imports", "e2e/language", "e2e/openid", "e2e/settings"),
+}
+
 HOME = Path(tempfile.mkdtemp(prefix=f"cato-tests-{WORKER}-"))
+# Of all processes of one run: xdist's workers inherit the address from the process that starts them.
+SHARED = Path(os.environ.get("CATO_TEST_SHARED") or HOME / "shared")
+if SHARED.parent == HOME:
+    atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 CHROMA_PORT = free_port()
 
 for name in set(os.environ) - set(clean_environment()):
@@ -54,6 +78,7 @@ os.environ |= {
     "CATO_VECTOR_STORE_COLLECTION_NAME": f"test_{WORKER}",
     "CATO_VECTOR_STORE_EMBEDDING_THREADS": "1",
     "CATO_CHAT_TITLES": "false",
+    "CATO_TEST_SHARED": str(SHARED),
 }
 if TOPOLOGY == "services":
     os.environ["DATABASE_URL"] = POSTGRES

@@ -1,0 +1,9 @@
+"""`serve` with the settings of the tests: `python -m tests.serve`."""
+
+import sys
+
+from cato_web import plan, serve
+
+if __name__ == "__main__":
+    plan.SETTINGS = "tests.settings"
+    sys.exit(serve.main())
