@@ -37,9 +37,16 @@ class Process:
     command: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict, repr=False)
 
-    def end(self) -> None:
-        if self.popen.poll() is None:
+    is_ending: bool = False
+
+    def ask_to_end(self) -> None:
+        """Send SIGTERM once: a second one would tell some servers to drop what they are doing."""
+        if not self.is_ending and self.popen.poll() is None:
             self.popen.terminate()
+        self.is_ending = True
+
+    def end(self) -> None:
+        self.ask_to_end()
         try:
             self.popen.wait(25)
         except subprocess.TimeoutExpired:
@@ -184,9 +191,13 @@ def running(home: Path, *, watched_by: Sequence[str] = (), **environment: str) -
     cato = _services(home, environment) if TOPOLOGY == "services" else _embedded(home, environment, watched_by)
     try:
         for url in cato.urls:
-            wait_for(lambda url=url: _answers(url), f"{url} to answer\n{cato.logs()}", seconds=60)
+            wait_for(lambda url=url: _answers(url), f"{url} to answer\n{cato.logs()}", seconds=120)
         yield cato
     finally:
+        # All at once, but Chroma only when nothing asks it any more.
+        for process in cato.processes:
+            if process.name != "chroma":
+                process.ask_to_end()
         for process in reversed(cato.processes):
             process.end()
         if cato.database.startswith("postgres") and "DATABASE_URL" not in environment:
@@ -203,7 +214,7 @@ def start(home: Path, name: str, command: list[str], environment: dict[str, str]
     return Process(name, popen, log, command, environment)
 
 
-def wait_for(ask: Callable[[], Any], what: str, seconds: float = 20.0, every: float = 0.05) -> Any:
+def wait_for(ask: Callable[[], Any], what: str, seconds: float = 40.0, every: float = 0.05) -> Any:
     """Ask again and again until the answer is truthy, and return it; fails naming `what`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

@@ -25,7 +25,7 @@ class Listener:
     def hello(self, have: dict[str, int] | None = None) -> None:
         self.connection.send(json.dumps({"have": have or {}}))
 
-    def until(self, what: str, seconds: float = 15.0) -> str:
+    def until(self, what: str, seconds: float = 30.0) -> str:
         """Listen until a frame matches the pattern `what`, and return that frame."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
@@ -38,14 +38,14 @@ class Listener:
                 return frame
         raise AssertionError(f"no frame with {what} in {seconds} s; heard {[f[:200] for f in self.heard]}")
 
-    def until_all(self, *patterns: str, seconds: float = 15.0) -> None:
+    def until_all(self, *patterns: str, seconds: float = 30.0) -> None:
         """Listen until each of `patterns` has matched a frame, in whatever order they come."""
         missing = set(patterns)
         while missing:
             frame = self.until("|".join(sorted(missing)), seconds)
             missing = {pattern for pattern in missing if not re.search(pattern, frame)}
 
-    def closed_with(self, seconds: float = 15.0) -> int:
+    def closed_with(self, seconds: float = 30.0) -> int:
         """Listen until the other side closes, and return its code."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:

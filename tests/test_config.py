@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 import yaml
 
-from cato_web import config
+from cato_web import config, plan
 from cato_web.config import ConfigError, load
 from cato_web.config_schema import KEYS
 
@@ -196,3 +197,14 @@ def test_processes_that_start_together_sign_with_the_same_key(tmp_path: Path) ->
 
 def _key_of(data_dir: str) -> str:
     return config.secret_key(load(environ={"CATO_DATA_DIR": data_dir}))
+
+
+def test_what_serve_runs_hashes_passwords_as_django_does_whatever_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings")
+
+    planned = plan.plan_for(config.load(environ={"CATO_DATA_DIR": str(tmp_path)}), tmp_path)
+
+    assert {child.env["DJANGO_SETTINGS_MODULE"] for child in planned.children} == {"cato_web.settings"}
+    assert not hasattr(import_module("cato_web.settings"), "PASSWORD_HASHERS")

@@ -81,7 +81,7 @@ def test_the_figures_tell_of_answers_recalls_streams_and_what_waits(cato, alice,
     thread = alice.say("Which colour has the valve of the fountain?")
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "it to be remembered")
     pages = [httpx.get(f"{url}/metrics").text for url in cato.urls]
-    assert sum(figure(page, "cato_recall_seconds_count") for page in pages) == before + 1
+    assert sum(figure(page, "cato_recall_seconds_count") for page in pages) > before
     assert figure(pages[0], "cato_exchanges") >= 1
     for name in ('cato_jobs_pending{kind="embedding"}', 'cato_jobs_oldest_due_seconds{kind="erasure"}', "cato_streams"):
         figure(pages[0], name)

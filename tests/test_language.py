@@ -8,7 +8,6 @@ import re
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import httpx
 import pytest
@@ -282,7 +281,8 @@ def test_a_message_that_is_too_long_is_told_its_length_with_points(ada, thread):
     assert "Diese Nachricht hat 100.204 Zeichen; höchstens 100.000 passen hinein." in " ".join(texts(answer.text))
 
 
-def test_frames_and_what_the_worker_says_are_german(ada, thread):
+def test_frames_and_what_the_worker_says_are_german(ada, thread, endpoint):
+    endpoint.script("german", answer="Alles klar.", token_delay=0.2)
     with listening(ada, thread) as page:
         page.hello()
         ada.say("Die Säge liegt daneben.", thread)

@@ -191,7 +191,7 @@ class PagesOfATeam(RuleBasedStateMachine):
         reader = self.clients[gained[0]] if gained else None
         word = next(iter(thing.pieces[0].words))
         if reader and not thing.pieces[0].is_forgotten:
-            wait_for(lambda: link(thing, thing.pieces[0]) in self.search(reader, word), "the search to find it", 5)
+            wait_for(lambda: link(thing, thing.pieces[0]) in self.search(reader, word), "the search to find it")
 
     @rule(who=NUMBER, which=NUMBER, is_in=st.booleans())
     def join_or_leave(self, who: int, which: int, is_in: bool) -> None:
@@ -357,20 +357,20 @@ class PagesOfATeam(RuleBasedStateMachine):
                 assert card.replace(name, "of nobody") == never
 
     def listen(self) -> None:
-        """Open pages hear nothing that their reader could never read; who lost the right is let go within five seconds."""
+        """Open pages hear nothing that their reader could never read; who lost the right is let go within seconds."""
         for page in list(self.pages):
             thing, reads = page.thing, self.team.reads(page.person.id)
             is_lost = not page.person.is_active or page.person.epoch != page.epoch
             is_lost |= thing is not None and (thing.space not in reads or thing.is_deleted)
             if is_lost:
-                assert page.socket.closed_with(5) in LOST
+                assert page.socket.closed_with(15) in LOST
                 self.pages.remove(page)
                 with listening(self.clients[page.person.id], str(thing.id) if thing else None) as again:
                     if thing is None and page.person.is_active:
                         continue
                     if thing is not None and page.person.is_active and thing.space in reads and not thing.is_deleted:
                         continue
-                    assert again.closed_with(5) in REFUSED
+                    assert again.closed_with() in REFUSED
             else:
                 self.drain(page.socket)
             heard = self.words("".join(page.socket.heard))

@@ -56,8 +56,8 @@ class Deployed:
 
 
 @pytest.fixture(scope="module")
-def deployed(home: Path, endpoint: Any) -> Iterator[Deployed]:
-    place, redis_port, port = home / "deployed", free_port(), free_port()
+def deployed(tmp_path_factory: pytest.TempPathFactory, endpoint: Any) -> Iterator[Deployed]:
+    place, redis_port, port = tmp_path_factory.mktemp("deployed"), free_port(), free_port()
     place.mkdir()
     first = redis(place, redis_port)
     with postgres() as (database, control):

@@ -195,7 +195,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _wait(done: Any, seconds: float = 20.0) -> None:
+def _wait(done: Any, seconds: float = 40.0) -> None:
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end, f"process {os.getpid()} waited {seconds:g} s"

@@ -86,7 +86,7 @@ def is_updated(person: Client) -> bool:
     with listening(person, None) as page:
         page.connection.send(json.dumps({"back": True}))
         try:
-            return bool(page.until("threads", seconds=5))
+            return bool(page.until("threads"))
         except (ConnectionClosed, AssertionError):
             return False
 

@@ -110,9 +110,9 @@ def test_every_open_page_hears_of_a_new_thread_of_its_end_and_of_its_title(tmp_p
             begun = alice.say("Where does the key of the shed hang?")
             running_mark = elsewhere.until('aria-label="answering"')
             assert "Where does the key of the shed hang?" in running_mark
-            new = elsewhere.until('aria-label="new"')
-            assert begun in new
-            elsewhere.until('class="thread-title">The key of the shed</span>')
+            elsewhere.until_all(
+                f"thread-{begun}", 'aria-label="new"', 'class="thread-title">The key of the shed</span>'
+            )
         with listening(alice, begun) as page:
             page.hello()
             page.connection.send(json.dumps({"back": True}))
@@ -130,7 +130,7 @@ def test_who_looks_at_the_end_of_an_answer_is_not_told_that_it_is_new(alice, end
             lambda: (h := elsewhere.until(f"thread-{begun}")) and 'aria-label="answering"' not in h and h, "the end"
         )
         if 'aria-label="new"' in heard:
-            assert 'aria-label="new"' not in elsewhere.until(f"thread-{begun}")
+            wait_for(lambda: 'aria-label="new"' not in elsewhere.until(f"thread-{begun}"), "the mark to go")
     assert not re.search(f'is-unread" id="thread-{begun}"', alice.get("/settings").text)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -22,13 +21,16 @@ RIGHT_EDGE = "document.querySelector('.sidebar').getBoundingClientRect().right"
 
 
 @pytest.fixture(scope="module")
-def german(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
+def german(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
     """A whole Cato in German, with a model endpoint, whose key is `german`."""
     endpoint.script(
         "german", answer="Alles klar.\n\n- Sie steht im Schuppen.\n\n| Was | Wo |\n| --- | --- |\n| Leiter | Schuppen |"
     )
     with server.running(
-        home / "german-browser", CATO_SERVER_LANGUAGE="de", OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="german"
+        tmp_path_factory.mktemp("german"),
+        CATO_SERVER_LANGUAGE="de",
+        OPENAI_BASE_URL=endpoint.openai_url,
+        OPENAI_API_KEY="german",
     ) as running:
         yield running
 
