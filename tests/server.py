@@ -36,7 +36,6 @@ class Process:
     log: Path
     command: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict, repr=False)
-
     is_ending: bool = False
 
     def ask_to_end(self) -> None:
