@@ -21,13 +21,10 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The embedding model in service, the configured one, and how much of the new index is built."""
+    """The embedding model of the active index, and the one that is configured."""
 
     serving: str
     configured: str
-    dimension: int | None
-    built: int
-    to_build: int
 
     @property
     def differ(self) -> bool:
@@ -83,17 +80,12 @@ def index_of(space: Space, generation: Generation) -> Index:
 
 
 def models_in_use() -> Models:
-    """The figures a banner, the stats page and `reembed` show."""
+    """The active and the configured embedding model, as the banner and `reembed` compare them."""
     now = serving()
     provider, model = embeddings.identity(settings.CATO.vector_store)
-    building = _building()
-    rows = Embedding.objects.filter(generation=building, exchange__forgotten_at=None)
     return Models(
         serving=f"{now.provider}/{now.model}",
         configured=f"{provider}/{model}",
-        dimension=now.dimension,
-        built=rows.filter(state=Job.State.DONE).count(),
-        to_build=rows.count(),
     )
 
 

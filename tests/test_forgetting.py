@@ -30,7 +30,7 @@ from memory.models import (
     Record,
     Words,
 )
-from memory.services import forgetting
+from memory.services import exchanges, forgetting
 from tests.factories import exchange
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -219,7 +219,7 @@ def followed_by_one_of_a_later_version(memory: Any, person: Any) -> tuple[Exchan
     first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
     second = exchange(person, "And who else knows it?", session_id=session)
     memory.index_pending()
-    memory.revise(second, user_message="And who else knows it?", assistant_message="Nobody.")
+    exchanges.revise(second, user_message="And who else knows it?", assistant_message="Nobody.")
     memory.index_pending()
     second.refresh_from_db()
     assert second.version > 1

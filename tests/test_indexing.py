@@ -222,13 +222,13 @@ def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_t
     monkeypatch.setattr(generations, "embedder_of", lambda generation: _local(generation))
 
     assert memory.models_in_use().differ
-    memory.build_generation()
-    assert not memory.switch_generation(), "nothing of it is embedded yet"
+    generations.build_generation()
+    assert not generations.switch_generation(), "nothing of it is embedded yet"
     assert memory.find("boiler", spaces=readable).results[0].exchange.id == said.id
 
     memory.index_pending()
     collection = Embedding.objects.get(generation=old).index.collection
-    assert memory.switch_generation()
+    assert generations.switch_generation()
 
     assert not memory.models_in_use().differ
     assert memory.find("boiler", spaces=readable).results[0].exchange.id == said.id

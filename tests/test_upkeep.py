@@ -19,7 +19,7 @@ from memory.embeddings import local
 from memory.errors import EmbeddingFailed
 from memory.lexical.writing import write_words
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Words
-from memory.services import erasing, reconciling
+from memory.services import erasing, exchanges, reconciling
 from tests import server
 from tests.factories import AdministratorFactory, exchange
 from tests.topology import TOPOLOGY
@@ -144,7 +144,7 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
 
 
 def test_reconcile_leaves_alone_what_is_just_being_embedded(memory, person, told, monkeypatch):
-    memory.revise(told[0], user_message="The boiler is a heat pump now.", assistant_message="")
+    exchanges.revise(told[0], user_message="The boiler is a heat pump now.", assistant_message="")
     real = store.upsert
 
     def reconcile_in_the_middle(collection: str, *args: Any) -> None:
@@ -246,7 +246,7 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
         copied = real(source, target, ids)
         if not said:
             said.append(exchange(person, "The gate code hangs on the fridge."))
-            memory.revise(changed, user_message="The bees were sold.", assistant_message="")
+            exchanges.revise(changed, user_message="The bees were sold.", assistant_message="")
             memory.forget([forgotten.id], by=person.id)
             memory.index_pending()
             assert memory.erase_forgotten() == 2

@@ -33,7 +33,6 @@ class HitRow:
     excerpt: str
     similarity_text: str
     bar: int
-    reason: str
     is_below_gate: bool
     who: str
     space_name: str
@@ -85,7 +84,6 @@ def _hit(result: Result, space: Space) -> HitRow:
         excerpt=excerpt(body, _EXCERPT),
         similarity_text=nearness(result.similarity) if result.similarity is not None else "",
         bar=round(20 * min(1.0, max(0.0, result.similarity or 0.0))),
-        reason=result.reason,
         is_below_gate=result.is_below_gate,
         who=said.owner_name,
         space_name=space.shown_name,
