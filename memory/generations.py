@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from memory import embeddings, jobs, signals
 from memory.batches import pages
 from memory.embeddings.protocol import Embedder
-from memory.errors import WrongDimension
+from memory.errors import EmbeddingDimensionError
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Space
 
 _PAGE = 1000
@@ -61,7 +61,7 @@ def embedder_of(generation: Generation) -> Embedder:
 
 
 def check_dimension(generation: Generation, dimension: int) -> None:
-    """Hold the vectors' `dimension` against the generation's, which the first vectors set. Raises WrongDimension."""
+    """Hold the vectors' `dimension` against the generation's, which the first vectors set. Raises EmbeddingDimensionError."""
     if generation.dimension is None:
         Generation.objects.filter(pk=generation.pk, dimension=None).update(dimension=dimension)
         generation.refresh_from_db()
@@ -70,7 +70,9 @@ def check_dimension(generation: Generation, dimension: int) -> None:
             "%(model)s answered with %(found)s numbers a vector; the index holds %(held)s. "
             "Set vector_store.embedding_dimensions, or build a new index with reembed."
         )
-        raise WrongDimension(sentence % {"model": generation.model, "found": dimension, "held": generation.dimension})
+        raise EmbeddingDimensionError(
+            sentence % {"model": generation.model, "found": dimension, "held": generation.dimension}
+        )
 
 
 def index_of(space: Space, generation: Generation) -> Index:

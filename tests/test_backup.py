@@ -23,7 +23,7 @@ from pydantic import SecretStr
 
 from cato_web import VERSION
 from cato_web.backups import rows
-from cato_web.backups.errors import CannotRestore, Damaged
+from cato_web.backups.errors import CorruptBackupError, RestoreError
 from cato_web.backups.restoring import restore
 from cato_web.backups.writing import back_up
 from cato_web.people.models import AuditEntry, Pass, User
@@ -255,7 +255,7 @@ def test_a_damaged_backup_is_refused_and_nothing_is_changed(told):
     files_before = sorted(stored_files())
 
     for name, damage in DAMAGES.items():
-        with pytest.raises(Damaged, match="Nothing was changed"):
+        with pytest.raises(CorruptBackupError, match="Nothing was changed"):
             restore(io.BytesIO(damage(whole)))
         assert (User.objects.count(), Exchange.objects.count(), Thread.objects.count()) == (0, 0, 0), name
         assert (sorted(stored_files()), key.read_text()) == (files_before, key_before), name
@@ -270,7 +270,7 @@ def test_where_somebody_is_already_nothing_is_restored(told):
     data = backup()
     before = everything()
 
-    with pytest.raises(CannotRestore, match="people or things they said here already"):
+    with pytest.raises(RestoreError, match="people or things they said here already"):
         restore(io.BytesIO(data))
 
     assert everything() == before
@@ -314,7 +314,7 @@ def test_a_backup_of_a_newer_cato_is_refused_with_its_version(told):
 
     later = rewritten(backup(), from_later)
 
-    with pytest.raises(CannotRestore, match=r"of Cato 9\.1.*that version or a later one"):
+    with pytest.raises(RestoreError, match=r"of Cato 9\.1.*that version or a later one"):
         restore(emptied(later))
     assert not User.objects.exists()
 

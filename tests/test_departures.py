@@ -188,7 +188,7 @@ def test_the_last_administrator_stays_while_others_are_here_and_is_told_what_to_
     assert answer.status_code == 409
     assert "You are the only administrator, and 1 other person uses this Cato." in answer.content.decode()
     assert "Invite another administrator" in answer.content.decode()
-    with pytest.raises(departures.MustStay):
+    with pytest.raises(departures.AccountDeletionError):
         departures.leave(administrator)
     administrator.refresh_from_db()
     assert administrator.is_active
@@ -200,7 +200,7 @@ def test_the_last_administrator_stays_while_others_are_here_and_is_told_what_to_
 def test_the_button_pressed_twice_deletes_once(alice):
     same = User.objects.get(pk=alice.pk)
     departures.leave(alice)
-    with pytest.raises(departures.MustStay):
+    with pytest.raises(departures.AccountDeletionError):
         departures.leave(same)
     assert Departure.objects.count() == 1
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from memory import generations, jobs, spaces, store, vectors
 from memory.embeddings import cache, local
-from memory.errors import StoreDown, StoreRefusedError
+from memory.errors import VectorStoreRequestError, VectorStoreUnavailableError
 from memory.models import (
     CachedEmbedding,
     Embedding,
@@ -91,7 +91,7 @@ def test_the_cached_embedding_stays_while_another_exchange_says_the_same(memory,
 
 def test_while_the_store_is_down_it_waits_and_is_gone_when_it_is_back(memory, person, said, monkeypatch):
     def down(*args: object) -> None:
-        raise StoreDown
+        raise VectorStoreUnavailableError
 
     memory.forget([said.id], by=person.id)
     with monkeypatch.context() as broken:
@@ -258,7 +258,7 @@ def test_what_the_index_refuses_to_erase_fails_alone_and_is_shown_as_failed(memo
 
     def refuse_one(collection: str, ids: set[str]) -> None:
         if any(id.startswith(str(bad.id)) for id in ids):
-            raise StoreRefusedError("refused")
+            raise VectorStoreRequestError("refused")
         real(collection, ids)
 
     monkeypatch.setattr(store, "delete", refuse_one)

@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from memory import generations, retrieval, spaces, store
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.filters import parse
 from memory.models import Opinion
 from memory.retrieval import candidates, gate, levels, strategies
@@ -231,7 +231,7 @@ def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, 
 
 
 def test_an_unknown_strategy_names_those_there_are(memory, person):
-    with pytest.raises(BadQuery, match="default, dynamic, hybrid, temporal, diverse"):
+    with pytest.raises(InvalidInputError, match="default, dynamic, hybrid, temporal, diverse"):
         ask("boiler", spaces=spaces.readable_by(person.id), wanted=2, strategy_name="magic")
 
 
@@ -360,7 +360,7 @@ def test_prompt_material_topics_and_related_threads(memory, person):
     } == {first}
     assert next(t.thread_id for t in memory.related_threads(first, spaces=readable)) == second
     assert memory.related_threads(first, spaces=frozenset()) == []
-    with pytest.raises(BadQuery, match="thread or session"):
+    with pytest.raises(InvalidInputError, match="thread or session"):
         memory.search_by_topic("boiler", spaces=readable)
 
 
@@ -391,7 +391,7 @@ def test_a_cross_encoder_has_the_last_word_where_one_is_configured(memory, perso
     memory.index_pending()
     readable = spaces.readable_by(person.id)
 
-    with pytest.raises(BadQuery, match=r"should hold tokenizer\.json and model\.onnx"):
+    with pytest.raises(InvalidInputError, match=r"should hold tokenizer\.json and model\.onnx"):
         memory.find("boiler replaced", spaces=readable)
     monkeypatch.setattr(rerank, "relevance", lambda folder, text, passages: [float("blue" in p) for p in passages])
     found = memory.find("boiler replaced", spaces=readable).results

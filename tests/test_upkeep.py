@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from cato_web.celery import catch_up
 from memory import generations, spaces, store, vectors
 from memory.embeddings import local
-from memory.errors import EmbeddingFailed
+from memory.errors import EmbeddingError
 from memory.lexical.writing import write_words
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Words
 from memory.services import erasing, exchanges, reconciling
@@ -98,7 +98,7 @@ def test_what_is_forgotten_while_words_are_written_gets_none(memory, person, tol
 
 def test_backfill_says_what_could_not_be_embedded(memory, person, monkeypatch):
     exchange(person, FACTS[0])
-    away = EmbeddingFailed("The provider answered HTTP 401.", permanent=True)
+    away = EmbeddingError("The provider answered HTTP 401.", permanent=True)
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(away))
 
     with pytest.raises(CommandError, match=r"1 failed and 0 wait.*HTTP 401"):

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from memory import spaces, store
-from memory.errors import StoreDown
+from memory.errors import VectorStoreUnavailableError
 from memory.lexical import bm25, postings
 from memory.lexical.analyser import terms_of, terms_to_ask
 from memory.lexical.expected import amount, kind_asked, says
@@ -26,7 +26,7 @@ def no_index(monkeypatch):
     """An index that does not answer, so that words alone find."""
 
     def down(*args: object) -> None:
-        raise StoreDown
+        raise VectorStoreUnavailableError
 
     monkeypatch.setattr(store, "query", down)
 

@@ -18,7 +18,7 @@ from cato_web.api.paging import Cursor, Limit, page_of
 from cato_web.api.receipts import gone_by
 from memory import services as memory
 from memory.downloads import download_of
-from memory.errors import NotFound
+from memory.errors import NotFoundError
 from memory.models import Chunk, Document, Exchange
 from memory.services.documents.listing import (
     DocumentState,
@@ -104,7 +104,7 @@ def forget_version(request: ApiRequest, document_id: uuid.UUID, number: int) -> 
     found = _to_change(request, document_id)
     version = next((row for row in versions_of(found) if row.number == number), None)
     if version is None:
-        raise NotFound
+        raise NotFoundError
     passages = Chunk.objects.filter(version=version.id).count()
     memory.forget_version(found.versions.get(pk=version.id), by=person_in(request).pk)
     return _receipt(passages)
@@ -134,7 +134,7 @@ def _shown(request: ApiRequest, document_id: uuid.UUID) -> schemas.Document:
 def _state(found: Document) -> DocumentState:
     states = states_of([found])
     if not states:
-        raise NotFound
+        raise NotFoundError
     return states[0]
 
 

@@ -6,7 +6,6 @@ the audit log refer to it.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,11 +34,11 @@ _SOON = timedelta(seconds=2)
 _LATE = timedelta(minutes=10)
 
 
-class MustStay(Exception):
+class AccountDeletionError(Exception):
     """This account cannot be deleted now; the message says what to do."""
 
 
-class NoReceipt(Exception):
+class ReceiptNotFoundError(Exception):
     """There is no receipt behind this link."""
 
 
@@ -69,7 +68,7 @@ def belongings(person: User) -> Belongings:
 
 
 def check_may_leave(person: User) -> None:
-    """Raises MustStay where nobody would be left to administer those who stay."""
+    """Raises AccountDeletionError where nobody would be left to administer those who stay."""
     others = User.objects.filter(is_active=True).exclude(pk=person.pk)
     count = others.count()
     if person.is_administrator and count and not others.filter(role=User.Role.ADMINISTRATOR).exists():
@@ -80,26 +79,26 @@ def check_may_leave(person: User) -> None:
             "Invite another administrator on the page Admin, People; when they have joined, come back here.",
             count,
         )
-        raise MustStay(sentence % {"count": number(count)})
+        raise AccountDeletionError(sentence % {"count": number(count)})
 
 
 @transaction.atomic
 def leave(person: User) -> str:
     """Close the account for good; returns the token of its receipt. What it had is removed by the sweep.
 
-    Raises MustStay.
+    Raises AccountDeletionError.
     """
     # Two administrators who leave at the same moment see each other here, and who presses the button twice themselves.
     concerned = User.objects.filter(Q(role=User.Role.ADMINISTRATOR) | Q(pk=person.pk))
     list(concerned.select_for_update().order_by("id").values_list("id"))
     if User.objects.filter(pk=person.pk).exclude(left_at=None).exists():
-        raise MustStay(_("This account is deleted already."))
+        raise AccountDeletionError(_("This account is deleted already."))
     check_may_leave(person)
     now, token = timezone.now(), secrets.token_urlsafe(32)
     had = belongings(person)
     Departure.objects.create(
         person=person,
-        token_hash=_hash(token),
+        token_hash=services.hash_token(token),
         asked_at=now,
         due_at=now,
         sign_ins=sign_ins.end_all(person),
@@ -125,11 +124,11 @@ def finish_departures() -> int:
 def receipt(token: str) -> tuple[list[dict[str, str]], bool]:
     """What went, number by number, and whether nothing of it is still under way, but for the files themselves.
 
-    Raises NoReceipt.
+    Raises ReceiptNotFoundError.
     """
-    left = Departure.objects.filter(token_hash=_hash(token)).first()
+    left = Departure.objects.filter(token_hash=services.hash_token(token)).first()
     if left is None:
-        raise NoReceipt
+        raise ReceiptNotFoundError
     own = spaces.own(left.person_id)
     removed, originals = memory.receipt_of_space(own.pk, since=left.asked_at)
     threads = Thread.objects.filter(space=own).count()
@@ -200,7 +199,3 @@ def _of(all_of_them: int, left: int) -> str:
         return number(all_of_them)
     facts = {"count": number(max(0, all_of_them - left)), "all": number(all_of_them)}
     return _("%(count)s of %(all)s so far") % facts
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

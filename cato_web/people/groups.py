@@ -14,14 +14,14 @@ from chat.models import Thread
 from chat.news import tell
 from memory import services as memory
 from memory import spaces
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.models import Membership, Space
 
 
 def space_for(person: User, space_id: uuid.UUID) -> Space:
     """Return the space whose page this person may open: one they read, and for administrators any group.
 
-    Raises NotFound.
+    Raises NotFoundError.
     """
     group = Space.objects.filter(pk=space_id, kind=Space.Kind.GROUP).first() if person.is_administrator else None
     return group or spaces.space_for(person.pk, space_id)
@@ -34,7 +34,7 @@ def can_edit_members(person: User, space: Space) -> bool:
 
 
 def group_to_edit(person: User, group_id: uuid.UUID) -> Space:
-    """Return the group whose members this person edits. Raises NotFound, PermissionDenied for its other members."""
+    """Return the group whose members this person edits. Raises NotFoundError, PermissionDenied for its other members."""
     group = space_for(person, group_id)
     if not can_edit_members(person, group):
         raise PermissionDenied(_("Only managers of the group and administrators change who is in it. Ask one of them."))
@@ -43,7 +43,7 @@ def group_to_edit(person: User, group_id: uuid.UUID) -> Space:
 
 @transaction.atomic
 def make(name: str, *, by: User) -> Space:
-    """Create a group, managed by its creator. Raises BadQuery."""
+    """Create a group, managed by its creator. Raises InvalidInputError."""
     group = memory.make_group(name, by=by.pk)
     note(by, "made a group", f"{group.name} {group.id}")
     return group
@@ -51,7 +51,7 @@ def make(name: str, *, by: User) -> Space:
 
 @transaction.atomic
 def rename(group: Space, name: str, *, by: User) -> None:
-    """Raises BadQuery."""
+    """Raises InvalidInputError."""
     memory.rename_group(group, name)
     note(by, "renamed a group", str(group.id))
 
@@ -81,10 +81,10 @@ def set_role(group: Space, person_id: uuid.UUID, role: str, *, by: User) -> None
 
 @transaction.atomic
 def dissolve(group: Space, *, by: User) -> None:
-    """Remove a group in which nothing is. Raises BadQuery."""
+    """Remove a group in which nothing is. Raises InvalidInputError."""
     if not memory.is_empty(group) or Thread.objects.filter(space=group).exists():
         sentence = _("%(group)s still has threads, documents or memories. Move or delete them first.")
-        raise BadQuery(sentence % {"group": group.name})
+        raise InvalidInputError(sentence % {"group": group.name})
     Membership.objects.filter(space=group).delete()
     memory.remove_group(group)
     note(by, "dissolved a group", str(group.id))

@@ -23,7 +23,7 @@ RESET_DAYS = 1
 _SETUP_DAYS = 365
 
 
-class PassRefused(Exception):
+class InvalidLinkError(Exception):
     """The link is used, expired, or was never made."""
 
     def __init__(self) -> None:
@@ -73,11 +73,11 @@ def reset_link(person: User, *, by: User | None) -> str:
 
 @transaction.atomic
 def reset_password(token: str, password: str) -> User:
-    """Set the password of the person whose link this is, once, and end all their sign-ins. Raises PassRefused."""
+    """Set the password of the person whose link this is, once, and end all their sign-ins. Raises InvalidLinkError."""
     found = check_pass(token, Pass.Kind.RESET)
     person = found.person
     if person is None or not person.is_active:
-        raise PassRefused
+        raise InvalidLinkError
     _use(found, person)
     change_password(person, password)
     return person
@@ -135,32 +135,32 @@ def revoke_link(link_id: int, *, by: User) -> bool:
 
 
 def check_pass(token: str, kind: str) -> Pass:
-    """Return the link behind a token. Raises PassRefused."""
+    """Return the link behind a token. Raises InvalidLinkError."""
     now = timezone.now()
     links = Pass.objects.filter(used_at=None, expires_at__gt=now) if kind == Pass.Kind.SETUP else open_links()
-    found = links.filter(token_hash=_hash(token), kind=kind).first()
+    found = links.filter(token_hash=hash_token(token), kind=kind).first()
     if found is None or (kind == Pass.Kind.SETUP and is_set_up()):
-        raise PassRefused
+        raise InvalidLinkError
     return found
 
 
 @transaction.atomic
 def join(token: str, kind: str, *, name: str, email: str, password: str) -> User:
-    """Make the account the pass allows, once. Raises PassRefused."""
+    """Make the account the pass allows, once. Raises InvalidLinkError."""
     return use_pass(check_pass(token, kind), name=name, email=email, password=password)
 
 
 def open_invitation(invitation_id: int) -> Pass:
-    """Return the invitation, if it can still be used. Raises PassRefused."""
+    """Return the invitation, if it can still be used. Raises InvalidLinkError."""
     found = open_links().filter(kind=Pass.Kind.INVITATION, pk=invitation_id).first()
     if found is None:
-        raise PassRefused
+        raise InvalidLinkError
     return found
 
 
 @transaction.atomic
 def use_pass(found: Pass, *, name: str, email: str, password: str | None) -> User:
-    """Make the account that this link allows, once. Raises PassRefused."""
+    """Make the account that this link allows, once. Raises InvalidLinkError."""
     _use(found)
     person = create_person(name=name, email=email, password=password, role=found.role)
     Pass.objects.filter(pk=found.pk).update(used_by=person)
@@ -254,21 +254,24 @@ def _expire_links_for(person: User) -> None:
 
 
 def _use(found: Pass, person: User | None = None) -> None:
-    """Mark the link as used, unless it was used or revoked meanwhile. Raises PassRefused."""
+    """Mark the link as used, unless it was used or revoked meanwhile. Raises InvalidLinkError."""
     # Whoever takes the role from its author locks that row too, so the one of the two that comes second sees the other.
     if found.made_by_id is not None:
         User.objects.select_for_update().get(pk=found.made_by_id)
     links = Pass.objects.filter(used_at=None) if found.kind == Pass.Kind.SETUP else open_links()
     if not links.filter(pk=found.pk).update(used_at=timezone.now(), used_by=person):
-        raise PassRefused
+        raise InvalidLinkError
 
 
 def _make_pass(kind: str, *, role: str, days: int, by: User | None, person: User | None = None) -> str:
     token = secrets.token_urlsafe(32)
     expires = timezone.now() + timedelta(days=days)
-    Pass.objects.create(token_hash=_hash(token), kind=kind, role=role, made_by=by, expires_at=expires, person=person)
+    Pass.objects.create(
+        token_hash=hash_token(token), kind=kind, role=role, made_by=by, expires_at=expires, person=person
+    )
     return token
 
 
-def _hash(token: str) -> str:
+def hash_token(token: str) -> str:
+    """The hash under which a token or one-time link is stored."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.errors import Refused, ThreadBusyError
+from chat.errors import ConflictError, InvalidMessageError, ThreadBusyError
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import sent_with
@@ -47,14 +47,14 @@ class ApiOrigin:
 
 
 def checked_message(text: str) -> str:
-    """The message as it is kept. Raises Refused for an empty or too long one."""
+    """The message as it is kept. Raises InvalidMessageError for an empty or too long one."""
     text = clean_text(text).strip()
     if not text:
-        raise Refused(_("Write something first; the message is empty."))
+        raise InvalidMessageError(_("Write something first; the message is empty."))
     most = settings.CATO.chat.max_message_chars
     if len(text) > most:
         sentence = _("This message has %(count)s characters; at most %(most)s fit. Shorten it or split it.")
-        raise Refused(sentence % {"count": number(len(text)), "most": number(most)})
+        raise InvalidMessageError(sentence % {"count": number(len(text)), "most": number(most)})
     return text
 
 
@@ -103,7 +103,7 @@ def ask(
     images: Sequence[uuid.UUID] = (),
     origin: ApiOrigin | None = None,
 ) -> Asked:
-    """Post a message to the thread. Raises Refused.
+    """Post a message to the thread. Raises InvalidMessageError.
 
     It is queued while another answer is being written in the thread, or while its author has as many answers in
     progress as one person may have at once.
@@ -140,12 +140,12 @@ def ask(
 
 
 def retry(turn: Turn) -> Turn:
-    """Have a failed or unanswered turn answered again from the start. Raises Refused where it cannot be."""
+    """Have a failed or unanswered turn answered again from the start. Raises ConflictError where it cannot be."""
     return _begin_again(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED], answer="")
 
 
 def resume(turn: Turn) -> Turn:
-    """Go on with a stopped, interrupted, failed or cut off answer from what it said so far. Raises Refused."""
+    """Go on with a stopped, interrupted, failed or cut off answer from what it said so far. Raises ConflictError."""
     cut_off = [Turn.State.COMPLETE] if turn.is_cut_off else []
     return _begin_again(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED, *cut_off], answer=None)
 
@@ -209,7 +209,7 @@ def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
         **changes,
     )
     if not begun:
-        raise Refused(_("This answer is complete, or is being written right now."))
+        raise ConflictError(_("This answer is complete, or is being written right now."))
     turn.refresh_from_db()
     thread_changed(turn.thread_id)
     return turn
@@ -228,14 +228,14 @@ def has_free_answer(person_id: uuid.UUID) -> bool:
 
 
 def ensure_free_answer(person_id: uuid.UUID) -> None:
-    """Raise Refused if this person, whose row is locked, has as many answers in progress as one person may."""
+    """Raise ConflictError if this person, whose row is locked, has as many answers in progress as one person may."""
     if not has_free_answer(person_id):
         sentence = ngettext(
             "An answer of yours is in progress. Wait until it ends, or stop it.",
             "%(count)s answers of yours are in progress. Wait until one ends, or stop one.",
             settings.CATO.chat.concurrent_answers,
         )
-        raise Refused(sentence % {"count": number(settings.CATO.chat.concurrent_answers)})
+        raise ConflictError(sentence % {"count": number(settings.CATO.chat.concurrent_answers)})
 
 
 def fields_of(origin: ApiOrigin | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from chat.importers.sources import DAMAGED, streams
 from chat.models import Import
 from chat.services.importing import Report, import_conversations
 from memory import files, jobs
-from memory.errors import BadQuery, CannotRead
+from memory.errors import ExtractionError, InvalidInputError
 from memory.models import Job
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class _Run:
         except FileNotFoundError:
             self._end(Job.State.FAILED, _("The file is not in the storage any more. Import it again."))
             return False
-        except (BadQuery, CannotRead) as error:
+        except (InvalidInputError, ExtractionError) as error:
             self._end(Job.State.FAILED, str(error))
             return False
         except Exception as error:
@@ -105,7 +105,7 @@ class _Run:
                     total += 1
                     if self._is_time():
                         self._tell()
-            except (CannotRead, *DAMAGED):
+            except (ExtractionError, *DAMAGED):
                 total += 1  # what is wrong is told in the place of a conversation
         if not self._held().update(total=total):
             raise ImportStopped

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import Refused, ThreadBusyError
+from chat.errors import InvalidMessageError, ThreadBusyError
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import images_of, remove_without_turn
@@ -46,10 +46,10 @@ def begin_thread(
 
 
 def rename(thread: Thread, title: str) -> None:
-    """Give the thread a title of one's own. Raises Refused for an empty one."""
+    """Give the thread a title of one's own. Raises InvalidMessageError for an empty one."""
     title = _title(title)
     if not title:
-        raise Refused(_("Write a title; it is empty."))
+        raise InvalidMessageError(_("Write a title; it is empty."))
     _change(thread, title=title, titled_by=Thread.TitledBy.OWN)
 
 
@@ -105,7 +105,7 @@ def take_back(thread: Thread) -> bool:
 def take_out(thread: Thread, count: int, *, by: uuid.UUID) -> list[uuid.UUID]:
     """Remove the last `count` turns of the branch that stands and forget their exchanges; returns their ids.
 
-    What branched off from them goes too. Raises Refused while an answer is written.
+    What branched off from them goes too. Raises ThreadBusyError while an answer is written.
     """
     with transaction.atomic():
         locked = Thread.objects.select_for_update().get(id=thread.id)

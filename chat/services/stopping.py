@@ -11,7 +11,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import Refused
+from chat.errors import ConflictError, PermissionDeniedError
 from chat.models import Thread, Turn
 from chat.news import thread_changed
 from chat.services.answering import remember_turn
@@ -30,13 +30,13 @@ def stop(turn: Turn) -> bool:
 
 @transaction.atomic
 def withdraw(turn: Turn, *, by: uuid.UUID) -> None:
-    """Take back one's own message before its answer begins: it was never said. Raises Refused."""
+    """Take back one's own message before its answer begins: it was never said. Raises ConflictError, PermissionDeniedError."""
     thread = Thread.objects.select_for_update().get(id=turn.thread_id)
     waiting = thread.turns.filter(id=turn.id, state=Turn.State.QUEUED).first()
     if waiting is None:
-        raise Refused(_("Its answer has begun already. Stop it instead."))
+        raise ConflictError(_("Its answer has begun already. Stop it instead."))
     if by not in (waiting.author_id, thread.owner_id):
-        raise Refused(_("Only who wrote this message may take it back."))
+        raise PermissionDeniedError(_("Only who wrote this message may take it back."))
     waiting.children.update(parent=waiting.parent_id)
     if thread.head_id == waiting.id:
         Thread.objects.filter(id=thread.id).update(head=waiting.parent_id)

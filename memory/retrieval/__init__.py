@@ -7,7 +7,7 @@ from importlib.metadata import entry_points
 
 from django.utils.translation import gettext as _
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.retrieval import strategies
 from memory.retrieval.results import Strategy
 
@@ -23,12 +23,12 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy called `name`. Raises BadQuery naming those there are."""
+    """The strategy called `name`. Raises InvalidInputError naming those there are."""
     if name in STRATEGIES:
         return STRATEGIES[name]
     plugged = _plugged_in()
     if name not in plugged:
-        raise BadQuery(
+        raise InvalidInputError(
             _("There is no retrieval strategy %(name)s. There are: %(known)s.")
             % {"name": name, "known": ", ".join(names())}
         )

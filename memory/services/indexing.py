@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from memory import generations, jobs, nudge, signals, store
 from memory.embeddings import cache
-from memory.errors import EmbeddingFailed, StoreDisabled, StoreDown, StoreRefusedError
+from memory.errors import EmbeddingError, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.filters import chroma_fields
 from memory.models import DocumentVersion, Embedding, Exchange, Generation, Job
 from memory.services.documents.serving import serve_complete
@@ -123,11 +123,11 @@ def _index_together(rows: list[Embedding]) -> int:
             flat += list(parts)
             fields += [chroma_fields(row.exchange, row.exchange.metadata)] * len(parts)
         store.upsert(index.collection, ids, np.stack(flat), fields)
-    except StoreRefusedError as error:
+    except VectorStoreRequestError as error:
         return _index_halves(rows) if len(rows) > 1 else _put_off(rows, str(error), counts=True)
-    except (StoreDown, StoreDisabled) as error:
+    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
         return _put_off(rows, str(error), counts=False)
-    except EmbeddingFailed as error:
+    except EmbeddingError as error:
         if error.is_about_input and len(rows) > 1:
             return _index_halves(rows)
         return _put_off(rows, str(error), counts=True, final=error.permanent, after=error.retry_after)

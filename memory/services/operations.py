@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import jobs, nudge, selecting, signals, store
-from memory.errors import BadQuery, CatoMemoryError, NotFound
+from memory.errors import CatoError, InvalidInputError, NotFoundError
 from memory.models import Chunk, Document, Erasure, Exchange, Job, Operation
 from memory.services import erasing, forgetting, reconciling, retention, upkeep
 from memory.services.documents.removing import forget_documents, tidy_documents
@@ -61,9 +61,9 @@ class Hold:
 
 @transaction.atomic
 def ask(kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, total: int | None = None) -> Operation:
-    """Have a worker do this. Raises BadQuery where the same is being done already, and only one at a time may be."""
+    """Have a worker do this. Raises InvalidInputError where the same is being done already, and only one at a time may be."""
     if kind in _ALONE and Operation.objects.filter(kind=kind, state=Job.State.PENDING).exists():
-        raise BadQuery(
+        raise InvalidInputError(
             _("“%(what)s” is being done at this moment. Wait until it is over, or cancel it.") % {"what": kind.label}
         )
     now = timezone.now()
@@ -76,10 +76,10 @@ def ask(kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, tot
 
 
 def operation_for(operation_id: uuid.UUID) -> Operation:
-    """The operation. Raises NotFound."""
+    """The operation. Raises NotFoundError."""
     found = Operation.objects.select_related("asked_by").filter(pk=operation_id).first()
     if found is None:
-        raise NotFound(_("There is no such operation."))
+        raise NotFoundError(_("There is no such operation."))
     return found
 
 
@@ -151,7 +151,7 @@ def _run(operation: Operation) -> bool:
         hold.tell(state=Job.State.DONE, finished_at=timezone.now(), locked_until=None, error="")
     except Overtaken:
         return False
-    except CatoMemoryError as error:
+    except CatoError as error:
         _put_off(operation, str(error))
         return False
     except Exception as error:  # logged whole, and said on its page; a worker that died of it would try for ever
@@ -228,7 +228,7 @@ def _erase(operation: Operation, hold: Hold) -> None:
     erasing.erase_everything(progress=hold)
     store.ask_for_cleaning()
     if waiting := Erasure.objects.filter(state=Job.State.PENDING).count():
-        raise CatoMemoryError(_("%(count)s exchanges are still being erased.") % {"count": number(waiting)})
+        raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": number(waiting)})
 
 
 def _shown(what: Mapping[str, Any]) -> frozenset[uuid.UUID]:

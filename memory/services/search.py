@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import generations
-from memory.errors import BadQuery, StoreDisabled
+from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.filters import Filter
 from memory.retrieval import context, embedded, strategy
 from memory.retrieval.conversation import joined, leans_on_others
@@ -75,7 +75,7 @@ def recall(messages: Sequence[str], **asking: Any) -> Recollection:
             results.append(next(stream))
         except StopIteration as stop:
             return Recollection(results=tuple(results), note=stop.value)
-        except BadQuery as error:
+        except InvalidInputError as error:
             log.warning("nothing could be recalled: %s", error)
             return Recollection(note=FAILED)
 
@@ -118,15 +118,17 @@ def find(
     """The `count` exchanges that fit `text` best in `spaces`, not gated: those below the gate are marked.
 
     Where the index does not answer, words alone find, the note says so and no result has a similarity; otherwise only
-    those have none that share words with `text` and are not among the nearest. Raises BadQuery, StoreDisabled.
+    those have none that share words with `text` and are not among the nearest. Raises InvalidInputError, VectorStoreDisabledError.
     """
     text = clean_text(text).strip()
     if not text:
-        raise BadQuery(_("Type what you are looking for."))
+        raise InvalidInputError(_("Type what you are looking for."))
     if not 1 <= count <= MOST_RESULTS:
-        raise BadQuery(_("Ask for 1 to %(most)s results, not %(count)s.") % {"most": MOST_RESULTS, "count": count})
+        raise InvalidInputError(
+            _("Ask for 1 to %(most)s results, not %(count)s.") % {"most": MOST_RESULTS, "count": count}
+        )
     if not settings.CATO.vector_store.enabled:
-        raise StoreDisabled(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
+        raise VectorStoreDisabledError(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
     if not spaces:
         return Recollection()
     ranking = ask(text, spaces=spaces, wanted=count, filters=filters)

@@ -9,12 +9,12 @@ from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
 from cato_web.beside import StoreCommand
-from cato_web.people.named import NobodyCalledThat, person_called
+from cato_web.people.named import UserLookupError, person_called
 from cato_web.rephrasing import rephrasing
 from chat import endpoint
-from chat.errors import ModelFailed
+from chat.errors import ModelError
 from memory import retrieval, spaces
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 from memory.models import Evaluation
 from memory.services.evaluation import WITHOUT_RAREST_WORDS, Rephrase, evaluate
 from memory.services.sampling import MOST
@@ -55,7 +55,7 @@ class Command(StoreCommand):
                     rephrase=rephrase,
                     asked_by=model,
                 )
-            except (CatoMemoryError, ModelFailed, NobodyCalledThat) as error:
+            except (CatoError, ModelError, UserLookupError) as error:
                 raise CommandError(str(error)) from error
         self.stdout.write(_table(rows))
 

@@ -27,7 +27,7 @@ def make(request: PeoplePageRequest) -> HttpResponse:
     chosen = form.cleaned_data
     try:
         token = tokens.make_token(request.user, name=chosen["name"], scopes=chosen["scopes"], days=chosen["lifetime"])
-    except tokens.TokenRefused as refusal:
+    except tokens.TokenLimitError as refusal:
         form.add_error(None, str(refusal))
         return rendered(request, token_form=form, status=422)
     return rendered(request, token=token)

@@ -18,9 +18,9 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from memory import jobs, nudge, readers
-from memory.errors import CannotRead
+from memory.errors import ExtractionError
 from memory.models import DocumentVersion, Job
-from memory.readers import Limits, Reading, ReadingStopped
+from memory.readers import ExtractionCancelledError, Limits, Reading
 from memory.services.documents.pieces import lay_out
 from memory.services.turns import Turns
 from memory.shown import sentence
@@ -110,9 +110,9 @@ class _Work:
             reading = self._read()
             self._enter(Stage.CHUNKING)
             lay_out(self._version, reading, keep_on=self._keep_on)
-        except ReadingStopped:
+        except ExtractionCancelledError:
             return False
-        except CannotRead as error:
+        except ExtractionError as error:
             self._fail(sentence(error))
             return False
         held = self._held().update(stage=Stage.EMBEDDING, state=Job.State.DONE, locked_until=None, error="")
@@ -134,12 +134,12 @@ class _Work:
 
     def _enter(self, stage: DocumentVersion.Stage) -> None:
         if not self._held().update(stage=stage):
-            raise ReadingStopped
+            raise ExtractionCancelledError
 
     def _keep_on(self) -> None:
-        """Renew the lease now and then. Raises ReadingStopped where it is no longer ours."""
+        """Renew the lease now and then. Raises ExtractionCancelledError where it is no longer ours."""
         if not self._is_still_ours():
-            raise ReadingStopped
+            raise ExtractionCancelledError
 
     def _is_still_ours(self) -> bool:
         if time.monotonic() - self._renewed < _RENEWED_EVERY:
@@ -159,7 +159,7 @@ class _Work:
 
 @contextmanager
 def _on_disk(version: DocumentVersion) -> Iterator[Path]:
-    """The original as a file on this machine, wherever it is stored. Raises CannotRead where it is gone."""
+    """The original as a file on this machine, wherever it is stored. Raises ExtractionError where it is gone."""
     try:
         with version.original.open("rb") as original, tempfile.NamedTemporaryFile(prefix="cato-") as copy:
             for chunk in original.chunks():
@@ -167,4 +167,4 @@ def _on_disk(version: DocumentVersion) -> Iterator[Path]:
             copy.flush()
             yield Path(copy.name)
     except FileNotFoundError as error:
-        raise CannotRead(gettext_noop("The original is not in the storage any more. Upload it again.")) from error
+        raise ExtractionError(gettext_noop("The original is not in the storage any more. Upload it again.")) from error

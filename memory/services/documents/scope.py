@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.filters import Filter, parse
 from memory.services.documents.describing import DOCUMENT
 from memory.services.documents.listing import among_living
@@ -50,10 +50,10 @@ EVERYTHING = Scope()
 
 
 def scope_of(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceIds) -> Scope:
-    """A scope of documents that lie in `spaces`; others are left out. Raises BadQuery."""
+    """A scope of documents that lie in `spaces`; others are left out. Raises InvalidInputError."""
     wanted = [id for id in map(_id, ids) if id is not None]
     if len(wanted) > MOST_DOCUMENTS:
-        raise BadQuery(_("Choose at most %(most)s documents.") % {"most": MOST_DOCUMENTS})
+        raise InvalidInputError(_("Choose at most %(most)s documents.") % {"most": MOST_DOCUMENTS})
     there = set(among_living(spaces).filter(pk__in=wanted).values_list("pk", flat=True))
     return Scope(tuple(id for id in dict.fromkeys(wanted) if id in there), check_metadata(metadata))
 
