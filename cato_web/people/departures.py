@@ -23,7 +23,7 @@ from chat import services as chat
 from chat.models import ReadMark, Thread, Turn
 from memory import jobs, spaces
 from memory import services as memory
-from memory.models import Document, Exchange, Job, Space
+from memory.models import Document, Exchange, Space
 from memory.shown import moment, number
 
 FORMER = gettext_noop("Former member")
@@ -165,13 +165,16 @@ def _go_on(job: Departure) -> bool:
     now = timezone.now()
     is_empty = not Thread.objects.filter(space=space).exists() and not removed
     again = job.asked_at + _LATE
-    held = Departure.objects.filter(pk=job.pk, attempt=job.attempt)
-    if is_empty and job.emptied_at is None:
-        held.update(emptied_at=now)
-    if is_empty and now >= again:
-        held.update(state=Job.State.DONE, locked_until=None)
-    else:
-        held.update(due_at=again if is_empty else now + _SOON, locked_until=None)
+    lease = jobs.Lease(job)
+    try:
+        if is_empty and job.emptied_at is None:
+            lease.update(emptied_at=now)
+        if is_empty and now >= again:
+            lease.finish()
+        else:
+            lease.release(due_at=again if is_empty else now + _SOON)
+    except jobs.LeaseLostError:
+        return False
     return is_empty
 
 

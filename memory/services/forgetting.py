@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -199,9 +200,8 @@ def _erase_together(claimed: Sequence[Erasure]) -> int:
     # A worker is just embedding it and will see the tombstone when it is through.
     for job in claimed:
         if job.exchange_id in leased:
-            Erasure.objects.filter(pk=job.pk, attempt=job.attempt).update(
-                locked_until=None, due_at=now + timedelta(seconds=2)
-            )
+            with suppress(jobs.LeaseLostError):
+                jobs.Lease(job).release(due_at=now + timedelta(seconds=2))
     return _erase_ready([job for job in claimed if job.exchange_id not in leased])
 
 
