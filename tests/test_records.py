@@ -12,7 +12,7 @@ from memory import generations, spaces, store
 from memory.embeddings import local
 from memory.errors import InvalidInputError, VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.models import Embedding, Exchange, Generation, Record
-from memory.services.given import vectors_given
+from memory.services.indexing import vectors_given
 from memory.services.records import (
     NewRecord,
     RecordHit,

@@ -14,8 +14,8 @@ from memory.lexical.analyser import terms_of, terms_to_ask
 from memory.lexical.expected import amount, kind_asked, says
 from memory.lexical.postings import statistics
 from memory.lexical.proposals import proposed, question
-from memory.lexical.proximity import together
 from memory.models import Words
+from memory.retrieval.fusion import together
 from tests.factories import PersonFactory, ago, exchange
 
 pytestmark = pytest.mark.django_db

@@ -11,11 +11,10 @@ from ninja.files import UploadedFile
 from ninja.responses import Status
 
 from cato_web.api import rows, schemas
-from cato_web.api.answers import CHANGE, FIND, STORE, answers
+from cato_web.api.answers import CHANGE, FIND, STORE, answers, gone_by
 from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
 from cato_web.api.kinds import Line, MetadataText, SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
-from cato_web.api.receipts import gone_by
 from memory import services as memory
 from memory.downloads import download_of
 from memory.errors import NotFoundError

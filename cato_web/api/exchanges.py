@@ -10,11 +10,10 @@ from ninja import Query, Router
 from ninja.responses import Status
 
 from cato_web.api import rows, schemas
-from cato_web.api.answers import FIND, STORE, answers
+from cato_web.api.answers import FIND, STORE, answers, gone_by
 from cato_web.api.authenticating import READ, WRITE, ApiRequest, Scope, person_in, readable_in, space_named
 from cato_web.api.kinds import SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
-from cato_web.api.receipts import gone_by
 from chat.services import forgetting
 from memory import services as memory
 from memory import spaces

@@ -20,8 +20,8 @@ from chat.errors import ConflictError, InvalidMessageError, ThreadBusyError
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import sent_with
+from chat.services.organising import set_scope
 from chat.services.reading import note_seen
-from chat.services.scoping import set_scope
 from chat.services.stopping import SILENCE
 from memory import spaces
 from memory.models import Space

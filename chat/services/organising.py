@@ -19,6 +19,7 @@ from memory import services as memory
 from memory import spaces
 from memory.batches import batched
 from memory.models import Space
+from memory.services.documents.scope import Scope
 from memory.text import clean_text
 
 # So long may a deleted thread be taken back; a little longer than the page offers it.
@@ -174,3 +175,9 @@ def _remove(turns: Iterable[Turn], *, by: uuid.UUID) -> None:
         pictures = images_of(some)
         Turn.objects.filter(id__in=[turn.id for turn in some]).delete()
         remove_without_turn(pictures)
+
+
+def set_scope(thread: Thread, scope: Scope) -> None:
+    """Recall for this thread from what `scope` says alone, from the next message on."""
+    thread.scope = {} if scope.is_everything else scope.as_json()
+    thread.save(update_fields=["scope"])

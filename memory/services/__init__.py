@@ -14,7 +14,7 @@ from memory.services.documents.removing import (
 )
 from memory.services.documents.serving import is_waiting, retry, serve_complete
 from memory.services.emptying import forget_space, leave_groups, receipt_of_space
-from memory.services.exchanges import NewExchange, annotate, remember, remember_many
+from memory.services.exchanges import NewExchange, annotate, hide, remember, remember_many, show
 from memory.services.figures import figures
 from memory.services.forgetting import erase_forgotten, forget, receipt_for
 from memory.services.groups import (
@@ -27,7 +27,6 @@ from memory.services.groups import (
     set_group_role,
     take_out_of_group,
 )
-from memory.services.hiding import hide, show
 from memory.services.indexing import index_pending, memory_states, retry_failed
 from memory.services.moving import move_document, move_thread
 from memory.services.notes import keep_text

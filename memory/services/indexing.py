@@ -17,9 +17,8 @@ from memory import generations, jobs, nudge, signals, store
 from memory.embeddings import cache
 from memory.errors import EmbeddingError, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.filters import chroma_fields
-from memory.models import DocumentVersion, Embedding, Exchange, Generation, Job
+from memory.models import DocumentVersion, Embedding, Exchange, Generation, Job, Record
 from memory.services.documents.serving import serve_complete
-from memory.services.given import vectors_given
 from memory.services.parts import texts_of
 from memory.services.turns import Turns
 from memory.vectors import ids_up_to, vector_ids
@@ -222,3 +221,9 @@ def _put_off(
     failed = [r.exchange_id for r in rows if jobs.put_off(r, error, counts=counts, final=final, after=after)]
     signals.indexing_failed.send(sender=None, exchange_ids=[r.exchange_id for r in rows], final=bool(failed))
     return 0
+
+
+def vectors_given(exchange_ids: Iterable[uuid.UUID], generation: Generation) -> dict[uuid.UUID, NDArray[np.float32]]:
+    """The vectors (1, dimension) that records brought themselves for this generation."""
+    rows = Record.objects.filter(exchange_id__in=list(exchange_ids), generation=generation).exclude(vector=None)
+    return {row.exchange_id: np.frombuffer(bytes(row.vector or b""), dtype="<f4")[None] for row in rows}
