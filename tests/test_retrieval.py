@@ -244,23 +244,45 @@ def test_a_strategy_that_is_not_there_costs_an_answer_its_context_and_no_more(me
     assert (found.results, found.note) == ((), "failed")
 
 
-def test_a_package_can_add_a_strategy(monkeypatch):
-    def newest(query: Query) -> Ranking:
-        return Ranking([])
+@pytest.fixture
+def plug_ins(monkeypatch):
+    """Have these strategies, by name what loads each, in the entry points of packages."""
 
     class Entry:
-        name = "newest"
+        def __init__(self, name, load):
+            self.name, self.value, self.load = name, f"plugged:{name}", load
 
-        def load(self):
-            return newest
+    def install(**loaders):
+        found = [Entry(name, load) for name, load in loaders.items()]
+        monkeypatch.setattr(retrieval, "entry_points", lambda group: found if group == retrieval.ENTRY_POINTS else [])
 
-    retrieval._plugged_in.cache_clear()
-    monkeypatch.setattr(retrieval, "entry_points", lambda group: [Entry()] if group == retrieval.ENTRY_POINTS else [])
-    try:
-        assert retrieval.strategy("newest") is newest
-        assert retrieval.names()[-1] == "newest"
-    finally:
-        retrieval._plugged_in.cache_clear()
+    retrieval._entry_points.cache_clear()
+    yield install
+    retrieval._entry_points.cache_clear()
+    retrieval._load.cache_clear()
+
+
+def newest(query: Query) -> Ranking:
+    return Ranking([])
+
+
+def test_a_package_can_add_a_strategy(plug_ins):
+    plug_ins(newest=lambda: newest)
+
+    assert retrieval.strategy("newest") is newest
+    assert retrieval.names()[-1] == "newest"
+
+
+def test_a_strategy_that_cannot_be_loaded_breaks_no_other(plug_ins):
+    def fails():
+        raise ImportError("no module named oldest")
+
+    plug_ins(newest=lambda: newest, oldest=fails)
+
+    assert retrieval.names()[-2:] == ["newest", "oldest"]
+    assert retrieval.strategy("newest") is newest
+    with pytest.raises(InvalidInputError, match=r"oldest \(plugged:oldest\) cannot be loaded: ImportError"):
+        retrieval.strategy("oldest")
 
 
 def test_temporal_prefers_what_is_latest_only_where_that_is_asked(memory, person):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 from django.http import HttpRequest
 from ninja.security import HttpBearer
 
@@ -12,6 +10,7 @@ from cato_web.people.models import ApiToken, User
 from memory import spaces
 from memory.models import Space
 from memory.spaces import SpaceIds
+from memory.text import parse_uuid
 
 Scope = ApiToken.Scope
 
@@ -58,12 +57,5 @@ def space_named(request: ApiRequest, named: str | None) -> Space:
     person = person_in(request)
     if named is None:
         return spaces.own(person.pk)
-    id = _id(named)
+    id = parse_uuid(named)
     return spaces.called(person.pk, named) if id is None else spaces.space_for(person.pk, id)
-
-
-def _id(text: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        return None

@@ -19,6 +19,7 @@ from memory.audience import audience_of
 from memory.errors import NotFoundError
 from memory.models import Exchange, Space
 from memory.retrieval.results import Result
+from memory.text import parse_uuid
 
 # For the model that reads what the tools give.
 AS_DATA = (
@@ -167,7 +168,7 @@ def _said(turn: Turn, *, is_forgotten: bool) -> SaidTurn:
 
 
 def _id(text: str) -> uuid.UUID:
-    try:
-        return uuid.UUID(text)
-    except ValueError as error:
-        raise NotFoundError from error
+    id = parse_uuid(text)
+    if id is None:
+        raise NotFoundError
+    return id

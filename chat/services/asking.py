@@ -9,17 +9,17 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.errors import ConflictError, InvalidMessageError, ThreadBusyError
+from chat.errors import ConflictError, InvalidMessageError
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import sent_with
+from chat.services.locks import ensure_not_answering, lock_person, lock_thread
 from chat.services.organising import set_scope
 from chat.services.reading import note_seen
 from chat.services.stopping import SILENCE
@@ -110,7 +110,7 @@ def ask(
     """
     message = checked_message(message)
     lock_person(author_id)
-    thread = Thread.objects.select_for_update().get(id=thread.id)
+    thread = lock_thread(thread.id)
     again = thread.turns.filter(client_key=client_key).first()
     if again is not None:
         return Asked(again, is_new=False)
@@ -162,9 +162,9 @@ def start_next(thread_id: uuid.UUID) -> Turn | None:
         return None
     # The order of the locks is the same everywhere: first the person, then the thread.
     lock_person(turn.author_id)
-    thread = Thread.objects.select_for_update().get(id=thread_id)
+    thread = lock_thread(thread_id)
     turn = queued.filter(id=turn.id).first()
-    if turn is None or thread.turns.filter(state__in=Turn.ACTIVE).exists() or not has_free_answer(turn.author_id):
+    if turn is None or thread.is_answering() or not has_free_answer(turn.author_id):
         return None
     turn.state, turn.revision, turn.heartbeat_at = Turn.State.RECALLING, turn.revision + 1, timezone.now()
     turn.save(update_fields=["state", "revision", "heartbeat_at"])
@@ -192,9 +192,8 @@ def start_waiting() -> list[uuid.UUID]:
 @transaction.atomic
 def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     lock_person(turn.author_id)
-    thread = Thread.objects.select_for_update().get(id=turn.thread_id)
-    if thread.turns.filter(state__in=Turn.ACTIVE).exists():
-        raise ThreadBusyError
+    thread = lock_thread(turn.thread_id)
+    ensure_not_answering(thread)
     ensure_free_answer(turn.author_id)
     changes = {"answer": answer, "reasoning": ""} if answer is not None else {}
     begun = thread.turns.filter(id=turn.id, state__in=states).update(
@@ -213,11 +212,6 @@ def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     turn.refresh_from_db()
     thread_changed(turn.thread_id)
     return turn
-
-
-def lock_person(person_id: uuid.UUID) -> Any:
-    """Lock the person's row until the transaction ends, so that what they may do only so often is counted right."""
-    return get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
 
 
 def has_free_answer(person_id: uuid.UUID) -> bool:

@@ -11,7 +11,7 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import ConflictError, ThreadBusyError
+from chat.errors import ConflictError
 from chat.models import Thread, Turn
 from chat.news import thread_changed
 from chat.services.asking import (
@@ -20,9 +20,9 @@ from chat.services.asking import (
     checked_message,
     ensure_free_answer,
     fields_of,
-    lock_person,
     session_for,
 )
+from chat.services.locks import ensure_idle, lock_person, lock_thread
 from chat.services.reading import note_seen
 from memory import services as memory
 
@@ -62,7 +62,7 @@ def choose(turn: Turn, *, person_id: uuid.UUID) -> Switched:
 
     `person_id`: who switches, the author of the turn or the owner of the thread. Raises ConflictError.
     """
-    thread = _locked(turn.thread_id)
+    thread = lock_thread(turn.thread_id)
     ensure_idle(thread)
     children: dict[uuid.UUID | None, list[uuid.UUID]] = defaultdict(list)
     for id, parent_id in thread.turns.order_by("position").values_list("id", "parent_id"):
@@ -84,7 +84,7 @@ def _add_sibling(
     origin: ApiOrigin | None,
 ) -> Switched:
     lock_person(author_id)
-    thread = _locked(turn.thread_id)
+    thread = lock_thread(turn.thread_id)
     again = thread.turns.filter(client_key=client_key).first()
     if again is not None:
         return Switched(Asked(again, is_new=False))
@@ -139,13 +139,3 @@ def _activate_branch(
     memory.show(rows[id].exchange_id for id in shown)
     Thread.objects.filter(id=thread.id).update(head=leaf)
     return gone, shown
-
-
-def ensure_idle(thread: Thread) -> None:
-    """Raise ThreadBusyError while an answer is being written in the thread, or waits to be."""
-    if thread.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
-        raise ThreadBusyError
-
-
-def _locked(thread_id: uuid.UUID) -> Thread:
-    return Thread.objects.select_for_update().get(id=thread_id)

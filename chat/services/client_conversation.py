@@ -17,8 +17,9 @@ from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.models import Session, Thread, Turn
-from chat.services.asking import ApiOrigin, Asked, ask, checked_message, lock_person, retry
-from chat.services.branching import Switched, answer_again, edit, ensure_idle
+from chat.services.asking import ApiOrigin, Asked, ask, checked_message, retry
+from chat.services.branching import Switched, answer_again, edit
+from chat.services.locks import ensure_idle, lock_person
 from chat.services.remembering import set_remembered
 from memory import spaces
 from memory.shown import number

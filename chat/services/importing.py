@@ -31,7 +31,7 @@ from memory.errors import ExtractionError
 from memory.models import Exchange, Space
 from memory.services import NewExchange
 from memory.services.reconciling import Progress, unheard
-from memory.text import excerpt
+from memory.text import excerpt, parse_uuid
 
 _TOGETHER = 50
 # A database takes some tens of thousands of values in one question.
@@ -154,10 +154,8 @@ def _own_id(conversation: Conversation, id: str) -> list[uuid.UUID]:
     """The id by which Cato itself may know this; none for what another product kept."""
     if conversation.provider != cato.PROVIDER:
         return []
-    try:
-        return [uuid.UUID(id)]
-    except ValueError:
-        return []
+    parsed = parse_uuid(id)
+    return [parsed] if parsed else []
 
 
 def _would_be_shown_to_others(thread_id: uuid.UUID, arrivals: Sequence[_Arrival], space: Space) -> bool:

@@ -11,10 +11,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import InvalidMessageError, ThreadBusyError
+from chat.errors import InvalidMessageError
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import images_of, remove_without_turn
+from chat.services.locks import ensure_idle, ensure_not_answering, lock_thread
 from memory import services as memory
 from memory import spaces
 from memory.batches import batched
@@ -73,7 +74,7 @@ def set_model(thread: Thread, name: str) -> None:
 @transaction.atomic
 def continue_thread(thread: Thread, *, person_id: uuid.UUID) -> Session:
     """Begin the thread's next session; one in which nothing was said yet is taken up."""
-    Thread.objects.select_for_update().get(id=thread.id)
+    lock_thread(thread.id)
     last = thread.sessions.order_by("-seq").first()
     now = timezone.now()
     if last is not None and not last.turns.exists():
@@ -86,9 +87,8 @@ def continue_thread(thread: Thread, *, person_id: uuid.UUID) -> Session:
 @transaction.atomic
 def delete(thread: Thread) -> None:
     """Take the thread and what memory has of it out of every read; for a moment it can be taken back."""
-    locked = Thread.objects.select_for_update().get(id=thread.id)
-    if locked.turns.filter(state__in=Turn.ACTIVE).exists():
-        raise ThreadBusyError
+    locked = lock_thread(thread.id)
+    ensure_not_answering(locked)
     _change(thread, deleted_at=timezone.now())
     memory.hide(locked.turns.values_list("exchange_id", flat=True))
 
@@ -109,9 +109,8 @@ def take_out(thread: Thread, count: int, *, by: uuid.UUID) -> list[uuid.UUID]:
     What branched off from them goes too. Raises ThreadBusyError while an answer is written.
     """
     with transaction.atomic():
-        locked = Thread.objects.select_for_update().get(id=thread.id)
-        if locked.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
-            raise ThreadBusyError
+        locked = lock_thread(thread.id)
+        ensure_idle(locked)
         last = list(locked.turns.standing().order_by("-position")[:count])
         if not last:
             return []

@@ -16,6 +16,7 @@ from chat.models import Thread, Turn
 from chat.news import thread_changed
 from chat.services.answering import remember_turn
 from chat.services.images import images_of, remove_without_turn
+from chat.services.locks import lock_thread
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ def stop(turn: Turn) -> bool:
 @transaction.atomic
 def withdraw(turn: Turn, *, by: uuid.UUID) -> None:
     """Take back one's own message before its answer begins: it was never said. Raises ConflictError, PermissionDeniedError."""
-    thread = Thread.objects.select_for_update().get(id=turn.thread_id)
+    thread = lock_thread(turn.thread_id)
     waiting = thread.turns.filter(id=turn.id, state=Turn.State.QUEUED).first()
     if waiting is None:
         raise ConflictError(_("Its answer has begun already. Stop it instead."))

@@ -31,6 +31,7 @@ from memory.services.documents.listing import (
     states_of,
 )
 from memory.services.documents.receiving import clean_name
+from memory.text import parse_uuid
 from memory.views.document_rows import Chip, DocumentRow, row_of
 from memory.views.places import places_for, sent_space
 
@@ -125,8 +126,8 @@ def _upload(request: PageRequest) -> HttpResponse:
             raise InvalidInputError(sentence % {"most": most, "count": len(files)})
     except InvalidInputError as error:
         return _uploaded(request, [Chip("", error=str(error))])
-    of = request.POST.get("version_of", "")
-    document = changeable(request, uuid.UUID(of)) if _is_id(of) else None
+    document_id = parse_uuid(request.POST.get("version_of", ""))
+    document = changeable(request, document_id) if document_id else None
     if document is not None:
         files = files[:1]
     return _uploaded(request, [_receive(request, file, document) for file in files])
@@ -174,14 +175,6 @@ def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentState:
 
 def _row(request: PageRequest, state: DocumentState) -> DocumentRow:
     return row_of(state, person_id=request.user.pk, is_administrator=request.user.is_administrator)
-
-
-def _is_id(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _newest(document: Document) -> DocumentVersion:

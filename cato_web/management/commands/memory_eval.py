@@ -14,7 +14,7 @@ from cato_web.rephrasing import rephrasing
 from chat import endpoint
 from chat.errors import ModelError
 from memory import retrieval, spaces
-from memory.errors import CatoError
+from memory.errors import CatoError, InvalidInputError
 from memory.models import Evaluation
 from memory.services.evaluation import WITHOUT_RAREST_WORDS, Rephrase, evaluate
 from memory.services.sampling import MOST
@@ -32,7 +32,7 @@ class Command(StoreCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not 1 <= options["sample"] <= MOST:
             raise CommandError(f"--sample takes 1 to {MOST:,}, not {options['sample']}.")
-        strategies = options["strategy"] or retrieval.names()
+        strategies = options["strategy"] or self._loadable()
         answering = endpoint.current()
         model = (answering.model or answering.host) if answering else WITHOUT_RAREST_WORDS
         with ExitStack() as open_until_then:
@@ -58,6 +58,17 @@ class Command(StoreCommand):
             except (CatoError, ModelError, UserLookupError) as error:
                 raise CommandError(str(error)) from error
         self.stdout.write(_table(rows))
+
+    def _loadable(self) -> list[str]:
+        """All strategies but those of packages that cannot be loaded, which are reported."""
+        loadable = []
+        for name in retrieval.names():
+            try:
+                retrieval.strategy(name)
+                loadable.append(name)
+            except InvalidInputError as error:
+                self.stderr.write(str(error))
+        return loadable
 
 
 def _table(rows: list[Evaluation]) -> str:

@@ -22,6 +22,7 @@ from cato_web.people.token_rows import token_rows
 from cato_web.people.views.archives import zip_of
 from memory import spaces
 from memory.services import revealing
+from memory.text import parse_uuid
 
 _REVEALS = 20
 
@@ -108,7 +109,7 @@ def end_sign_in(request: PeoplePageRequest) -> HttpResponse:
         ended = sign_ins.renew(request, request.user)
         said = _("Signed out everywhere else: %(count)s ended.") if ended else _("There was no other.")
         messages.success(request, said % {"count": ended})
-    elif _is_uuid(which) and sign_ins.end(request.user, uuid.UUID(which)):
+    elif (id := parse_uuid(which)) and sign_ins.end(request.user, id):
         messages.success(request, _("Signed out there."))
     else:
         messages.error(request, _("That sign-in has ended already."))
@@ -126,11 +127,3 @@ def _rows(request: PeoplePageRequest) -> list[SignInRow]:
     this = request.session.session_key
     rows = [SignInRow(s.id, s.browser, s.since, s.seen_at, s.session_id == this) for s in sign_ins.listed(request.user)]
     return sorted(rows, key=lambda row: not row.is_this)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
