@@ -10,7 +10,7 @@ from chat import commands
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.models import Thread
 from memory import spaces
-from memory.errors import VectorStoreDisabledError
+from memory.errors import CatoError, NotFoundError, VectorStoreDisabledError
 from memory.models import Exchange
 from tests.factories import AdministratorFactory, PersonFactory, exchange, group, thread, turn
 
@@ -66,9 +66,9 @@ def test_help_lists_every_command_with_its_usage_and_tells_of_one(person):
     ],
 )
 def test_a_command_that_cannot_be_run_says_what_to_write(memory, person, message, says, suggests):
-    with pytest.raises(InvalidMessageError, match=says) as refused:
+    with pytest.raises(CatoError, match=says) as refused:
         commands.run(message, called_by(person))
-    assert refused.value.suggestion == suggests
+    assert getattr(refused.value, "suggestion", "") == suggests
 
 
 def test_vget_shows_an_exchange_a_session_or_a_thread(memory, person, told):
@@ -105,7 +105,7 @@ def test_vadd_goes_where_it_is_told(memory, person):
 
     (found,) = memory.find("winch", spaces=frozenset({crew.id})).results
     assert found.exchange.user_message == "The winch is greased in May."
-    with pytest.raises(InvalidMessageError, match="no space Crew"):
+    with pytest.raises(NotFoundError, match="no space Crew"):
         commands.run('/vadd "x" --space Crew', called_by(PersonFactory()))
 
 

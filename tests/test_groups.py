@@ -64,7 +64,7 @@ def test_a_group_is_made_joined_and_left_and_the_log_says_by_whom(ada, bob, memo
     groups.take_out(crew, bob.id, by=ada)
     assert crew.id not in spaces.readable_by(bob.id)
     said = list(AuditEntry.objects.filter(who=ada).order_by("id").values_list("action", flat=True))
-    assert said == ["made a group", "added to a group", "took out of a group"]
+    assert said == ["group.created", "group.member_added", "group.member_removed"]
 
 
 @pytest.mark.parametrize("name", ["", "   ", "Crew", "crew", "TEAM", "Everyone", "own"])

@@ -398,8 +398,8 @@ def test_where_everybody_may_join_who_is_let_in_becomes_a_member_once_there_is_a
     alice = User.objects.get(email=ALICE["email"])
     assert (alice.name, alice.role, alice.has_usable_password()) == ("Alice Owner", "member", False)
     assert list(AuditEntry.objects.filter(who=alice).order_by("id").values_list("action", flat=True)) == [
-        "joined",
-        "signed in by OpenID Connect",
+        "person.joined",
+        "session.started_by_openid",
     ]
     assert is_signed_in(browser)
     arrive(Client(), fake)

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from cato_web.people import services, sign_ins
-from cato_web.people.models import ApiToken, Departure, Identity, User
+from cato_web.people.models import ApiToken, AuditEntry, Departure, Identity, User
 from chat import services as chat
 from chat.models import ReadMark, Thread, Turn
 from memory import jobs, spaces
@@ -111,7 +111,7 @@ def leave(person: User) -> str:
     ApiToken.objects.filter(person=person).delete()
     ReadMark.objects.filter(person_id=person.pk).delete()
     memory.leave_groups(person.pk)
-    services.note(person, "deleted own account", str(person.pk))
+    services.note(person, AuditEntry.Action.ACCOUNT_DELETED, str(person.pk))
     _make_nameless(person)
     return token
 

@@ -22,7 +22,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from cato_web.people import services
-from cato_web.people.models import Identity, Pass, User
+from cato_web.people.models import AuditEntry, Identity, Pass, User
 from memory.shown import listed
 from memory.text import clean_name, clean_text
 
@@ -130,7 +130,7 @@ def _enter(vouched: Vouched, invitation_id: int | None) -> tuple[User, str]:
     ):
         raise _no_account()
     Identity.objects.create(person=person, issuer=vouched.issuer, subject=vouched.subject)
-    services.note(person, "signed in by OpenID Connect", vouched.issuer)
+    services.note(person, AuditEntry.Action.SESSION_STARTED_BY_OPENID, vouched.issuer)
     return person, greeting
 
 
@@ -156,7 +156,7 @@ def _new_person(vouched: Vouched, invitation_id: int | None) -> User:
     if not settings.CATO.openid.joins or not services.is_set_up():
         raise _no_account()
     person = services.create_person(name=vouched.name, email=vouched.email, password=None)
-    services.note(person, "joined", person.role)
+    services.note(person, AuditEntry.Action.PERSON_JOINED, person.role)
     return person
 
 

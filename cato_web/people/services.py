@@ -21,6 +21,10 @@ from memory.text import clean_name, clean_text
 INVITATION_DAYS = 7
 RESET_DAYS = 1
 _SETUP_DAYS = 365
+_ROLE_ACTIONS = {
+    User.Role.ADMINISTRATOR: AuditEntry.Action.PERSON_MADE_ADMINISTRATOR,
+    User.Role.MEMBER: AuditEntry.Action.PERSON_MADE_MEMBER,
+}
 
 
 class InvalidLinkError(Exception):
@@ -55,7 +59,7 @@ def setup_token() -> str | None:
 def invite(*, by: User, role: str = User.Role.MEMBER) -> str:
     """A token with which one person may make an account; it is shown once and kept only as a hash."""
     token = _make_pass(Pass.Kind.INVITATION, role=role, days=INVITATION_DAYS, by=by)
-    note(by, "invited", role)
+    note(by, AuditEntry.Action.INVITATION_CREATED, role)
     return token
 
 
@@ -67,7 +71,7 @@ def reset_link(person: User, *, by: User | None) -> str:
     """
     Pass.objects.filter(kind=Pass.Kind.RESET, person=person, used_at=None).delete()
     token = _make_pass(Pass.Kind.RESET, role=person.role, days=RESET_DAYS, by=by, person=person)
-    note(by, "made a password link", str(person.pk))
+    note(by, AuditEntry.Action.PASSWORD_LINK_CREATED, str(person.pk))
     return token
 
 
@@ -94,7 +98,7 @@ def set_role(person: User, role: str, *, by: User) -> None:
         _expire_links_of_author(person, by=by)
         revealing.end_all(person.pk)
     User.objects.filter(pk=person.pk).update(role=role)
-    note(by, f"made {role}", str(person.pk))
+    note(by, _ROLE_ACTIONS[User.Role(role)], str(person.pk))
 
 
 @transaction.atomic
@@ -106,11 +110,11 @@ def make_administrator(email: str, name: str) -> tuple[User, str]:
     person = User.objects.filter(email__iexact=email, left_at=None).first()
     if person is None:
         person = create_person(name=name, email=email, password=None, role=User.Role.ADMINISTRATOR)
-        note(None, "joined", person.role)
+        note(None, AuditEntry.Action.PERSON_JOINED, person.role)
     else:
         User.objects.filter(pk=person.pk).update(role=User.Role.ADMINISTRATOR, is_active=True)
         person.refresh_from_db()
-        note(None, "made administrator", str(person.pk))
+        note(None, AuditEntry.Action.PERSON_MADE_ADMINISTRATOR, str(person.pk))
     return person, reset_link(person, by=None)
 
 
@@ -130,7 +134,7 @@ def revoke_link(link_id: int, *, by: User) -> bool:
     link = open_links().filter(pk=link_id).first()
     if link is None or not Pass.objects.filter(pk=link_id, used_at=None).delete()[0]:
         return False
-    note(by, "revoked a link", f"{link.kind} {link.person_id or link.role}")
+    note(by, AuditEntry.Action.LINK_REVOKED, f"{link.kind} {link.person_id or link.role}")
     return True
 
 
@@ -164,7 +168,7 @@ def use_pass(found: Pass, *, name: str, email: str, password: str | None) -> Use
     _use(found)
     person = create_person(name=name, email=email, password=password, role=found.role)
     Pass.objects.filter(pk=found.pk).update(used_by=person)
-    note(person, "joined", found.role)
+    note(person, AuditEntry.Action.PERSON_JOINED, found.role)
     return person
 
 
@@ -195,7 +199,7 @@ def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
         _expire_links_of_author(person, by=by)
         _expire_links_for(person)
         revealing.end_all(person_id)
-    note(by, "activated" if is_active else "deactivated", str(person_id))
+    note(by, AuditEntry.Action.PERSON_ACTIVATED if is_active else AuditEntry.Action.PERSON_DEACTIVATED, str(person_id))
 
 
 @transaction.atomic
@@ -208,7 +212,7 @@ def change_password(person: User, password: str) -> None:
     person.epoch += 1
     person.save(update_fields=["password", "epoch"])
     _expire_links_for(person)
-    note(person, "changed password", str(person.id))
+    note(person, AuditEntry.Action.PASSWORD_CHANGED, str(person.id))
 
 
 def expire_links(person: User) -> None:
@@ -222,7 +226,7 @@ def sign_out_elsewhere(person: User) -> None:
     """End every other sign-in; the one that asked has to be renewed."""
     person.epoch += 1
     person.save(update_fields=["epoch"])
-    note(person, "signed out elsewhere", str(person.pk))
+    note(person, AuditEntry.Action.SESSION_OTHERS_ENDED, str(person.pk))
 
 
 def note(who: User | None, action: str, about: str) -> None:
@@ -246,7 +250,7 @@ def _lock_administrators(by: User) -> set[uuid.UUID]:
 def _expire_links_of_author(person: User, *, by: User) -> None:
     count = Pass.objects.filter(made_by=person, used_at=None).delete()[0]
     if count:
-        note(by, "revoked links made by", f"{person.pk} {count}")
+        note(by, AuditEntry.Action.LINK_ALL_REVOKED, f"{person.pk} {count}")
 
 
 def _expire_links_for(person: User) -> None:

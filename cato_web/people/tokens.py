@@ -11,7 +11,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from cato_web.people.models import ApiToken, User
+from cato_web.people.models import ApiToken, AuditEntry, User
 from cato_web.people.services import hash_token, note
 from memory.errors import CatoError
 
@@ -40,7 +40,7 @@ def make_token(person: User, *, name: str, scopes: Iterable[str], days: int | No
         scopes=sorted(set(scopes)),
         expires_at=timezone.now() + timedelta(days=days) if days else None,
     )
-    note(person, "made a token", str(made.pk))
+    note(person, AuditEntry.Action.TOKEN_CREATED, str(made.pk))
     return token
 
 
@@ -49,5 +49,5 @@ def withdraw_token(person: User, token_id: uuid.UUID) -> bool:
     """Make a token of this person worthless at once; False where it is not theirs or gone."""
     is_gone = bool(person.api_tokens.filter(pk=token_id).delete()[0])
     if is_gone:
-        note(person, "withdrew a token", str(token_id))
+        note(person, AuditEntry.Action.TOKEN_REVOKED, str(token_id))
     return is_gone

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from cato_web.people import offers, openid, services, sign_ins
 from cato_web.people.forms import ChoicesForm, PasswordForm, TokenForm
 from cato_web.people.groups import groups_of
+from cato_web.people.models import AuditEntry
 from cato_web.people.requests import PeoplePageRequest
 from cato_web.people.token_rows import token_rows
 from cato_web.people.views.archives import zip_of
@@ -119,7 +120,7 @@ def end_sign_in(request: PeoplePageRequest) -> HttpResponse:
 @require_POST
 def export_own(request: PeoplePageRequest) -> StreamingHttpResponse:
     """Everything of this person as a zip file, written as it is sent."""
-    services.note(request.user, "exported own data", str(request.user.pk))
+    services.note(request.user, AuditEntry.Action.ACCOUNT_EXPORTED, str(request.user.pk))
     return zip_of(request.user, by=request.user)
 
 
