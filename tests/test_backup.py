@@ -74,7 +74,7 @@ def told(memory, alice):
     memory.forget([exchange(alice, "The combination is zarquon-4711.").id], by=alice.pk)
     endpoint.save(base_url="https://model.example/v1", api_key="sk-secret", model="m")
     make_token(alice, name="backup test", scopes=["read"], days=None)
-    AuditEntry.objects.create(who=alice, action="joined", about="member")
+    AuditEntry.objects.create(who=alice, action="person.joined", about="member")
     upkeep.backfill()
     memory.erase_forgotten()
     return alice
@@ -130,7 +130,7 @@ def test_people_sign_in_again_with_their_passwords_and_life_goes_on(memory, told
     assert "The greenhouse" in client.get("/threads").content.decode()
     assert endpoint.current().api_key == "sk-secret"
     # New rows are numbered after those that came back.
-    AuditEntry.objects.create(who=told, action="joined", about="again")
+    AuditEntry.objects.create(who=told, action="person.joined", about="again")
     exchange(told, "The ladder stands in the shed.")
     assert upkeep.backfill().failed == 0
     memory.read_documents()

@@ -74,7 +74,7 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
     document(alice, "plans/house.txt", "The house has three floors. " * 20, metadata={"zone": "north"})
     of_bob = exchange(bob, "The team meets on Mondays.", space=spaces.team())
     memory.express(alice.pk, of_bob, "pinned")
-    AuditEntry.objects.create(who=alice, action="joined", about="member")
+    AuditEntry.objects.create(who=alice, action="person.joined", about="member")
 
     archive = downloaded(alice)
 

@@ -15,7 +15,7 @@ from memory.models import Opinion
 from memory.retrieval import candidates, gate, levels, strategies
 from memory.retrieval.courtesy import is_courtesy
 from memory.retrieval.results import Query, Ranking
-from memory.services.search import ask
+from memory.services.search import Asking, ask, recall_stream
 from memory.vectors import Near, by_exchange
 from tests.factories import PersonFactory, exchange
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
@@ -347,8 +347,10 @@ def test_a_recall_can_be_broken_off_and_is_the_same_as_its_stream(memory, person
 
     whole = memory.recall(question, spaces=readable).results
 
-    assert [r.exchange.id for r in memory.recall_stream(question, spaces=readable)] == [r.exchange.id for r in whole]
-    assert [r.exchange.id for r in islice(memory.recall_stream(question, spaces=readable), 1)] == [whole[0].exchange.id]
+    assert [r.exchange.id for r in recall_stream(question, Asking(spaces=readable))] == [r.exchange.id for r in whole]
+    assert [r.exchange.id for r in islice(recall_stream(question, Asking(spaces=readable)), 1)] == [
+        whole[0].exchange.id
+    ]
 
 
 def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, person):

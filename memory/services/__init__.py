@@ -34,7 +34,7 @@ from memory.services.opinions import express
 from memory.services.recalls import drop_recalls, note_recall, recalled_for
 from memory.services.reconciling import write_missing_words
 from memory.services.records import NewRecord, delete_records, query_records, upsert_records
-from memory.services.search import find, recall, recall_stream
+from memory.services.search import find, recall
 from memory.services.topics import get_relevant_context, related_threads, search_by_topic
 from memory.services.upkeep import sweep
 
@@ -73,7 +73,6 @@ __all__ = [
     "query_records",
     "read_documents",
     "recall",
-    "recall_stream",
     "recalled_for",
     "receipt_for",
     "receipt_of_space",

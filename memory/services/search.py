@@ -8,7 +8,6 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
-from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -62,13 +61,32 @@ class Asking:
     filters: Filter | None = None
 
 
-def recall(messages: Sequence[str], **asking: Any) -> Recollection:
-    """What memory has for a conversation whose last messages, newest last, are `messages` (and the fields of Asking).
+def recall(
+    messages: Sequence[str],
+    *,
+    spaces: SpaceIds,
+    exclude: frozenset[uuid.UUID] = frozenset(),
+    conversation_length: int = 0,
+    keep_query: bool = True,
+    person_id: uuid.UUID | None = None,
+    max_tokens: int | None = None,
+    filters: Filter | None = None,
+) -> Recollection:
+    """What memory has for a conversation whose last messages, newest last, are `messages`; `Asking` explains the rest.
 
     Only what passes the gate, at most `context_results`, within `context_max_tokens`. An index or an embedding model
     that does not answer is no error here: words alone find then, and the note says so.
     """
-    stream = recall_stream(messages, **asking)
+    asking = Asking(
+        spaces=spaces,
+        exclude=exclude,
+        conversation_length=conversation_length,
+        keep_query=keep_query,
+        person_id=person_id,
+        max_tokens=max_tokens,
+        filters=filters,
+    )
+    stream = recall_stream(messages, asking)
     results: list[Result] = []
     while True:
         try:
@@ -80,14 +98,13 @@ def recall(messages: Sequence[str], **asking: Any) -> Recollection:
             return Recollection(note=FAILED)
 
 
-def recall_stream(messages: Sequence[str], **fields: Any) -> Generator[Result, None, str]:
+def recall_stream(messages: Sequence[str], asking: Asking) -> Generator[Result, None, str]:
     """As `recall`, a result at a time, best first; what was not asked for is not worked out. Returns the note.
 
     A message that leans on the ones before it is asked by itself and together with them, and the results are taken
     in turn; the second question is only put when a first result has been taken. At most two of five are of one author or
     document while others pass the gate.
     """
-    asking = Asking(**fields)
     conf = settings.CATO.vector_store
     said = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
     if not conf.enabled or not asking.spaces or not said or is_courtesy(said[-1]):
