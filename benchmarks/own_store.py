@@ -50,11 +50,11 @@ def own_store(database_url: str = "") -> Iterator[User]:
 
 
 def _answers(ping: object) -> bool:
-    from memory.errors import StoreDown
+    from memory.errors import VectorStoreUnavailableError
 
     assert callable(ping)
     try:
         ping()
-    except StoreDown:
+    except VectorStoreUnavailableError:
         return False
     return True

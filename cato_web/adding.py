@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from memory import services as memory
 from memory import spaces
-from memory.errors import BadQuery, StoreDown
+from memory.errors import InvalidInputError, VectorStoreUnavailableError
 from memory.models import DocumentVersion
 from memory.services.documents import folders
 from memory.services.documents.folders import FoundFile
@@ -24,7 +24,7 @@ def add(path: Path, *, person_id: uuid.UUID, is_quiet: bool) -> list[dict[str, A
     """Add the file, or the files of the folder, at `path` to the person's personal space, with a bar for a folder.
 
     Returns for each its name with the document's id, what became of it and how many passages it has, or with the error.
-    Raises BadQuery where there is no file, StoreDown where what is kept can be embedded only later.
+    Raises InvalidInputError where there is no file, VectorStoreUnavailableError where what is kept can be embedded only later.
     """
     files = folders.at(path)
     bar = tqdm(files, unit=" files", disable=True if is_quiet or len(files) == 1 else None, file=sys.stderr)
@@ -43,7 +43,7 @@ def _add(file: FoundFile, person_id: uuid.UUID) -> dict[str, Any]:
                 source_path=str(file.path),
             )
         version = _finished(received.version)
-    except BadQuery as error:
+    except InvalidInputError as error:
         return {"name": file.name, "error": str(error)}
     if version.stage != _Stage.READY:
         return {"name": file.name, "error": f"{file.name}: {version.error or 'cancelled'}"}
@@ -66,7 +66,7 @@ def _finished(version: DocumentVersion) -> DocumentVersion:
         version.refresh_from_db()
         if version.stage in DocumentVersion.UNDER_WAY:
             if memory.is_waiting(version):
-                raise StoreDown(
+                raise VectorStoreUnavailableError(
                     "The file is kept, but it could not be embedded yet. It is tried again while Cato runs."
                 )
             time.sleep(0.1)  # a worker has it in hand

@@ -18,9 +18,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
-from cato_web.cleaning import CannotClean, clean_if_asked
+from cato_web.cleaning import ChromaCleanupError, clean_if_asked
 from cato_web.config_schema import Config
-from cato_web.plan import CannotRun, chroma_server, free_port
+from cato_web.plan import StartupError, chroma_server, free_port
 from cato_web.serve import accepts, only_one
 
 # Set for a command whose vector store is its own.
@@ -44,7 +44,7 @@ class StoreCommand(BaseCommand):
             with _addresses(config) as found:
                 command = [sys.executable, "-m", "django", *argv[1:]]
                 code = subprocess.run(command, env=_environment(found), check=False).returncode  # noqa: S603
-        except CannotRun as error:
+        except StartupError as error:
             sys.stderr.write(f"{error}\n")
             code = 1
         sys.exit(code)
@@ -76,7 +76,7 @@ def has_own_store() -> bool:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Keep `serve` away from the data directory while something goes on there. Raises CannotRun where it runs."""
+    """Keep `serve` away from the data directory while something goes on there. Raises StartupError where it runs."""
     if _OWN in os.environ:  # the process that runs the vector store for this one does
         yield
         return
@@ -113,7 +113,7 @@ def _is_served() -> bool:
 def _addresses(config: Config) -> Iterator[dict[str, str]]:
     served = running(config)
     if served and served["chroma_url"] is None:
-        raise CannotRun("Cato runs here without a vector store.")
+        raise StartupError("Cato runs here without a vector store.")
     if served:
         yield {"REDIS_URL": served["redis_url"], "CHROMA_URL": served["chroma_url"]}
         return
@@ -123,13 +123,13 @@ def _addresses(config: Config) -> Iterator[dict[str, str]]:
             yield {"CHROMA_URL": url, _OWN: "yes"}
         try:
             clean_if_asked(files)
-        except CannotClean as error:
-            raise CannotRun(f"{error}\nRun the command again, or start Cato, which tries until they are.") from error
+        except ChromaCleanupError as error:
+            raise StartupError(f"{error}\nRun the command again, or start Cato, which tries until they are.") from error
 
 
 @contextmanager
 def chroma_over(path: Path) -> Iterator[str]:
-    """A Chroma server over these files for as long as the command runs. Raises CannotRun."""
+    """A Chroma server over these files for as long as the command runs. Raises StartupError."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     env = dict(os.environ) | {"ANONYMIZED_TELEMETRY": "False"}
@@ -139,7 +139,7 @@ def chroma_over(path: Path) -> Iterator[str]:
         end = time.monotonic() + _START
         while not accepts(url):
             if server.ended or time.monotonic() > end:
-                raise CannotRun(f"The vector store over {path} did not start.{server.complaint}")
+                raise StartupError(f"The vector store over {path} did not start.{server.complaint}")
             time.sleep(0.05)
         yield url
     finally:

@@ -33,7 +33,7 @@ _BLANK = 1 << 20
 _A_SEGMENT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class CannotClean(Exception):
+class ChromaCleanupError(Exception):
     """What was deleted is still in the files; the message says where, and why."""
 
 
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     try:
         clean(Path(arguments[0]))
-    except CannotClean as error:
+    except ChromaCleanupError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     return 0
@@ -57,7 +57,7 @@ def note_of(path: Path) -> Path:
 
 
 def clean_if_asked(path: Path) -> None:
-    """Clean where the note says so, and remove the note. The server must not run. Raises CannotClean."""
+    """Clean where the note says so, and remove the note. The server must not run. Raises ChromaCleanupError."""
     if note_of(path).exists():
         clean(path)
         note_of(path).unlink(missing_ok=True)
@@ -66,12 +66,12 @@ def clean_if_asked(path: Path) -> None:
 def clean(path: Path) -> None:
     """Remove the folders that no segment names, blank what the others do not use, then have Chroma write its database anew.
 
-    The server must not run. Raises CannotClean; may be repeated.
+    The server must not run. Raises ChromaCleanupError; may be repeated.
     """
     try:
         _clean(path)
     except (OSError, sqlite3.Error, subprocess.CalledProcessError) as error:
-        raise CannotClean(f"The vector store's files in {path} could not be cleaned: {error}") from error
+        raise ChromaCleanupError(f"The vector store's files in {path} could not be cleaned: {error}") from error
 
 
 def _clean(path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from cato_web import config as configuration
 from cato_web.config_schema import Config
-from cato_web.plan import CannotRun
+from cato_web.plan import StartupError
 
 SUCCESS, FAILURE, USAGE, CONFIGURATION = 0, 1, 2, 3
 
@@ -34,7 +34,7 @@ class Outcome:
     error: str | None = None
 
 
-class Failed(Exception):
+class CommandFailedError(Exception):
     """An action could not be done; the message is for the person who asked for it."""
 
 
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             outcome = _act(options)
     except UsageError as error:
         return _report(options, config, None, str(error), began, USAGE)
-    except (Failed, CannotRun) as error:
+    except (CommandFailedError, StartupError) as error:
         return _report(options, config, None, str(error), began, FAILURE)
     return _report(options, config, outcome, outcome.error, began, FAILURE if outcome.error else SUCCESS)
 
@@ -106,15 +106,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _act(options: argparse.Namespace) -> Outcome:
-    """Run the one action that was asked for, with Django set up. Raises Failed."""
+    """Run the one action that was asked for, with Django set up. Raises CommandFailedError."""
     import django
 
     django.setup()
     from django.db import DatabaseError
     from django.db.migrations.exceptions import MigrationSchemaMissing
 
-    from chat.errors import ChatError
-    from memory.errors import CatoMemoryError
+    from memory.errors import CatoError
 
     actions: dict[str, Callable[[argparse.Namespace, Any], Outcome]] = {
         "add": _add,
@@ -124,10 +123,10 @@ def _act(options: argparse.Namespace) -> Outcome:
     }
     try:
         return actions[_action(options)](options, _person(options.user))
-    except (ChatError, CatoMemoryError) as error:
-        raise Failed(str(error)) from error
+    except CatoError as error:
+        raise CommandFailedError(str(error)) from error
     except (DatabaseError, MigrationSchemaMissing) as error:
-        raise Failed("The database is not ready: start Cato once with `make run` first.") from error
+        raise CommandFailedError("The database is not ready: start Cato once with `make run` first.") from error
 
 
 def _action(options: argparse.Namespace) -> str:
@@ -141,19 +140,19 @@ def _action(options: argparse.Namespace) -> str:
 
 def _person(name: str | None) -> Any:
     from cato_web.people.models import User
-    from cato_web.people.named import NobodyCalledThat, person_called
+    from cato_web.people.named import UserLookupError, person_called
 
     if name:
         try:
             return person_called(name)
-        except NobodyCalledThat as error:
+        except UserLookupError as error:
             raise UsageError(str(error)) from error
     found = list(User.objects.filter(is_active=True)[:2])
     if len(found) == 1:
         return found[0]
     if found:
         raise UsageError("There are several accounts. Name one with --user NAME.")
-    raise Failed("There is no account yet. Start Cato and create one.")
+    raise CommandFailedError("There is no account yet. Start Cato and create one.")
 
 
 def _add(options: argparse.Namespace, person: Any) -> Outcome:
@@ -250,7 +249,7 @@ def _ask(options: argparse.Namespace, person: Any) -> Outcome:
         turn.refresh_from_db()
     is_stopped = turn.state == Turn.State.STOPPED
     if turn.state != Turn.State.COMPLETE and not is_stopped:
-        raise Failed(turn.error or "The answer was interrupted.")
+        raise CommandFailedError(turn.error or "The answer was interrupted.")
     result = {
         "answer": turn.answer,
         "state": turn.state,

@@ -1,4 +1,4 @@
-"""From errors to pages: what the layers below raise becomes a status and a sentence."""
+"""Errors at the edge: one table from error to HTTP status and code, and the pages that show them."""
 
 from __future__ import annotations
 
@@ -8,29 +8,78 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
-from chat.errors import NOTHING_HERE, PermissionDeniedError, Refused
-from chat.errors import NotFound as NothingInChat
-from memory.errors import CatoMemoryError
-from memory.errors import NotFound as NothingInMemory
+from cato_web.api_auth import InvalidTokenError, MissingScopeError
+from chat.errors import ConflictError, ModelError, PermissionDeniedError
+from memory.errors import (
+    NOTHING_HERE,
+    CatoError,
+    DocumentConflictError,
+    EmbeddingError,
+    InvalidInputError,
+    NotFoundError,
+    RateLimitedError,
+    RecordConflictError,
+    VectorStoreDisabledError,
+    VectorStoreUnavailableError,
+)
+
+# The status and the code of an error; the nearest class of an error counts. Pages and the OpenAI protocol answer 400
+# where the REST API answers 422.
+ERROR_TABLE: dict[type[Exception], tuple[int, str]] = {
+    InvalidTokenError: (401, "no_token"),
+    MissingScopeError: (403, "scope_missing"),
+    PermissionDeniedError: (403, "forbidden"),
+    NotFoundError: (404, "not_found"),
+    Http404: (404, "not_found"),
+    ConflictError: (409, "refused"),
+    VectorStoreDisabledError: (409, "disabled"),
+    RecordConflictError: (409, "record_conflict"),
+    DocumentConflictError: (409, "document_conflict"),
+    InvalidInputError: (422, "invalid"),
+    CatoError: (422, "invalid"),
+    RateLimitedError: (429, "too_fast"),
+    ModelError: (502, "model_error"),
+    VectorStoreUnavailableError: (503, "unavailable"),
+    EmbeddingError: (503, "unavailable"),
+}
+# Seconds to wait: rate limits are counted by the minute, and a service that is down is rarely back sooner.
+RETRY_AFTER = {429: "60", 503: "60"}
 
 
-class SayWhatWentWrong:
-    """Middleware that turns errors with a sentence into pages; "not yours" and "not there" are the same page."""
+def status_of(error: Exception) -> tuple[int, str]:
+    """The HTTP status and the code of an error; 500 for one that nobody expected."""
+    return next((ERROR_TABLE[kind] for kind in type(error).__mro__ if kind in ERROR_TABLE), (500, "broken"))
+
+
+class ErrorPageMiddleware:
+    """Answer expected errors with a page that shows their sentence.
+
+    Whatever is answered with 429 or 503 gets `Retry-After`, also what the APIs answer.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        if response.status_code in RETRY_AFTER:
+            response.headers.setdefault("Retry-After", RETRY_AFTER[response.status_code])
+        return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
-        if isinstance(error, NothingInChat | NothingInMemory | Http404):
+        status, _code = status_of(error)
+        if status == 404:
             return not_found(request)
-        if isinstance(error, PermissionDeniedError):
+        if status == 403:
             return forbidden(request, error)
-        if isinstance(error, Refused | CatoMemoryError):
-            return render(request, "400.html", {"error": str(error)}, status=400)
-        return None
+        return error_page(request, error) if isinstance(error, CatoError) else None
+
+
+def error_page(request: HttpRequest, error: Exception) -> HttpResponse:
+    """The page of an error with its sentence."""
+    status, _code = status_of(error)
+    status = 400 if status == 422 else status
+    return render(request, "400.html", {"error": str(error), "status": status}, status=status)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -49,7 +49,7 @@ async def _tend_queues() -> None:
 def _warm_up() -> None:
     """Load the local model and connect to the store, so that the first recall need not wait for either."""
     from memory import embeddings, store
-    from memory.errors import EmbeddingFailed, StoreDown
+    from memory.errors import EmbeddingError, VectorStoreUnavailableError
 
     conf = settings.CATO.vector_store
     if not conf.enabled:
@@ -58,5 +58,5 @@ def _warm_up() -> None:
         if conf.embedding_provider == "local":
             embeddings.configured(conf).embed_query("ready")
         store.ping()
-    except (EmbeddingFailed, StoreDown) as error:
+    except (EmbeddingError, VectorStoreUnavailableError) as error:
         log.warning("recall is not ready yet: %s", error)

@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 from chat import measures, replies
 from chat.broadcast import broadcast
 from memory import jobs
-from memory.errors import StoreDisabled, StoreDown
+from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.models import Exchange
 from memory.services.reconciling import drift
 
@@ -59,7 +59,7 @@ def _drift() -> Iterator[Metric]:
     family = GaugeMetricFamily("cato_index_drift", "How far database and index are apart.", labels=["side"])
     try:
         apart = cache.get_or_set("metrics:drift", _sides, _DRIFT_FOR)
-    except (StoreDown, StoreDisabled):
+    except (VectorStoreUnavailableError, VectorStoreDisabledError):
         return
     for side, count in (apart or {}).items():
         family.add_metric([side], count)

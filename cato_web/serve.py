@@ -31,7 +31,7 @@ from cato_web import config as configuration
 from cato_web.children import Child, say
 from cato_web.cleaning import note_of
 from cato_web.config_schema import Config
-from cato_web.plan import CannotRun, Plan, plan_for
+from cato_web.plan import Plan, StartupError, plan_for
 
 POLL = 0.02  # seconds between looks while starting
 VALKEY_WAIT, CHROMA_WAIT = 10.0, 5.0  # seconds
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with only_one(config.server.data_dir), _runtime_dir(config.server.data_dir) as runtime:
             _check_port(config.server.host, config.server.port)
             return Supervisor(config, plan_for(config, runtime)).run()
-    except CannotRun as error:
+    except StartupError as error:
         say(str(error))
         return 1
 
@@ -76,7 +76,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-class _Stop(Exception):
+class _ShutdownError(Exception):
     """Somebody asked the supervisor to end."""
 
 
@@ -108,7 +108,7 @@ class Supervisor:
                 self._clean_if_asked()
                 due = [child.due for child in self._plan.children if child.due is not None]
                 self._pause(min([*due, LOOK_EVERY]))
-        except _Stop:
+        except _ShutdownError:
             return 0
         finally:
             self._end()
@@ -129,12 +129,12 @@ class Supervisor:
         return code if code in (0, 3) else 1
 
     def _start_web(self, note: Path) -> None:
-        """Start the web process and the worker, and wait for the first page. Raises CannotRun."""
+        """Start the web process and the worker, and wait for the first page. Raises StartupError."""
         plan = self._plan
         if plan.valkey is not None:
             self._wait(lambda: accepts(plan.redis_url), VALKEY_WAIT, plan.valkey)
             if not accepts(plan.redis_url):
-                raise CannotRun(f"Valkey did not start ({plan.valkey.how}).")
+                raise StartupError(f"Valkey did not start ({plan.valkey.how}).")
         if plan.chroma is not None and plan.chroma_url is not None:
             # Without it all else works: recall is by words until it is back.
             url = plan.chroma_url
@@ -143,7 +143,7 @@ class Supervisor:
         plan.web.start()
         self._wait(self._web_answers, None, plan.web)
         if plan.web.ended:
-            raise CannotRun(f"The web process ended before it was ready ({plan.web.how}).")
+            raise StartupError(f"The web process ended before it was ready ({plan.web.how}).")
         plan.worker.start()  # last, so that the first page has all cores for itself
 
     def _clean_if_asked(self) -> None:
@@ -177,14 +177,14 @@ class Supervisor:
             self._pause(POLL)
 
     def _pause(self, seconds: float | None) -> None:
-        """Sleep until a signal arrives, at most so long. Raises _Stop where it asks to end."""
+        """Sleep until a signal arrives, at most so long. Raises _ShutdownError where it asks to end."""
         select.select([self._told], [], [], seconds)
         try:
             arrived = self._told.recv(1024)
         except BlockingIOError:
             return
         if set(arrived) & set(STOP_SIGNALS):
-            raise _Stop
+            raise _ShutdownError
 
     def _end(self) -> None:
         """End the children one after another, each with its time to finish; asked again, end them at once."""
@@ -194,7 +194,7 @@ class Supervisor:
                 if patient:
                     child.ask_to_end()
                     self._wait(lambda child=child: child.process is None or child.ended, child.grace)  # type: ignore[misc]
-            except _Stop:
+            except _ShutdownError:
                 patient = False
             child.kill()
 
@@ -236,7 +236,7 @@ def _revive(children: Sequence[Child]) -> None:
 
 
 def _check_port(host: str, port: int) -> None:
-    """Raises CannotRun where nothing could listen there."""
+    """Raises StartupError where nothing could listen there."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
@@ -245,20 +245,20 @@ def _check_port(host: str, port: int) -> None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             message = f"Port {port} of {host} is in use. Choose another one with --port or CATO_PORT."
-            raise CannotRun(message) from None
-        raise CannotRun(f"Cato cannot listen on {host}, port {port}: {error.strerror or error}.") from None
+            raise StartupError(message) from None
+        raise StartupError(f"Cato cannot listen on {host}, port {port}: {error.strerror or error}.") from None
 
 
 @contextmanager
 def only_one(data_dir: Path) -> Iterator[None]:
-    """Hold the data directory for this process. Raises CannotRun where another one holds it."""
+    """Hold the data directory for this process. Raises StartupError where another one holds it."""
     with (data_dir / "serve.lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.seek(0)
             message = f"Cato already runs on {data_dir} (process {lock.read().strip() or 'unknown'})."
-            raise CannotRun(message) from None
+            raise StartupError(message) from None
         lock.truncate(0)
         lock.write(str(os.getpid()))
         lock.flush()
@@ -269,7 +269,7 @@ def only_one(data_dir: Path) -> Iterator[None]:
 def _runtime_dir(data_dir: Path) -> Iterator[Path]:
     """A folder (mode 700) for the socket; always the same, so that a killed supervisor leaves but one behind.
 
-    A socket's path has at most 107 bytes, so it is never below the data directory. Raises CannotRun.
+    A socket's path has at most 107 bytes, so it is never below the data directory. Raises StartupError.
     """
     home = os.environ.get("XDG_RUNTIME_DIR", "")
     usable = os.access(home, os.W_OK | os.X_OK) and len(os.fsencode(home)) < 60
@@ -281,7 +281,7 @@ def _runtime_dir(data_dir: Path) -> Iterator[Path]:
     except FileExistsError:
         found = folder.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise CannotRun(f"{folder} exists and is not Cato's own. Remove it.") from None
+            raise StartupError(f"{folder} exists and is not Cato's own. Remove it.") from None
     try:
         yield folder
     finally:

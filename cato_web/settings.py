@@ -57,7 +57,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "cato_web.errors.SayWhatWentWrong",
+    "cato_web.errors.ErrorPageMiddleware",
 ]
 
 TEMPLATES = [

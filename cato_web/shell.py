@@ -16,7 +16,7 @@ from chat import endpoint
 from chat.listing import ThreadGroup, thread_groups
 from memory import services as memory
 from memory import store
-from memory.errors import StoreDown
+from memory.errors import VectorStoreUnavailableError
 
 _ASK_STORE_EVERY = 5.0
 _store_state: tuple[float, bool] = (0.0, True)
@@ -97,7 +97,7 @@ def store_answers() -> bool:
         try:
             store.ping()
             answered = True
-        except StoreDown:
+        except VectorStoreUnavailableError:
             answered = False
         _store_state = (time.monotonic(), answered)
     return answered

@@ -1,4 +1,4 @@
-"""The one door to each object of a conversation: it gives it, or raises NotFound."""
+"""The one door to each object of a conversation: it gives it, or raises NotFoundError."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import NotFound, PermissionDeniedError
+from chat.errors import PermissionDeniedError
 from chat.models import Image, Thread, Turn
 from memory import spaces
+from memory.errors import NotFoundError
 
 
 class Seat(NamedTuple):
@@ -37,7 +38,7 @@ def thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """The thread, if this person may read it."""
     thread = threads_of(person_id).select_related("space", "owner").filter(id=thread_id).first()
     if thread is None:
-        raise NotFound
+        raise NotFoundError
     return thread
 
 
@@ -45,7 +46,7 @@ def turn_for(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> 
     """The turn of that thread, if this person may read the thread."""
     turn = thread_for(person_id, thread_id).turns.select_related("author", "thread__space").filter(id=turn_id).first()
     if turn is None:
-        raise NotFound
+        raise NotFoundError
     return turn
 
 
@@ -53,7 +54,7 @@ def turn_by_id(person_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
     """The turn, if this person may read its thread."""
     thread_id = Turn.objects.filter(id=turn_id).values_list("thread_id", flat=True).first()
     if thread_id is None:
-        raise NotFound
+        raise NotFoundError
     return turn_for(person_id, thread_id, turn_id)
 
 
@@ -61,7 +62,7 @@ def turn_to_change(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUI
     """The turn of that thread, if this person may edit, regenerate, retry or resume it, or switch its version.
 
     These are for the author of the message and the owner of the thread, since they hide what was there from memory.
-    Raises NotFound, and PermissionDeniedError for other readers.
+    Raises NotFoundError, and PermissionDeniedError for other readers.
     """
     turn = turn_for(person_id, thread_id, turn_id)
     if person_id not in (turn.author_id, turn.thread.owner_id):
@@ -75,7 +76,7 @@ def own_thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """The thread, if it is this person's to change."""
     thread = thread_for(person_id, thread_id)
     if thread.owner_id != person_id:
-        raise NotFound
+        raise NotFoundError
     return thread
 
 
@@ -85,7 +86,7 @@ def can_configure(person_id: uuid.UUID, thread: Thread) -> bool:
 
 
 def thread_to_configure(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
-    """Return the thread whose model and recall filter this person may set. Raises NotFound, PermissionDeniedError."""
+    """Return the thread whose model and recall filter this person may set. Raises NotFoundError, PermissionDeniedError."""
     thread = thread_for(person_id, thread_id)
     if not can_configure(person_id, thread):
         raise PermissionDeniedError(
@@ -99,7 +100,7 @@ def deleted_thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     theirs = Thread.objects.filter(owner_id=person_id, space_id__in=list(spaces.readable_by(person_id)))
     thread = theirs.filter(id=thread_id).exclude(deleted_at=None).first()
     if thread is None:
-        raise NotFound
+        raise NotFoundError
     return thread
 
 
@@ -108,7 +109,7 @@ def image_for(person_id: uuid.UUID, image_id: uuid.UUID) -> Image:
     shown = Q(turns__thread__in=threads_of(person_id)) | Q(turns=None, owner_id=person_id)
     image = Image.objects.filter(shown, id=image_id).first()
     if image is None:
-        raise NotFound
+        raise NotFoundError
     return image
 
 

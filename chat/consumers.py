@@ -16,10 +16,10 @@ from django.db import DatabaseError
 
 from chat import access, frames, seats, snapshots
 from chat.broadcast import Frame, News, Seat, broadcast
-from chat.errors import NotFound
 from chat.hops import to_database
 from chat.services.reading import mark_seen
 from chat.snapshots import Told
+from memory.errors import NotFoundError
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             return
         try:
             await self._heed(told, self.seat)
-        except NotFound:
+        except NotFoundError:
             await self.close(NOT_YOURS)
 
     async def disconnect(self, code: int) -> None:

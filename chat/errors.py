@@ -1,50 +1,48 @@
-"""What can go wrong in a conversation, each with a sentence for the person and the fact its catcher needs.
+"""Errors of conversations, each with a sentence for the person and the facts its handler needs.
 
 ChatError
-├── NotFound                there is nothing here, or it is not theirs (sounds the same)
-├── PermissionDeniedError   they may read it, and may not do this with it
-├── Refused                 the message or command cannot be taken as it is; the text stays with the person
-│   └── ThreadBusyError     an answer is being written in the thread
-└── ModelFailed             the endpoint did not answer as it should; `code` says how
+├── PermissionDeniedError  the person may read the object, but not do this with it
+├── InvalidMessageError    what was sent cannot be taken as it is; the text stays with the person
+├── ConflictError          the state of the turn or thread does not allow it now
+│   └── ThreadBusyError    an answer is being written in the thread
+└── ModelError             the model endpoint did not answer as it should; `code` says how
 """
 
 from __future__ import annotations
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
-NOTHING_HERE = gettext_noop("There is nothing here, or it is not yours to see.")
-
-
-class ChatError(Exception):
-    """The root: str() of it is a sentence for a person."""
+from memory.errors import CatoError, InvalidInputError
 
 
-class NotFound(ChatError):
-    def __init__(self) -> None:
-        super().__init__(_(NOTHING_HERE))
+class ChatError(CatoError):
+    """The root of the errors of conversations."""
 
 
 class PermissionDeniedError(ChatError):
-    """They may read the object, so saying that it is theirs to read but not to change reveals nothing."""
+    """The person may read the object, so saying that they may not change it reveals nothing."""
 
 
-class Refused(ChatError):
-    """`suggestion` is what they may have meant, or empty."""
+class InvalidMessageError(ChatError, InvalidInputError):
+    """A message, command, title or picture cannot be taken; `suggestion` is what the person may have meant, or empty."""
 
     def __init__(self, message: str, suggestion: str = "") -> None:
         super().__init__(message)
         self.suggestion = suggestion
 
 
-class ThreadBusyError(Refused):
-    """An answer is being written in the thread, or waits to be."""
+class ConflictError(ChatError):
+    """The state of the turn or thread does not allow this now."""
+
+
+class ThreadBusyError(ConflictError):
+    """An answer is being written in the thread, or is queued there."""
 
     def __init__(self) -> None:
         super().__init__(_("An answer is being written in this thread. Stop it or wait until it is done."))
 
 
-class ModelFailed(ChatError):
+class ModelError(ChatError):
     """`code` is one of unreachable, timeout, rate_limited, refused, rejected, broken, cut, empty."""
 
     def __init__(self, message: str, code: str) -> None:

@@ -20,7 +20,7 @@ from chat.importers.cato import FORMAT
 from chat.items import ItemRow, places_of, recalled_row
 from chat.markup import blocks_of
 from chat.models import Thread, Turn
-from chat.pictures import data_url
+from chat.prompts import data_url
 from memory import services as memory
 from memory import spaces
 from memory.batches import batched

@@ -9,50 +9,50 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.errors import ModelFailed
+from chat.errors import ModelError
 
 # What servers answer to a request that they understand and will not do; 404 is said for models and for abilities.
 _REJECTIONS = (400, 413, 415, 422)
 _LONGEST_WAIT = 24 * 60 * 60  # seconds; no sentence asks anybody to come back later than in a day
 
 
-def unreachable(host: str) -> ModelFailed:
+def unreachable(host: str) -> ModelError:
     sentence = _("%(host)s cannot be reached. Your message is kept; try again.") % {"host": host}
-    return ModelFailed(sentence, "unreachable")
+    return ModelError(sentence, "unreachable")
 
 
-def timed_out() -> ModelFailed:
+def timed_out() -> ModelError:
     sentence = _("The model sent nothing for %(seconds)g seconds. Try again.")
-    return ModelFailed(sentence % {"seconds": settings.CATO.llm.timeout_seconds}, "timeout")
+    return ModelError(sentence % {"seconds": settings.CATO.llm.timeout_seconds}, "timeout")
 
 
-def broke_off(has_begun: bool) -> ModelFailed:
+def broke_off(has_begun: bool) -> ModelError:
     if has_begun:
-        return ModelFailed(_("The model broke off in the middle of its answer."), "cut")
-    return ModelFailed(_("The model's server sent no answer. Try again."), "cut")
+        return ModelError(_("The model broke off in the middle of its answer."), "cut")
+    return ModelError(_("The model's server sent no answer. Try again."), "cut")
 
 
-def failed_midway() -> ModelFailed:
-    return ModelFailed(_("The model's server failed in the middle of the answer."), "broken")
+def failed_midway() -> ModelError:
+    return ModelError(_("The model's server failed in the middle of the answer."), "broken")
 
 
-def unreadable() -> ModelFailed:
-    return ModelFailed(_("The model's answer could not be read. Try again."), "broken")
+def unreadable() -> ModelError:
+    return ModelError(_("The model's answer could not be read. Try again."), "broken")
 
 
-def too_long(host: str) -> ModelFailed:
-    return ModelFailed(_("%(host)s sent more data than an answer may have.") % {"host": host}, "broken")
+def too_long(host: str) -> ModelError:
+    return ModelError(_("%(host)s sent more data than an answer may have.") % {"host": host}, "broken")
 
 
-def compressed(host: str) -> ModelFailed:
-    return ModelFailed(_("%(host)s sends compressed answers, which Cato does not read.") % {"host": host}, "broken")
+def compressed(host: str) -> ModelError:
+    return ModelError(_("%(host)s sends compressed answers, which Cato does not read.") % {"host": host}, "broken")
 
 
-def no_models(host: str) -> ModelFailed:
-    return ModelFailed(_("%(host)s sent no list of models.") % {"host": host}, "broken")
+def no_models(host: str) -> ModelError:
+    return ModelError(_("%(host)s sent no list of models.") % {"host": host}, "broken")
 
 
-def nothing(finish_reason: str) -> ModelFailed:
+def nothing(finish_reason: str) -> ModelError:
     """The model came to its end without a word of an answer."""
     if finish_reason == "length":
         sentence = _(
@@ -63,10 +63,10 @@ def nothing(finish_reason: str) -> ModelFailed:
         sentence = _("The content filter of the model's provider withheld the answer.")
     else:
         sentence = _("The model answered with nothing. Try again.")
-    return ModelFailed(sentence, "empty")
+    return ModelError(sentence, "empty")
 
 
-def sentence(error: ModelFailed, *, has_text: bool) -> str:
+def sentence(error: ModelError, *, has_text: bool) -> str:
     """Return what the person is told, also of what was received before it failed."""
     saved = _("The partial answer was saved.")
     return f"{error} {saved}" if has_text else str(error)
@@ -81,26 +81,26 @@ def cut_off_note(finish_reason: str) -> str:
     return ""
 
 
-def of_status(status: int, retry_after: str, *, host: str, model: str) -> ModelFailed:
+def of_status(status: int, retry_after: str, *, host: str, model: str) -> ModelError:
     """For an HTTP status that is not 2xx; `retry_after` is the header of that name, or empty."""
     facts = {"host": host, "model": model, "status": status}
     if status == 429:
         sentence = _("The model has too much to do (rate limit).")
-        return ModelFailed(f"{sentence} {_when(retry_after)}", "rate_limited")
+        return ModelError(f"{sentence} {_when(retry_after)}", "rate_limited")
     if status in (401, 403):
-        return ModelFailed(_("%(host)s refuses the API key. An administrator can change it.") % facts, "refused")
+        return ModelError(_("%(host)s refuses the API key. An administrator can change it.") % facts, "refused")
     if status == 404:
-        return ModelFailed(_("%(host)s does not know the model %(model)s.") % facts, "rejected")
+        return ModelError(_("%(host)s does not know the model %(model)s.") % facts, "rejected")
     if status in _REJECTIONS:
-        return ModelFailed(_("The model's server does not take this (HTTP %(status)s).") % facts, "rejected")
+        return ModelError(_("The model's server does not take this (HTTP %(status)s).") % facts, "rejected")
     if 300 <= status < 400:
         sentence = _(
             "%(host)s redirects to another address (HTTP %(status)s), and Cato sends no prompt there. "
             "An administrator can enter that address in the settings."
         )
-        return ModelFailed(sentence % facts, "refused")
+        return ModelError(sentence % facts, "refused")
     sentence = _("The model's server failed (HTTP %(status)s).") % facts
-    return ModelFailed(f"{sentence} {_when(retry_after)}", "broken")
+    return ModelError(f"{sentence} {_when(retry_after)}", "broken")
 
 
 def _when(retry_after: str) -> str:

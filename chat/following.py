@@ -8,9 +8,9 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 
 from chat import replies
-from chat.errors import NotFound
 from chat.hops import to_database
 from chat.models import Turn
+from memory.errors import NotFoundError
 
 # Seconds between looks at an answer of this process, and at a row that another process writes.
 _POLL_LOCAL, _POLL_ROW = 0.04, 0.3
@@ -22,14 +22,14 @@ async def follow(turn_id: uuid.UUID, may_receive: Callable[[], bool]) -> AsyncIt
     """Yield the text of the answer to this turn, piece by piece from its beginning, until it ended one way or another.
 
     The turn's row says how it ended. A client that stops reading stops nothing: the answer goes on without it.
-    `may_receive` is called every two seconds in a database thread. Raises NotFound once it returns False.
+    `may_receive` is called every two seconds in a database thread. Raises NotFoundError once it returns False.
     """
     given = 0
     checked_at = time.monotonic()
     while True:
         if time.monotonic() - checked_at >= _CHECK_EVERY:
             if not await to_database(may_receive):
-                raise NotFound
+                raise NotFoundError
             checked_at = time.monotonic()
         reply = replies.under_way(turn_id)
         if reply is None:

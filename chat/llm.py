@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 
 from chat import failures
 from chat.endpoint import Answering
-from chat.errors import ModelFailed
+from chat.errors import ModelError
 from chat.events import EventError, EventReader, Piece, piece_of
 from chat.thoughts import Thoughts
 
@@ -36,7 +36,7 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Answering, AsyncOpen
 
 
 async def stream(answering: Answering, messages: Sequence[Message], *, model: str = "") -> AsyncGenerator[Piece, None]:
-    """Yield the answer as it comes. Raises ModelFailed, also in the middle.
+    """Yield the answer as it comes. Raises ModelError, also in the middle.
 
     Once the model has said that it is through, nothing that goes wrong after it makes the answer fail.
     """
@@ -45,7 +45,7 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
     import openai
 
     began = finished = False
-    failure: ModelFailed | None = None
+    failure: ModelError | None = None
     thoughts = Thoughts()
     try:
         chosen = model or answering.model or await _first_model(answering)
@@ -58,7 +58,7 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
                 if piece != Piece():
                     began = began or bool(piece.text or piece.reasoning)
                     yield piece
-    except ModelFailed as error:
+    except ModelError as error:
         failure = error
     except (EventError, httpx2.HTTPError, openai.OpenAIError) as error:
         failure = _failure(error, replace(answering, model=model or answering.model), has_begun=began)
@@ -121,7 +121,7 @@ def without_images(messages: Sequence[Message]) -> list[Message]:
 
 
 async def models(answering: Answering) -> list[str]:
-    """The names of the models the endpoint lists. Raises ModelFailed."""
+    """The names of the models the endpoint lists. Raises ModelError."""
     import openai
 
     try:
@@ -135,14 +135,14 @@ async def models(answering: Answering) -> list[str]:
 
 
 async def try_it(answering: Answering) -> str:
-    """Ask for one short answer and return it with the model's name. Raises ModelFailed."""
+    """Ask for one short answer and return it with the model's name. Raises ModelError."""
     model = answering.model or await _first_model(answering)
     said = await say(answering, [{"role": "user", "content": "Say hello in three words."}], model=model)
     return _("%(model)s answers: %(said)s") % {"model": model, "said": said}
 
 
 async def say(answering: Answering, messages: Sequence[Message], *, model: str = "") -> str:
-    """A short answer, at most 200 characters of it, without what is thought before. Raises ModelFailed."""
+    """A short answer, at most 200 characters of it, without what is thought before. Raises ModelError."""
     said, thought = "", 0
     async with aclosing(stream(answering, messages, model=model)) as pieces:
         async for piece in pieces:
@@ -151,14 +151,14 @@ async def say(answering: Answering, messages: Sequence[Message], *, model: str =
             if len(said) > 200 or thought > _LONGEST_THOUGHT:
                 break
     if not said.strip():
-        raise ModelFailed(_("%(model)s answered with nothing.") % {"model": model or answering.host}, "empty")
+        raise ModelError(_("%(model)s answered with nothing.") % {"model": model or answering.host}, "empty")
     return said.strip()[:200]
 
 
 async def _first_model(answering: Answering) -> str:
     names = [name for name in await models(answering) if "embed" not in name.lower()]
     if not names:
-        raise ModelFailed(_("%(host)s lists no model. Name one in the settings.") % {"host": answering.host}, "refused")
+        raise ModelError(_("%(host)s lists no model. Name one in the settings.") % {"host": answering.host}, "refused")
     return names[0]
 
 
@@ -199,7 +199,7 @@ def _new_client(answering: Answering) -> AsyncOpenAI:
 
 
 async def _bound(response: Response) -> None:
-    """Limit what is read of a response, however it is read. Raises ModelFailed."""
+    """Limit what is read of a response, however it is read. Raises ModelError."""
     from httpx2 import AsyncByteStream
 
     host = response.url.netloc.decode()
@@ -224,7 +224,7 @@ async def _bound(response: Response) -> None:
     response.stream = Bounded()
 
 
-def _failure(error: Exception, answering: Answering, *, has_begun: bool = False) -> ModelFailed:
+def _failure(error: Exception, answering: Answering, *, has_begun: bool = False) -> ModelError:
     import httpx2
     import openai
 

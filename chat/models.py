@@ -61,6 +61,14 @@ class Thread(models.Model):
             models.Index(fields=["owner", "opening"]),
         ]
 
+    def is_answering(self) -> bool:
+        """Whether an answer is being written in it."""
+        return self.turns.filter(state__in=Turn.ACTIVE).exists()
+
+    def is_busy(self) -> bool:
+        """Whether an answer is being written in it, or is queued."""
+        return self.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists()
+
 
 class ReadMark(models.Model):
     """How far somebody has seen a thread: what was complete by then."""

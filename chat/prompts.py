@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 
 from chat.llm import Message
-from chat.models import Turn
-from chat.pictures import content_of
+from chat.models import Image, Turn
 from memory.retrieval.context import estimate_tokens
 
 BASE_PROMPT = Path(__file__).with_name("base_prompt.md")
@@ -96,3 +97,20 @@ def _messages_of(history: History) -> Iterator[Message]:
 @lru_cache(maxsize=32)
 def _read(path: str, changed_at: float) -> str:
     return Path(path).read_text(encoding="utf-8").strip()
+
+
+def content_of(text: str, images: Iterable[Image]) -> str | list[dict[str, Any]]:
+    """The content of a message to the model: its text, or a list of parts where there are pictures."""
+    addresses = [address for image in images if (address := data_url(image))]
+    if not addresses:
+        return text
+    return [{"type": "text", "text": text}, *({"type": "image_url", "image_url": {"url": url}} for url in addresses)]
+
+
+def data_url(image: Image) -> str:
+    """The picture as an address that carries it; empty where its file is gone."""
+    try:
+        with image.file.open() as file:
+            return f"data:{image.media_type};base64,{base64.b64encode(file.read()).decode()}"
+    except FileNotFoundError:
+        return ""

@@ -23,7 +23,7 @@ from django.utils.translation import gettext_noop
 from chat import failures, frames, llm, lost_access, measures
 from chat.broadcast import Frame, announce, broadcast, publish_from_outside
 from chat.endpoint import Answering
-from chat.errors import ModelFailed
+from chat.errors import ModelError
 from chat.events import Piece
 from chat.hops import to_database, to_memory, to_renderer
 from chat.llm import Message
@@ -161,7 +161,7 @@ async def _write(reply: Reply) -> Ending:
                 return reply.ending(Turn.State.STOPPED, ACCESS_LOST, _(ACCESS_LOST_TEXT))
             return reply.ending(Turn.State.STOPPED)
         listening.result()
-    except ModelFailed as error:
+    except ModelError as error:
         return reply.ending(Turn.State.FAILED, error.code, failures.sentence(error, has_text=bool(reply.text.strip())))
     finally:
         stopping.cancel()
@@ -199,7 +199,7 @@ async def _listen(reply: Reply, messages: list[Message]) -> None:
         return
     try:
         await _hear_all(reply, reply.brief.answering, messages)
-    except ModelFailed as error:
+    except ModelError as error:
         # There is no asking beforehand whether a model takes pictures.
         if error.code != "rejected" or not llm.has_images(messages):
             raise
@@ -240,7 +240,7 @@ async def _title(reply: Reply) -> None:
         return
     try:
         said = await llm.say(reply.brief.answering, messages, model=reply.brief.model)
-    except ModelFailed as error:
+    except ModelError as error:
         log.info("a thread got no title from the model: %s", error.code)
         return
     await to_database(titling.title_by_model, reply.brief.thread_id, said)

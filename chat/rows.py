@@ -278,7 +278,7 @@ def _phase(turn: Turn) -> str:
 
 def _queue_text(turn: Turn) -> str:
     """Return what a queued turn waits for: the answer before it in its thread, or others of its author."""
-    if turn.thread.turns.filter(state__in=Turn.ACTIVE).exists():
+    if turn.thread.is_answering():
         return _("Queued until the answer before it ends")
     most = settings.CATO.chat.concurrent_answers
     sentence = ngettext(

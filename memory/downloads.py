@@ -12,17 +12,17 @@ from django.http.response import HttpResponseBase
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
 
-from memory.errors import NotFound
+from memory.errors import NotFoundError
 from memory.models import Document
 
 _READ_BYTES = 65_536
 
 
 def download_of(found: Document, number: int) -> StreamingHttpResponse:
-    """The original of one version of this document. Raises NotFound where it is not kept."""
+    """The original of one version of this document. Raises NotFoundError where it is not kept."""
     version = found.versions.filter(number=number).exclude(original="").first()
     if version is None:
-        raise NotFound(_("This version is not kept any more."))
+        raise NotFoundError(_("This version is not kept any more."))
     response = StreamingHttpResponse(_chunks(version.original), content_type="application/octet-stream")
     response["Content-Length"] = str(version.size)
     name = PurePosixPath(found.name).name

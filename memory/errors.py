@@ -1,17 +1,18 @@
-"""What can go wrong in memory: each error is a sentence for a person, and the one fact its catcher needs.
+"""Errors of all three packages' services: each has a sentence for a person, and the facts its handler needs.
 
-CatoMemoryError
-├── NotFound             not there, or not yours: both sound the same
-├── BadQuery             the question, id or argument cannot be worked with
+CatoError
+├── NotFoundError        missing, or not readable by this person: both give the same answer
+├── RateLimitedError     more requests within a minute than are allowed
+├── InvalidInputError    a query, id or argument that cannot be used
 │   ├── RecordConflictError    a record with this id belongs to another person
 │   └── DocumentConflictError  a document with this name belongs to another person
-├── StoreDisabled        vector_store.enabled is false
-├── StoreDown            the vector store cannot be reached; try again later
-│   └── StoreRefusedError  it answers, but refused this request; the same request would be refused again
-├── CannotRead           a file gives no text; the message says why, to the person who uploaded it
-└── EmbeddingFailed      permanent: trying again is pointless; is_about_input: the provider refused one of the texts;
+├── VectorStoreDisabledError     vector_store.enabled is false
+├── VectorStoreUnavailableError  the vector store does not answer; try again later
+│   └── VectorStoreRequestError  it answers, but refused this request, and would refuse it again
+├── ExtractionError      a file has no readable text; the message says why
+└── EmbeddingError       permanent: trying again is pointless; is_about_input: the provider refused one of the texts;
     │                    retry_after: seconds, if the provider said so
-    └── WrongDimension   the model gives vectors of another length than the index holds
+    └── EmbeddingDimensionError  the vectors' length differs from that of the index
 """
 
 from __future__ import annotations
@@ -28,55 +29,63 @@ def gettext_noop(words: str) -> str:
 DISABLED = gettext_noop("The vector store is disabled (vector_store.enabled).")
 
 
-class CatoMemoryError(Exception):
-    """The root of the tree (the plain name is Python's own, for running out of memory)."""
+NOTHING_HERE = gettext_noop("There is nothing here, or it is not yours to see.")
 
 
-class NotFound(CatoMemoryError):
-    """There is no such thing for this person."""
+class CatoError(Exception):
+    """The root of all expected errors; its text is a sentence for a person."""
 
 
-class BadQuery(CatoMemoryError):
-    """A query, id or argument that cannot be worked with; the message says what to do."""
+class NotFoundError(CatoError):
+    """An object does not exist, or this person may not read it."""
+
+    def __init__(self, message: str = "") -> None:
+        from django.utils.translation import gettext  # the processes that read files load this module without Django
+
+        super().__init__(message or gettext(NOTHING_HERE))
 
 
-class TooManySearchesError(BadQuery):
-    """More searches in a minute than one person may make."""
+class RateLimitedError(CatoError):
+    """More requests within a minute than are allowed."""
 
 
-class RecordConflictError(BadQuery):
+class InvalidInputError(CatoError):
+    """A query, id or argument that cannot be used; the message says what to do."""
+
+
+class RecordConflictError(InvalidInputError):
     """Another person stored a record under an id that was sent; nothing was written."""
 
 
-class DocumentConflictError(BadQuery):
+class DocumentConflictError(InvalidInputError):
     """Another person owns the document of this name; nothing was written."""
 
 
-class StoreDisabled(CatoMemoryError):
+class VectorStoreDisabledError(CatoError):
     """The vector store is switched off in the configuration."""
 
     def __init__(self, message: str = DISABLED) -> None:
         super().__init__(message)
 
 
-class StoreDown(CatoMemoryError):
+class VectorStoreUnavailableError(CatoError):
     """The vector store cannot be reached."""
 
     def __init__(self, message: str = "The vector store cannot be reached.") -> None:
         super().__init__(message)
 
 
-class StoreRefusedError(StoreDown):
+class VectorStoreRequestError(VectorStoreUnavailableError):
     """The vector store answers, but refused this request, which it would refuse again.
 
-    Searching treats it as any StoreDown; jobs count it as their own failure.
+    Searching treats it as any VectorStoreUnavailableError; jobs count it as their own failure.
     """
 
 
 Fact = int | str | list[str]
 
 
-class CannotRead(CatoMemoryError):
+class ExtractionError(CatoError):
     """There is no text to be had from a file; `facts` stand in the English `words` as %(name)s."""
 
     def __init__(self, words: str, **facts: Fact) -> None:
@@ -96,7 +105,7 @@ def _in_english(fact: Fact) -> str:
     return fact if isinstance(fact, str) else f"{', '.join(fact[:-1])} and {fact[-1]}"
 
 
-class EmbeddingFailed(CatoMemoryError):
+class EmbeddingError(CatoError):
     """Texts could not be embedded.
 
     `permanent` says that the same request would fail again; `retry_after` is the wait the provider asked for,
@@ -112,7 +121,7 @@ class EmbeddingFailed(CatoMemoryError):
         self.is_about_input = is_about_input
 
 
-class WrongDimension(EmbeddingFailed):
+class EmbeddingDimensionError(EmbeddingError):
     """The vectors are not as long as those of the index they should go into."""
 
     def __init__(self, message: str) -> None:

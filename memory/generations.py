@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from memory import embeddings, jobs, signals
 from memory.batches import pages
 from memory.embeddings.protocol import Embedder
-from memory.errors import WrongDimension
+from memory.errors import EmbeddingDimensionError
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Space
 
 _PAGE = 1000
@@ -21,13 +21,10 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The embedding model in service, the configured one, and how much of the new index is built."""
+    """The embedding model of the active index, and the one that is configured."""
 
     serving: str
     configured: str
-    dimension: int | None
-    built: int
-    to_build: int
 
     @property
     def differ(self) -> bool:
@@ -64,7 +61,7 @@ def embedder_of(generation: Generation) -> Embedder:
 
 
 def check_dimension(generation: Generation, dimension: int) -> None:
-    """Hold the vectors' `dimension` against the generation's, which the first vectors set. Raises WrongDimension."""
+    """Hold the vectors' `dimension` against the generation's, which the first vectors set. Raises EmbeddingDimensionError."""
     if generation.dimension is None:
         Generation.objects.filter(pk=generation.pk, dimension=None).update(dimension=dimension)
         generation.refresh_from_db()
@@ -73,7 +70,9 @@ def check_dimension(generation: Generation, dimension: int) -> None:
             "%(model)s answered with %(found)s numbers a vector; the index holds %(held)s. "
             "Set vector_store.embedding_dimensions, or build a new index with reembed."
         )
-        raise WrongDimension(sentence % {"model": generation.model, "found": dimension, "held": generation.dimension})
+        raise EmbeddingDimensionError(
+            sentence % {"model": generation.model, "found": dimension, "held": generation.dimension}
+        )
 
 
 def index_of(space: Space, generation: Generation) -> Index:
@@ -83,17 +82,12 @@ def index_of(space: Space, generation: Generation) -> Index:
 
 
 def models_in_use() -> Models:
-    """The figures a banner, the stats page and `reembed` show."""
+    """The active and the configured embedding model, as the banner and `reembed` compare them."""
     now = serving()
     provider, model = embeddings.identity(settings.CATO.vector_store)
-    building = _building()
-    rows = Embedding.objects.filter(generation=building, exchange__forgotten_at=None)
     return Models(
         serving=f"{now.provider}/{now.model}",
         configured=f"{provider}/{model}",
-        dimension=now.dimension,
-        built=rows.filter(state=Job.State.DONE).count(),
-        to_build=rows.count(),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from django.apps import apps
 from django.db import transaction
@@ -17,6 +18,8 @@ J = TypeVar("J", bound=Job)
 
 # Longer than a batch takes; what a killed worker held waits so long.
 LEASE = timedelta(seconds=45)
+# Seconds; well within a lease.
+_RENEWAL_INTERVAL = 10.0
 MAX_FAILURES = 5
 _LONGEST_WAIT = 300.0
 
@@ -64,9 +67,59 @@ def has_due(rows: QuerySet[J]) -> bool:
     return due(rows).exists()
 
 
-def renew(held: QuerySet[J]) -> bool:
-    """Hold rows that one has claimed for another lease; False where they are no longer one's own."""
-    return bool(held.update(locked_until=timezone.now() + LEASE))
+class LeaseLostError(Exception):
+    """This worker no longer owns the job: it was cancelled, or another worker has claimed it since."""
+
+
+class Lease(Generic[J]):
+    """A claimed job. Every write holds only while this worker owns it: pending still, and of the same attempt."""
+
+    def __init__(self, job: J) -> None:
+        self.job = job
+        self._renewed_at = time.monotonic()
+
+    def update(self, **fields: object) -> None:
+        """Write fields of the job's row. Raises LeaseLostError."""
+        if not self._row().update(**fields):
+            raise LeaseLostError
+
+    def renew(self, **fields: object) -> None:
+        """Hold the job for another lease, and write fields of its row. Raises LeaseLostError."""
+        self._renewed_at = time.monotonic()
+        self.update(locked_until=timezone.now() + LEASE, **fields)
+
+    def check(self) -> None:
+        """Renew the lease where that is due. Raises LeaseLostError."""
+        if time.monotonic() - self._renewed_at >= _RENEWAL_INTERVAL:
+            self.renew()
+        elif not self._row().exists():
+            raise LeaseLostError
+
+    def is_held(self) -> bool:
+        """Whether this worker still owns the job, whose lease is renewed where that is due."""
+        try:
+            self.check()
+        except LeaseLostError:
+            return False
+        return True
+
+    def release(self, **fields: object) -> None:
+        """Give the job back, to be claimed again when it is due. Raises LeaseLostError."""
+        self.update(locked_until=None, **fields)
+
+    def finish(self, **fields: object) -> None:
+        """The job is done. Raises LeaseLostError."""
+        self.release(state=Job.State.DONE, error="", **fields)
+
+    def fail(self, error: str, **fields: object) -> None:
+        """The job failed for good. Raises LeaseLostError."""
+        self.release(state=Job.State.FAILED, error=error[:300], **fields)
+
+    def _row(self) -> QuerySet[J]:
+        rows: QuerySet[J] = type(self.job)._default_manager.filter(
+            pk=self.job.pk, attempt=self.job.attempt, state=Job.State.PENDING
+        )
+        return rows
 
 
 def put_off(job: Job, error: str, *, counts: bool, final: bool = False, after: float | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""How often somebody may do something, counted in the cache that all processes share."""
+"""Rate limits, counted in the cache that all processes share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,27 @@ from django.conf import settings
 from django.core.cache import cache
 from django.utils.translation import gettext as _
 
-from memory.errors import TooManySearchesError
+from memory.errors import RateLimitedError
 
 
 def count_search(person_id: uuid.UUID) -> None:
-    """Count a search of this person on a page. Raises TooManySearchesError above `searches_per_minute`."""
+    """Count a search of this person on a page. Raises RateLimitedError above `searches_per_minute`."""
     if not within(f"search:{person_id}", settings.CATO.vector_store.searches_per_minute, 60):
-        raise TooManySearchesError(_("That is a lot of searches at once. Wait a minute and search again."))
+        raise RateLimitedError(_("That is a lot of searches at once. Wait a minute and search again."))
+
+
+def count_message(person_id: uuid.UUID) -> None:
+    """Count a message of this person. Raises RateLimitedError above `messages_per_minute`."""
+    if not within(f"say:{person_id}", settings.CATO.chat.messages_per_minute, 60):
+        raise RateLimitedError(
+            _("That is a lot of messages at once. Wait a minute and send it again; your text stays here.")
+        )
+
+
+def count_api_request(token_id: uuid.UUID) -> None:
+    """Count a request with this API token. Raises RateLimitedError above `requests_per_minute`."""
+    if not within(f"api:{token_id}", settings.CATO.api.requests_per_minute, 60):
+        raise RateLimitedError(_("That is more than this token may ask in a minute. Wait a little and try again."))
 
 
 def within(what: str, most: int, seconds: int) -> bool:

@@ -10,7 +10,7 @@ from django.utils import formats
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from memory.errors import CannotRead, Fact, filled
+from memory.errors import ExtractionError, Fact, filled
 
 FOUND_BY_WORDS = gettext_lazy("The search index does not answer: found by keywords only.")
 # How an exchange came into memory.
@@ -64,7 +64,7 @@ def listed(things: Sequence[str], *, last: str = "") -> str:
     return f"{', '.join(things[:-1])} {before_last} {things[-1]}"
 
 
-def sentence(error: CannotRead) -> str:
+def sentence(error: ExtractionError) -> str:
     """Why a file gives no text; the readers say it in English, knowing no other language."""
     return filled(_(error.words), {name: _shown(fact) for name, fact in error.facts.items()})
 

@@ -12,7 +12,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory.errors import NotFound
+from memory.errors import NotFoundError
 from memory.models import Membership, Reveal, Space
 
 SpaceIds = frozenset[uuid.UUID]
@@ -67,10 +67,10 @@ def team() -> Space:
 
 
 def space_for(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
-    """The space, if this person may read it. Raises NotFound, the same for "not yours" and "not there"."""
+    """The space, if this person may read it. Raises NotFoundError, the same for "not yours" and "not there"."""
     found = _readable(person_id).filter(id=space_id).first()
     if found is None:
-        raise NotFound(_("There is nothing here, or it is not yours to see."))
+        raise NotFoundError(_("There is nothing here, or it is not yours to see."))
     return found
 
 
@@ -81,7 +81,7 @@ def all_readable(person_id: uuid.UUID) -> list[Space]:
 
 
 def called(person_id: uuid.UUID, name: str) -> Space:
-    """The space of this name among those this person may read; the team's is also called "team". Raises NotFound."""
+    """The space of this name among those this person may read; the team's is also called "team". Raises NotFoundError."""
     wanted = name.strip().casefold()
     for space in _readable(person_id).order_by("kind", "name"):
         names = {
@@ -92,7 +92,7 @@ def called(person_id: uuid.UUID, name: str) -> Space:
         }
         if wanted and wanted in names:
             return space
-    raise NotFound(_("There is no space %(name)s, or it is not yours to see.") % {"name": name})
+    raise NotFoundError(_("There is no space %(name)s, or it is not yours to see.") % {"name": name})
 
 
 def readers(space: Space, active_people: QuerySet[M]) -> QuerySet[M]:

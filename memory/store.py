@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from memory.batches import batched
-from memory.errors import DISABLED, StoreDisabled, StoreDown, StoreRefusedError
+from memory.errors import DISABLED, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.vectors import Weighed
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _TOUCHED = "touched"
 _REFUSALS = (400, 409, 413, 422)
 
 
-class CollectionMissing(StoreDown):
+class CollectionMissingError(VectorStoreUnavailableError):
     """The server is there, but not this collection: its files were removed."""
 
     def __init__(self, collection: str) -> None:
@@ -56,15 +56,15 @@ class CollectionMissing(StoreDown):
 
 
 def speaking_to_chroma(call: Callable[P, R]) -> Callable[P, R]:
-    """Raise StoreDown for whatever goes wrong between us and the server, StoreRefusedError for a request it refuses."""
+    """Raise VectorStoreUnavailableError for whatever goes wrong between us and the server, VectorStoreRequestError for a request it refuses."""
 
     @functools.wraps(call)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         if not settings.CATO.vector_store.enabled:
-            raise StoreDisabled(_(DISABLED))
+            raise VectorStoreDisabledError(_(DISABLED))
         try:
             return call(*args, **kwargs)
-        except StoreDown:
+        except VectorStoreUnavailableError:
             raise
         except Exception as error:  # chromadb raises a bare one for an answer that it cannot read
             if (failure := _failure_of(error)) is None:
@@ -74,7 +74,7 @@ def speaking_to_chroma(call: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def _failure_of(error: Exception) -> StoreDown | None:
+def _failure_of(error: Exception) -> VectorStoreUnavailableError | None:
     """The error of memory that says what this error of the client means; None if it is no error of the client."""
     import httpx
     from chromadb.errors import ChromaError
@@ -84,16 +84,16 @@ def _failure_of(error: Exception) -> StoreDown | None:
     # chromadb raises ValueError for arguments that it does not send; an answer that is no JSON comes from a server in
     # between.
     if refused or (isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError)):
-        return StoreRefusedError(_("The vector store refused the request (%(error)s).") % name)
+        return VectorStoreRequestError(_("The vector store refused the request (%(error)s).") % name)
     # For an error page of a server in between chromadb raises a bare Exception.
     if isinstance(error, httpx.HTTPError | ChromaError | ValueError | OSError) or type(error) is Exception:
-        return StoreDown(_("The vector store does not answer (%(error)s).") % name)
+        return VectorStoreUnavailableError(_("The vector store does not answer (%(error)s).") % name)
     return None
 
 
 @speaking_to_chroma
 def ping() -> None:
-    """Return if the server answers at once. Raises StoreDown, StoreDisabled."""
+    """Return if the server answers at once. Raises VectorStoreUnavailableError, VectorStoreDisabledError."""
     import httpx
 
     # Not by the client: a page that asks must not wait as long as a batch may take.
@@ -128,7 +128,7 @@ def query(
 ) -> list[Weighed]:
     """The ids of the `count` nearest vectors with how near they are (1 - cosine distance), nearest first.
 
-    `where` filters in the index, as memory.filters says it; None takes all. Raises CollectionMissing.
+    `where` filters in the index, as memory.filters says it; None takes all. Raises CollectionMissingError.
     """
     from chromadb.errors import NotFoundError
 
@@ -138,7 +138,7 @@ def query(
         )
     except NotFoundError as error:
         _collections.pop(collection, None)
-        raise CollectionMissing(collection) from error
+        raise CollectionMissingError(collection) from error
     distances = (found["distances"] or [[]])[0]
     return [(id, 1.0 - distance) for id, distance in zip(found["ids"][0], distances, strict=True)]
 
@@ -232,9 +232,9 @@ def make_anew(collection: str, *, unless_touched_within: float) -> bool:
 
 @speaking_to_chroma
 def touch(collection: str) -> None:
-    """Note on a collection that is being filled that somebody still is at it. Raises CollectionMissing."""
+    """Note on a collection that is being filled that somebody still is at it. Raises CollectionMissingError."""
     if not _asking(collection, _touch, missing=False):
-        raise CollectionMissing(collection)
+        raise CollectionMissingError(collection)
 
 
 @speaking_to_chroma
@@ -353,7 +353,7 @@ def _connect() -> ClientAPI:
 
     url = settings.CATO.chroma_url
     if url is None:
-        raise StoreDown(_("No vector store is running: start Cato with serve, or set CHROMA_URL."))
+        raise VectorStoreUnavailableError(_("No vector store is running: start Cato with serve, or set CHROMA_URL."))
     parts = urlsplit(url)
     try:
         client = chromadb.HttpClient(
@@ -366,7 +366,9 @@ def _connect() -> ClientAPI:
             database=settings.CATO.chroma_database,
         )
     except ValueError as error:  # chromadb has no type of its own for a server that cannot be reached
-        raise StoreDown(_("The vector store does not answer (%(error)s).") % {"error": "ConnectError"}) from error
+        raise VectorStoreUnavailableError(
+            _("The vector store does not answer (%(error)s).") % {"error": "ConnectError"}
+        ) from error
     # The client waits for ever by default and offers no setting; a server that hangs would hold our threads.
     client._server._session.timeout = httpx.Timeout(REQUEST_TIMEOUT, connect=CONNECT_TIMEOUT)  # type: ignore[attr-defined]
     return client

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+import uuid
 
 _SPACES = re.compile(r"\s+")
 # Markdown's marks, which say nothing in an excerpt: fences, headings, quotes, bullets, table rules; emphasis and code.
@@ -25,6 +26,14 @@ def clean_text(text: str) -> str:
     """
     text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def parse_uuid(text: str) -> uuid.UUID | None:
+    """The id that `text` is, or None."""
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        return None
 
 
 def has_visible_text(text: str) -> bool:

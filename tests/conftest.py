@@ -47,12 +47,12 @@ def chroma(home: Path) -> Iterator[None]:
     """A real Chroma server for tests that call memory in this process."""
     process = server.start_chroma(home, "chroma", home / "chroma", topology.CHROMA_PORT)
     from memory import store
-    from memory.errors import StoreDown
+    from memory.errors import VectorStoreUnavailableError
 
     def answers() -> bool:
         try:
             store.ping()
-        except StoreDown:
+        except VectorStoreUnavailableError:
             return False
         return True
 

@@ -18,7 +18,7 @@ from chat.models import Image, Session, Thread, Turn
 from chat.services.images import receive as receive_image
 from memory import services, spaces
 from memory.models import Document, Exchange, Membership, Space
-from memory.services import Received
+from memory.services.documents.receiving import Received
 
 
 class PersonFactory(factory.Factory[User]):

@@ -15,7 +15,7 @@ from django.test import Client
 from chat import services as chat
 from chat.models import Thread
 from memory import spaces, store
-from memory.errors import StoreDown
+from memory.errors import VectorStoreUnavailableError
 from memory.models import Document, Exchange
 from tests.factories import (
     PersonFactory,
@@ -75,7 +75,7 @@ def test_a_token_does_only_what_it_was_made_for(alice):
     assert reading.get("/api/spaces").status_code == 200
     answer = send(reading, "post", "/exchanges", {"text": ARCHIVE})
     assert code_of(answer) == (403, "scope_missing")
-    assert "“write”" in answer.json()["error"]["message"]
+    assert '"write"' in answer.json()["error"]["message"]
     assert not Exchange.objects.exists()
     assert code_of(send(reading, "post", "/ask", {"message": "Who has the key?"})) == (403, "scope_missing")
     assert code_of(program(alice, "write").get("/api/search", {"q": "key"})) == (403, "scope_missing")
@@ -138,7 +138,7 @@ def test_search_says_where_words_alone_found(memory, alice, api, monkeypatch):
     exchange(alice, "The key hangs in the cellar.")
     memory.index_pending()
     assert api.get("/api/search", {"q": "key"}).json()["note"] == ""
-    monkeypatch.setattr(store, "query", lambda *a: (_ for _ in ()).throw(StoreDown()))
+    monkeypatch.setattr(store, "query", lambda *a: (_ for _ in ()).throw(VectorStoreUnavailableError()))
     found = api.get("/api/search", {"q": "key"}).json()
     assert (found["note"], [hit["similarity"] for hit in found["hits"]]) == ("words", [None])
 

@@ -74,6 +74,18 @@ def test_a_vendor_is_imported_in_its_home_alone(vendor):
     assert importers
 
 
+def test_exceptions_end_in_error():
+    found = {
+        (name_of(path), node.name)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        and any(ast.unparse(base).endswith(("Error", "Exception")) for base in node.bases)
+        and not node.name.endswith("Error")
+    }
+    assert found == set()
+
+
 def test_heavy_modules_are_imported_where_they_are_used():
     early = {
         (name_of(path), module)

@@ -23,7 +23,7 @@ from pydantic import SecretStr
 
 from cato_web import VERSION
 from cato_web.backups import rows
-from cato_web.backups.errors import CannotRestore, Damaged
+from cato_web.backups.errors import CorruptBackupError, RestoreError
 from cato_web.backups.restoring import restore
 from cato_web.backups.writing import back_up
 from cato_web.people.models import AuditEntry, Pass, User
@@ -69,7 +69,7 @@ def told(memory, alice):
     memory.forget([exchange(alice, "The combination is zarquon-4711.").id], by=alice.pk)
     endpoint.save(base_url="https://model.example/v1", api_key="sk-secret", model="m")
     make_token(alice, name="backup test", scopes=["read"], days=None)
-    AuditEntry.objects.create(who=alice, action="joined", about="member")
+    AuditEntry.objects.create(who=alice, action="person.joined", about="member")
     upkeep.backfill()
     memory.erase_forgotten()
     return alice
@@ -125,7 +125,7 @@ def test_people_sign_in_again_with_their_passwords_and_life_goes_on(memory, told
     assert "The greenhouse" in client.get("/threads").content.decode()
     assert endpoint.current().api_key == "sk-secret"
     # New rows are numbered after those that came back.
-    AuditEntry.objects.create(who=told, action="joined", about="again")
+    AuditEntry.objects.create(who=told, action="person.joined", about="again")
     exchange(told, "The ladder stands in the shed.")
     assert upkeep.backfill().failed == 0
     memory.read_documents()
@@ -250,7 +250,7 @@ def test_a_damaged_backup_is_refused_and_nothing_is_changed(told):
     files_before = sorted(stored_files())
 
     for name, damage in DAMAGES.items():
-        with pytest.raises(Damaged, match="Nothing was changed"):
+        with pytest.raises(CorruptBackupError, match="Nothing was changed"):
             restore(io.BytesIO(damage(whole)))
         assert (User.objects.count(), Exchange.objects.count(), Thread.objects.count()) == (0, 0, 0), name
         assert (sorted(stored_files()), key.read_text()) == (files_before, key_before), name
@@ -265,7 +265,7 @@ def test_where_somebody_is_already_nothing_is_restored(told):
     data = backup()
     before = everything()
 
-    with pytest.raises(CannotRestore, match="people or things they said here already"):
+    with pytest.raises(RestoreError, match="people or things they said here already"):
         restore(io.BytesIO(data))
 
     assert everything() == before
@@ -309,7 +309,7 @@ def test_a_backup_of_a_newer_cato_is_refused_with_its_version(told):
 
     later = rewritten(backup(), from_later)
 
-    with pytest.raises(CannotRestore, match=r"of Cato 9\.1.*that version or a later one"):
+    with pytest.raises(RestoreError, match=r"of Cato 9\.1.*that version or a later one"):
         restore(emptied(later))
     assert not User.objects.exists()
 

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from chat import frames, services, snapshots
-from chat.errors import Refused
+from chat.errors import ConflictError, ThreadBusyError
 from chat.models import Turn
 from chat.services.answering import recall_for, remember_turn
 from memory import spaces
@@ -139,7 +139,7 @@ def test_nothing_branches_while_an_answer_is_written(told, person):
         lambda: services.answer_again(told[1], person_id=person.id, client_key=uuid.uuid4()),
         lambda: services.choose(told[2], person_id=person.id),
     ):
-        with pytest.raises(Refused, match="An answer is being written"):
+        with pytest.raises(ThreadBusyError, match="An answer is being written"):
             act()
 
 
@@ -209,7 +209,7 @@ def test_other_readers_change_no_message_they_did_not_write(shared, address, cli
 @pytest.mark.parametrize("change", ["edit", "regenerate"])
 def test_an_author_hides_no_message_that_somebody_else_wrote_after_it(shared, change):
     alice, bob, turns = shared
-    with pytest.raises(Refused, match="Fork the thread instead"):
+    with pytest.raises(ConflictError, match="Fork the thread instead"):
         CHANGES[change](turns[1], bob)
     assert standing(turns[0]) == [t.message for t in turns]
     assert not Exchange.objects.filter(is_hidden=True).exists()
@@ -235,7 +235,7 @@ def test_nobody_but_the_owner_switches_to_a_version_without_what_others_wrote(sh
     # Carla goes on in the version that Alice made.
     carla = PersonFactory(name="Carla")
     finished(turn(turns[0].thread, "Thanks", "", author=carla, parent=other, state="recalling"), "Welcome.")
-    with pytest.raises(Refused, match="Fork the thread instead"):
+    with pytest.raises(ConflictError, match="Fork the thread instead"):
         CHANGES["switch"](turns[1], bob)
     CHANGES["switch"](turns[1], alice)
     assert standing(turns[0]) == [t.message for t in turns]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memory import spaces
 from memory.chunking import STRATEGIES, Span, split
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.services import keep_text
 
 # No test is timed.
@@ -265,7 +265,7 @@ def test_chinese_and_japanese_sentences_end_without_a_space():
     ],
 )
 def test_sizes_that_do_not_agree_are_refused(wrong, says):
-    with pytest.raises(BadQuery, match=says):
+    with pytest.raises(InvalidInputError, match=says):
         cut("text", **wrong)
 
 

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from chat import frames, services
-from chat.errors import Refused
+from chat.errors import ConflictError
 from chat.models import Turn
 from memory import spaces
 from tests.factories import PersonFactory, thread, turn
@@ -82,6 +82,6 @@ def test_retrying_and_regenerating_above_the_limit_are_refused_and_change_nothin
         lambda: services.answer_again(done, person_id=person.id, client_key=uuid.uuid4()),
         lambda: services.edit(done, person_id=person.id, message="Other", client_key=uuid.uuid4()),
     ):
-        with pytest.raises(Refused, match="2 answers of yours are in progress"):
+        with pytest.raises(ConflictError, match="2 answers of yours are in progress"):
             change()
     assert (state(failed), state(done)) == (Turn.State.FAILED, Turn.State.COMPLETE)

@@ -20,7 +20,7 @@ from django.urls import reverse
 
 from memory import jobs, spaces
 from memory.embeddings import local
-from memory.errors import BadQuery, EmbeddingFailed
+from memory.errors import EmbeddingError, InvalidInputError
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Job
 from memory.services import indexing
 from memory.services.documents import pieces, removing, serving
@@ -284,7 +284,7 @@ def test_a_failed_newer_version_leaves_the_old_one_serving(memory, person):
 def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_with_them(memory, person, monkeypatch):
     version = upload(person, "notes.txt", BUOYS).version
     memory.read_documents()
-    away = EmbeddingFailed("The provider answered HTTP 401.", permanent=True)
+    away = EmbeddingError("The provider answered HTTP 401.", permanent=True)
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(away))
     memory.index_pending()
     memory.serve_complete()
@@ -426,7 +426,7 @@ def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):
     assert len(hits) == made.serving.total_chunks
     assert memory.find("buoy", spaces=readable, filters=parse({"document": str(made.pk)})).results
     assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "south"})).results
-    with pytest.raises(BadQuery, match="written by Cato itself"):
+    with pytest.raises(InvalidInputError, match="written by Cato itself"):
         memory.describe(made, {"document": "x"})
 
 
@@ -464,7 +464,7 @@ def test_what_cannot_be_taken_is_refused_with_a_reason_and_leaves_nothing(
 ):
     conf = settings.CATO.documents.model_copy(update={"max_file_mb": 1})
     settings.CATO = settings.CATO.model_copy(update={"documents": conf})
-    with pytest.raises(BadQuery, match=says):
+    with pytest.raises(InvalidInputError, match=says):
         upload(person, name, content)
     assert not Document.objects.exists()
     assert not default_storage.exists("documents") or default_storage.listdir("documents")[1] == []
@@ -483,7 +483,7 @@ def test_a_name_is_never_a_path(memory, person, name):
 
 @pytest.mark.parametrize("name", ["\u200b.txt", "\u2800", "a/\u3164\u2060.md"])
 def test_a_name_of_invisible_characters_is_refused(memory, person, name):
-    with pytest.raises(BadQuery, match="only invisible characters"):
+    with pytest.raises(InvalidInputError, match="only invisible characters"):
         upload(person, name, BUOYS)
 
 
@@ -509,9 +509,9 @@ def test_a_document_is_seen_by_those_who_read_its_space_and_nobody_else(memory, 
 
     assert document_for(spaces.readable_by(person.id), made.pk)
     assert found(memory, stranger, "buoy") == []
-    from memory.errors import NotFound
+    from memory.errors import NotFoundError
 
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         document_for(spaces.readable_by(stranger.id), made.pk)
 
 

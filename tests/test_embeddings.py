@@ -17,7 +17,7 @@ from memory.embeddings import Options, embedder_for
 from memory.embeddings.local import LocalEmbedder
 from memory.embeddings.protocol import Embedder
 from memory.embeddings.remote import MAX_INPUT_BYTES, batches
-from memory.errors import EmbeddingFailed, WrongDimension
+from memory.errors import EmbeddingDimensionError, EmbeddingError
 from tests.fake_endpoint import FakeEndpoint
 
 # Made by LocalEmbedder on the day its vectors of other texts agreed with sentence-transformers 6.2.0 (float32) to a
@@ -81,7 +81,7 @@ def test_a_model_in_a_folder_serves_too(local: LocalEmbedder, tmp_path: Path) ->
 
 def test_a_folder_without_a_model_is_explained(tmp_path: Path) -> None:
     for model, said in (("no-such-model", "neither all-MiniLM-L6-v2 nor a folder"), (str(tmp_path), "tokenizer.json")):
-        with pytest.raises(EmbeddingFailed, match=said) as caught:
+        with pytest.raises(EmbeddingError, match=said) as caught:
             LocalEmbedder(model).embed_query("anything")
         assert caught.value.permanent
 
@@ -119,7 +119,7 @@ def test_a_refusal_says_whether_trying_again_helps(
     embedder = _openai(endpoint, key) if provider == "openai" else _ollama(endpoint, key)
     endpoint.script(key, mode=mode, fail_times=1, retry_after=7)
 
-    with pytest.raises(EmbeddingFailed) as caught:
+    with pytest.raises(EmbeddingError) as caught:
         embedder.embed_documents(["text"])
 
     assert (caught.value.permanent, caught.value.retry_after) == (permanent, retry_after)
@@ -130,7 +130,7 @@ def test_a_refusal_says_whether_trying_again_helps(
 def test_an_endpoint_that_is_away_may_come_back() -> None:
     for provider in ("openai", "ollama"):
         embedder = embedder_for(provider, "model", Options(base_url="http://127.0.0.1:9", api_key="x"))
-        with pytest.raises(EmbeddingFailed, match="cannot be reached") as caught:
+        with pytest.raises(EmbeddingError, match="cannot be reached") as caught:
             embedder.embed_query("text")
         assert not caught.value.permanent
 
@@ -142,7 +142,7 @@ def test_vectors_of_another_length_are_refused(endpoint: FakeEndpoint) -> None:
     assert learned.dimension == 768
     for key, embedder in (("length", asked_for), ("length-learned", learned)):
         endpoint.script(key, mode="wrong-dimension")
-        with pytest.raises(WrongDimension, match="100 numbers"):
+        with pytest.raises(EmbeddingDimensionError, match="100 numbers"):
             embedder.embed_documents(["text"])
 
 
@@ -171,7 +171,7 @@ def test_an_older_index_is_not_asked_with_the_new_provider_s_key() -> None:
 
 
 def test_a_provider_that_is_not_there_is_named() -> None:
-    with pytest.raises(EmbeddingFailed, match="no embedding provider acme; there are local, openai, ollama"):
+    with pytest.raises(EmbeddingError, match="no embedding provider acme; there are local, openai, ollama"):
         embedder_for("acme", "model")
 
 

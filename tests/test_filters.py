@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory import spaces, store
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.filters import chroma_fields, parse, to_chroma, to_sql
 from memory.filters.few import few
 from memory.models import Exchange, MetadataValue, Space
@@ -378,7 +378,7 @@ def deep(levels: int) -> dict[str, Any]:
     ],
 )
 def test_a_filter_that_cannot_be_meant_says_what_is_allowed(filters, message):
-    with pytest.raises(BadQuery, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         parse(filters)
 
 
@@ -444,7 +444,7 @@ def test_metadata_rows_are_written_for_many_at_once_and_replaced(one, world, dja
     ],
 )
 def test_metadata_that_cannot_be_kept_says_what_can(metadata, message):
-    with pytest.raises(BadQuery, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         check_metadata(metadata)
 
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from cato_web.tools.verbs import Caller, search_memory
 from chat.services.finding import look_up
-from memory.errors import StoreDown
+from memory.errors import VectorStoreUnavailableError
 from tests.factories import PersonFactory, document, exchange, thread, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,7 +63,7 @@ def test_nothing_of_anothers_is_found(stored):
 def test_with_the_index_down_the_rest_is_found_all_the_same(stored, monkeypatch):
     from memory import store
 
-    monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(StoreDown()))
+    monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(VectorStoreUnavailableError()))
     found = look_up("boat", person_id=stored.id)
     assert found.threads
     assert found.documents
@@ -87,7 +87,7 @@ def test_that_words_alone_find_is_said_where_the_index_is_down_and_only_there(me
     assert "Keyword match" in search
     assert [DOWN in page for page in (search, box, inside)] == [False] * 3
 
-    monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(StoreDown()))
+    monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(VectorStoreUnavailableError()))
     assert [DOWN in page for page in pages("boat")] == [True] * 3
     assert DOWN in pages("umbrella")[0], "also where nothing is found, since meaning might have found it"
 
@@ -99,7 +99,7 @@ def test_models_that_search_are_told_that_words_alone_found(memory, person, monk
     exchange(person, "The red boat lies at the north quay.")
     memory.index_pending()
     whole = search_memory(caller, "boat", 5, None)
-    monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(StoreDown()))
+    monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(VectorStoreUnavailableError()))
     by_words = search_memory(caller, "boat", 5, None)
 
     assert [hit.message for hit in by_words.results] == ["The red boat lies at the north quay."]

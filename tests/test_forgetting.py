@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from memory import generations, jobs, spaces, store, vectors
 from memory.embeddings import cache, local
-from memory.errors import StoreDown, StoreRefusedError
+from memory.errors import VectorStoreRequestError, VectorStoreUnavailableError
 from memory.models import (
     CachedEmbedding,
     Embedding,
@@ -30,7 +30,7 @@ from memory.models import (
     Record,
     Words,
 )
-from memory.services import forgetting
+from memory.services import exchanges, forgetting
 from tests.factories import exchange
 from tests.topology import IS_LONG
 
@@ -92,7 +92,7 @@ def test_the_cached_embedding_stays_while_another_exchange_says_the_same(memory,
 
 def test_while_the_store_is_down_it_waits_and_is_gone_when_it_is_back(memory, person, said, monkeypatch):
     def down(*args: object) -> None:
-        raise StoreDown
+        raise VectorStoreUnavailableError
 
     memory.forget([said.id], by=person.id)
     with monkeypatch.context() as broken:
@@ -220,7 +220,7 @@ def followed_by_one_of_a_later_version(memory: Any, person: Any) -> tuple[Exchan
     first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
     second = exchange(person, "And who else knows it?", session_id=session)
     memory.index_pending()
-    memory.revise(second, user_message="And who else knows it?", assistant_message="Nobody.")
+    exchanges.revise(second, user_message="And who else knows it?", assistant_message="Nobody.")
     memory.index_pending()
     second.refresh_from_db()
     assert second.version > 1
@@ -259,7 +259,7 @@ def test_what_the_index_refuses_to_erase_fails_alone_and_is_shown_as_failed(memo
 
     def refuse_one(collection: str, ids: set[str]) -> None:
         if any(id.startswith(str(bad.id)) for id in ids):
-            raise StoreRefusedError("refused")
+            raise VectorStoreRequestError("refused")
         real(collection, ids)
 
     monkeypatch.setattr(store, "delete", refuse_one)

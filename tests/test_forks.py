@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from chat import access, services
-from chat.errors import Refused
+from chat.errors import ConflictError, PermissionDeniedError
 from chat.models import Turn
 from chat.rows import turn_rows
 from chat.services.answering import recall_for, remember_turn
@@ -117,9 +117,9 @@ def test_only_who_wrote_a_message_takes_it_back_and_only_while_it_waits(person):
     shared = thread(person, space=spaces.team())
     turn(shared, "First", "", state=Turn.State.ANSWERING)
     waiting = services.ask(shared, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
-    with pytest.raises(Refused, match="Only who wrote"):
+    with pytest.raises(PermissionDeniedError, match="Only who wrote"):
         services.withdraw(waiting, by=bob.id)
 
     Turn.objects.filter(id=waiting.id).update(state=Turn.State.STOPPED)
-    with pytest.raises(Refused, match="begun already"):
+    with pytest.raises(ConflictError, match="begun already"):
         services.withdraw(waiting, by=person.id)

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from memory import spaces
-from memory.errors import CannotRead
+from memory.errors import ExtractionError
 from memory.models import Exchange, HiddenPassage
 from memory.readers import Reading
 from memory.readers import read as read_file
@@ -92,7 +92,7 @@ def test_hidden_text_in_a_form_of_a_pdf_is_told_apart(read):
 
 
 def test_a_file_of_nothing_but_hidden_text_is_refused(read):
-    with pytest.raises(CannotRead, match="invisible"):
+    with pytest.raises(ExtractionError, match="invisible"):
         read(files.pdf_page(f"BT 3 Tr /F1 12 Tf 50 600 Td {SECRET} ET"))
 
 

@@ -22,7 +22,7 @@ from chat.services import importing
 from chat.services.importing import Report, import_conversations
 from chat.services.organising import delete
 from memory import spaces
-from memory.errors import BadQuery, CannotRead
+from memory.errors import ExtractionError, InvalidInputError
 from memory.models import Exchange
 from tests.factories import PersonFactory, exchange, thread, turn
 
@@ -439,7 +439,7 @@ def test_a_turn_that_was_forgotten_before_the_export_is_not_taken_over(memory, p
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'Dear diary, "quoted', b"[1, 2, [3]]", b"null"])
 def test_a_file_without_conversations_gets_a_sentence(person, data):
-    with pytest.raises(CannotRead, match="exports of ChatGPT, Claude, Open WebUI, LibreChat, Cato"):
+    with pytest.raises(ExtractionError, match="exports of ChatGPT, Claude, Open WebUI, LibreChat, Cato"):
         import_conversations(io.BytesIO(data), person_id=person.id)
 
 
@@ -496,7 +496,7 @@ def test_whatever_stands_in_a_field_it_is_read_or_refused_with_a_sentence(sample
 def test_a_conversation_larger_than_memory_should_be_is_refused_and_the_rest_before_it_kept():
     small, large = b'{"a": 1}', b'{"a": "' + b"x" * 3_000_000 + b'"}'
     found = []
-    with pytest.raises(CannotRead, match="more than 2 MB"):
+    with pytest.raises(ExtractionError, match="more than 2 MB"):
         found.extend(pieces(io.BytesIO(b"[%s, %s, %s]" % (small, large, small)), largest=2_000_000))
     assert found == [small]
 
@@ -518,7 +518,7 @@ def test_pieces_are_the_same_wherever_a_read_ends():
 
 def test_a_zip_bomb_is_refused(person):
     bomb = zipped(**{"conversations.json": "[" + " " * 30_000_000 + "]"})
-    with pytest.raises(CannotRead, match="200 times its size"):
+    with pytest.raises(ExtractionError, match="200 times its size"):
         import_conversations(bomb, person_id=person.id)
 
 
@@ -536,7 +536,7 @@ def test_a_zip_that_is_damaged_halfway_gives_what_comes_before(person):
 
 def test_what_is_cut_off_from_a_zip_is_said(person):
     data = zipped(**{"conversations.json": [simple("One", "1")]}).getvalue()
-    with pytest.raises(CannotRead, match="does not unpack"):
+    with pytest.raises(ExtractionError, match="does not unpack"):
         import_conversations(io.BytesIO(data[:-30]), person_id=person.id)
 
 
@@ -559,5 +559,5 @@ def test_the_command_says_what_it_cannot_read(person, tmp_path):
         call_command("import_history", str(EXPORTED / "chatgpt.json"), "--user", "Nobody")
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("import_history", str(tmp_path / "not there.zip"), "--user", person.email)
-    with pytest.raises(BadQuery, match="no files"):
+    with pytest.raises(InvalidInputError, match="no files"):
         bring(person, tmp_path)

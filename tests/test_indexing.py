@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from memory import generations, signals, spaces, store
 from memory.embeddings import local
-from memory.errors import EmbeddingFailed, StoreDown, StoreRefusedError, WrongDimension
+from memory.errors import EmbeddingDimensionError, EmbeddingError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.models import CachedEmbedding, Embedding, Generation, Job
 from memory.services import parts
 from tests.factories import exchange
@@ -76,7 +76,7 @@ def test_the_same_text_is_embedded_once(memory, person, monkeypatch):
 def test_a_store_that_is_down_is_waited_for_however_long(memory, person, monkeypatch):
     one = exchange(person, "The boiler was replaced.")
     with monkeypatch.context() as broken:
-        broken.setattr(store, "upsert", lambda *a: (_ for _ in ()).throw(StoreDown("down")))
+        broken.setattr(store, "upsert", lambda *a: (_ for _ in ()).throw(VectorStoreUnavailableError("down")))
         for _ in range(8):
             assert memory.index_pending() == 0
             due_now()
@@ -96,7 +96,7 @@ def test_a_provider_that_keeps_failing_ends_as_failed_and_can_be_tried_again(mem
     signals.indexing_failed.connect(hear)
     with monkeypatch.context() as broken:
         broken.setattr(
-            local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(EmbeddingFailed("HTTP 500", False))
+            local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(EmbeddingError("HTTP 500", False))
         )
         for _ in range(5):
             memory.index_pending()
@@ -118,12 +118,12 @@ def test_one_text_that_the_index_or_the_provider_refuses_fails_alone(memory, per
 
     def refuse_vectors(collection: str, ids: list[str], *vectors: object) -> None:
         if any(id.startswith(str(by_index.id)) for id in ids):
-            raise StoreRefusedError("refused by the index")
+            raise VectorStoreRequestError("refused by the index")
         put(collection, ids, *vectors)
 
     def refuse_text(embedder: object, texts: list[str]) -> np.ndarray:
         if any(by_provider.user_message in text for text in texts):
-            raise EmbeddingFailed("refused by the provider", permanent=True, is_about_input=True)
+            raise EmbeddingError("refused by the provider", permanent=True, is_about_input=True)
         return embed(embedder, texts)
 
     monkeypatch.setattr(store, "upsert", refuse_vectors)
@@ -138,14 +138,14 @@ def test_one_text_that_the_index_or_the_provider_refuses_fails_alone(memory, per
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (DuplicateIDError("ids"), StoreRefusedError),
-        (InvalidDimensionException("4"), StoreRefusedError),
-        (ValueError("Expected metadata"), StoreRefusedError),
-        (InternalError("full"), StoreDown),
-        (RateLimitError("slow"), StoreDown),
-        (json.JSONDecodeError("html", "", 0), StoreDown),
-        (Exception("<h1>Bad gateway</h1>"), StoreDown),
-        (ConnectionError("refused"), StoreDown),
+        (DuplicateIDError("ids"), VectorStoreRequestError),
+        (InvalidDimensionException("4"), VectorStoreRequestError),
+        (ValueError("Expected metadata"), VectorStoreRequestError),
+        (InternalError("full"), VectorStoreUnavailableError),
+        (RateLimitError("slow"), VectorStoreUnavailableError),
+        (json.JSONDecodeError("html", "", 0), VectorStoreUnavailableError),
+        (Exception("<h1>Bad gateway</h1>"), VectorStoreUnavailableError),
+        (ConnectionError("refused"), VectorStoreUnavailableError),
     ],
 )
 def test_a_request_that_is_refused_is_told_apart_from_an_index_that_is_away(memory, monkeypatch, error, expected):
@@ -153,7 +153,7 @@ def test_a_request_that_is_refused_is_told_apart_from_an_index_that_is_away(memo
         raise error
 
     monkeypatch.setattr(store, "_asking", fail)
-    with pytest.raises(StoreDown) as raised:
+    with pytest.raises(VectorStoreUnavailableError) as raised:
         store.count("any")
     assert type(raised.value) is expected
 
@@ -161,7 +161,7 @@ def test_a_request_that_is_refused_is_told_apart_from_an_index_that_is_away(memo
 def test_a_provider_that_says_when_is_not_asked_before(memory, person, monkeypatch):
     exchange(person, "The boiler was replaced.")
     monkeypatch.setattr(
-        local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(EmbeddingFailed("429", False, 120.0))
+        local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(EmbeddingError("429", False, 120.0))
     )
     memory.index_pending()
 
@@ -173,7 +173,7 @@ def test_a_model_of_another_dimension_never_mixes_into_the_index(memory, person)
     exchange(person, "The boiler was replaced.")
     memory.index_pending()
 
-    with pytest.raises(WrongDimension, match="384"):
+    with pytest.raises(EmbeddingDimensionError, match="384"):
         generations.check_dimension(generations.serving(), 768)
 
 
@@ -222,13 +222,13 @@ def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_t
     monkeypatch.setattr(generations, "embedder_of", lambda generation: _local(generation))
 
     assert memory.models_in_use().differ
-    memory.build_generation()
-    assert not memory.switch_generation(), "nothing of it is embedded yet"
+    generations.build_generation()
+    assert not generations.switch_generation(), "nothing of it is embedded yet"
     assert memory.find("boiler", spaces=readable).results[0].exchange.id == said.id
 
     memory.index_pending()
     collection = Embedding.objects.get(generation=old).index.collection
-    assert memory.switch_generation()
+    assert generations.switch_generation()
 
     assert not memory.models_in_use().differ
     assert memory.find("boiler", spaces=readable).results[0].exchange.id == said.id

@@ -16,7 +16,7 @@ from django.utils import translation
 
 from cato_web.config import ConfigError, load
 from memory import shown
-from memory.errors import CannotRead
+from memory.errors import ExtractionError
 from memory.plots import Series, line_plot
 from memory.readers.reading import Mark, place_at
 from tests import catalog, server
@@ -137,9 +137,9 @@ def test_a_number_is_rounded_and_not_cut_off():
 
 
 def test_why_a_file_gives_no_text_is_said_in_german_with_its_facts():
-    error = CannotRead("This file has more than %(most)s characters of text. Upload it in parts.", most=20_000_000)
+    error = ExtractionError("This file has more than %(most)s characters of text. Upload it in parts.", most=20_000_000)
     assert str(error) == "This file has more than 20,000,000 characters of text. Upload it in parts."
-    kinds = CannotRead(
+    kinds = ExtractionError(
         "This is not a kind of file that can be read. What can: %(formats)s.", formats=["Plain text", "PDF"]
     )
     with translation.override("de"):
@@ -150,7 +150,7 @@ def test_why_a_file_gives_no_text_is_said_in_german_with_its_facts():
 def test_a_sentence_that_a_reader_made_up_does_no_more_than_stand_there():
     hostile = "%(most)s %(most)1000000000d %(other)s %s %"
     with translation.override("de"):
-        assert shown.sentence(CannotRead(hostile, most=3)) == "3 %(most)1000000000d %(other)s %s %"
+        assert shown.sentence(ExtractionError(hostile, most=3)) == "3 %(most)1000000000d %(other)s %s %"
 
 
 def test_a_place_in_a_document_is_named_in_german():

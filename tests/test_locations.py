@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from chat import commands
-from chat.errors import Refused
+from chat.errors import InvalidMessageError
 from memory import spaces
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.models import Document
 from memory.services.documents import folders
 from tests.factories import work_on_documents
@@ -56,7 +56,7 @@ def test_a_file_and_a_folder_are_known_by_alias_and_place(root):
 def test_what_lies_elsewhere_is_refused(root, asked, says):
     (root / "way-out").symlink_to(root.parent)
     (root / "link.txt").symlink_to(root.parent / "secret.txt")
-    with pytest.raises(BadQuery, match=says):
+    with pytest.raises(InvalidInputError, match=says):
         names(root, asked)
 
 
@@ -69,9 +69,15 @@ def test_links_and_hidden_files_in_a_folder_are_passed_over(root):
 
 def test_a_pipe_or_a_device_is_no_file(root):
     os.mkfifo(root / "pipe")
-    with pytest.raises(BadQuery, match="no ordinary file"), folders.opened(folders.FoundFile("pipe", root / "pipe")):
+    with (
+        pytest.raises(InvalidInputError, match="no ordinary file"),
+        folders.opened(folders.FoundFile("pipe", root / "pipe")),
+    ):
         pass
-    with pytest.raises(BadQuery, match="no ordinary file"), folders.opened(folders.FoundFile("z", Path("/dev/zero"))):
+    with (
+        pytest.raises(InvalidInputError, match="no ordinary file"),
+        folders.opened(folders.FoundFile("z", Path("/dev/zero"))),
+    ):
         pass
 
 
@@ -79,7 +85,7 @@ def test_a_file_that_becomes_a_link_before_it_is_opened_is_refused(root):
     (found,) = folders.named({"docs": root}, "docs:rent.txt")
     (root / "rent.txt").unlink()
     (root / "rent.txt").symlink_to(root.parent / "secret.txt")
-    with pytest.raises(BadQuery, match="cannot be read"), folders.opened(found):
+    with pytest.raises(InvalidInputError, match="cannot be read"), folders.opened(found):
         pass
 
 
@@ -111,7 +117,7 @@ def test_vdoc_adds_a_folder_and_shows_a_chip_for_each_file(memory, person, calle
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("message", ["/vdoc docs:../secret.txt", "/vdoc none:x", '/vdoc "docs:none.txt"'])
 def test_vdoc_says_what_to_write(memory, person, caller, root, message):
-    with pytest.raises(Refused):
+    with pytest.raises(InvalidMessageError):
         commands.run(message, caller)
     assert not Document.objects.exists()
 

@@ -23,7 +23,7 @@ from joserfc.jwk import KeySet, RSAKey
 
 from cato_web.people import departures, openid, services
 from cato_web.people.models import AuditEntry, Identity, Pass, SignIn, User
-from cato_web.people.openid import NotLetIn, Vouched
+from cato_web.people.openid import SignInRejectedError, Vouched
 from cato_web.people.own_data import members_of
 from memory import spaces
 from tests import server
@@ -393,8 +393,8 @@ def test_where_everybody_may_join_who_is_let_in_becomes_a_member_once_there_is_a
     alice = User.objects.get(email=ALICE["email"])
     assert (alice.name, alice.role, alice.has_usable_password()) == ("Alice Owner", "member", False)
     assert list(AuditEntry.objects.filter(who=alice).order_by("id").values_list("action", flat=True)) == [
-        "joined",
-        "signed in by OpenID Connect",
+        "person.joined",
+        "session.started_by_openid",
     ]
     assert is_signed_in(browser)
     arrive(Client(), fake)
@@ -443,14 +443,14 @@ def test_two_who_share_an_invitation_at_the_same_moment_are_one_too_many(on, con
     token = services.invite(by=on)
     invitation = services.check_pass(token, "invitation").pk
     openid.enter(Vouched("https://login.example", "1", "one@halden.example", False, "One"), invitation)
-    with pytest.raises(services.PassRefused):
+    with pytest.raises(services.InvalidLinkError):
         openid.enter(Vouched("https://login.example", "2", "two@halden.example", False, "Two"), invitation)
     assert not User.objects.filter(name="Two").exists()
 
 
 def test_an_unverified_email_with_an_invitation_leads_into_no_account_that_is_there(alice, on, configure):
     invitation = services.check_pass(services.invite(by=on), "invitation").pk
-    with pytest.raises(NotLetIn, match=NO_ACCOUNT):
+    with pytest.raises(SignInRejectedError, match=NO_ACCOUNT):
         openid.enter(Vouched("https://login.example", "1", alice.email, False, "Mallory"), invitation)
 
 

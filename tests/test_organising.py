@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from chat import services
-from chat.errors import Refused
+from chat.errors import InvalidMessageError, ThreadBusyError
 from chat.models import Thread, Turn
 from memory import spaces
 from memory.models import Exchange, Recall
@@ -66,7 +66,7 @@ def test_a_title_of_ones_own_is_kept_and_an_empty_one_refused(person):
     browser(person).post(reverse("rename", args=[one.id]), {"title": "  Keys \n and locks "})
     one.refresh_from_db()
     assert one.title == "Keys and locks"
-    with pytest.raises(Refused, match="empty"):
+    with pytest.raises(InvalidMessageError, match="empty"):
         services.rename(one, "  ")
 
 
@@ -126,7 +126,7 @@ def test_nothing_is_taken_away_while_an_answer_is_written(memory, person):
     one = told(person, "Tools", "saw")
     turn(one, "And the axe?", "", state="answering")
     for act in (lambda: services.delete(one), lambda: services.take_out(one, 1, by=person.id)):
-        with pytest.raises(Refused, match="being written"):
+        with pytest.raises(ThreadBusyError, match="being written"):
             act()
 
 

@@ -74,7 +74,7 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
     document(alice, "plans/house.txt", "The house has three floors. " * 20, metadata={"zone": "north"})
     of_bob = exchange(bob, "The team meets on Mondays.", space=spaces.team())
     memory.express(alice.pk, of_bob, "pinned")
-    AuditEntry.objects.create(who=alice, action="joined", about="member")
+    AuditEntry.objects.create(who=alice, action="person.joined", about="member")
 
     archive = downloaded(alice)
 
@@ -96,7 +96,7 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
     assert json.loads(archive.read(about))["metadata"] == {"zone": "north"}
     (opinion,) = lines(archive, "opinions.jsonl")
     assert (opinion["exchange_id"], opinion["opinion"]) == (str(of_bob.id), "pinned")
-    assert [line["action"] for line in lines(archive, "audit.jsonl")] == ["joined", "exported own data"]
+    assert [line["action"] for line in lines(archive, "audit.jsonl")] == ["person.joined", "account.exported"]
 
 
 def test_who_was_shown_the_own_space_and_what_was_imported_is_in_it(memory, alice, bob):
@@ -168,7 +168,7 @@ def test_nothing_of_others_is_in_it_also_from_spaces_that_are_shared(memory, ali
     recipe = document(alice, "recipe.txt", "Alice wrote a recipe. " * 20, space=team)
     # As an administrator he may add a version to it.
     document(bob, "recipe.txt", "Bob wrote a longer recipe. " * 20, space=team, version_of=recipe)
-    AuditEntry.objects.create(who=bob, action="changed password", about="Bob")
+    AuditEntry.objects.create(who=bob, action="password.changed", about="Bob")
 
     found = everything(downloaded(alice))
 

@@ -11,11 +11,12 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
 from chat import access, services
-from chat.errors import NotFound, Refused
+from chat.errors import InvalidMessageError
 from chat.models import Image, Turn
 from chat.prompts import history_of, prompt_for
 from chat.services.images import receive
 from memory import spaces
+from memory.errors import NotFoundError
 from tests.factories import PNG, PersonFactory, ago, picture_of, thread, turn
 from tests.server import wait_for
 
@@ -44,7 +45,7 @@ def test_a_picture_is_known_by_its_content(person, content, media_type):
 @pytest.mark.django_db
 @pytest.mark.parametrize("content", [b"", b"<svg onload=alert(1)>", b"RIFF1234WAVE", b"%PDF-1.7"])
 def test_what_is_no_picture_is_refused_whatever_its_name_says(person, content):
-    with pytest.raises(Refused, match=r"key\.png is no picture"):
+    with pytest.raises(InvalidMessageError, match=r"key\.png is no picture"):
         picture_of(person, "key.png", content)
     assert not Image.objects.exists()
 
@@ -53,7 +54,7 @@ def test_what_is_no_picture_is_refused_whatever_its_name_says(person, content):
 def test_a_picture_that_is_too_large_is_refused_with_what_is_allowed(person):
     large = ContentFile(PNG, name="large.png")
     large.size = 11_000_000
-    with pytest.raises(Refused, match=r"11 MB; a picture may have 10 \(chat.max_image_mb\)"):
+    with pytest.raises(InvalidMessageError, match=r"11 MB; a picture may have 10 \(chat.max_image_mb\)"):
         receive(large, owner_id=person.id)
 
 
@@ -75,7 +76,7 @@ def test_the_model_gets_the_picture_as_it_is_and_those_of_the_turns_just_before(
 def test_only_ones_own_pictures_go_with_a_message_and_only_so_many(person, settings):
     bob = PersonFactory()
     for images, why in (([picture_of(bob).id], "not kept any more"), ([uuid.uuid4()] * 9, "At most 8 pictures")):
-        with pytest.raises(Refused, match=why):
+        with pytest.raises(InvalidMessageError, match=why):
             services.ask(thread(person), author_id=person.id, message="Look", client_key=uuid.uuid4(), images=images)
 
 
@@ -89,7 +90,7 @@ def test_who_may_read_the_thread_sees_its_pictures_and_nobody_else(person):
     assert access.image_for(person.id, unsent.id)
     assert access.image_for(bob.id, shared.images.get().id)
     for image in (unsent, own.images.get()):
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             access.image_for(bob.id, image.id)
 
 

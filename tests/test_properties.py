@@ -23,7 +23,7 @@ from cato_web.people import groups, own_data, services
 from cato_web.people.models import User
 from chat import access, commands, endpoint, exports, frames, listing, snapshots
 from chat import services as chat
-from chat.errors import ChatError, NotFound, Refused
+from chat.errors import ChatError, InvalidMessageError
 from chat.items import own_rows
 from chat.models import Thread, Turn
 from chat.news import readers_of
@@ -31,7 +31,7 @@ from chat.rows import turn_rows
 from chat.services import answering, finding, forgetting
 from memory import generations, spaces, store, vectors
 from memory import services as memory
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError, NotFoundError
 from memory.filters import parse
 from memory.lexical.proposals import proposed, question
 from memory.models import Chunk, Exchange, Index, Space
@@ -126,7 +126,7 @@ class TeamLife(RuleBasedStateMachine):
 
     def refused(self, verb: Any, *arguments: Any, **named: Any) -> None:
         """It looks as it does for something that was never there."""
-        with pytest.raises((ChatError, CatoMemoryError)) as seen:
+        with pytest.raises((ChatError, CatoError)) as seen:
             verb(*arguments, **named)
         with pytest.raises(type(seen.value)) as unknown:
             verb(*(uuid.uuid4() if argument is arguments[-1] else argument for argument in arguments), **named)
@@ -261,7 +261,7 @@ class TeamLife(RuleBasedStateMachine):
                 return
             document = document_for(spaces.readable_by(person.id), thing.id)
             if thing.is_under_way:
-                with pytest.raises(CatoMemoryError, match="still being read"):
+                with pytest.raises(CatoError, match="still being read"):
                     memory.move_document(document, to=place, by=person.id)
                 return
             memory.move_document(document, to=place, by=person.id)
@@ -517,9 +517,9 @@ class TeamLife(RuleBasedStateMachine):
         said = ""
         try:
             verb(*arguments)
-        except (ChatError, CatoMemoryError) as error:
+        except (ChatError, CatoError) as error:
             said = str(error)
-        assert said == ("" if may else str(NotFound())), f"{door} gives {'less' if may else 'more'}"
+        assert said == ("" if may else str(NotFoundError())), f"{door} gives {'less' if may else 'more'}"
 
     def at_hand(self, person: Person) -> None:
         """The doors to everything that a person has: by id, by meaning alone, records, counts, all of their own."""
@@ -649,7 +649,7 @@ class TeamLife(RuleBasedStateMachine):
         """The command is refused in the words with which it would be for what was never there."""
         said = []
         for text, what in ((command, named), (command.replace(named, str(NOWHERE)), str(NOWHERE))):
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(InvalidMessageError) as refused:
                 commands.run(text, caller)
             said.append(str(refused.value).replace(what, "it"))
         assert said[0] == said[1]

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from memory.errors import CannotRead
-from memory.readers import FORMATS, Limits, Mark, Reading, ReadingStopped, kinds, place_at
+from memory.errors import ExtractionError
+from memory.readers import FORMATS, ExtractionCancelledError, Limits, Mark, Reading, kinds, place_at
 from memory.readers import read as read_file
 from memory.readers.answer import Answer, line_of
 from memory.readers.plain import headings
@@ -44,7 +44,7 @@ def why_not(read: Read) -> Callable[..., str]:
     """The sentence with which reading fails; the next file is read all the same."""
 
     def reason(data: bytes | str, name: str = "file", **given: Any) -> str:
-        with pytest.raises(CannotRead) as caught:
+        with pytest.raises(ExtractionError) as caught:
             read(data, name, **given)
         assert read("still here").text == "still here"
         return str(caught.value)
@@ -424,12 +424,12 @@ def test_a_pdf_without_any_structure_is_said_to_be_damaged(why_not):
 
 @pytest.mark.parametrize("kind", BINARY)
 def test_scrambled_bytes_end_in_a_sentence_or_a_reading(read, kind):
-    """Every seventh byte after the first kilobyte is another: nothing but a reading or CannotRead comes of it."""
+    """Every seventh byte after the first kilobyte is another: nothing but a reading or ExtractionError comes of it."""
     data = bytearray(BINARY[kind]())
     data[1000::7] = b"\x5a" * len(data[1000::7])
     try:
         assert read(bytes(data), limits=SMALL).kind == kind
-    except CannotRead as error:
+    except ExtractionError as error:
         assert str(error).startswith("This ")  # noqa: PT017 (both ends are fine)
 
 
@@ -549,7 +549,7 @@ def test_a_process_that_never_answers_is_ended(read, tmp_path, monkeypatch):
     silent.write_text("#!/bin/sh\nexec sleep 600\n")
     silent.chmod(0o755)
     monkeypatch.setattr("memory.readers.process.sys.executable", str(silent))
-    with pytest.raises(CannotRead, match=r"took longer than 0\.3 seconds"):
+    with pytest.raises(ExtractionError, match=r"took longer than 0\.3 seconds"):
         read("text", limits=Limits(wall_seconds=0.3))
 
 
@@ -560,7 +560,7 @@ def test_reading_stops_when_it_is_told_to(read):
         asked.append(True)
         return len(asked) > 2
 
-    with pytest.raises(ReadingStopped):
+    with pytest.raises(ExtractionCancelledError):
         read(files.pdf(["words and words\n" * 40] * 3000), stop=stop)
     assert len(asked) == 3
 
@@ -574,7 +574,7 @@ def test_no_process_is_left_behind(read, monkeypatch):
             started.append(self)
 
     monkeypatch.setattr(subprocess, "Popen", Watched)
-    with pytest.raises(ReadingStopped):
+    with pytest.raises(ExtractionCancelledError):
         read(files.pdf(["words\n" * 40] * 3000), stop=lambda: bool(started))
     with pytest.raises(ProcessLookupError):
         os.kill(started[0].pid, 0)
@@ -685,7 +685,7 @@ def test_it_is_given_no_secret(monkeypatch, tmp_path):
     ],
 )
 def test_an_answer_that_makes_no_sense_is_refused(said):
-    with pytest.raises(CannotRead, match="makes no sense"):
+    with pytest.raises(ExtractionError, match="makes no sense"):
         Answer(Limits(max_characters=1000)).take(said)
 
 

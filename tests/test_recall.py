@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from memory import spaces, store
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.models import Embedding, Exchange, Job, Recall
 from memory.retrieval import STRATEGIES
 from memory.retrieval.context import material
@@ -229,7 +229,7 @@ def test_dynamic_wants_more_similarity_the_longer_the_conversation(memory, perso
 
 @pytest.mark.parametrize("text", ["", "   ", "\x00"])
 def test_an_empty_search_says_what_to_do(memory, person, text):
-    with pytest.raises(BadQuery, match="Type what"):
+    with pytest.raises(InvalidInputError, match="Type what"):
         memory.find(text, spaces=spaces.readable_by(person.id))
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from memory import generations, spaces, store
 from memory.embeddings import local
-from memory.errors import BadQuery, StoreDisabled, StoreDown
+from memory.errors import InvalidInputError, VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.models import Embedding, Exchange, Generation, Record
-from memory.services.given import vectors_given
+from memory.services.indexing import vectors_given
 from memory.services.records import (
     NewRecord,
     RecordHit,
@@ -79,7 +79,7 @@ def no_index(monkeypatch):
     """The server that holds the vectors does not answer."""
 
     def down(*args: object, **kwargs: object) -> None:
-        raise StoreDown
+        raise VectorStoreUnavailableError
 
     monkeypatch.setattr(store, "query", down)
 
@@ -176,14 +176,14 @@ def test_the_same_again_is_no_work(memory, person, keep):
     ],
 )
 def test_one_bad_record_among_good_ones_and_nothing_is_kept(memory, person, bad, message):
-    with pytest.raises(BadQuery, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         upsert_records([chunk("device-1"), bad], space=spaces.own(person.id), owner_id=person.id)
 
     assert Record.objects.count() == Exchange.objects.count() == 0
 
 
 def test_a_short_vector_that_comes_first_does_not_set_the_length_for_all(memory, person):
-    with pytest.raises(BadQuery):
+    with pytest.raises(InvalidInputError):
         upsert_records([NewRecord("a", SERVER, vector=[1.0])], space=spaces.own(person.id), owner_id=person.id)
 
     assert generations.serving().dimension in (None, DIMENSION)
@@ -231,7 +231,7 @@ def test_as_many_as_asked_for_and_from_1_to_100(keep, ask, top_k):
     keep(*(chunk(f"device-{n}", vector=pointing(towards=n)) for n in range(5)))
 
     assert len(ask(vector=pointing(towards=0), top_k=2)) == 2
-    with pytest.raises(BadQuery, match="1 to 100"):
+    with pytest.raises(InvalidInputError, match="1 to 100"):
         ask(vector=pointing(towards=0), top_k=top_k)
 
 
@@ -246,7 +246,7 @@ def test_as_many_as_asked_for_and_from_1_to_100(keep, ask, top_k):
     ],
 )
 def test_a_query_that_cannot_be_worked_with_says_what_to_do(memory, ask, asked, message):
-    with pytest.raises(BadQuery, match=message):
+    with pytest.raises(InvalidInputError, match=message):
         ask(**asked)
 
 
@@ -308,7 +308,7 @@ def test_a_record_forgotten_elsewhere_is_a_new_exchange_too(memory, person, keep
 def test_nothing_is_deleted_by_omission(memory, person, keep):
     keep(chunk("device-1"))
     for asked in ({}, {"filters": {}}):
-        with pytest.raises(BadQuery):
+        with pytest.raises(InvalidInputError):
             delete_records(spaces=spaces.readable_by(person.id), by=person.id, **asked)
     assert delete_records(spaces=spaces.readable_by(person.id), by=person.id, ids=[]) == 0
     assert Exchange.objects.filter(forgotten_at=None).count() == 1
@@ -394,7 +394,7 @@ def test_a_disabled_store_keeps_and_finds_nothing_and_says_so(memory, person, as
         update={"vector_store": settings.CATO.vector_store.model_copy(update={"enabled": False})}
     )
 
-    with pytest.raises(StoreDisabled):
+    with pytest.raises(VectorStoreDisabledError):
         ask(text="mail relay")
-    with pytest.raises(StoreDisabled):
+    with pytest.raises(VectorStoreDisabledError):
         upsert_records([chunk("device-1")], space=spaces.own(person.id), owner_id=person.id)

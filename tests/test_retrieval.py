@@ -9,13 +9,13 @@ from itertools import islice
 import pytest
 
 from memory import generations, retrieval, spaces, store
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.filters import parse
 from memory.models import Opinion
 from memory.retrieval import candidates, gate, levels, strategies
 from memory.retrieval.courtesy import is_courtesy
 from memory.retrieval.results import Query, Ranking
-from memory.services.search import ask
+from memory.services.search import Asking, ask, recall_stream
 from memory.vectors import Near, by_exchange
 from tests.factories import PersonFactory, exchange
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
@@ -231,7 +231,7 @@ def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, 
 
 
 def test_an_unknown_strategy_names_those_there_are(memory, person):
-    with pytest.raises(BadQuery, match="default, dynamic, hybrid, temporal, diverse"):
+    with pytest.raises(InvalidInputError, match="default, dynamic, hybrid, temporal, diverse"):
         ask("boiler", spaces=spaces.readable_by(person.id), wanted=2, strategy_name="magic")
 
 
@@ -244,23 +244,45 @@ def test_a_strategy_that_is_not_there_costs_an_answer_its_context_and_no_more(me
     assert (found.results, found.note) == ((), "failed")
 
 
-def test_a_package_can_add_a_strategy(monkeypatch):
-    def newest(query: Query) -> Ranking:
-        return Ranking([])
+@pytest.fixture
+def plug_ins(monkeypatch):
+    """Have these strategies, by name what loads each, in the entry points of packages."""
 
     class Entry:
-        name = "newest"
+        def __init__(self, name, load):
+            self.name, self.value, self.load = name, f"plugged:{name}", load
 
-        def load(self):
-            return newest
+    def install(**loaders):
+        found = [Entry(name, load) for name, load in loaders.items()]
+        monkeypatch.setattr(retrieval, "entry_points", lambda group: found if group == retrieval.ENTRY_POINTS else [])
 
-    retrieval._plugged_in.cache_clear()
-    monkeypatch.setattr(retrieval, "entry_points", lambda group: [Entry()] if group == retrieval.ENTRY_POINTS else [])
-    try:
-        assert retrieval.strategy("newest") is newest
-        assert retrieval.names()[-1] == "newest"
-    finally:
-        retrieval._plugged_in.cache_clear()
+    retrieval._entry_points.cache_clear()
+    yield install
+    retrieval._entry_points.cache_clear()
+    retrieval._load.cache_clear()
+
+
+def newest(query: Query) -> Ranking:
+    return Ranking([])
+
+
+def test_a_package_can_add_a_strategy(plug_ins):
+    plug_ins(newest=lambda: newest)
+
+    assert retrieval.strategy("newest") is newest
+    assert retrieval.names()[-1] == "newest"
+
+
+def test_a_strategy_that_cannot_be_loaded_breaks_no_other(plug_ins):
+    def fails():
+        raise ImportError("no module named oldest")
+
+    plug_ins(newest=lambda: newest, oldest=fails)
+
+    assert retrieval.names()[-2:] == ["newest", "oldest"]
+    assert retrieval.strategy("newest") is newest
+    with pytest.raises(InvalidInputError, match=r"oldest \(plugged:oldest\) cannot be loaded: ImportError"):
+        retrieval.strategy("oldest")
 
 
 def test_temporal_prefers_what_is_latest_only_where_that_is_asked(memory, person):
@@ -325,8 +347,10 @@ def test_a_recall_can_be_broken_off_and_is_the_same_as_its_stream(memory, person
 
     whole = memory.recall(question, spaces=readable).results
 
-    assert [r.exchange.id for r in memory.recall_stream(question, spaces=readable)] == [r.exchange.id for r in whole]
-    assert [r.exchange.id for r in islice(memory.recall_stream(question, spaces=readable), 1)] == [whole[0].exchange.id]
+    assert [r.exchange.id for r in recall_stream(question, Asking(spaces=readable))] == [r.exchange.id for r in whole]
+    assert [r.exchange.id for r in islice(recall_stream(question, Asking(spaces=readable)), 1)] == [
+        whole[0].exchange.id
+    ]
 
 
 def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, person):
@@ -360,7 +384,7 @@ def test_prompt_material_topics_and_related_threads(memory, person):
     } == {first}
     assert next(t.thread_id for t in memory.related_threads(first, spaces=readable)) == second
     assert memory.related_threads(first, spaces=frozenset()) == []
-    with pytest.raises(BadQuery, match="thread or session"):
+    with pytest.raises(InvalidInputError, match="thread or session"):
         memory.search_by_topic("boiler", spaces=readable)
 
 
@@ -391,7 +415,7 @@ def test_a_cross_encoder_has_the_last_word_where_one_is_configured(memory, perso
     memory.index_pending()
     readable = spaces.readable_by(person.id)
 
-    with pytest.raises(BadQuery, match=r"should hold tokenizer\.json and model\.onnx"):
+    with pytest.raises(InvalidInputError, match=r"should hold tokenizer\.json and model\.onnx"):
         memory.find("boiler replaced", spaces=readable)
     monkeypatch.setattr(rerank, "relevance", lambda folder, text, passages: [float("blue" in p) for p in passages])
     found = memory.find("boiler replaced", spaces=readable).results

@@ -11,7 +11,7 @@ from django.urls import reverse
 from chat.models import Thread
 from chat.services.answering import recall_for
 from memory import spaces
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.services.documents.scope import Scope, names_in, scope_of
 from tests.factories import PersonFactory, document, exchange, thread, turn
 
@@ -105,7 +105,7 @@ def test_a_scope_never_names_anothers_document(person, timetables):
 
 
 def test_what_is_no_scope_is_refused(person):
-    with pytest.raises(BadQuery, match="at most 50"):
+    with pytest.raises(InvalidInputError, match="at most 50"):
         scope_of([str(uuid.uuid4()) for _ in range(51)], {}, spaces=frozenset())
     of_person = thread(person)
     page = browser(person).post(reverse("scope", args=[of_person.id]), {"only_metadata": "no colon here"}, follow=True)

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from chat import endpoint, services
-from chat.errors import Refused
+from chat.errors import InvalidMessageError
 from chat.models import Endpoint, Session, Thread, Turn
 from chat.prompts import history_of, prompt_for
 from chat.services import answering
@@ -85,7 +85,7 @@ def test_an_answer_nobody_writes_any_more_is_interrupted_and_what_it_said_is_rem
     assert (dead.state, alive.state) == ("interrupted", "answering")
     assert dead.exchange_id is not None
     assert services.resume(dead).state == "recalling"
-    with pytest.raises(Refused):
+    with pytest.raises(InvalidMessageError):
         services.resume(alive)
 
 

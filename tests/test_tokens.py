@@ -109,8 +109,8 @@ def test_a_withdrawn_token_lets_nobody_in_and_the_log_tells_of_both(alice):
 
     assert with_token(token).get("/api/me").status_code == 401
     assert list(AuditEntry.objects.order_by("id").values_list("action", flat=True)) == [
-        "made a token",
-        "withdrew a token",
+        "token.created",
+        "token.revoked",
     ]
 
 

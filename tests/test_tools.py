@@ -17,10 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from cato_web.tools import verbs
 from cato_web.tools.verbs import Caller
-from chat.errors import NotFound
 from memory import spaces
-from memory.errors import BadQuery
-from memory.errors import NotFound as NothingInMemory
+from memory.errors import InvalidInputError, NotFoundError
+from memory.errors import NotFoundError as NothingInMemory
 from memory.models import Space
 from tests.factories import PersonFactory, exchange, group, thread, turn
 from tests.server import ROOT, wait_for
@@ -246,7 +245,7 @@ def alices(memory) -> dict[str, Any]:
 def outcome(verb, *arguments) -> str:
     try:
         return repr(verb(*arguments))
-    except (NotFound, NothingInMemory, BadQuery) as error:
+    except (NotFoundError, NothingInMemory, InvalidInputError) as error:
         return f"{type(error).__name__}: {error}"
 
 
@@ -257,7 +256,7 @@ def outcome(verb, *arguments) -> str:
 def test_anothers_thing_and_no_thing_look_the_same(caller, alices, verb, key, more):
     theirs, nothing = outcome(verb, caller, alices[key], *more), outcome(verb, caller, str(uuid.uuid4()), *more)
     assert theirs == nothing
-    assert theirs.startswith("NotFound")
+    assert theirs.startswith("NotFoundError")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +264,7 @@ def test_anothers_thing_and_no_thing_look_the_same(caller, alices, verb, key, mo
 )
 def test_anothers_space_and_none_of_that_name_look_the_same(caller, alices, verb, before, after):
     theirs = outcome(verb, caller, *before, alices["group"], *after)
-    assert theirs.startswith("NotFound")
+    assert theirs.startswith("NotFoundError")
     assert theirs == outcome(verb, caller, *before, "Divers", *after).replace("Divers", "Pilots")
 
 
@@ -280,7 +279,7 @@ def test_the_tools_give_way_when_the_one_question_does(caller, alices, monkeypat
     assert verbs.get_thread(caller, alices["thread"], 5).title == "The secret of Alice"
     assert verbs.add_memory(caller, "Something for all pilots", "Pilots").exchange_ids
     # To read it is not to own it.
-    assert outcome(verbs.forget_memory, caller, alices["exchange"]).startswith("NotFound")
+    assert outcome(verbs.forget_memory, caller, alices["exchange"]).startswith("NotFoundError")
 
 
 def test_a_thread_leaves_out_the_words_that_were_forgotten(memory, person):

@@ -16,10 +16,10 @@ from django.core.management import CommandError, call_command
 from cato_web.celery import catch_up
 from memory import generations, spaces, store, vectors
 from memory.embeddings import local
-from memory.errors import EmbeddingFailed
+from memory.errors import EmbeddingError
 from memory.lexical.writing import write_words
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Words
-from memory.services import erasing, reconciling
+from memory.services import erasing, exchanges, reconciling
 from tests import server
 from tests.factories import AdministratorFactory, exchange
 from tests.topology import IS_LONG, TOPOLOGY
@@ -98,7 +98,7 @@ def test_what_is_forgotten_while_words_are_written_gets_none(memory, person, tol
 
 def test_backfill_says_what_could_not_be_embedded(memory, person, monkeypatch):
     exchange(person, FACTS[0])
-    away = EmbeddingFailed("The provider answered HTTP 401.", permanent=True)
+    away = EmbeddingError("The provider answered HTTP 401.", permanent=True)
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(away))
 
     with pytest.raises(CommandError, match=r"1 failed and 0 wait.*HTTP 401"):
@@ -144,7 +144,7 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
 
 
 def test_reconcile_leaves_alone_what_is_just_being_embedded(memory, person, told, monkeypatch):
-    memory.revise(told[0], user_message="The boiler is a heat pump now.", assistant_message="")
+    exchanges.revise(told[0], user_message="The boiler is a heat pump now.", assistant_message="")
     real = store.upsert
 
     def reconcile_in_the_middle(collection: str, *args: Any) -> None:
@@ -246,7 +246,7 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
         copied = real(source, target, ids)
         if not said:
             said.append(exchange(person, "The gate code hangs on the fridge."))
-            memory.revise(changed, user_message="The bees were sold.", assistant_message="")
+            exchanges.revise(changed, user_message="The bees were sold.", assistant_message="")
             memory.forget([forgotten.id], by=person.id)
             memory.index_pending()
             assert memory.erase_forgotten() == 2

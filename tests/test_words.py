@@ -8,14 +8,14 @@ import pytest
 from django.db import connection
 
 from memory import spaces, store
-from memory.errors import StoreDown
+from memory.errors import VectorStoreUnavailableError
 from memory.lexical import bm25, postings
 from memory.lexical.analyser import terms_of, terms_to_ask
 from memory.lexical.expected import amount, kind_asked, says
 from memory.lexical.postings import statistics
 from memory.lexical.proposals import proposed, question
-from memory.lexical.proximity import together
 from memory.models import Words
+from memory.retrieval.fusion import together
 from tests.factories import PersonFactory, ago, exchange
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +26,7 @@ def no_index(monkeypatch):
     """An index that does not answer, so that words alone find."""
 
     def down(*args: object) -> None:
-        raise StoreDown
+        raise VectorStoreUnavailableError
 
     monkeypatch.setattr(store, "query", down)
 

@@ -20,16 +20,14 @@ from pydantic import BaseModel
 from cato_web.api import rows, schemas
 from cato_web.api.answers import FIND, answers
 from cato_web.api.authenticating import ASK, ApiRequest, person_in, space_named
-from cato_web.api.errors import Invalid
 from cato_web.api.kinds import Text
-from cato_web.people.tokens import TooFast
 from chat import access, replies, services
-from chat.errors import NotFound, Refused
 from chat.following import follow
 from chat.hops import to_database
 from chat.models import Thread, Turn
 from chat.services import ApiOrigin
-from chat.throttle import may_say
+from memory.errors import NotFoundError
+from memory.rate_limits import count_message
 
 router = Router(tags=["asking"])
 Key = Annotated[
@@ -74,28 +72,22 @@ def _asked(
     request: ApiRequest, question: schemas.Question, key: str | None, thread: Thread | None
 ) -> StreamingHttpResponse:
     person_id, origin = person_in(request).pk, ApiOrigin(request.auth.token_id)
-    try:
-        may_say(person_id)
-    except Refused as refusal:
-        raise TooFast(str(refusal)) from refusal
+    count_message(person_id)
     # One person's keys never meet another's, though both write in the same thread.
     client_key = uuid.uuid5(person_id, key) if key else uuid.uuid4()
-    try:
-        if thread is not None:
-            asked = services.ask(
-                thread, author_id=person_id, message=question.message, client_key=client_key, origin=origin
-            )
-        else:
-            asked = services.open_thread(
-                person_id,
-                message=question.message,
-                client_key=client_key,
-                space=space_named(request, getattr(question, "space", None)),
-                is_remembered=getattr(question, "is_remembered", True),
-                origin=origin,
-            )
-    except Refused as refusal:
-        raise Invalid(str(refusal)) from refusal
+    if thread is not None:
+        asked = services.ask(
+            thread, author_id=person_id, message=question.message, client_key=client_key, origin=origin
+        )
+    else:
+        asked = services.open_thread(
+            person_id,
+            message=question.message,
+            client_key=client_key,
+            space=space_named(request, getattr(question, "space", None)),
+            is_remembered=getattr(question, "is_remembered", True),
+            origin=origin,
+        )
     replies.begin(asked)
     begun = _turn_of(person_id, asked.turn.thread_id, asked.turn.id)
     may_receive = partial(access.may_receive, person_id, asked.turn.thread_id, origin.api_token_id)
@@ -120,7 +112,7 @@ def _response(pieces: AsyncIterator[str], kind: str) -> StreamingHttpResponse:
 
 async def _whole(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
     """The turn when its answer ended. A client that does not wait for it stops nothing."""
-    with suppress(NotFound):  # access was lost; the turn as it is returned then carries no answer
+    with suppress(NotFoundError):  # access was lost; the turn as it is returned then carries no answer
         async for _piece in follow(begun.id, may_receive):
             pass
     yield (await _ended(person_id, begun, may_receive)).model_dump_json()
@@ -128,7 +120,7 @@ async def _whole(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callabl
 
 async def _events(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
     yield _event("turn", begun)
-    with suppress(NotFound):
+    with suppress(NotFoundError):
         async for piece in follow(begun.id, may_receive):
             yield _event("delta", {"text": piece})
     ended = await _ended(person_id, begun, may_receive)
@@ -142,7 +134,7 @@ async def _ended(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callabl
     try:
         if await to_database(may_receive):
             return await to_database(_turn_of, person_id, begun.thread_id, begun.id)
-    except NotFound:
+    except NotFoundError:
         pass
     return begun.model_copy(update={"state": "withdrawn", "answer": ""})
 

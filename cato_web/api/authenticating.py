@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
-
 from django.http import HttpRequest
-from django.utils.translation import gettext as _
 from ninja.security import HttpBearer
 
-from cato_web.api.errors import ScopeMissing
+from cato_web.api_auth import Principal, authenticate_header
 from cato_web.people.models import ApiToken, User
-from cato_web.people.tokens import Bearer, bearer_in
 from memory import spaces
 from memory.models import Space
 from memory.spaces import SpaceIds
+from memory.text import parse_uuid
 
 Scope = ApiToken.Scope
 
@@ -21,7 +18,7 @@ Scope = ApiToken.Scope
 class ApiRequest(HttpRequest):
     """A request whose token was found good; `auth` says whose it is."""
 
-    auth: Bearer
+    auth: Principal
 
 
 class Token(HttpBearer):
@@ -33,14 +30,10 @@ class Token(HttpBearer):
         self.scope = scope
         super().__init__()
 
-    def __call__(self, request: HttpRequest) -> Bearer:
-        bearer = bearer_in(request.headers.get("Authorization", ""))
-        if self.scope is not None and self.scope not in bearer.scopes:
-            sentence = _("This token lacks the scope “%(scope)s”. Make one that has it in the settings.")
-            raise ScopeMissing(sentence % {"scope": self.scope})
-        return bearer
+    def __call__(self, request: HttpRequest) -> Principal:
+        return authenticate_header(request.headers.get("Authorization", ""), self.scope)
 
-    def authenticate(self, request: HttpRequest, token: str) -> Bearer:
+    def authenticate(self, request: HttpRequest, token: str) -> Principal:
         return self(request)
 
 
@@ -53,23 +46,16 @@ def person_in(request: ApiRequest) -> User:
 
 
 def readable_in(request: ApiRequest, space: str | None = None) -> SpaceIds:
-    """The spaces this person may read, or the one named of them. Raises NotFound."""
+    """The spaces this person may read, or the one named of them. Raises NotFoundError."""
     if space is not None:
         return frozenset({space_named(request, space).pk})
     return spaces.readable_by(person_in(request).pk)
 
 
 def space_named(request: ApiRequest, named: str | None) -> Space:
-    """The space of this id or name, if this person reads it; None: their own. Raises NotFound."""
+    """The space of this id or name, if this person reads it; None: their own. Raises NotFoundError."""
     person = person_in(request)
     if named is None:
         return spaces.own(person.pk)
-    id = _id(named)
+    id = parse_uuid(named)
     return spaces.called(person.pk, named) if id is None else spaces.space_for(person.pk, id)
-
-
-def _id(text: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        return None

@@ -11,14 +11,13 @@ from ninja.files import UploadedFile
 from ninja.responses import Status
 
 from cato_web.api import rows, schemas
-from cato_web.api.answers import CHANGE, FIND, STORE, answers
+from cato_web.api.answers import CHANGE, FIND, STORE, answers, gone_by
 from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
 from cato_web.api.kinds import Line, MetadataText, SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
-from cato_web.api.receipts import gone_by
 from memory import services as memory
 from memory.downloads import download_of
-from memory.errors import NotFound
+from memory.errors import NotFoundError
 from memory.models import Chunk, Document, Exchange
 from memory.services.documents.listing import (
     DocumentState,
@@ -104,7 +103,7 @@ def forget_version(request: ApiRequest, document_id: uuid.UUID, number: int) -> 
     found = _to_change(request, document_id)
     version = next((row for row in versions_of(found) if row.number == number), None)
     if version is None:
-        raise NotFound
+        raise NotFoundError
     passages = Chunk.objects.filter(version=version.id).count()
     memory.forget_version(found.versions.get(pk=version.id), by=person_in(request).pk)
     return _receipt(passages)
@@ -134,7 +133,7 @@ def _shown(request: ApiRequest, document_id: uuid.UUID) -> schemas.Document:
 def _state(found: Document) -> DocumentState:
     states = states_of([found])
     if not states:
-        raise NotFound
+        raise NotFoundError
     return states[0]
 
 

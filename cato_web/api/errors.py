@@ -7,29 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
+from django.http import HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.utils.translation import gettext as _
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
-from cato_web.people.tokens import TokenRefused, TooFast
-from chat import errors as chat
-from memory import errors as memory
+from cato_web.errors import ERROR_TABLE, status_of
+from memory.errors import NOTHING_HERE
 
 log = logging.getLogger(__name__)
 
-_WAIT = "60"  # seconds, as what is counted is counted by the minute
 _MOST_SAID = 3
 Said = Callable[[Any], HttpResponse]
-
-
-class ScopeMissing(Exception):
-    """The token is good, but not for this."""
-
-
-class Invalid(Exception):
-    """What was sent cannot be taken; the message says what to send instead."""
 
 
 def answer(status: int, code: str, message: str, **headers: str) -> HttpResponse:
@@ -42,7 +32,7 @@ def answer(status: int, code: str, message: str, **headers: str) -> HttpResponse
 
 def nothing_here() -> HttpResponse:
     """The same for what is not theirs, what is not there, and addresses that lead nowhere."""
-    return answer(404, "not_found", _(chat.NOTHING_HERE))
+    return answer(404, "not_found", _(NOTHING_HERE))
 
 
 def wrong_method(allowed: str) -> HttpResponse:
@@ -50,9 +40,13 @@ def wrong_method(allowed: str) -> HttpResponse:
     return answer(405, "wrong_method", message, Allow=allowed)
 
 
-def _status(status: int, code: str, **headers: str) -> Said:
-    """Say the error's own sentence with this status."""
-    return lambda error: answer(status, code, str(error), **headers)
+def _of_table(error: Exception) -> HttpResponse:
+    """The error's own sentence, with the status and code that the table gives it."""
+    status, code = status_of(error)
+    if status == 404:
+        return nothing_here()
+    headers = {"WWW_Authenticate": "Bearer"} if status == 401 else {}
+    return answer(status, code, str(error), **headers)
 
 
 def _sentence(status: int, code: str, sentence: Callable[[], str]) -> Said:
@@ -96,22 +90,7 @@ def _unreadable() -> str:
     return _("The body cannot be read. Send JSON, or for a file multipart/form-data.")
 
 
-SAID: dict[type[Exception], Said] = {
-    TokenRefused: _status(401, "no_token", WWW_Authenticate="Bearer"),
-    ScopeMissing: _status(403, "scope_missing"),
-    TooFast: _status(429, "too_fast", Retry_After=_WAIT),
-    Http404: lambda error: nothing_here(),
-    chat.NotFound: lambda error: nothing_here(),
-    memory.NotFound: lambda error: nothing_here(),
-    chat.PermissionDeniedError: _status(403, "forbidden"),
-    chat.Refused: _status(409, "refused"),
-    memory.StoreDisabled: _status(409, "disabled"),
-    memory.RecordConflictError: _status(409, "record_conflict"),
-    memory.DocumentConflictError: _status(409, "document_conflict"),
-    Invalid: _status(422, "invalid"),
-    memory.CatoMemoryError: _status(422, "invalid"),
-    memory.StoreDown: _status(503, "unavailable", Retry_After=_WAIT),
-    memory.EmbeddingFailed: _status(503, "unavailable", Retry_After=_WAIT),
+SAID: dict[type[Exception], Said] = dict.fromkeys(ERROR_TABLE, _of_table) | {
     HttpError: _of_library,
     ValidationError: _of_validation,
     RequestDataTooBig: _sentence(413, "too_large", _too_large),

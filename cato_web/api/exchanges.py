@@ -10,16 +10,14 @@ from ninja import Query, Router
 from ninja.responses import Status
 
 from cato_web.api import rows, schemas
-from cato_web.api.answers import FIND, STORE, answers
+from cato_web.api.answers import FIND, STORE, answers, gone_by
 from cato_web.api.authenticating import READ, WRITE, ApiRequest, Scope, person_in, readable_in, space_named
-from cato_web.api.errors import Invalid
 from cato_web.api.kinds import SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
-from cato_web.api.receipts import gone_by
-from chat.errors import NotFound
 from chat.services import forgetting
 from memory import services as memory
 from memory import spaces
+from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Exchange
 
 router = Router(tags=["exchanges"])
@@ -54,7 +52,7 @@ def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schema
         "metadata": new.metadata,
     }
     if (new.text is None) == (new.user_message is None) or (new.text is not None and new.assistant_message):
-        raise Invalid(_("Send either a user_message with its assistant_message, or a text."))
+        raise InvalidInputError(_("Send either a user_message with its assistant_message, or a text."))
     if new.text is not None:
         kept = memory.keep_text(new.text, **given)
     else:
@@ -78,7 +76,7 @@ def describe_exchange(request: ApiRequest, exchange_id: uuid.UUID, changes: sche
     person = person_in(request)
     found = forgetting.readable_exchange(person.pk, exchange_id)
     if found.owner_id != person.pk:
-        raise NotFound
+        raise NotFoundError
     (shown,) = rows.exchanges_shown([memory.annotate(found, changes.metadata)])
     if Scope.READ in request.auth.scopes:
         return shown

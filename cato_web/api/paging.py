@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from ninja import Query
 from pydantic import Field
 
-from cato_web.api.errors import Invalid
+from memory.errors import InvalidInputError
 
 M = TypeVar("M", bound=Model)
 Limit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
@@ -23,7 +23,7 @@ Cursor = Annotated[str, Field(max_length=200, description="`next` of the page be
 def page_of(rows: QuerySet[M], by: str, cursor: str | None, limit: int) -> tuple[Sequence[M], str | None]:
     """The next `limit` of `rows`, latest first by the time `by`, and the cursor of the page after (None: no more).
 
-    Raises Invalid for what is no cursor.
+    Raises InvalidInputError for what is no cursor.
     """
     if cursor is not None:
         at, id = _read(cursor)
@@ -44,6 +44,6 @@ def _read(cursor: str) -> tuple[datetime, uuid.UUID]:
         at, _space, id = text.partition(" ")
         return datetime.fromisoformat(at).astimezone(UTC), uuid.UUID(id)
     except (ValueError, OverflowError) as error:
-        raise Invalid(
+        raise InvalidInputError(
             _("This is no cursor. Leave it out for the first page, then send “next” of each page.")
         ) from error

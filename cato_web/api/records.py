@@ -10,9 +10,9 @@ from ninja import Query, Router
 from cato_web.api import schemas
 from cato_web.api.answers import STORE, answers
 from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
-from cato_web.api.errors import Invalid
 from cato_web.api.kinds import ConditionsText, SpaceName, Text
 from memory import services as memory
+from memory.errors import InvalidInputError
 
 router = Router(tags=["records"])
 
@@ -52,7 +52,7 @@ def delete_records(
     In a shared space a person deletes what they brought there, an administrator anything.
     """
     if not id and filters is None:
-        raise Invalid(_("Say which records to delete, by id or by filters."))
+        raise InvalidInputError(_("Say which records to delete, by id or by filters."))
     person = person_in(request)
     place = space_named(request, space)
     conditions = filters

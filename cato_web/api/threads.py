@@ -10,16 +10,15 @@ from ninja import Query, Router
 from ninja.responses import Status
 
 from cato_web.api import rows, schemas
-from cato_web.api.answers import CHANGE, FIND, answers
+from cato_web.api.answers import CHANGE, FIND, answers, gone_by
 from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
-from cato_web.api.errors import Invalid
 from cato_web.api.kinds import SpaceName, Text
 from cato_web.api.paging import Cursor, Limit, page_of
-from cato_web.api.receipts import gone_by
 from chat import access, services
 from chat.models import Thread
 from chat.services.finding import with_words
 from chat.services.remembering import remembered_of
+from memory.errors import InvalidInputError
 
 router = Router(tags=["threads"])
 _LARGEST = 2**31 - 1
@@ -80,7 +79,7 @@ def change_thread(request: ApiRequest, thread_id: uuid.UUID, changes: schemas.Th
     """Rename a thread of this person's own, pin or archive it, have it remembered or not, move it to another space."""
     thread = _own(request, thread_id)
     if changes.is_pinned and changes.is_archived:
-        raise Invalid(_("A thread is pinned or archived, not both."))
+        raise InvalidInputError(_("A thread is pinned or archived, not both."))
     to = space_named(request, changes.space) if changes.space is not None else None
     if to is not None and to.pk != thread.space_id:
         services.move(thread, to=to, by=person_in(request).pk)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-from cato_web.backups.errors import Damaged
+from cato_web.backups.errors import CorruptBackupError
 
 MANIFEST, SECRET, END = "manifest.json", "secret_key", "end.json"
 ROWS, FILES = "rows/", "files/"
@@ -74,22 +74,22 @@ def writing(out: IO[bytes]) -> Iterator[Writer]:
 
 @contextmanager
 def reading(source: IO[bytes]) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
-    """The members of a backup with their content, each to be read before the next. Raises Damaged."""
+    """The members of a backup with their content, each to be read before the next. Raises CorruptBackupError."""
     try:
         with gzip.GzipFile(fileobj=source, mode="rb") as packed, tarfile.open(fileobj=packed, mode="r|") as tar:
             yield _members(tar, packed)
     except _BROKEN as error:
-        raise Damaged("it ends in the middle, or is no backup at all") from error
+        raise CorruptBackupError("it ends in the middle, or is no backup at all") from error
 
 
 def read_json(content: IO[bytes]) -> dict[str, Any]:
-    """The object in a member. Raises Damaged."""
+    """The object in a member. Raises CorruptBackupError."""
     try:
         value = json.load(content)
     except ValueError as error:
-        raise Damaged("a part of it cannot be read") from error
+        raise CorruptBackupError("a part of it cannot be read") from error
     if not isinstance(value, dict):
-        raise Damaged("a part of it cannot be read")
+        raise CorruptBackupError("a part of it cannot be read")
     return value
 
 
@@ -98,7 +98,7 @@ def _members(tar: tarfile.TarFile, packed: gzip.GzipFile) -> Iterator[tuple[str,
         tar.members = []  # type: ignore[attr-defined]  # as above
         content = tar.extractfile(member)
         if content is None:
-            raise Damaged(f"{member.name} in it is no file")
+            raise CorruptBackupError(f"{member.name} in it is no file")
         yield member.name, content
     while packed.read(_PART):  # to its end, where the checksum is
         pass

@@ -1,9 +1,9 @@
 """What can go wrong with a backup: each error is a sentence for whoever called the command.
 
 BackupError
-├── CannotBackUp   the file cannot be written, or the database is not of this version
-├── CannotRestore  this is no place for it: somebody is here, it runs, or the backup is of a newer Cato
-└── Damaged        the file is no backup, or not all of it is there
+├── BackupWriteError   the file cannot be written, or the database is not of this version
+├── RestoreError  this is no place for it: somebody is here, it runs, or the backup is of a newer Cato
+└── CorruptBackupError        the file is no backup, or not all of it is there
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ class BackupError(Exception):
     """The root of the tree."""
 
 
-class CannotBackUp(BackupError):
+class BackupWriteError(BackupError):
     """Nothing was written."""
 
 
-class CannotRestore(BackupError):
+class RestoreError(BackupError):
     """Nothing was changed."""
 
 
-class Damaged(BackupError):
+class CorruptBackupError(BackupError):
     """The file cannot be believed; nothing was changed."""
 
     def __init__(self, why: str) -> None:

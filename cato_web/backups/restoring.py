@@ -18,7 +18,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import Model
 
 from cato_web.backups import archive, rows, schema
-from cato_web.backups.errors import CannotRestore, Damaged
+from cato_web.backups.errors import CorruptBackupError, RestoreError
 from cato_web.backups.writing import FORMAT
 from cato_web.config import keep_secret_key
 from cato_web.people.models import User
@@ -44,7 +44,7 @@ class Restored:
 def restore(source: IO[bytes], *, progress: Progress = unheard) -> Restored:
     """Make this empty installation what the backup says; its index is still to be built.
 
-    A backup of an older Cato is brought up to date. Raises CannotRestore, Damaged; then nothing is changed.
+    A backup of an older Cato is brought up to date. Raises RestoreError, CorruptBackupError; then nothing is changed.
     """
     _check_empty()
     with archive.reading(source) as members:
@@ -68,7 +68,7 @@ def _check_empty() -> None:
     there = set(connection.introspection.table_names())
     for model in (User, Thread, Exchange, Document):
         if model._meta.db_table in there and model._base_manager.exists():
-            raise CannotRestore(
+            raise RestoreError(
                 "There are people or things they said here already, and a backup would take their place. Restore it into "
                 "an empty data directory and database. Nothing was changed."
             )
@@ -77,10 +77,10 @@ def _check_empty() -> None:
 def _manifest_in(members: Iterator[tuple[str, IO[bytes]]]) -> dict[str, Any]:
     name, content = next(members, ("", None))
     if name != archive.MANIFEST or content is None:
-        raise Damaged("it does not say what it is")
+        raise CorruptBackupError("it does not say what it is")
     manifest = archive.read_json(content)
     if manifest.get("format") != FORMAT or not {"cato", "made_at", "rows", "migrations"} <= manifest.keys():
-        raise CannotRestore("This backup is of a form that this Cato does not know. Nothing was changed.")
+        raise RestoreError("This backup is of a form that this Cato does not know. Nothing was changed.")
     return manifest
 
 
@@ -102,7 +102,7 @@ def _load_all(
                 if name.startswith(archive.ROWS):
                     table = name.removeprefix(archive.ROWS).rpartition("/")[0]
                     if table not in models:
-                        raise Damaged(f"it has rows of {table}, which its own version does not know")
+                        raise CorruptBackupError(f"it has rows of {table}, which its own version does not know")
                     count = rows.load(models[table], content)
                     loaded[table] += count
                     progress("rows", count)
@@ -114,14 +114,14 @@ def _load_all(
                 elif name == archive.END:
                     end = archive.read_json(content)
             if {table: loaded[table] for table in expected} != expected or end.get("files") != store.count:
-                raise Damaged("something of it is missing")
+                raise CorruptBackupError("something of it is missing")
             rows.go_on_counting(models.values())
             connection.check_constraints()
             came_along = bool(secret) and keep_secret_key(settings.CATO, secret)
     except DatabaseError as error:
-        raise Damaged(f"the database does not take its rows ({str(error).strip()})") from error
+        raise CorruptBackupError(f"the database does not take its rows ({str(error).strip()})") from error
     except (SuspiciousFileOperation, UnicodeDecodeError) as error:
-        raise Damaged("a part of it cannot be read") from error
+        raise CorruptBackupError("a part of it cannot be read") from error
     return loaded, store.count, came_along
 
 
@@ -139,4 +139,4 @@ class _Store:
         self._kept.enter_context(kept_with_its_row(stored))
         self.count += 1
         if stored != name:
-            raise Damaged(f"{name} cannot be stored under this name")
+            raise CorruptBackupError(f"{name} cannot be stored under this name")

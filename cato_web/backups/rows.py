@@ -18,7 +18,7 @@ from django.db import connection
 from django.db.models import Exists, Field, Model, OuterRef, QuerySet
 from django.db.models.sql import InsertQuery
 
-from cato_web.backups.errors import Damaged
+from cato_web.backups.errors import CorruptBackupError
 from memory.batches import batched
 from memory.models import CachedEmbedding, DocumentVersion, Embedding, Exchange, Job
 from memory.services.forgetting import NOTHING_SAID
@@ -108,7 +108,7 @@ def files_of(model: type[Model]) -> Iterator[str]:
 
 
 def load(model: type[Model], lines: Iterable[bytes]) -> int:
-    """Write rows as they are, with their keys and dates; returns how many. Raises Damaged."""
+    """Write rows as they are, with their keys and dates; returns how many. Raises CorruptBackupError."""
     loaded = 0
     for some in batched(lines, _size_of_a_batch(model)):
         objects = [_made(model, line) for line in some]
@@ -162,7 +162,7 @@ def _made(model: type[Model], line: bytes) -> Model:
         row = json.loads(line)
         return model(**{name: _column(model, name).to_python(value) for name, value in row.items()})
     except (ValueError, TypeError, AttributeError, FieldDoesNotExist, ValidationError) as error:
-        raise Damaged(f"a row of {model._meta.label_lower} in it cannot be read") from error
+        raise CorruptBackupError(f"a row of {model._meta.label_lower} in it cannot be read") from error
 
 
 def _written(value: object) -> str:

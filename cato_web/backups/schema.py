@@ -7,17 +7,17 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.graph import MigrationGraph
 
-from cato_web.backups.errors import CannotBackUp, CannotRestore
+from cato_web.backups.errors import BackupWriteError, RestoreError
 from cato_web.backups.rows import names_of_apps
 
 Migrations = dict[str, list[str]]
 
 
 def applied() -> Migrations:
-    """The migrations of this database, by application. Raises CannotBackUp where some are still to be applied."""
+    """The migrations of this database, by application. Raises BackupWriteError where some are still to be applied."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise CannotBackUp("The database is not of this version of Cato. Start it once, or call `prepare`, before.")
+        raise BackupWriteError("The database is not of this version of Cato. Start it once, or call `prepare`, before.")
     done = executor.loader.applied_migrations
     return {app: sorted(name for label, name in done if label == app) for app in names_of_apps()}
 
@@ -25,13 +25,13 @@ def applied() -> Migrations:
 def bring_to(wanted: Migrations, *, version: str) -> Apps:
     """Give an empty database the tables that a backup of this version is of; returns the models of that time.
 
-    Raises CannotRestore where this Cato does not know them.
+    Raises RestoreError where this Cato does not know them.
     """
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
     nodes = {(app, name) for app, names in wanted.items() for name in names}
     if nodes - graph.nodes.keys():
-        raise CannotRestore(
+        raise RestoreError(
             f"This backup is of Cato {version}, which has tables that this one does not know. Restore it with that "
             "version or a later one. Nothing was changed."
         )

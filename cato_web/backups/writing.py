@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from cato_web import VERSION
 from cato_web.backups import archive, rows, schema
-from cato_web.backups.errors import CannotBackUp
+from cato_web.backups.errors import BackupWriteError
 from memory import embeddings, generations
 from memory.services.reconciling import Progress, unheard
 
@@ -41,7 +41,7 @@ class Written:
 def back_up(out: IO[bytes], *, with_vectors: bool = True, progress: Progress = unheard) -> Written:
     """Write all that this installation keeps, as it is at one moment, into `out`.
 
-    `with_vectors`: also those of texts that need not be embedded again; they are the most of it. Raises CannotBackUp.
+    `with_vectors`: also those of texts that need not be embedded again; they are the most of it. Raises BackupWriteError.
     """
     kept = rows.kept_tables()
     if not with_vectors:
@@ -62,9 +62,9 @@ def back_up(out: IO[bytes], *, with_vectors: bool = True, progress: Progress = u
 
 @contextmanager
 def in_place_of(path: Path) -> Iterator[IO[bytes]]:
-    """A file that only its owner reads, which has that name once it is whole and on the disk. Raises CannotBackUp."""
+    """A file that only its owner reads, which has that name once it is whole and on the disk. Raises BackupWriteError."""
     if path.exists():
-        raise CannotBackUp(f"{path} exists already. Name another file.")
+        raise BackupWriteError(f"{path} exists already. Name another file.")
     draft = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
@@ -73,7 +73,7 @@ def in_place_of(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(out.fileno())
         os.link(draft, path)
     except OSError as error:
-        raise CannotBackUp(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise BackupWriteError(f"{path} cannot be written: {error.strerror or error}.") from error
     finally:
         draft.unlink(missing_ok=True)
 

@@ -9,19 +9,19 @@ from functools import partial
 from typing import Any
 
 from cato_web.compatible.models import OWN
-from cato_web.compatible.refusals import Refusal, model_failure, refusal_of
+from cato_web.compatible.refusals import OpenAIError, model_failure, openai_error_of
 from cato_web.compatible.saying import Ended, ended
 from chat import access
-from chat.errors import NotFound
 from chat.following import follow
 from chat.hops import to_database
 from chat.models import Turn
+from memory.errors import NotFoundError
 
 _DONE = b"data: [DONE]\n\n"
 
 
 async def whole(turn: Turn, api_token_id: uuid.UUID) -> dict[str, Any]:
-    """The answer to this turn when it is complete. Raises Refusal where it failed, and NotFound."""
+    """The answer to this turn when it is complete. Raises OpenAIError where it failed, and NotFoundError."""
     async for _piece in follow(turn.id, _access_check(turn, api_token_id)):
         pass
     end = await _end_of(turn, api_token_id)
@@ -50,11 +50,11 @@ async def events(turn: Turn, api_token_id: uuid.UUID, *, model: str, with_usage:
         async for text in follow(turn.id, _access_check(turn, api_token_id)):
             yield _event(head | {"choices": [_piece({"content": text})]})
         end = await _end_of(turn, api_token_id)
-    except Refusal as refusal:
+    except OpenAIError as refusal:
         yield _event(refusal.body)
         return
-    except NotFound as gone:
-        yield _event(refusal_of(gone).body)
+    except NotFoundError as gone:
+        yield _event(openai_error_of(gone).body)
         return
     head["model"] = end.turn.model or model
     yield _event(head | {"choices": [_piece({}, finish_reason=_finish_reason(end.turn))], "cato": _cato(end)})
@@ -69,7 +69,7 @@ def _access_check(turn: Turn, api_token_id: uuid.UUID) -> Callable[[], bool]:
 
 async def _end_of(turn: Turn, api_token_id: uuid.UUID) -> Ended:
     if not await to_database(_access_check(turn, api_token_id)):
-        raise NotFound
+        raise NotFoundError
     end = await to_database(ended, turn.author_id, turn)
     if end.turn.state in (Turn.State.FAILED, Turn.State.INTERRUPTED):
         raise model_failure(end.turn.error_code, end.turn.error)

@@ -14,11 +14,10 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from pydantic import BaseModel, ValidationError
 
-from cato_web.compatible.refusals import PERMISSION, RATE, Refusal, refusal_of
-from cato_web.people.tokens import Bearer, TokenRefused, TooFast, bearer_in
-from chat.errors import ChatError
+from cato_web.api_auth import authenticate_header
+from cato_web.compatible.refusals import OpenAIError, openai_error_of
 from chat.hops import to_database
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 M = TypeVar("M", bound=BaseModel)
@@ -27,7 +26,7 @@ _MOST_BYTES = 50_000_000
 
 
 def door(scope: str, method: str) -> Callable[[View], View]:
-    """A view for whoever holds a token for `scope`; it is given the bearer after the request."""
+    """A view for whoever holds a token for `scope`; it is given the principal after the request."""
 
     def wrap(view: View) -> View:
         @csrf_exempt
@@ -38,13 +37,13 @@ def door(scope: str, method: str) -> Callable[[View], View]:
                 if not settings.CATO.api.enabled:
                     raise nothing_here(request.path)
                 if request.method != method:
-                    raise Refusal(_("Ask this with %(method)s.") % {"method": method}, status=405)
-                bearer = await to_database(_let_in, request.headers.get("Authorization", ""), scope)
-                return await view(request, bearer, **arguments)
-            except Refusal as refusal:
-                return refusal.response
-            except (ChatError, CatoMemoryError) as error:
-                return refusal_of(error).response
+                    raise OpenAIError(_("Ask this with %(method)s.") % {"method": method}, status=405)
+                principal = await to_database(authenticate_header, request.headers.get("Authorization", ""), scope)
+                return await view(request, principal, **arguments)
+            except OpenAIError as error:
+                return error.response
+            except CatoError as error:
+                return openai_error_of(error).response
 
         return opened
 
@@ -52,31 +51,18 @@ def door(scope: str, method: str) -> Callable[[View], View]:
 
 
 def sent(request: HttpRequest, shape: type[M]) -> M:
-    """What the request carries, read as `shape`. Raises Refusal, naming the first field that is wrong."""
+    """What the request carries, read as `shape`. Raises OpenAIError, naming the first field that is wrong."""
     data = request.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
-        raise Refusal(_("This request is too large."), status=413)
+        raise OpenAIError(_("This request is too large."), status=413)
     try:
         return shape.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        raise Refusal(f"{place}: {first['msg']}" if place else first["msg"], param=place or None) from error
+        raise OpenAIError(f"{place}: {first['msg']}" if place else first["msg"], param=place or None) from error
 
 
-def nothing_here(path: str) -> Refusal:
+def nothing_here(path: str) -> OpenAIError:
     """There is nothing at this address."""
-    return Refusal(_("There is nothing at %(path)s.") % {"path": path}, status=404, code="unknown_url")
-
-
-def _let_in(header: str, scope: str) -> Bearer:
-    try:
-        bearer = bearer_in(header)
-    except TokenRefused as error:
-        raise Refusal(str(error), status=401, code="invalid_api_key") from error
-    except TooFast as error:
-        raise Refusal(str(error), status=429, kind=RATE, code="rate_limit_exceeded") from error
-    if scope not in bearer.scopes:
-        sentence = _('This token is not for that; make one with the scope "%(scope)s".') % {"scope": scope}
-        raise Refusal(sentence, status=403, kind=PERMISSION, code="missing_scope")
-    return bearer
+    return OpenAIError(_("There is nothing at %(path)s.") % {"path": path}, status=404, code="unknown_url")

@@ -8,7 +8,7 @@ from typing import Any
 from cato_web.compatible.refusals import no_such_model
 from chat import llm
 from chat.endpoint import Answering
-from chat.errors import ModelFailed
+from chat.errors import ModelError
 from memory.services.embedding import embedding_model
 
 OWN = "cato"
@@ -24,7 +24,7 @@ async def listed(answering: Answering | None) -> list[str]:
     if time.monotonic() - at > _KNOWN_FOR:
         try:
             names = await llm.models(answering)
-        except ModelFailed:
+        except ModelError:
             names = []
         _known.clear()
         _known[answering] = (time.monotonic(), names)
@@ -32,7 +32,7 @@ async def listed(answering: Answering | None) -> list[str]:
 
 
 async def chosen(name: str | None, answering: Answering | None) -> str | None:
-    """The model to answer: None for whichever the thread has, "" for the configured one. Raises Refusal.
+    """The model to answer: None for whichever the thread has, "" for the configured one. Raises OpenAIError.
 
     Without an endpoint every name gets the placeholder.
     """

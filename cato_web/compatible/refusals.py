@@ -7,17 +7,26 @@ from typing import Any
 from django.http import JsonResponse
 from django.utils.translation import gettext as _
 
-from chat.errors import ChatError, ModelFailed, PermissionDeniedError, ThreadBusyError
-from chat.errors import NotFound as NothingInChat
-from memory.errors import BadQuery, CatoMemoryError, EmbeddingFailed
-from memory.errors import NotFound as NothingInMemory
+from cato_web.errors import status_of
+from chat.errors import ModelError, ThreadBusyError
+from memory.errors import CatoError, EmbeddingError
 
 INVALID, PERMISSION, RATE, SERVER = "invalid_request_error", "permission_error", "rate_limit_error", "server_error"
 # By what the model's endpoint did; clients try again after 429 and 5xx.
 _MODEL_FAILURES = {"rate_limited": (429, RATE), "rejected": (400, INVALID), "timeout": (504, SERVER)}
 
 
-class Refusal(Exception):
+_KINDS = {403: PERMISSION, 429: RATE}
+# OpenAI's names for our codes; its clients know no others.
+_CODES = {
+    "no_token": "invalid_api_key",
+    "scope_missing": "missing_scope",
+    "not_found": "not_found",
+    "too_fast": "rate_limit_exceeded",
+}
+
+
+class OpenAIError(Exception):
     """An answer that is none: a status and a sentence, with the names by which programs tell why."""
 
     def __init__(
@@ -38,31 +47,29 @@ class Refusal(Exception):
         return response
 
 
-def refusal_of(error: ChatError | CatoMemoryError) -> Refusal:
-    """The same as what the layers below say of it."""
-    match error:
-        case NothingInChat() | NothingInMemory():
-            return Refusal(str(error), status=404, code="not_found")
-        case ThreadBusyError():
-            return Refusal(str(error), status=409, code="still_answering")
-        case PermissionDeniedError():
-            return Refusal(str(error), status=403, kind=PERMISSION)
-        case ModelFailed():
-            return model_failure(error.code, str(error))
-        case ChatError() | BadQuery():
-            return Refusal(str(error))
-        case EmbeddingFailed() if error.permanent:
-            return Refusal(str(error), status=500, kind=SERVER)
-    return Refusal(str(error), status=503, kind=SERVER)
+def openai_error_of(error: CatoError) -> OpenAIError:
+    """The error as OpenAI's clients read it, with the status of the common table."""
+    if isinstance(error, ModelError):
+        return model_failure(error.code, str(error))
+    status, code = status_of(error)
+    if isinstance(error, EmbeddingError) and error.permanent:
+        status = 500
+    elif status == 422:
+        status = 400
+    kind = SERVER if status >= 500 else _KINDS.get(status, INVALID)
+    name = "still_answering" if isinstance(error, ThreadBusyError) else _CODES.get(code)
+    return OpenAIError(str(error), status=status, kind=kind, code=name)
 
 
-def model_failure(code: str, message: str) -> Refusal:
+def model_failure(code: str, message: str) -> OpenAIError:
     """What a failed answer is to the program that asked for it."""
     status, kind = _MODEL_FAILURES.get(code, (502, SERVER))
-    return Refusal(message or _("The answer was interrupted."), status=status, kind=kind, code=code or "interrupted")
+    return OpenAIError(
+        message or _("The answer was interrupted."), status=status, kind=kind, code=code or "interrupted"
+    )
 
 
-def no_such_model(name: str) -> Refusal:
+def no_such_model(name: str) -> OpenAIError:
     """`name` is none of the models listed."""
     sentence = _("There is no model %(name)s here; /v1/models lists what there is.") % {"name": name}
-    return Refusal(sentence, status=404, code="model_not_found", param="model")
+    return OpenAIError(sentence, status=404, code="model_not_found", param="model")

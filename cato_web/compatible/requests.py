@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field
 
-from cato_web.compatible.refusals import Refusal
+from cato_web.compatible.refusals import OpenAIError
 from chat.services import ClientConversation, PastExchange
 
 _INSTRUCT = ("system", "developer")
@@ -66,7 +66,7 @@ class EmbeddingRequest(BaseModel):
 
 
 def to_conversation(asked: ChatRequest) -> ClientConversation:
-    """The conversation as Cato takes it. Raises Refusal for what Cato does not do, and where nobody asks anything."""
+    """The conversation as Cato takes it. Raises OpenAIError for what Cato does not do, and where nobody asks anything."""
     _refuse_what_cato_does_not_do(asked)
     instructions = [_text(m) for m in asked.messages if m.role in _INSTRUCT]
     said: list[PastExchange] = []
@@ -84,12 +84,12 @@ def to_conversation(asked: ChatRequest) -> ClientConversation:
                 instructions.append(_BEGAN % text)
     if not pending:
         sentence = _("The last message must be a user's: Cato answers it, and does not go on with an answer.")
-        raise Refusal(sentence, param="messages")
+        raise OpenAIError(sentence, param="messages")
     return ClientConversation("\n\n".join(pending), tuple(said), "\n\n".join(filter(None, instructions)))
 
 
 def pictures_of(asked: ChatRequest) -> Iterator[bytes]:
-    """The pictures that go with the message to be answered. Raises Refusal for one that does not come along."""
+    """The pictures that go with the message to be answered. Raises OpenAIError for one that does not come along."""
     last = len(asked.messages)
     while last and asked.messages[last - 1].role != "assistant":
         last -= 1
@@ -100,15 +100,15 @@ def pictures_of(asked: ChatRequest) -> Iterator[bytes]:
 
 
 def texts_of(asked: EmbeddingRequest, *, most: int, longest: int) -> list[str]:
-    """The texts to embed, at least one. Raises Refusal."""
+    """The texts to embed, at least one. Raises OpenAIError."""
     texts: Sequence[Any] = [asked.input] if isinstance(asked.input, str) else asked.input
     if not all(isinstance(text, str) for text in texts):
-        raise Refusal(_("Send texts, not tokens: Cato's model has its own."), param="input")
+        raise OpenAIError(_("Send texts, not tokens: Cato's model has its own."), param="input")
     if not texts or not all(text.strip() for text in texts):
-        raise Refusal(_("There is nothing to embed: send one text or several, none of them empty."), param="input")
+        raise OpenAIError(_("There is nothing to embed: send one text or several, none of them empty."), param="input")
     if len(texts) > most or any(len(text) > longest for text in texts):
         sentence = _("At most %(most)s texts at once, each of at most %(longest)s characters.")
-        raise Refusal(sentence % {"most": most, "longest": longest}, param="input")
+        raise OpenAIError(sentence % {"most": most, "longest": longest}, param="input")
     return list(texts)
 
 
@@ -117,20 +117,20 @@ def _refuse_what_cato_does_not_do(asked: ChatRequest) -> None:
         sentence = _(
             "Cato's answers call no tools: leave tools and functions away. Its own memory is at /mcp as tools."
         )
-        raise Refusal(sentence, code="unsupported_parameter", param="tools" if asked.tools else "functions")
+        raise OpenAIError(sentence, code="unsupported_parameter", param="tools" if asked.tools else "functions")
     if asked.n is not None and asked.n != 1:
-        raise Refusal(_("Cato gives one answer at a time: n is 1."), code="unsupported_parameter", param="n")
+        raise OpenAIError(_("Cato gives one answer at a time: n is 1."), code="unsupported_parameter", param="n")
     if asked.response_format is not None and asked.response_format.type != "text":
         sentence = _("Cato answers with text: leave response_format away.")
-        raise Refusal(sentence, code="unsupported_parameter", param="response_format")
+        raise OpenAIError(sentence, code="unsupported_parameter", param="response_format")
     if asked.modalities and asked.modalities != ["text"]:
-        raise Refusal(_("Cato answers with text alone."), code="unsupported_parameter", param="modalities")
+        raise OpenAIError(_("Cato answers with text alone."), code="unsupported_parameter", param="modalities")
     if asked.logprobs:
-        raise Refusal(_("Cato gives no logprobs."), code="unsupported_parameter", param="logprobs")
+        raise OpenAIError(_("Cato gives no logprobs."), code="unsupported_parameter", param="logprobs")
     for message in asked.messages:
         if message.tool_calls or message.role not in (*_INSTRUCT, "user", "assistant"):
             sentence = _("Messages are of system, developer, user and assistant, without tool calls.")
-            raise Refusal(sentence, param="messages")
+            raise OpenAIError(sentence, param="messages")
 
 
 def _text(message: Message) -> str:
@@ -139,7 +139,7 @@ def _text(message: Message) -> str:
     for part in message.content:
         if part.type not in ("text", "image_url"):
             sentence = _("A message's parts are text and image_url, not %(type)s.") % {"type": part.type}
-            raise Refusal(sentence, param="messages")
+            raise OpenAIError(sentence, param="messages")
     return "\n\n".join(part.text for part in message.content if part.type == "text" and part.text).strip()
 
 
@@ -148,8 +148,8 @@ def _picture(part: Part) -> bytes:
     head, _comma, data = address.partition(",")
     if not (head.startswith("data:") and head.endswith(";base64")):
         sentence = _("Send pictures as data: addresses (base64); Cato fetches none from elsewhere.")
-        raise Refusal(sentence, param="messages")
+        raise OpenAIError(sentence, param="messages")
     try:
         return base64.b64decode(data, validate=True)
     except binascii.Error as error:
-        raise Refusal(_("A picture's base64 cannot be read."), param="messages") from error
+        raise OpenAIError(_("A picture's base64 cannot be read."), param="messages") from error

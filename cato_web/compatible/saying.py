@@ -10,16 +10,15 @@ from typing import Any
 from django.core.files.base import ContentFile
 from django.utils.translation import gettext as _
 
-from cato_web.compatible.refusals import RATE, Refusal
+from cato_web.api_auth import Principal
+from cato_web.compatible.refusals import OpenAIError
 from cato_web.compatible.requests import ChatRequest, pictures_of, to_conversation
-from cato_web.people.tokens import Bearer
 from chat import access, replies, services
-from chat.errors import Refused
 from chat.models import Thread, Turn
 from chat.services import ThreadOptions, images
-from chat.throttle import may_say
 from memory import services as memory
 from memory import spaces
+from memory.rate_limits import count_message
 from memory.services.recalls import Recalled
 from memory.text import excerpt
 
@@ -35,13 +34,13 @@ class Ended:
     recalled: list[dict[str, Any]]
 
 
-def say(bearer: Bearer, asked: ChatRequest, headers: Mapping[str, str], model: str | None) -> Turn:
-    """Put what is new of the conversation into its thread and have it answered. Raises Refusal, Refused and NotFound."""
-    person_id = bearer.person.pk
+def say(principal: Principal, asked: ChatRequest, headers: Mapping[str, str], model: str | None) -> Turn:
+    """Put what is new of the conversation into its thread and have it answered. Raises OpenAIError and CatoError."""
+    person_id = principal.person.pk
     conversation = to_conversation(asked)
     thread = _named_thread(person_id, headers.get("X-Cato-Thread"))
     options = ThreadOptions(model=model, is_remembered=_remember(headers.get("X-Cato-Remember")))
-    _count(person_id)
+    count_message(person_id)
     pictures = [
         images.receive(ContentFile(content, name=_("Picture")), owner_id=person_id) for content in pictures_of(asked)
     ]
@@ -49,7 +48,7 @@ def say(bearer: Bearer, asked: ChatRequest, headers: Mapping[str, str], model: s
         person_id,
         conversation,
         client_key=_key(person_id, headers.get("Idempotency-Key")),
-        api_token_id=bearer.token_id,
+        api_token_id=principal.token_id,
         thread=thread,
         options=options,
         images=[picture.id for picture in pictures],
@@ -59,7 +58,7 @@ def say(bearer: Bearer, asked: ChatRequest, headers: Mapping[str, str], model: s
 
 
 def ended(person_id: uuid.UUID, turn: Turn) -> Ended:
-    """How the answer to this turn ended. Raises NotFound where this person does not read it any more."""
+    """How the answer to this turn ended. Raises NotFoundError where this person does not read it any more."""
     found = access.turn_for(person_id, turn.thread_id, turn.id)
     recalled = memory.recalled_for([found.id], spaces=spaces.readable_by(person_id)).get(found.id, [])
     return Ended(found, [_row(item) for item in recalled])
@@ -71,26 +70,19 @@ def _named_thread(person_id: uuid.UUID, name: str | None) -> Thread | None:
     try:
         return access.thread_for(person_id, uuid.UUID(name))
     except ValueError as error:
-        raise Refusal(_("X-Cato-Thread is the id of a thread, or is left away."), param="X-Cato-Thread") from error
+        raise OpenAIError(_("X-Cato-Thread is the id of a thread, or is left away."), param="X-Cato-Thread") from error
 
 
 def _remember(word: str | None) -> bool | None:
     if not word:
         return None
     if word.lower() not in ("yes", "no"):
-        raise Refusal(_("X-Cato-Remember is yes or no."), param="X-Cato-Remember")
+        raise OpenAIError(_("X-Cato-Remember is yes or no."), param="X-Cato-Remember")
     return word.lower() == "yes"
 
 
 def _key(person_id: uuid.UUID, name: str | None) -> uuid.UUID:
     return uuid.uuid5(_KEYS, f"{person_id}/{name}") if name else uuid.uuid4()
-
-
-def _count(person_id: uuid.UUID) -> None:
-    try:
-        may_say(person_id)
-    except Refused as refused:
-        raise Refusal(str(refused), status=429, kind=RATE, code="rate_limit_exceeded") from refused
 
 
 def _row(item: Recalled) -> dict[str, Any]:

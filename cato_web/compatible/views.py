@@ -14,12 +14,12 @@ from django.http.response import HttpResponseBase
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
+from cato_web.api_auth import Principal
 from cato_web.compatible import answers, models
 from cato_web.compatible.door import door, nothing_here, sent
-from cato_web.compatible.refusals import Refusal, no_such_model
+from cato_web.compatible.refusals import OpenAIError, no_such_model
 from cato_web.compatible.requests import ChatRequest, EmbeddingRequest, texts_of
 from cato_web.compatible.saying import say
-from cato_web.people.tokens import Bearer
 from chat import endpoint
 from chat.hops import to_database, to_memory
 from memory.batches import batched
@@ -32,39 +32,39 @@ _TOGETHER = 32
 
 
 @door("ask", "POST")
-async def chat_completions(request: HttpRequest, bearer: Bearer) -> HttpResponseBase:
+async def chat_completions(request: HttpRequest, principal: Principal) -> HttpResponseBase:
     """Answer the last message in its thread: with what memory recalls, and to be remembered."""
     asked = sent(request, ChatRequest)
     model = await models.chosen(asked.model, await to_database(endpoint.current))
-    turn = await to_database(say, bearer, asked, request.headers, model)
+    turn = await to_database(say, principal, asked, request.headers, model)
     response: HttpResponseBase
     if asked.stream:
         with_usage = asked.stream_options is not None and asked.stream_options.include_usage
         response = StreamingHttpResponse(
-            answers.events(turn, bearer.token_id, model=asked.model or models.OWN, with_usage=with_usage),
+            answers.events(turn, principal.token_id, model=asked.model or models.OWN, with_usage=with_usage),
             content_type="text/event-stream",
             headers={"X-Accel-Buffering": "no"},
         )
     else:
-        response = JsonResponse(await answers.whole(turn, bearer.token_id))
+        response = JsonResponse(await answers.whole(turn, principal.token_id))
     response["X-Cato-Thread"] = str(turn.thread_id)
     response["Cache-Control"] = "no-store"
     return response
 
 
 @door("read", "POST")
-async def embeddings(request: HttpRequest, bearer: Bearer) -> HttpResponse:
+async def embeddings(request: HttpRequest, principal: Principal) -> HttpResponse:
     """Vectors of the model that memory is configured with; nothing of the texts is kept."""
     asked = sent(request, EmbeddingRequest)
     if asked.model not in (None, "", models.OWN, embedding_model()):
         raise no_such_model(str(asked.model))
     if asked.encoding_format not in (None, "float", "base64"):
-        raise Refusal(_("encoding_format is float or base64."), param="encoding_format")
+        raise OpenAIError(_("encoding_format is float or base64."), param="encoding_format")
     texts = texts_of(asked, most=_MOST_TEXTS, longest=settings.CATO.chat.max_message_chars)
     vectors = list(chain.from_iterable([await to_memory(embed, some) for some in batched(texts, _TOGETHER)]))
     if asked.dimensions not in (None, len(vectors[0])):
         sentence = _("This model's vectors have %(count)s dimensions, no others.") % {"count": len(vectors[0])}
-        raise Refusal(sentence, param="dimensions")
+        raise OpenAIError(sentence, param="dimensions")
     tokens = sum(estimate_tokens(text) for text in texts)
     return JsonResponse(
         {
@@ -80,13 +80,13 @@ async def embeddings(request: HttpRequest, bearer: Bearer) -> HttpResponse:
 
 
 @door("read", "GET")
-async def all_models(request: HttpRequest, bearer: Bearer) -> HttpResponse:
+async def all_models(request: HttpRequest, principal: Principal) -> HttpResponse:
     """What may be named as a model."""
     return JsonResponse({"object": "list", "data": await models.all_of(await to_database(endpoint.current))})
 
 
 @door("read", "GET")
-async def one_model(request: HttpRequest, bearer: Bearer, name: str) -> HttpResponse:
+async def one_model(request: HttpRequest, principal: Principal, name: str) -> HttpResponse:
     """One of these."""
     rows = await models.all_of(await to_database(endpoint.current))
     found = next((row for row in rows if row["id"] == name), None)

@@ -6,7 +6,6 @@ the audit log refer to it.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,12 +18,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from cato_web.people import services, sign_ins
-from cato_web.people.models import ApiToken, Departure, Identity, User
+from cato_web.people.models import ApiToken, AuditEntry, Departure, Identity, User
 from chat import services as chat
 from chat.models import ReadMark, Thread, Turn
 from memory import jobs, spaces
 from memory import services as memory
-from memory.models import Document, Exchange, Job, Space
+from memory.models import Document, Exchange, Space
 from memory.shown import moment, number
 
 FORMER = gettext_noop("Former member")
@@ -35,11 +34,11 @@ _SOON = timedelta(seconds=2)
 _LATE = timedelta(minutes=10)
 
 
-class MustStay(Exception):
+class AccountDeletionError(Exception):
     """This account cannot be deleted now; the message says what to do."""
 
 
-class NoReceipt(Exception):
+class ReceiptNotFoundError(Exception):
     """There is no receipt behind this link."""
 
 
@@ -69,7 +68,7 @@ def belongings(person: User) -> Belongings:
 
 
 def check_may_leave(person: User) -> None:
-    """Raises MustStay where nobody would be left to administer those who stay."""
+    """Raises AccountDeletionError where nobody would be left to administer those who stay."""
     others = User.objects.filter(is_active=True).exclude(pk=person.pk)
     count = others.count()
     if person.is_administrator and count and not others.filter(role=User.Role.ADMINISTRATOR).exists():
@@ -80,26 +79,26 @@ def check_may_leave(person: User) -> None:
             "Invite another administrator on the page Admin, People; when they have joined, come back here.",
             count,
         )
-        raise MustStay(sentence % {"count": number(count)})
+        raise AccountDeletionError(sentence % {"count": number(count)})
 
 
 @transaction.atomic
 def leave(person: User) -> str:
     """Close the account for good; returns the token of its receipt. What it had is removed by the sweep.
 
-    Raises MustStay.
+    Raises AccountDeletionError.
     """
     # Two administrators who leave at the same moment see each other here, and who presses the button twice themselves.
     concerned = User.objects.filter(Q(role=User.Role.ADMINISTRATOR) | Q(pk=person.pk))
     list(concerned.select_for_update().order_by("id").values_list("id"))
     if User.objects.filter(pk=person.pk).exclude(left_at=None).exists():
-        raise MustStay(_("This account is deleted already."))
+        raise AccountDeletionError(_("This account is deleted already."))
     check_may_leave(person)
     now, token = timezone.now(), secrets.token_urlsafe(32)
     had = belongings(person)
     Departure.objects.create(
         person=person,
-        token_hash=_hash(token),
+        token_hash=services.hash_token(token),
         asked_at=now,
         due_at=now,
         sign_ins=sign_ins.end_all(person),
@@ -112,7 +111,7 @@ def leave(person: User) -> str:
     ApiToken.objects.filter(person=person).delete()
     ReadMark.objects.filter(person_id=person.pk).delete()
     memory.leave_groups(person.pk)
-    services.note(person, "deleted own account", str(person.pk))
+    services.note(person, AuditEntry.Action.ACCOUNT_DELETED, str(person.pk))
     _make_nameless(person)
     return token
 
@@ -125,11 +124,11 @@ def finish_departures() -> int:
 def receipt(token: str) -> tuple[list[dict[str, str]], bool]:
     """What went, number by number, and whether nothing of it is still under way, but for the files themselves.
 
-    Raises NoReceipt.
+    Raises ReceiptNotFoundError.
     """
-    left = Departure.objects.filter(token_hash=_hash(token)).first()
+    left = Departure.objects.filter(token_hash=services.hash_token(token)).first()
     if left is None:
-        raise NoReceipt
+        raise ReceiptNotFoundError
     own = spaces.own(left.person_id)
     removed, originals = memory.receipt_of_space(own.pk, since=left.asked_at)
     threads = Thread.objects.filter(space=own).count()
@@ -166,13 +165,16 @@ def _go_on(job: Departure) -> bool:
     now = timezone.now()
     is_empty = not Thread.objects.filter(space=space).exists() and not removed
     again = job.asked_at + _LATE
-    held = Departure.objects.filter(pk=job.pk, attempt=job.attempt)
-    if is_empty and job.emptied_at is None:
-        held.update(emptied_at=now)
-    if is_empty and now >= again:
-        held.update(state=Job.State.DONE, locked_until=None)
-    else:
-        held.update(due_at=again if is_empty else now + _SOON, locked_until=None)
+    lease = jobs.Lease(job)
+    try:
+        if is_empty and job.emptied_at is None:
+            lease.update(emptied_at=now)
+        if is_empty and now >= again:
+            lease.finish()
+        else:
+            lease.release(due_at=again if is_empty else now + _SOON)
+    except jobs.LeaseLostError:
+        return False
     return is_empty
 
 
@@ -200,7 +202,3 @@ def _of(all_of_them: int, left: int) -> str:
         return number(all_of_them)
     facts = {"count": number(max(0, all_of_them - left)), "all": number(all_of_them)}
     return _("%(count)s of %(all)s so far") % facts
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -8,20 +8,25 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from cato_web.people.models import User
+from cato_web.people.models import AuditEntry, User
 from cato_web.people.services import note
 from chat.models import Thread
 from chat.news import tell
 from memory import services as memory
 from memory import spaces
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.models import Membership, Space
+
+_ROLE_ACTIONS = {
+    Membership.Role.MANAGER: AuditEntry.Action.GROUP_MADE_MANAGER,
+    Membership.Role.MEMBER: AuditEntry.Action.GROUP_MADE_MEMBER,
+}
 
 
 def space_for(person: User, space_id: uuid.UUID) -> Space:
     """Return the space whose page this person may open: one they read, and for administrators any group.
 
-    Raises NotFound.
+    Raises NotFoundError.
     """
     group = Space.objects.filter(pk=space_id, kind=Space.Kind.GROUP).first() if person.is_administrator else None
     return group or spaces.space_for(person.pk, space_id)
@@ -34,7 +39,7 @@ def can_edit_members(person: User, space: Space) -> bool:
 
 
 def group_to_edit(person: User, group_id: uuid.UUID) -> Space:
-    """Return the group whose members this person edits. Raises NotFound, PermissionDenied for its other members."""
+    """Return the group whose members this person edits. Raises NotFoundError, PermissionDenied for its other members."""
     group = space_for(person, group_id)
     if not can_edit_members(person, group):
         raise PermissionDenied(_("Only managers of the group and administrators change who is in it. Ask one of them."))
@@ -43,24 +48,24 @@ def group_to_edit(person: User, group_id: uuid.UUID) -> Space:
 
 @transaction.atomic
 def make(name: str, *, by: User) -> Space:
-    """Create a group, managed by its creator. Raises BadQuery."""
+    """Create a group, managed by its creator. Raises InvalidInputError."""
     group = memory.make_group(name, by=by.pk)
-    note(by, "made a group", f"{group.name} {group.id}")
+    note(by, AuditEntry.Action.GROUP_CREATED, f"{group.name} {group.id}")
     return group
 
 
 @transaction.atomic
 def rename(group: Space, name: str, *, by: User) -> None:
-    """Raises BadQuery."""
+    """Raises InvalidInputError."""
     memory.rename_group(group, name)
-    note(by, "renamed a group", str(group.id))
+    note(by, AuditEntry.Action.GROUP_RENAMED, str(group.id))
 
 
 @transaction.atomic
 def add(group: Space, person: User, *, by: User) -> None:
     """Add a member, whose open pages show the group's threads from now on."""
     if memory.add_to_group(group, person.pk, by=by.pk):
-        note(by, "added to a group", f"{person.pk} {group.id}")
+        note(by, AuditEntry.Action.GROUP_MEMBER_ADDED, f"{person.pk} {group.id}")
         tell([person.pk])
 
 
@@ -68,7 +73,11 @@ def add(group: Space, person: User, *, by: User) -> None:
 def take_out(group: Space, person_id: uuid.UUID, *, by: User) -> None:
     """Remove a member, who reads nothing of the group from the next request on."""
     if memory.take_out_of_group(group, person_id, by=by.pk):
-        note(by, "left a group" if person_id == by.pk else "took out of a group", f"{person_id} {group.id}")
+        note(
+            by,
+            AuditEntry.Action.GROUP_LEFT if person_id == by.pk else AuditEntry.Action.GROUP_MEMBER_REMOVED,
+            f"{person_id} {group.id}",
+        )
         tell([person_id])
 
 
@@ -76,18 +85,18 @@ def take_out(group: Space, person_id: uuid.UUID, *, by: User) -> None:
 def set_role(group: Space, person_id: uuid.UUID, role: str, *, by: User) -> None:
     """Make a member a manager of the group, or a manager a member."""
     if memory.set_group_role(group, person_id, role, by=by.pk):
-        note(by, f"made group {role}", f"{person_id} {group.id}")
+        note(by, _ROLE_ACTIONS[Membership.Role(role)], f"{person_id} {group.id}")
 
 
 @transaction.atomic
 def dissolve(group: Space, *, by: User) -> None:
-    """Remove a group in which nothing is. Raises BadQuery."""
+    """Remove a group in which nothing is. Raises InvalidInputError."""
     if not memory.is_empty(group) or Thread.objects.filter(space=group).exists():
         sentence = _("%(group)s still has threads, documents or memories. Move or delete them first.")
-        raise BadQuery(sentence % {"group": group.name})
+        raise InvalidInputError(sentence % {"group": group.name})
     Membership.objects.filter(space=group).delete()
     memory.remove_group(group)
-    note(by, "dissolved a group", str(group.id))
+    note(by, AuditEntry.Action.GROUP_DELETED, str(group.id))
 
 
 def groups_of(person: User) -> list[Space]:

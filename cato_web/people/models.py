@@ -197,9 +197,52 @@ class AuditEntries(models.QuerySet["AuditEntry"]):
 class AuditEntry(models.Model):
     """Who did what to what, and when; never the text of anything. Entries are added, and never changed nor removed."""
 
+    class Action(models.TextChoices):
+        """What was done, stored as a code; the label is what pages show of it."""
+
+        PERSON_ACTIVATED = "person.activated", _("activated")
+        GROUP_MEMBER_ADDED = "group.member_added", _("added to a group")
+        OPERATION_STARTED = "operation.started", _("began an operation")
+        PASSWORD_CHANGED = "password.changed", _("changed password")
+        SETTINGS_CHANGED = "settings.changed", _("changed settings")
+        PERSON_DEACTIVATED = "person.deactivated", _("deactivated")
+        DOCUMENT_DELETED = "document.deleted", _("deleted a document")
+        ACCOUNT_DELETED = "account.deleted", _("deleted own account")
+        GROUP_DELETED = "group.deleted", _("dissolved a group")
+        SESSION_ENDED = "session.ended", _("ended a sign-in")
+        PERSON_EXPORTED = "person.exported", _("exported a person")
+        THREAD_EXPORTED = "thread.exported", _("exported a thread")
+        EXCHANGES_EXPORTED = "exchanges.exported", _("exported exchanges")
+        ACCOUNT_EXPORTED = "account.exported", _("exported own data")
+        EXCHANGE_FORGOTTEN = "exchange.forgotten", _("forgot an exchange")
+        SPACE_REVEAL_ENDED = "space.reveal_ended", _("hid a space again")
+        INVITATION_CREATED = "invitation.created", _("invited")
+        PERSON_JOINED = "person.joined", _("joined")
+        GROUP_LEFT = "group.left", _("left a group")
+        GROUP_CREATED = "group.created", _("made a group")
+        PASSWORD_LINK_CREATED = "password_link.created", _("made a password link")
+        TOKEN_CREATED = "token.created", _("made a token")
+        PERSON_MADE_ADMINISTRATOR = "person.made_administrator", _("made administrator")
+        GROUP_MADE_MANAGER = "group.made_manager", _("made group manager")
+        GROUP_MADE_MEMBER = "group.made_member", _("made group member")
+        PERSON_MADE_MEMBER = "person.made_member", _("made member")
+        DOCUMENT_MOVED = "document.moved", _("moved a document")
+        THREAD_MOVED = "thread.moved", _("moved a thread")
+        GROUP_RENAMED = "group.renamed", _("renamed a group")
+        SPACE_REVEALED = "space.revealed", _("revealed a space")
+        LINK_REVOKED = "link.revoked", _("revoked a link")
+        LINK_ALL_REVOKED = "link.all_revoked", _("revoked links made by")
+        RETENTION_CHANGED = "retention.changed", _("set retention")
+        SESSION_STARTED_BY_OPENID = "session.started_by_openid", _("signed in by OpenID Connect")
+        SESSION_OTHERS_ENDED = "session.others_ended", _("signed out elsewhere")
+        GROUP_MEMBER_REMOVED = "group.member_removed", _("took out of a group")
+        TOKEN_REVOKED = "token.revoked", _("withdrew a token")
+        # Entries of earlier versions have this one.
+        INVITATION_REVOKED = "invitation.revoked", _("withdrew an invitation")
+
     at = models.DateTimeField(auto_now_add=True, db_index=True)
     who = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
-    action = models.CharField(max_length=40)
+    action = models.CharField(max_length=40, choices=Action.choices)
     about = models.CharField(max_length=200)
 
     objects = AuditEntries.as_manager()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from cato_web.people.models import User
 
 
-class NobodyCalledThat(Exception):
+class UserLookupError(Exception):
     """No account, or more than one, goes by the name; the message says which."""
 
 
 def person_called(name: str) -> User:
-    """The active account with this e-mail or name, whatever its case. Raises NobodyCalledThat."""
+    """The active account with this e-mail or name, whatever its case. Raises UserLookupError."""
     people = User.objects.filter(is_active=True)
     found = list((people.filter(email__iexact=name) or people.filter(name__iexact=name))[:2])
     if not found:
-        raise NobodyCalledThat(f"There is no account {name}.")
+        raise UserLookupError(f"There is no account {name}.")
     if len(found) > 1:
-        raise NobodyCalledThat(f"Several are called {name}; give the e-mail.")
+        raise UserLookupError(f"Several are called {name}; give the e-mail.")
     return found[0]

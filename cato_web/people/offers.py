@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from chat import endpoint, llm
 from chat.endpoint import Answering
-from chat.errors import ModelFailed
+from chat.errors import ModelError
 
 _PATIENCE = 3.0
 _ASK_EVERY = 30.0
@@ -44,7 +44,7 @@ def _ask(answering: Answering) -> Offer:
     host, configured = answering.host, answering.model
     try:
         names = asyncio.run(asyncio.wait_for(llm.models(answering), _PATIENCE))
-    except (ModelFailed, TimeoutError):
+    except (ModelError, TimeoutError):
         trouble = _("%(host)s does not say at the moment which models it has.") % {"host": host}
         return Offer((), trouble, host, configured)
     # Models that only embed answer nothing.

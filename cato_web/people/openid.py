@@ -22,7 +22,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from cato_web.people import services
-from cato_web.people.models import Identity, Pass, User
+from cato_web.people.models import AuditEntry, Identity, Pass, User
 from memory.shown import listed
 from memory.text import clean_name, clean_text
 
@@ -35,11 +35,11 @@ _SIGNED_WITH = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "
 _ENDPOINTS = ("authorization_endpoint", "token_endpoint", "jwks_uri")
 
 
-class NotLetIn(Exception):
+class SignInRejectedError(Exception):
     """Nobody is signed in by what came back; the message says why and what to do."""
 
 
-class ProviderAway(Exception):
+class IdentityProviderUnavailableError(Exception):
     """The provider does not answer, or not as one."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ def name() -> str:
 
 
 def begin(request: HttpRequest, *, target: str, invitation: Pass | None = None) -> str:
-    """The provider's address to send this browser to. Raises ProviderAway."""
+    """The provider's address to send this browser to. Raises IdentityProviderUnavailableError."""
     back = _address_of_return(request)
     with _asking():
         client = _client()
@@ -84,17 +84,17 @@ def begin(request: HttpRequest, *, target: str, invitation: Pass | None = None) 
 
 
 def finish(request: HttpRequest) -> Arrival:
-    """Who comes back, each begun sign-in once. Raises NotLetIn, ProviderAway, PassRefused."""
+    """Who comes back, each begun sign-in once. Raises SignInRejectedError, IdentityProviderUnavailableError, InvalidLinkError."""
     state = request.GET.get("state", "")
     integration = _integration()
     kept = integration.get_state_data(request.session, state)
     if kept is None or time.time() - kept["begun_at"] > GOOD_FOR:
         integration.clear_state_data(request.session, state)
-        raise NotLetIn(_("This sign-in was begun elsewhere or too long ago, or is used up. Begin again."))
+        raise SignInRejectedError(_("This sign-in was begun elsewhere or too long ago, or is used up. Begin again."))
     if "error" in request.GET:
         integration.clear_state_data(request.session, state)
         log.warning("the provider of identities let nobody in: %.80r", request.GET["error"])
-        raise NotLetIn(_("%(name)s did not let you in. Try again, or use your password.") % {"name": name()})
+        raise SignInRejectedError(_("%(name)s did not let you in. Try again, or use your password.") % {"name": name()})
     person, greeting = enter(_ask_who(request), kept["invitation"])
     return Arrival(person, kept["target"], greeting)
 
@@ -102,7 +102,7 @@ def finish(request: HttpRequest) -> Arrival:
 def enter(vouched: Vouched, invitation_id: int | None = None) -> tuple[User, str]:
     """The account of whom the provider vouches for, and a greeting if it was found or made for them just now.
 
-    Raises NotLetIn, and PassRefused where an invitation would be needed that is used up.
+    Raises SignInRejectedError, and InvalidLinkError where an invitation would be needed that is used up.
     """
     try:
         return _enter(vouched, invitation_id)
@@ -130,7 +130,7 @@ def _enter(vouched: Vouched, invitation_id: int | None) -> tuple[User, str]:
     ):
         raise _no_account()
     Identity.objects.create(person=person, issuer=vouched.issuer, subject=vouched.subject)
-    services.note(person, "signed in by OpenID Connect", vouched.issuer)
+    services.note(person, AuditEntry.Action.SESSION_STARTED_BY_OPENID, vouched.issuer)
     return person, greeting
 
 
@@ -138,14 +138,14 @@ def _check_email(vouched: Vouched, *, is_invited: bool) -> None:
     """By e-mail only the first time. An invitation lets in whom it was given to, whatever e-mail they have."""
     if not vouched.email:
         sentence = _("%(name)s does not tell Cato your e-mail, which an account needs. Ask an administrator.")
-        raise NotLetIn(sentence % {"name": name()})
+        raise SignInRejectedError(sentence % {"name": name()})
     domains = settings.CATO.openid.only_emails_of
     if not vouched.is_verified and (domains or not is_invited):
         sentence = _("%(name)s has not verified that your e-mail is yours. Have it verified there, then begin again.")
-        raise NotLetIn(sentence % {"name": name()})
+        raise SignInRejectedError(sentence % {"name": name()})
     if domains and vouched.email.rpartition("@")[2] not in domains:
         sentence = _("Only e-mail addresses of %(domains)s are let in here with %(name)s.")
-        raise NotLetIn(sentence % {"domains": listed(domains), "name": name()})
+        raise SignInRejectedError(sentence % {"domains": listed(domains), "name": name()})
 
 
 def _new_person(vouched: Vouched, invitation_id: int | None) -> User:
@@ -156,14 +156,14 @@ def _new_person(vouched: Vouched, invitation_id: int | None) -> User:
     if not settings.CATO.openid.joins or not services.is_set_up():
         raise _no_account()
     person = services.create_person(name=vouched.name, email=vouched.email, password=None)
-    services.note(person, "joined", person.role)
+    services.note(person, AuditEntry.Action.PERSON_JOINED, person.role)
     return person
 
 
-def _no_account() -> NotLetIn:
+def _no_account() -> SignInRejectedError:
     """One sentence for who has no account and who has none any more: neither is told of anybody's."""
     sentence = _("%(name)s knows you, but no account is open to you here. Ask an administrator to let you in.")
-    return NotLetIn(sentence % {"name": name()})
+    return SignInRejectedError(sentence % {"name": name()})
 
 
 def _ask_who(request: HttpRequest) -> Vouched:
@@ -258,10 +258,10 @@ def _asking() -> Iterator[None]:
             "%(name)s and Cato do not agree on who you are. "
             "Begin again; if it stays so, the log tells your administrator why."
         )
-        raise NotLetIn(sentence % {"name": name()}) from error
+        raise SignInRejectedError(sentence % {"name": name()}) from error
     except (RequestException, ValueError, KeyError, TypeError, AttributeError) as error:
         log.error("the provider of identities: %s: %.300r", type(error).__name__, str(error))
-        raise ProviderAway from error
+        raise IdentityProviderUnavailableError from error
 
 
 def _address_of_return(request: HttpRequest) -> str:

@@ -21,9 +21,13 @@ from memory.text import clean_name, clean_text
 INVITATION_DAYS = 7
 RESET_DAYS = 1
 _SETUP_DAYS = 365
+_ROLE_ACTIONS = {
+    User.Role.ADMINISTRATOR: AuditEntry.Action.PERSON_MADE_ADMINISTRATOR,
+    User.Role.MEMBER: AuditEntry.Action.PERSON_MADE_MEMBER,
+}
 
 
-class PassRefused(Exception):
+class InvalidLinkError(Exception):
     """The link is used, expired, or was never made."""
 
     def __init__(self) -> None:
@@ -55,7 +59,7 @@ def setup_token() -> str | None:
 def invite(*, by: User, role: str = User.Role.MEMBER) -> str:
     """A token with which one person may make an account; it is shown once and kept only as a hash."""
     token = _make_pass(Pass.Kind.INVITATION, role=role, days=INVITATION_DAYS, by=by)
-    note(by, "invited", role)
+    note(by, AuditEntry.Action.INVITATION_CREATED, role)
     return token
 
 
@@ -67,17 +71,17 @@ def reset_link(person: User, *, by: User | None) -> str:
     """
     Pass.objects.filter(kind=Pass.Kind.RESET, person=person, used_at=None).delete()
     token = _make_pass(Pass.Kind.RESET, role=person.role, days=RESET_DAYS, by=by, person=person)
-    note(by, "made a password link", str(person.pk))
+    note(by, AuditEntry.Action.PASSWORD_LINK_CREATED, str(person.pk))
     return token
 
 
 @transaction.atomic
 def reset_password(token: str, password: str) -> User:
-    """Set the password of the person whose link this is, once, and end all their sign-ins. Raises PassRefused."""
+    """Set the password of the person whose link this is, once, and end all their sign-ins. Raises InvalidLinkError."""
     found = check_pass(token, Pass.Kind.RESET)
     person = found.person
     if person is None or not person.is_active:
-        raise PassRefused
+        raise InvalidLinkError
     _use(found, person)
     change_password(person, password)
     return person
@@ -94,7 +98,7 @@ def set_role(person: User, role: str, *, by: User) -> None:
         _expire_links_of_author(person, by=by)
         revealing.end_all(person.pk)
     User.objects.filter(pk=person.pk).update(role=role)
-    note(by, f"made {role}", str(person.pk))
+    note(by, _ROLE_ACTIONS[User.Role(role)], str(person.pk))
 
 
 @transaction.atomic
@@ -106,11 +110,11 @@ def make_administrator(email: str, name: str) -> tuple[User, str]:
     person = User.objects.filter(email__iexact=email, left_at=None).first()
     if person is None:
         person = create_person(name=name, email=email, password=None, role=User.Role.ADMINISTRATOR)
-        note(None, "joined", person.role)
+        note(None, AuditEntry.Action.PERSON_JOINED, person.role)
     else:
         User.objects.filter(pk=person.pk).update(role=User.Role.ADMINISTRATOR, is_active=True)
         person.refresh_from_db()
-        note(None, "made administrator", str(person.pk))
+        note(None, AuditEntry.Action.PERSON_MADE_ADMINISTRATOR, str(person.pk))
     return person, reset_link(person, by=None)
 
 
@@ -130,41 +134,41 @@ def revoke_link(link_id: int, *, by: User) -> bool:
     link = open_links().filter(pk=link_id).first()
     if link is None or not Pass.objects.filter(pk=link_id, used_at=None).delete()[0]:
         return False
-    note(by, "revoked a link", f"{link.kind} {link.person_id or link.role}")
+    note(by, AuditEntry.Action.LINK_REVOKED, f"{link.kind} {link.person_id or link.role}")
     return True
 
 
 def check_pass(token: str, kind: str) -> Pass:
-    """Return the link behind a token. Raises PassRefused."""
+    """Return the link behind a token. Raises InvalidLinkError."""
     now = timezone.now()
     links = Pass.objects.filter(used_at=None, expires_at__gt=now) if kind == Pass.Kind.SETUP else open_links()
-    found = links.filter(token_hash=_hash(token), kind=kind).first()
+    found = links.filter(token_hash=hash_token(token), kind=kind).first()
     if found is None or (kind == Pass.Kind.SETUP and is_set_up()):
-        raise PassRefused
+        raise InvalidLinkError
     return found
 
 
 @transaction.atomic
 def join(token: str, kind: str, *, name: str, email: str, password: str) -> User:
-    """Make the account the pass allows, once. Raises PassRefused."""
+    """Make the account the pass allows, once. Raises InvalidLinkError."""
     return use_pass(check_pass(token, kind), name=name, email=email, password=password)
 
 
 def open_invitation(invitation_id: int) -> Pass:
-    """Return the invitation, if it can still be used. Raises PassRefused."""
+    """Return the invitation, if it can still be used. Raises InvalidLinkError."""
     found = open_links().filter(kind=Pass.Kind.INVITATION, pk=invitation_id).first()
     if found is None:
-        raise PassRefused
+        raise InvalidLinkError
     return found
 
 
 @transaction.atomic
 def use_pass(found: Pass, *, name: str, email: str, password: str | None) -> User:
-    """Make the account that this link allows, once. Raises PassRefused."""
+    """Make the account that this link allows, once. Raises InvalidLinkError."""
     _use(found)
     person = create_person(name=name, email=email, password=password, role=found.role)
     Pass.objects.filter(pk=found.pk).update(used_by=person)
-    note(person, "joined", found.role)
+    note(person, AuditEntry.Action.PERSON_JOINED, found.role)
     return person
 
 
@@ -195,7 +199,7 @@ def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
         _expire_links_of_author(person, by=by)
         _expire_links_for(person)
         revealing.end_all(person_id)
-    note(by, "activated" if is_active else "deactivated", str(person_id))
+    note(by, AuditEntry.Action.PERSON_ACTIVATED if is_active else AuditEntry.Action.PERSON_DEACTIVATED, str(person_id))
 
 
 @transaction.atomic
@@ -208,7 +212,7 @@ def change_password(person: User, password: str) -> None:
     person.epoch += 1
     person.save(update_fields=["password", "epoch"])
     _expire_links_for(person)
-    note(person, "changed password", str(person.id))
+    note(person, AuditEntry.Action.PASSWORD_CHANGED, str(person.id))
 
 
 def expire_links(person: User) -> None:
@@ -222,7 +226,7 @@ def sign_out_elsewhere(person: User) -> None:
     """End every other sign-in; the one that asked has to be renewed."""
     person.epoch += 1
     person.save(update_fields=["epoch"])
-    note(person, "signed out elsewhere", str(person.pk))
+    note(person, AuditEntry.Action.SESSION_OTHERS_ENDED, str(person.pk))
 
 
 def note(who: User | None, action: str, about: str) -> None:
@@ -246,7 +250,7 @@ def _lock_administrators(by: User) -> set[uuid.UUID]:
 def _expire_links_of_author(person: User, *, by: User) -> None:
     count = Pass.objects.filter(made_by=person, used_at=None).delete()[0]
     if count:
-        note(by, "revoked links made by", f"{person.pk} {count}")
+        note(by, AuditEntry.Action.LINK_ALL_REVOKED, f"{person.pk} {count}")
 
 
 def _expire_links_for(person: User) -> None:
@@ -254,21 +258,24 @@ def _expire_links_for(person: User) -> None:
 
 
 def _use(found: Pass, person: User | None = None) -> None:
-    """Mark the link as used, unless it was used or revoked meanwhile. Raises PassRefused."""
+    """Mark the link as used, unless it was used or revoked meanwhile. Raises InvalidLinkError."""
     # Whoever takes the role from its author locks that row too, so the one of the two that comes second sees the other.
     if found.made_by_id is not None:
         User.objects.select_for_update().get(pk=found.made_by_id)
     links = Pass.objects.filter(used_at=None) if found.kind == Pass.Kind.SETUP else open_links()
     if not links.filter(pk=found.pk).update(used_at=timezone.now(), used_by=person):
-        raise PassRefused
+        raise InvalidLinkError
 
 
 def _make_pass(kind: str, *, role: str, days: int, by: User | None, person: User | None = None) -> str:
     token = secrets.token_urlsafe(32)
     expires = timezone.now() + timedelta(days=days)
-    Pass.objects.create(token_hash=_hash(token), kind=kind, role=role, made_by=by, expires_at=expires, person=person)
+    Pass.objects.create(
+        token_hash=hash_token(token), kind=kind, role=role, made_by=by, expires_at=expires, person=person
+    )
     return token
 
 
-def _hash(token: str) -> str:
+def hash_token(token: str) -> str:
+    """The hash under which a token or one-time link is stored."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from cato_web.people import browsers, services
-from cato_web.people.models import SignIn, User
+from cato_web.people.models import AuditEntry, SignIn, User
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def end(person: User, sign_in_id: uuid.UUID) -> bool:
     ended = Session.objects.filter(pk__in=SignIn.objects.filter(person=person, id=sign_in_id).values("session"))
     if not ended.delete()[0]:
         return False
-    services.note(person, "ended a sign-in", str(sign_in_id))
+    services.note(person, AuditEntry.Action.SESSION_ENDED, str(sign_in_id))
     return True
 
 

@@ -12,17 +12,19 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from django.utils.translation import gettext as _
 
+from cato_web.api_auth import Principal, authenticate_header
+from cato_web.errors import RETRY_AFTER, status_of
 from cato_web.origins import is_ours
-from cato_web.people.tokens import Bearer, TokenRefused, TooFast, bearer_in
 from cato_web.tools.verbs import Caller
 from chat.hops import to_database
+from memory.errors import CatoError
 
 PATHS = ("/mcp", "/mcp/")
 _CHALLENGE = (b"www-authenticate", b"Bearer")
 
 
-class Refused(Exception):
-    """No way in: a status and a sentence."""
+class HttpError(Exception):
+    """A request that is not answered: its status and a sentence."""
 
     def __init__(self, status: int, sentence: str, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(sentence)
@@ -40,13 +42,13 @@ class Tools:
     async def application(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Answer one request to /mcp, as an ASGI application."""
         try:
-            bearer = await _let_in(scope)
-        except Refused as refused:
-            await _say(send, refused)
+            principal = await _let_in(scope)
+        except HttpError as error:
+            await _say(send, error)
             return
         # Half a second to load, and memory that a process without such callers does not need.
         server = await asyncio.to_thread(importlib.import_module, "cato_web.tools.server")
-        server.caller.set(Caller(bearer.person.pk, bearer.person.is_administrator, bearer.scopes))
+        server.caller.set(Caller(principal.person.pk, principal.person.is_administrator, principal.scopes))
         manager = await asyncio.shield(self._begun(server))
         await manager.handle_request(scope, receive, send)
 
@@ -72,35 +74,37 @@ class Tools:
             manager.cancel()  # for those who wait where it could not begin
 
 
-async def _let_in(scope: dict[str, Any]) -> Bearer:
-    """Who comes. Raises Refused."""
+async def _let_in(scope: dict[str, Any]) -> Principal:
+    """Who comes. Raises HttpError."""
     if not settings.CATO.api.enabled:
-        raise Refused(404, _("There is nothing at %(path)s.") % {"path": scope["path"]})
+        raise HttpError(404, _("There is nothing at %(path)s.") % {"path": scope["path"]})
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     domain, _port = split_domain_port(headers.get(b"host", ""))
     if not validate_host(domain, settings.ALLOWED_HOSTS):
-        raise Refused(421, _("Cato is not known by this name here (server.public_url)."))
+        raise HttpError(421, _("Cato is not known by this name here (server.public_url)."))
     # Programs send none; what a page of another site sends is none of ours.
     if b"origin" in headers and not is_ours(scope):
-        raise Refused(403, _("Pages of other sites may not ask this."))
+        raise HttpError(403, _("Pages of other sites may not ask this."))
     if b"authorization" not in headers:
         sentence = _("This needs a token: make one in Cato's settings and give it to your program.")
-        raise Refused(401, sentence, _CHALLENGE)
+        raise HttpError(401, sentence, _CHALLENGE)
     try:
-        bearer = await to_database(bearer_in, headers[b"authorization"])
-    except TokenRefused as error:
-        raise Refused(401, str(error), (_CHALLENGE[0], b'Bearer error="invalid_token"')) from error
-    except TooFast as error:
-        raise Refused(429, str(error)) from error
+        principal = await to_database(authenticate_header, headers[b"authorization"])
+    except CatoError as error:
+        status, _code = status_of(error)
+        sent = [(_CHALLENGE[0], b'Bearer error="invalid_token"')] if status == 401 else []
+        if status in RETRY_AFTER:
+            sent.append((b"retry-after", RETRY_AFTER[status].encode()))
+        raise HttpError(status, str(error), *sent) from error
     if scope["method"] != "POST":
-        raise Refused(405, _("Nothing is kept between requests: only POST is answered here."), (b"allow", b"POST"))
-    return bearer
+        raise HttpError(405, _("Nothing is kept between requests: only POST is answered here."), (b"allow", b"POST"))
+    return principal
 
 
-async def _say(send: Any, refused: Refused) -> None:
-    data = json.dumps({"error": str(refused)}, ensure_ascii=False).encode()
+async def _say(send: Any, error: HttpError) -> None:
+    data = json.dumps({"error": str(error)}, ensure_ascii=False).encode()
     kind = [(b"content-type", b"application/json; charset=utf-8"), (b"content-length", str(len(data)).encode())]
-    await send({"type": "http.response.start", "status": refused.status, "headers": [*kind, *refused.headers]})
+    await send({"type": "http.response.start", "status": error.status, "headers": [*kind, *error.headers]})
     await send({"type": "http.response.body", "body": data})
 
 

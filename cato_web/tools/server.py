@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
 
-from django.utils.translation import gettext as _
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -16,11 +15,11 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
+from cato_web.api_auth import require_scope
 from cato_web.tools import verbs
 from cato_web.tools.verbs import Caller, Forgotten, Kept, SearchResult, ThreadResult
-from chat.errors import ChatError
 from chat.hops import to_memory
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 from memory.services.search import MOST_RESULTS
 
 P = ParamSpec("P")
@@ -111,9 +110,8 @@ def over_stdio(by: Caller) -> None:
 async def _do(scope: str, verb: Callable[Concatenate[Caller, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Have the verb done for whoever calls; what goes wrong is told as the tool's error."""
     by = caller.get()
-    if scope not in by.scopes:
-        raise ToolError(_('This token is not for that; make one with the scope "%(scope)s".') % {"scope": scope})
     try:
+        require_scope(by.scopes, scope)
         return await to_memory(verb, by, *args, **kwargs)
-    except (ChatError, CatoMemoryError) as error:
+    except CatoError as error:
         raise ToolError(str(error)) from error

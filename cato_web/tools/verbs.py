@@ -11,14 +11,15 @@ from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field
 
 from chat import access
-from chat.errors import NotFound
 from chat.models import Turn
 from chat.services import forgetting
 from memory import services as memory
 from memory import spaces
 from memory.audience import audience_of
+from memory.errors import NotFoundError
 from memory.models import Exchange, Space
 from memory.retrieval.results import Result
+from memory.text import parse_uuid
 
 # For the model that reads what the tools give.
 AS_DATA = (
@@ -91,7 +92,7 @@ class Forgotten(BaseModel):
 def search_memory(caller: Caller, query: str, count: int, space: str | None) -> SearchResult:
     """The `count` things that fit `query` best in what this person may read, or in one such space of that name.
 
-    Raises NotFound (of memory) for the space, BadQuery, StoreDisabled.
+    Raises NotFoundError (of memory) for the space, InvalidInputError, VectorStoreDisabledError.
     """
     readable = spaces.readable_by(caller.person_id)
     if space:
@@ -105,7 +106,7 @@ def search_memory(caller: Caller, query: str, count: int, space: str | None) -> 
 
 
 def get_thread(caller: Caller, thread_id: str, last: int) -> ThreadResult:
-    """The last turns of a thread, oldest first. Raises NotFound."""
+    """The last turns of a thread, oldest first. Raises NotFoundError."""
     thread = access.thread_for(caller.person_id, _id(thread_id))
     standing = thread.turns.standing()
     turns = list(standing.select_related("author").reverse()[: min(last, MOST_TURNS)])[::-1]
@@ -122,15 +123,15 @@ def get_thread(caller: Caller, thread_id: str, last: int) -> ThreadResult:
 
 
 def add_memory(caller: Caller, text: str, space: str | None) -> Kept:
-    """Keep `text` in the person's own space, or in the one of that name. Raises NotFound (of memory), BadQuery and
-    StoreDisabled."""
+    """Keep `text` in the person's own space, or in the one of that name. Raises NotFoundError (of memory), InvalidInputError and
+    VectorStoreDisabledError."""
     place = spaces.called(caller.person_id, space) if space else spaces.own(caller.person_id)
     kept = memory.keep_text(text, space=place, owner_id=caller.person_id, source=Exchange.Source.API)
     return Kept(exchange_ids=[exchange.id for exchange in kept], audience=audience_of(place))
 
 
 def forget_memory(caller: Caller, exchange_id: str) -> Forgotten:
-    """Forget one exchange, as its page does. Raises NotFound, the same where the person may not."""
+    """Forget one exchange, as its page does. Raises NotFoundError, the same where the person may not."""
     gone = forgetting.forget_exchange(caller.person_id, _id(exchange_id), is_administrator=caller.is_administrator)
     return Forgotten(exchange_id=gone.id, said=_("Forgotten. Nobody can recall or find it any more."))
 
@@ -167,7 +168,7 @@ def _said(turn: Turn, *, is_forgotten: bool) -> SaidTurn:
 
 
 def _id(text: str) -> uuid.UUID:
-    try:
-        return uuid.UUID(text)
-    except ValueError as error:
-        raise NotFound from error
+    id = parse_uuid(text)
+    if id is None:
+        raise NotFoundError
+    return id

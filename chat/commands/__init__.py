@@ -12,8 +12,8 @@ from django.utils.translation import gettext_noop
 
 from chat.commands import about, conversing, remembering
 from chat.commands.command import Caller, Card, Command, Line
-from chat.errors import Refused
-from memory.errors import DISABLED, CatoMemoryError, StoreDisabled
+from chat.errors import InvalidMessageError
+from memory.errors import DISABLED, VectorStoreDisabledError
 from memory.text import clean_text
 
 __all__ = ["COMMANDS", "Caller", "Card", "Command", "is_command", "run"]
@@ -30,28 +30,28 @@ def is_command(message: str) -> bool:
 
 
 def run(message: str, caller: Caller) -> Card:
-    """Execute a message that starts with `/`. Raises Refused with a suggestion; nothing of it is kept."""
+    """Execute a message that starts with `/`. Raises CatoError; nothing of it is kept."""
     name, _space, rest = _FIRST_SPACE.sub(" ", clean_text(message).strip()[1:], count=1).partition(" ")
     command = _NAMES.get(name.lower())
     if command is None:
         near = difflib.get_close_matches(name.lower(), _NAMES, n=1, cutoff=0.5)
         hint = _("Did you mean /%(name)s?") % {"name": near[0]} if near else _("/help lists what there is.")
-        raise Refused(f"{_no_command(name)} {hint}", suggestion=f"/{near[0]}" if near else "/help")
+        raise InvalidMessageError(f"{_no_command(name)} {hint}", suggestion=f"/{near[0]}" if near else "/help")
     try:
         if command.needs_memory and not settings.CATO.vector_store.enabled:
-            raise StoreDisabled(_(DISABLED))
+            raise VectorStoreDisabledError(_(DISABLED))
         return command.run(caller, [rest] if command.takes_text else shlex.split(rest))
-    except CatoMemoryError as error:
-        raise Refused(str(error)) from error
     except ValueError as error:  # of shlex
-        raise Refused(_("A quotation mark is missing. Put text with spaces into two of them.")) from error
+        raise InvalidMessageError(_("A quotation mark is missing. Put text with spaces into two of them.")) from error
 
 
 def _help(caller: Caller, arguments: list[str]) -> Card:
     if arguments:
         command = _NAMES.get(arguments[0].lstrip("/").lower())
         if command is None:
-            raise Refused(_no_command(arguments[0].lstrip("/")) + " " + _("/help lists what there is."), "/help")
+            raise InvalidMessageError(
+                _no_command(arguments[0].lstrip("/")) + " " + _("/help lists what there is."), "/help"
+            )
         return Card("/help", f"/{command.name} {command.usage}".strip(), text=command.does)
     lines = [Line(f"/{c.name} {c.usage}".strip(), c.does) for c in COMMANDS]
     return Card("/help", _("Commands"), kind="list", lines=lines)

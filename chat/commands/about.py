@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat.commands.command import Caller, Card, Command, Line
-from chat.errors import Refused
+from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.prompts import system_prompt
 
 _MODES = ("off", "summary", "on")
@@ -24,7 +24,7 @@ def _showcontext(caller: Caller, arguments: list[str]) -> Card:
     now = caller.context_mode
     mode = arguments[0].lower() if arguments else _MODES[(_MODES.index(now) + 1) % len(_MODES)]
     if mode not in _MODES:
-        raise Refused(
+        raise InvalidMessageError(
             _("/showcontext takes on, off or summary, not %(mode)s.") % {"mode": mode}, "/showcontext summary"
         )
     caller.set_context_mode(mode)
@@ -33,11 +33,11 @@ def _showcontext(caller: Caller, arguments: list[str]) -> Card:
 
 def _config(caller: Caller, arguments: list[str]) -> Card:
     if not caller.is_administrator:
-        raise Refused(_("Only administrators see the settings in force."))
+        raise PermissionDeniedError(_("Only administrators see the settings in force."))
     wanted = arguments[0] if arguments else ""
     lines = [Line(key, json.dumps(value, default=str)) for key, value in _flat(settings.CATO_SHOWN) if wanted in key]
     if not lines:
-        raise Refused(_("No setting is called %(name)s.") % {"name": wanted}, "/config")
+        raise InvalidMessageError(_("No setting is called %(name)s.") % {"name": wanted}, "/config")
     return Card("/config", _("The settings in force"), kind="list", lines=lines)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from django.utils.translation import gettext as _
 
-from chat.errors import Refused
+from chat.errors import InvalidMessageError
 from chat.items import ItemRow
 from chat.models import Thread
 from memory.views.document_rows import Chip
@@ -50,9 +50,9 @@ class Caller:
     thread: Thread | None = None
 
     def in_thread(self) -> Thread:
-        """The thread. Raises Refused where there is none yet."""
+        """The thread. Raises InvalidMessageError where there is none yet."""
         if self.thread is None:
-            raise Refused(_("This works in a thread that has begun. Say something first."))
+            raise InvalidMessageError(_("This works in a thread that has begun. Say something first."))
         return self.thread
 
 
@@ -85,11 +85,11 @@ def unquoted(text: str) -> str:
 
 
 def number_in(arguments: list[str], *, default: int, most: int, usage: str) -> int:
-    """The one whole number that may be given. Raises Refused for anything else."""
+    """The one whole number that may be given. Raises InvalidMessageError for anything else."""
     if not arguments:
         return default
     if len(arguments) > 1 or not arguments[0].isdecimal() or not 1 <= int(arguments[0]) <= most:
-        raise Refused(
+        raise InvalidMessageError(
             _("Give a number from 1 to %(most)s: %(usage)s.") % {"most": most, "usage": usage}, usage.split()[0] + " "
         )
     return int(arguments[0])

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from chat import access, endpoint, services
 from chat.commands.command import Caller, Card, Command, Line, number_in
-from chat.errors import PermissionDeniedError, Refused
+from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.models import Thread
 from memory.text import excerpt
 
@@ -20,7 +20,7 @@ _MOST_BACK = 50
 
 def _continue(caller: Caller, arguments: list[str]) -> Card:
     if len(arguments) != 1 or len(arguments[0]) < _SHORTEST_ID:
-        raise Refused(
+        raise InvalidMessageError(
             _("Which thread? Write /continue ID; the first %(count)s characters do.") % {"count": _SHORTEST_ID},
             "/continue ",
         )
@@ -33,16 +33,20 @@ def _thread(caller: Caller, text: str) -> Thread:
     """The one thread that this person reads whose id is, or begins with, `text`."""
     begins = text.strip().lower().replace("-", "")
     if not all(char in "0123456789abcdef" for char in begins) or len(begins) > 32:
-        raise Refused(
+        raise InvalidMessageError(
             _("%(text)s is no id of a thread. It stands in the address of the thread's page.") % {"text": text},
             "/continue ",
         )
     low, high = uuid.UUID(begins.ljust(32, "0")), uuid.UUID(begins.ljust(32, "f"))
     found = list(access.threads_of(caller.person_id).filter(id__range=(low, high))[:2])
     if not found:
-        raise Refused(_("There is no thread %(id)s, or it is not yours to see.") % {"id": text}, "/continue ")
+        raise InvalidMessageError(
+            _("There is no thread %(id)s, or it is not yours to see.") % {"id": text}, "/continue "
+        )
     if len(found) > 1:
-        raise Refused(_("Several threads begin with %(id)s. Give more of the id.") % {"id": text}, "/continue ")
+        raise InvalidMessageError(
+            _("Several threads begin with %(id)s. Give more of the id.") % {"id": text}, "/continue "
+        )
     return found[0]
 
 
@@ -59,7 +63,7 @@ def _delete(caller: Caller, arguments: list[str]) -> Card:
     count = number_in(arguments, default=1, most=_MOST_BACK, usage="/delete [N]")
     thread = caller.in_thread()
     if thread.owner_id != caller.person_id:
-        raise Refused(_("Only who began this thread may take turns out of it."))
+        raise PermissionDeniedError(_("Only who began this thread may take turns out of it."))
     turns = list(thread.turns.standing().order_by("-position")[:count])[::-1]
     lines = [Line(excerpt(t.message, 100), excerpt(t.answer, 120)) for t in turns]
     asks = (f"{reverse('take_out', args=[thread.id])}?n={len(turns)}", _("Take them out…"))
@@ -77,10 +81,7 @@ def _model(caller: Caller, arguments: list[str]) -> Card:
         can_change = access.can_configure(caller.person_id, thread)
         hint = _("Write /model NAME to change it for this thread.") if can_change else ""
         return Card("/model", thread.model or configured, text=hint)
-    try:
-        thread = access.thread_to_configure(caller.person_id, thread.id)
-    except PermissionDeniedError as error:
-        raise Refused(str(error)) from error
+    thread = access.thread_to_configure(caller.person_id, thread.id)
     name = " ".join(arguments)
     if name == configured or name == "default":
         name = ""
@@ -99,7 +100,7 @@ def _writejson(caller: Caller, arguments: list[str]) -> Card:
 def _copy(caller: Caller, arguments: list[str]) -> Card:
     last = caller.in_thread().turns.standing().exclude(answer="").order_by("-position").first()
     if last is None:
-        raise Refused(_("There is no answer to copy yet."))
+        raise InvalidMessageError(_("There is no answer to copy yet."))
     return Card("/copy", _("The last answer"), text=last.answer, is_to_copy=True)
 
 

@@ -13,12 +13,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from chat.commands.command import Caller, Card, Command, Line, unquoted
-from chat.errors import NotFound, Refused
+from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.items import result_rows, row_of_exchange
 from chat.services.forgetting import may_forget, readable_exchange
 from memory import services as memory
 from memory import spaces
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError, NotFoundError
 from memory.models import Exchange
 from memory.services.disk import disk_use, index_location
 from memory.services.documents import folders
@@ -39,7 +39,7 @@ def _vadd(caller: Caller, arguments: list[str]) -> Card:
         space = spaces.called(caller.person_id, unquoted(typed["space"]))
     text = unquoted(typed["text"] if typed is not None else arguments[0])
     if not text.strip():
-        raise Refused(_("What should be remembered? Write /vadd TEXT."), "/vadd ")
+        raise InvalidMessageError(_("What should be remembered? Write /vadd TEXT."), "/vadd ")
     kept = memory.keep_text(text, space=space, owner_id=caller.person_id, source="vadd_command", manual_entry=True)
     title = _("Remembered for %(space)s") % {"space": space.shown_name}
     if space.owner_id:
@@ -56,7 +56,9 @@ def _vdoc(caller: Caller, arguments: list[str]) -> Card:
     files = [file for asked in arguments for file in folders.named(settings.CATO.locations, asked)]
     if len(files) > _MOST_FILES:
         facts = {"count": number(len(files)), "most": _MOST_FILES}
-        raise Refused(_("These are %(count)s files; add at most %(most)s with one command.") % facts, "/vdoc ")
+        raise InvalidMessageError(
+            _("These are %(count)s files; add at most %(most)s with one command.") % facts, "/vdoc "
+        )
     chips = [_received(caller, file) for file in files]
     added = sum(1 for chip in chips if chip.row)
     title = ngettext("%(added)s of %(count)s file added", "%(added)s of %(count)s files added", len(files))
@@ -79,7 +81,7 @@ def _received(caller: Caller, file: FoundFile) -> Chip:
                 source="vdoc_command",
                 source_path=str(file.path),
             )
-    except CatoMemoryError as error:
+    except CatoError as error:
         return Chip(file.name, error=str(error))
     (state,) = states_of([received.version.document])
     row = row_of(state, person_id=caller.person_id, is_administrator=caller.is_administrator)
@@ -91,7 +93,7 @@ def _vquery(caller: Caller, arguments: list[str]) -> Card:
     count = int(typed["count"]) if typed is not None else 5
     text = unquoted(typed["text"] if typed is not None else arguments[0])
     if not text.strip():
-        raise Refused(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
+        raise InvalidMessageError(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
     found = memory.find(text, spaces=spaces.readable_by(caller.person_id), count=count)
     title = _("%(count)s nearest to “%(text)s”") if found.results else _("Nothing near “%(text)s”")
     title %= {"count": len(found.results), "text": text}
@@ -101,7 +103,7 @@ def _vquery(caller: Caller, arguments: list[str]) -> Card:
 
 def _vget(caller: Caller, arguments: list[str]) -> Card:
     if len(arguments) != 1:
-        raise Refused(_("Which? Write /vget ID, /vget session or /vget thread."), "/vget ")
+        raise InvalidMessageError(_("Which? Write /vget ID, /vget session or /vget thread."), "/vget ")
     (which,) = arguments
     readable = spaces.readable_by(caller.person_id)
     rows = spaces.among(Exchange.objects.findable(), readable).select_related("owner")
@@ -122,10 +124,10 @@ def _vget(caller: Caller, arguments: list[str]) -> Card:
 
 def _vdelete(caller: Caller, arguments: list[str]) -> Card:
     if len(arguments) != 1:
-        raise Refused(_("Which? Write /vdelete ID; /vquery and /vget show ids."), "/vdelete ")
+        raise InvalidMessageError(_("Which? Write /vdelete ID; /vquery and /vget show ids."), "/vdelete ")
     found = _exchange(caller, arguments[0], "/vdelete")
     if not may_forget(caller.person_id, found, is_administrator=caller.is_administrator):
-        raise Refused(_("This is not yours to forget: its owner may, and an administrator."))
+        raise PermissionDeniedError(_("This is not yours to forget: its owner may, and an administrator."))
     here = reverse("thread", args=[caller.thread.id]) if caller.thread else reverse("new_thread")
     asks = (f"{reverse('forget', args=[found.id])}?{urlencode({'next': here})}", _("Forget it…"))
     return Card("/vdelete", _("Forget this exchange?"), kind="results", results=[row_of_exchange(found, 1)], asks=asks)
@@ -156,9 +158,9 @@ def _exchange(caller: Caller, text: str, command: str) -> Exchange:
         return readable_exchange(caller.person_id, uuid.UUID(text))
     except ValueError as error:
         sentence = _("%(text)s is no id. Ids look like 3f2b8c1e-…; /vquery shows them.") % {"text": text}
-        raise Refused(sentence, f"{command} ") from error
-    except NotFound as error:
-        raise Refused(_("There is no such exchange, or it is not yours to see."), f"{command} ") from error
+        raise InvalidMessageError(sentence, f"{command} ") from error
+    except NotFoundError as error:
+        raise InvalidMessageError(_("There is no such exchange, or it is not yours to see."), f"{command} ") from error
 
 
 COMMANDS = (

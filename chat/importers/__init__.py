@@ -18,7 +18,7 @@ from chat.importers.conversation import Conversation, Unread
 from chat.importers.pieces import pieces
 from chat.importers.sources import DAMAGED, streams
 from chat.importers.values import Fields, text_in
-from memory.errors import CannotRead
+from memory.errors import ExtractionError
 from memory.shown import listed
 from memory.text import content_hash
 
@@ -37,13 +37,13 @@ PROVIDERS = (chatgpt.PROVIDER, claude.PROVIDER, open_webui.PROVIDER, librechat.P
 def conversations(source: Path | BinaryIO) -> Iterator[Conversation | Unread]:
     """Every conversation in a JSON file, a zip or a folder of them, one at a time; what cannot be read says why.
 
-    Raises BadQuery where `source` cannot be opened, CannotRead for a zip that is unsafe or damaged.
+    Raises InvalidInputError where `source` cannot be opened, ExtractionError for a zip that is unsafe or damaged.
     """
     for name, stream in streams(source):
         try:
             for number, piece in enumerate(pieces(stream), start=1):
                 yield _read(piece, _("%(name)s, entry %(number)s") % {"name": name, "number": number})
-        except CannotRead as error:
+        except ExtractionError as error:
             yield Unread(name, str(error))
         except DAMAGED as error:
             why = _("It does not unpack whole (%(error)s); what came before that was read.") % {"error": error}

@@ -8,7 +8,7 @@ from typing import IO
 
 from django.utils.translation import gettext as _
 
-from memory.errors import CannotRead
+from memory.errors import ExtractionError
 
 # A conversation of a year of work has a few megabytes; this is what one may cost before it is refused.
 LARGEST_PIECE = 100_000_000
@@ -21,7 +21,7 @@ _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(["\[\]{}]?)'
 def pieces(stream: IO[bytes], *, largest: int = LARGEST_PIECE) -> Iterator[bytes]:
     """Each object of the array in `stream`, or each that stands there by itself, as its bytes.
 
-    The bytes are balanced, not checked: one damaged object does not take the others along. Raises CannotRead, after
+    The bytes are balanced, not checked: one damaged object does not take the others along. Raises ExtractionError, after
     what came before, for an object of more than `largest` bytes, a file that breaks off, and one that is not UTF-8.
     """
     held, at = b"", 0
@@ -37,7 +37,7 @@ def pieces(stream: IO[bytes], *, largest: int = LARGEST_PIECE) -> Iterator[bytes
         if not more:
             break
         if not held and b"\x00" in more[:4]:
-            raise CannotRead(_("This is no JSON in UTF-8."))
+            raise ExtractionError(_("This is no JSON in UTF-8."))
         held += more
         while (found := _TO_BRACKET.match(held, at)) and (sign := found[1]) not in (b"", b'"'):
             at = found.end()
@@ -57,9 +57,9 @@ def pieces(stream: IO[bytes], *, largest: int = LARGEST_PIECE) -> Iterator[bytes
                 level = min(level, depth)
         at = found.start(1) if found else at
     if depth or start >= 0:
-        raise CannotRead(_("The file breaks off in the middle; what came before that was read."))
+        raise ExtractionError(_("The file breaks off in the middle; what came before that was read."))
 
 
-def _too_large(largest: int) -> CannotRead:
+def _too_large(largest: int) -> ExtractionError:
     sentence = _("One conversation in it has more than %(most)s MB; what came before was read.")
-    return CannotRead(sentence % {"most": largest // 1_000_000})
+    return ExtractionError(sentence % {"most": largest // 1_000_000})

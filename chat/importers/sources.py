@@ -10,7 +10,7 @@ from typing import IO, BinaryIO, cast
 
 from django.utils.translation import gettext as _
 
-from memory.errors import CannotRead
+from memory.errors import ExtractionError
 from memory.services.documents import folders
 from memory.shown import number
 
@@ -29,7 +29,7 @@ def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
     """The JSON files with conversations in `source`, each with its name, open until the next is asked for.
 
     Beside conversations an export has files about the account: where some are called `conversations`, or lie in a
-    folder of that name, only those are given. Raises CannotRead for a zip that is unsafe or damaged, BadQuery for a
+    folder of that name, only those are given. Raises ExtractionError for a zip that is unsafe or damaged, InvalidInputError for a
     path that cannot be read.
     """
     if not isinstance(source, Path):
@@ -56,7 +56,7 @@ def _in_file(name: str, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
                 with package.open(member) as stream:
                     yield member.filename, stream
     except DAMAGED as error:
-        raise CannotRead(_("This zip is damaged: it does not unpack (%(error)s).") % {"error": error}) from error
+        raise ExtractionError(_("This zip is damaged: it does not unpack (%(error)s).") % {"error": error}) from error
 
 
 def _chosen(names: Iterable[str]) -> list[str]:
@@ -75,17 +75,17 @@ def _is_hidden(name: str) -> bool:
 
 
 def _check(count: int, chosen: list[zipfile.ZipInfo]) -> None:
-    """Raises CannotRead. Declared sizes are what is counted: `zipfile` gives no more of a member than it declares."""
+    """Raises ExtractionError. Declared sizes are what is counted: `zipfile` gives no more of a member than it declares."""
     unpacked = sum(member.file_size for member in chosen)
     packed = sum(member.compress_size for member in chosen)
     if count > _MOST_MEMBERS:
-        raise CannotRead(_("This zip holds more than %(most)s files.") % {"most": number(_MOST_MEMBERS)})
+        raise ExtractionError(_("This zip holds more than %(most)s files.") % {"most": number(_MOST_MEMBERS)})
     if unpacked > _MOST_UNPACKED:
         sentence = _("This zip unpacks to more than %(most)s MB of conversations.")
-        raise CannotRead(sentence % {"most": number(_MOST_UNPACKED // 1_000_000)})
+        raise ExtractionError(sentence % {"most": number(_MOST_UNPACKED // 1_000_000)})
     if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _HIGHEST_RATIO:
-        raise CannotRead(_("This zip unpacks to more than %(most)s times its size.") % {"most": _HIGHEST_RATIO})
+        raise ExtractionError(_("This zip unpacks to more than %(most)s times its size.") % {"most": _HIGHEST_RATIO})
     if any(member.flag_bits & 1 for member in chosen):
-        raise CannotRead(_("This zip is protected by a password. Unpack it first."))
+        raise ExtractionError(_("This zip is protected by a password. Unpack it first."))
     if any(member.compress_type not in _METHODS for member in chosen):
-        raise CannotRead(_("This zip is packed in a way that is not read here. Unpack it first."))
+        raise ExtractionError(_("This zip is packed in a way that is not read here. Unpack it first."))

@@ -17,11 +17,11 @@ from chat.services.organising import (
     set_archived,
     set_model,
     set_pinned,
+    set_scope,
     take_back,
     take_out,
 )
 from chat.services.remembering import forget_remembered, set_remembered
-from chat.services.scoping import set_scope
 from chat.services.stopping import stop, sweep, withdraw
 
 __all__ = [

@@ -23,7 +23,7 @@ from chat.news import thread_changed
 from chat.prompts import history_of, prompt_for, room_for_history
 from memory import services as memory
 from memory import spaces
-from memory.errors import StoreDisabled
+from memory.errors import VectorStoreDisabledError
 from memory.retrieval.context import material
 from memory.retrieval.passages import grouped
 from memory.services.documents.scope import Scope
@@ -225,7 +225,7 @@ def remember_turn(turn: Turn) -> None:
                 thread_continuation_seq=turn.session.seq,
                 prior_exchange_ids=[item.exchange_id for item in recalled],
             )
-    except StoreDisabled:
+    except VectorStoreDisabledError:
         Turn.objects.filter(id=turn.id).update(is_missing_in_memory=True)
         return
     Turn.objects.filter(id=turn.id).update(exchange_id=exchange.id, is_missing_in_memory=False)

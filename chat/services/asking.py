@@ -9,19 +9,19 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from chat.errors import Refused, ThreadBusyError
+from chat.errors import ConflictError, InvalidMessageError
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import sent_with
+from chat.services.locks import ensure_not_answering, lock_person, lock_thread
+from chat.services.organising import set_scope
 from chat.services.reading import note_seen
-from chat.services.scoping import set_scope
 from chat.services.stopping import SILENCE
 from memory import spaces
 from memory.models import Space
@@ -47,14 +47,14 @@ class ApiOrigin:
 
 
 def checked_message(text: str) -> str:
-    """The message as it is kept. Raises Refused for an empty or too long one."""
+    """The message as it is kept. Raises InvalidMessageError for an empty or too long one."""
     text = clean_text(text).strip()
     if not text:
-        raise Refused(_("Write something first; the message is empty."))
+        raise InvalidMessageError(_("Write something first; the message is empty."))
     most = settings.CATO.chat.max_message_chars
     if len(text) > most:
         sentence = _("This message has %(count)s characters; at most %(most)s fit. Shorten it or split it.")
-        raise Refused(sentence % {"count": number(len(text)), "most": number(most)})
+        raise InvalidMessageError(sentence % {"count": number(len(text)), "most": number(most)})
     return text
 
 
@@ -103,14 +103,14 @@ def ask(
     images: Sequence[uuid.UUID] = (),
     origin: ApiOrigin | None = None,
 ) -> Asked:
-    """Post a message to the thread. Raises Refused.
+    """Post a message to the thread. Raises InvalidMessageError.
 
     It is queued while another answer is being written in the thread, or while its author has as many answers in
     progress as one person may have at once.
     """
     message = checked_message(message)
     lock_person(author_id)
-    thread = Thread.objects.select_for_update().get(id=thread.id)
+    thread = lock_thread(thread.id)
     again = thread.turns.filter(client_key=client_key).first()
     if again is not None:
         return Asked(again, is_new=False)
@@ -140,12 +140,12 @@ def ask(
 
 
 def retry(turn: Turn) -> Turn:
-    """Have a failed or unanswered turn answered again from the start. Raises Refused where it cannot be."""
+    """Have a failed or unanswered turn answered again from the start. Raises ConflictError where it cannot be."""
     return _begin_again(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED], answer="")
 
 
 def resume(turn: Turn) -> Turn:
-    """Go on with a stopped, interrupted, failed or cut off answer from what it said so far. Raises Refused."""
+    """Go on with a stopped, interrupted, failed or cut off answer from what it said so far. Raises ConflictError."""
     cut_off = [Turn.State.COMPLETE] if turn.is_cut_off else []
     return _begin_again(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED, *cut_off], answer=None)
 
@@ -162,9 +162,9 @@ def start_next(thread_id: uuid.UUID) -> Turn | None:
         return None
     # The order of the locks is the same everywhere: first the person, then the thread.
     lock_person(turn.author_id)
-    thread = Thread.objects.select_for_update().get(id=thread_id)
+    thread = lock_thread(thread_id)
     turn = queued.filter(id=turn.id).first()
-    if turn is None or thread.turns.filter(state__in=Turn.ACTIVE).exists() or not has_free_answer(turn.author_id):
+    if turn is None or thread.is_answering() or not has_free_answer(turn.author_id):
         return None
     turn.state, turn.revision, turn.heartbeat_at = Turn.State.RECALLING, turn.revision + 1, timezone.now()
     turn.save(update_fields=["state", "revision", "heartbeat_at"])
@@ -192,9 +192,8 @@ def start_waiting() -> list[uuid.UUID]:
 @transaction.atomic
 def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     lock_person(turn.author_id)
-    thread = Thread.objects.select_for_update().get(id=turn.thread_id)
-    if thread.turns.filter(state__in=Turn.ACTIVE).exists():
-        raise ThreadBusyError
+    thread = lock_thread(turn.thread_id)
+    ensure_not_answering(thread)
     ensure_free_answer(turn.author_id)
     changes = {"answer": answer, "reasoning": ""} if answer is not None else {}
     begun = thread.turns.filter(id=turn.id, state__in=states).update(
@@ -209,15 +208,10 @@ def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
         **changes,
     )
     if not begun:
-        raise Refused(_("This answer is complete, or is being written right now."))
+        raise ConflictError(_("This answer is complete, or is being written right now."))
     turn.refresh_from_db()
     thread_changed(turn.thread_id)
     return turn
-
-
-def lock_person(person_id: uuid.UUID) -> Any:
-    """Lock the person's row until the transaction ends, so that what they may do only so often is counted right."""
-    return get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
 
 
 def has_free_answer(person_id: uuid.UUID) -> bool:
@@ -228,14 +222,14 @@ def has_free_answer(person_id: uuid.UUID) -> bool:
 
 
 def ensure_free_answer(person_id: uuid.UUID) -> None:
-    """Raise Refused if this person, whose row is locked, has as many answers in progress as one person may."""
+    """Raise ConflictError if this person, whose row is locked, has as many answers in progress as one person may."""
     if not has_free_answer(person_id):
         sentence = ngettext(
             "An answer of yours is in progress. Wait until it ends, or stop it.",
             "%(count)s answers of yours are in progress. Wait until one ends, or stop one.",
             settings.CATO.chat.concurrent_answers,
         )
-        raise Refused(sentence % {"count": number(settings.CATO.chat.concurrent_answers)})
+        raise ConflictError(sentence % {"count": number(settings.CATO.chat.concurrent_answers)})
 
 
 def fields_of(origin: ApiOrigin | None) -> dict[str, Any]:

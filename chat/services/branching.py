@@ -11,7 +11,7 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import Refused, ThreadBusyError
+from chat.errors import ConflictError
 from chat.models import Thread, Turn
 from chat.news import thread_changed
 from chat.services.asking import (
@@ -20,9 +20,9 @@ from chat.services.asking import (
     checked_message,
     ensure_free_answer,
     fields_of,
-    lock_person,
     session_for,
 )
+from chat.services.locks import ensure_idle, lock_person, lock_thread
 from chat.services.reading import note_seen
 from memory import services as memory
 
@@ -41,7 +41,7 @@ def edit(
 ) -> Switched:
     """Replace the message of this turn; the new branch becomes the active one.
 
-    `person_id`: who edits, the author of the turn or the owner of the thread. Raises Refused.
+    `person_id`: who edits, the author of the turn or the owner of the thread. Raises InvalidMessageError, ConflictError.
     """
     return _add_sibling(turn, person_id, person_id, checked_message(message), client_key, origin)
 
@@ -49,7 +49,7 @@ def edit(
 def answer_again(
     turn: Turn, *, person_id: uuid.UUID, client_key: uuid.UUID, origin: ApiOrigin | None = None
 ) -> Switched:
-    """Regenerate the answer of this turn; the new branch becomes the active one. Raises Refused.
+    """Regenerate the answer of this turn; the new branch becomes the active one. Raises ConflictError.
 
     `person_id`: who asks for it, the author of the turn or the owner of the thread.
     """
@@ -60,9 +60,9 @@ def answer_again(
 def choose(turn: Turn, *, person_id: uuid.UUID) -> Switched:
     """Make the branch through this turn the active one, as far as it was last followed.
 
-    `person_id`: who switches, the author of the turn or the owner of the thread. Raises Refused.
+    `person_id`: who switches, the author of the turn or the owner of the thread. Raises ConflictError.
     """
-    thread = _locked(turn.thread_id)
+    thread = lock_thread(turn.thread_id)
     ensure_idle(thread)
     children: dict[uuid.UUID | None, list[uuid.UUID]] = defaultdict(list)
     for id, parent_id in thread.turns.order_by("position").values_list("id", "parent_id"):
@@ -84,7 +84,7 @@ def _add_sibling(
     origin: ApiOrigin | None,
 ) -> Switched:
     lock_person(author_id)
-    thread = _locked(turn.thread_id)
+    thread = lock_thread(turn.thread_id)
     again = thread.turns.filter(client_key=client_key).first()
     if again is not None:
         return Switched(Asked(again, is_new=False))
@@ -118,7 +118,7 @@ def _activate_branch(
 ) -> tuple[tuple[uuid.UUID, ...], tuple[uuid.UUID, ...]]:
     """Make the branch that ends with `leaf` the active one, in the thread and in memory.
 
-    Returns the turns that are no longer shown and those that now are, in order. Raises Refused if that hides a turn of
+    Returns the turns that are no longer shown and those that now are, in order. Raises ConflictError if that hides a turn of
     somebody else from memory and `person_id` does not own the thread.
     """
     fields = ("id", "parent_id", "stands", "exchange_id", "position", "author_id")
@@ -132,20 +132,10 @@ def _activate_branch(
     gone = tuple(id for id in in_order if rows[id].stands and id not in branch)
     shown = tuple(id for id in in_order if id in branch and (not rows[id].stands or id == leaf))
     if thread.owner_id != person_id and any(rows[id].author_id != person_id for id in gone):
-        raise Refused(_("This would hide messages that other people wrote after it. Fork the thread instead."))
+        raise ConflictError(_("This would hide messages that other people wrote after it. Fork the thread instead."))
     thread.turns.filter(id__in=gone).update(stands=False)
     thread.turns.filter(id__in=shown).update(stands=True)
     memory.hide(rows[id].exchange_id for id in gone)
     memory.show(rows[id].exchange_id for id in shown)
     Thread.objects.filter(id=thread.id).update(head=leaf)
     return gone, shown
-
-
-def ensure_idle(thread: Thread) -> None:
-    """Raise ThreadBusyError while an answer is being written in the thread, or waits to be."""
-    if thread.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
-        raise ThreadBusyError
-
-
-def _locked(thread_id: uuid.UUID) -> Thread:
-    return Thread.objects.select_for_update().get(id=thread_id)

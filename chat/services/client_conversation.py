@@ -15,10 +15,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import PermissionDeniedError, Refused
+from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.models import Session, Thread, Turn
-from chat.services.asking import ApiOrigin, Asked, ask, checked_message, lock_person, retry
-from chat.services.branching import Switched, answer_again, edit, ensure_idle
+from chat.services.asking import ApiOrigin, Asked, ask, checked_message, retry
+from chat.services.branching import Switched, answer_again, edit
+from chat.services.locks import ensure_idle, lock_person
 from chat.services.remembering import set_remembered
 from memory import spaces
 from memory.shown import number
@@ -70,7 +71,7 @@ def submit_conversation(
     A conversation that continues no thread begins one, with its earlier exchanges in it. The same `client_key` again
     gives the same turn. A turn that failed without an answer is retried where the same message comes again.
 
-    Raises Refused (ThreadBusyError while an answer is being written) and PermissionDeniedError.
+    Raises InvalidMessageError, ConflictError (ThreadBusyError while an answer is being written) and PermissionDeniedError.
     """
     message, instructions = checked_message(conversation.message), _checked_instructions(conversation.instructions)
     conversation = replace(conversation, message=message, instructions=instructions)
@@ -236,7 +237,7 @@ def _checked_instructions(text: str) -> str:
     most = settings.CATO.chat.max_message_chars
     if len(text) > most:
         sentence = _("The system messages have %(count)s characters; at most %(most)s fit.")
-        raise Refused(sentence % {"count": number(len(text)), "most": number(most)})
+        raise InvalidMessageError(sentence % {"count": number(len(text)), "most": number(most)})
     return text
 
 

@@ -13,7 +13,7 @@ from chat.commands import COMMANDS, Command
 from chat.models import Thread, Turn
 from memory import services as memory
 from memory import spaces
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 from memory.models import Document, Exchange
 from memory.rate_limits import count_search
 from memory.retrieval.results import Result
@@ -53,7 +53,7 @@ def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
         found = memory.find(text, spaces=readable, count=_EACH)
         note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
         memories = [hit for hit in found.results if not hit.is_below_gate or "words" in hit.ranks]
-    except CatoMemoryError as error:
+    except CatoError as error:
         note = str(error)
     asked = text.lstrip("/").lower()
     return Finds(
@@ -69,7 +69,7 @@ def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
 def find_related(thread: Thread, person_id: uuid.UUID) -> list[tuple[Thread, float]]:
     """Other threads that this person reads about the same subject, best first, each with its score.
 
-    Raises CatoMemoryError where memory cannot be searched.
+    Raises CatoError where memory cannot be searched.
     """
     found = memory.related_threads(thread.id, spaces=spaces.readable_by(person_id))
     rows = access.threads_of(person_id).select_related("space", "owner").in_bulk([one.thread_id for one in found])

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import uuid
 
-from chat.errors import NotFound
 from chat.models import Thread
 from memory import services as memory
 from memory import spaces
+from memory.errors import NotFoundError
 from memory.models import Exchange
 
 
 def readable_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
-    """The exchange, if this person may read it; a forgotten one is as if it were not there. Raises NotFound."""
+    """The exchange, if this person may read it; a forgotten one is as if it were not there. Raises NotFoundError."""
     rows = spaces.among(Exchange.objects.findable().filter(id=exchange_id), spaces.readable_by(person_id))
     exchange: Exchange | None = rows.select_related("owner", "space").first()
     if exchange is None:
-        raise NotFound
+        raise NotFoundError
     return exchange
 
 
@@ -30,19 +30,19 @@ def may_forget(person_id: uuid.UUID, exchange: Exchange, *, is_administrator: bo
 
 
 def exchange_to_forget(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> Exchange:
-    """Return the exchange, if this person may forget it. Raises NotFound.
+    """Return the exchange, if this person may forget it. Raises NotFoundError.
 
     Their own they may forget wherever it is: its thread may have been moved to a space that they do not read.
     """
     own = Exchange.objects.findable().filter(id=exchange_id, owner_id=person_id).select_related("owner", "space")
     exchange: Exchange = own.first() or readable_exchange(person_id, exchange_id)
     if not may_forget(person_id, exchange, is_administrator=is_administrator):
-        raise NotFound
+        raise NotFoundError
     return exchange
 
 
 def forget_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> Exchange:
-    """Forget one exchange. Raises NotFound, the same where this person may not."""
+    """Forget one exchange. Raises NotFoundError, the same where this person may not."""
     exchange = exchange_to_forget(person_id, exchange_id, is_administrator=is_administrator)
     memory.forget([exchange.id], by=person_id)
     return exchange

@@ -11,7 +11,7 @@ from django.core.files import File
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import Refused
+from chat.errors import InvalidMessageError
 from chat.models import IMAGES, Image, Turn
 from memory import files
 from memory.shown import number
@@ -26,15 +26,17 @@ _TOGETHER = 200
 
 
 def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Image:
-    """Keep a picture that is about to be sent. Raises Refused for what is none, or too large."""
+    """Keep a picture that is about to be sent. Raises InvalidMessageError for what is none, or too large."""
     name = clean_text(file.name or "").strip()[-_LONGEST_NAME:] or _("Picture")
     most = settings.CATO.chat.max_image_mb
     if file.size > most * 1_000_000:
         sentence = _("%(name)s has %(size)s MB; a picture may have %(most)s (chat.max_image_mb).")
-        raise Refused(sentence % {"name": name, "size": number(file.size / 1_000_000), "most": most})
+        raise InvalidMessageError(sentence % {"name": name, "size": number(file.size / 1_000_000), "most": most})
     media_type = _media_type(file)
     if not media_type:
-        raise Refused(_("%(name)s is no picture that models take: PNG, JPEG, GIF or WebP.") % {"name": name})
+        raise InvalidMessageError(
+            _("%(name)s is no picture that models take: PNG, JPEG, GIF or WebP.") % {"name": name}
+        )
     image = Image(owner_id=owner_id, name=name, media_type=media_type)
     image.file.save(name, file, save=False)
     with files.kept_with_its_row(str(image.file.name)):
@@ -43,14 +45,14 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Image:
 
 
 def sent_with(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> list[Image]:
-    """One's own pictures with these ids, to go with a message. Raises Refused for too many, and where one is gone."""
+    """One's own pictures with these ids, to go with a message. Raises InvalidMessageError for too many, and where one is gone."""
     most = settings.CATO.chat.max_images
     if len(ids) > most:
         sentence = _("At most %(most)s pictures go with one message, not %(count)s (chat.max_images).")
-        raise Refused(sentence % {"most": most, "count": len(ids)})
+        raise InvalidMessageError(sentence % {"most": most, "count": len(ids)})
     images = list(Image.objects.filter(id__in=ids, owner_id=owner_id))
     if len(images) != len(set(ids)):
-        raise Refused(_("A picture is not kept any more. Take it away and add it again."))
+        raise InvalidMessageError(_("A picture is not kept any more. Take it away and add it again."))
     return images
 
 

@@ -9,7 +9,6 @@ from typing import BinaryIO, cast
 
 from django.core.files.storage import default_storage
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -18,7 +17,8 @@ from chat.importers.sources import DAMAGED, streams
 from chat.models import Import
 from chat.services.importing import Report, import_conversations
 from memory import files, jobs
-from memory.errors import BadQuery, CannotRead
+from memory.errors import ExtractionError, InvalidInputError
+from memory.jobs import Lease, LeaseLostError
 from memory.models import Job
 
 log = logging.getLogger(__name__)
@@ -28,10 +28,6 @@ _LONGEST_TITLE = 200
 _TOLD_EVERY = 1.0
 # A worker has few threads, and an import takes one for minutes: documents are not to wait for several of them.
 _only_one = threading.Lock()
-
-
-class ImportStopped(Exception):
-    """The import was taken away from this worker: cancelled, removed, or taken over by another."""
 
 
 def work_on_imports() -> int:
@@ -55,6 +51,7 @@ class _Run:
 
     def __init__(self, row: Import) -> None:
         self._row = row
+        self._lease = Lease(row)
         self._report = Report()
         self._read = 0
         self._told_at = time.monotonic()
@@ -62,7 +59,14 @@ class _Run:
         self._told_skipped = 0
 
     def do(self) -> bool:
-        """Whether all of the file is taken in."""
+        """Whether all of the file is imported."""
+        try:
+            return self._do()
+        except LeaseLostError:
+            self._leave_to_its_owner()
+            return False
+
+    def _do(self) -> bool:
         try:
             self._begin()
             with default_storage.open(str(self._row.file.name), "rb") as kept:
@@ -71,30 +75,29 @@ class _Run:
                     self._count(file)
                 file.seek(0)
                 import_conversations(file, person_id=self._row.owner_id, progress=self._heard, report=self._report)
-        except ImportStopped:
-            self._leave_to_its_owner()
-            return False
+        except LeaseLostError:
+            raise
         except FileNotFoundError:
-            self._end(Job.State.FAILED, _("The file is not in the storage any more. Import it again."))
+            self._fail(_("The file is not in the storage any more. Import it again."))
             return False
-        except (BadQuery, CannotRead) as error:
-            self._end(Job.State.FAILED, str(error))
+        except (InvalidInputError, ExtractionError) as error:
+            self._fail(str(error))
             return False
         except Exception as error:
             # Whatever it was, the row keeps what was taken in, and another attempt may come further.
             log.exception("an import broke off")
             self._put_off(error)
             return False
-        return self._end(Job.State.DONE)
+        self._finish()
+        return True
 
     def _begin(self) -> None:
         """Count this attempt as a failure until it proves to be none: a file may end the worker that reads it."""
         if self._row.failures >= jobs.MAX_FAILURES:
             reason = _("The worker that read this file was ended each time. The log of the worker may say why.")
-            self._held().update(state=Job.State.FAILED, error=reason, locked_until=None, finished_at=timezone.now())
-            raise ImportStopped
-        if not self._held().update(failures=self._row.failures + 1):
-            raise ImportStopped
+            self._lease.fail(reason, finished_at=timezone.now())
+            raise LeaseLostError
+        self._lease.update(failures=self._row.failures + 1)
 
     def _count(self, file: BinaryIO) -> None:
         """Note how many conversations there are, so that people see how far it is."""
@@ -105,10 +108,9 @@ class _Run:
                     total += 1
                     if self._is_time():
                         self._tell()
-            except (CannotRead, *DAMAGED):
+            except (ExtractionError, *DAMAGED):
                 total += 1  # what is wrong is told in the place of a conversation
-        if not self._held().update(total=total):
-            raise ImportStopped
+        self._lease.update(total=total)
 
     def _heard(self, what: str, count: int) -> None:
         """Keep the row up to date with what was imported."""
@@ -121,15 +123,14 @@ class _Run:
         return time.monotonic() - self._told_at >= _TOLD_EVERY
 
     def _tell(self) -> None:
-        """Say how far it is and hold the row for another lease. Raises ImportStopped where it is no longer ours."""
+        """Say how far it is and hold the row for another lease. Raises LeaseLostError."""
         self._told_at, self._told = time.monotonic(), _gained(self._report)
         figures = self._figures()
         if self._told_skipped == self._report.passed_over:
             # The list may be long, and there is nothing new in it.
             del figures["skipped"]
         self._told_skipped = self._report.passed_over
-        if not self._held().update(locked_until=timezone.now() + jobs.LEASE, **figures):
-            raise ImportStopped
+        self._lease.renew(**figures)
 
     def _figures(self) -> dict[str, object]:
         """What the row says of the file; what an earlier attempt imported is found there by this one."""
@@ -145,20 +146,17 @@ class _Run:
             "left_out": dict(report.left_out),
         }
 
-    def _end(self, state: Job.State, error: str = "") -> bool:
-        """The import is over, and its file is not needed any more; False where it is no longer ours."""
+    def _finish(self) -> None:
+        """All of the file is imported, and it is not needed any more. Raises LeaseLostError."""
         with transaction.atomic():
-            held = self._held().update(
-                state=state,
-                error=error[:300],
-                locked_until=None,
-                finished_at=timezone.now(),
-                file="",
-                **self._figures(),
-            )
-            if held:
-                files.delete_after_commit(self._row.file.name)
-        return bool(held)
+            self._lease.finish(finished_at=timezone.now(), file="", **self._figures())
+            files.delete_after_commit(self._row.file.name)
+
+    def _fail(self, error: str) -> None:
+        """The file cannot be imported, and is not needed any more. Raises LeaseLostError."""
+        with transaction.atomic():
+            self._lease.fail(error, finished_at=timezone.now(), file="", **self._figures())
+            files.delete_after_commit(self._row.file.name)
 
     def _leave_to_its_owner(self) -> None:
         """Where it was cancelled, say how far it came: this worker knows it better than the row did."""
@@ -168,11 +166,9 @@ class _Run:
     def _put_off(self, error: Exception) -> None:
         reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
         reason %= {"error": type(error).__name__}
-        if self._held().update(**self._figures()) and jobs.put_off(self._row, reason, counts=True):
+        self._lease.update(**self._figures())
+        if jobs.put_off(self._row, reason, counts=True):
             Import.objects.filter(pk=self._row.pk, state=Job.State.FAILED).update(finished_at=timezone.now())
-
-    def _held(self) -> QuerySet[Import]:
-        return Import.objects.filter(pk=self._row.pk, attempt=self._row.attempt, state=Job.State.PENDING)
 
 
 def _gained(report: Report) -> tuple[int, int]:

@@ -27,11 +27,11 @@ from chat.models import Session, Thread, Turn
 from memory import services as memory
 from memory import spaces
 from memory.batches import batched
-from memory.errors import CannotRead
+from memory.errors import ExtractionError
 from memory.models import Exchange, Space
 from memory.services import NewExchange
 from memory.services.reconciling import Progress, unheard
-from memory.text import excerpt
+from memory.text import excerpt, parse_uuid
 
 _TOGETHER = 50
 # A database takes some tens of thousands of values in one question.
@@ -81,7 +81,7 @@ def import_conversations(
 
     Each 50 turns are committed with what is remembered of them; broken off and called again, it goes on. The worker
     embeds them afterwards. `progress` hears of "conversations" and "turns"; `report` is filled meanwhile. Raises
-    BadQuery where `source` cannot be opened, and CannotRead where it is damaged as a whole or holds nothing of the kind.
+    InvalidInputError where `source` cannot be opened, and ExtractionError where it is damaged as a whole or holds nothing of the kind.
     """
     report = Report() if report is None else report
     space = spaces.own(person_id)
@@ -94,7 +94,7 @@ def import_conversations(
         progress("conversations", 1)
     if not report.found and not report.passed_over:
         sentence = _("There are no conversations in it. What can be read: exports of %(providers)s.")
-        raise CannotRead(sentence % {"providers": ", ".join(PROVIDERS)})
+        raise ExtractionError(sentence % {"providers": ", ".join(PROVIDERS)})
     return report
 
 
@@ -154,10 +154,8 @@ def _own_id(conversation: Conversation, id: str) -> list[uuid.UUID]:
     """The id by which Cato itself may know this; none for what another product kept."""
     if conversation.provider != cato.PROVIDER:
         return []
-    try:
-        return [uuid.UUID(id)]
-    except ValueError:
-        return []
+    parsed = parse_uuid(id)
+    return [parsed] if parsed else []
 
 
 def _would_be_shown_to_others(thread_id: uuid.UUID, arrivals: Sequence[_Arrival], space: Space) -> bool:

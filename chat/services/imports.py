@@ -12,9 +12,10 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import NotFound, Refused
+from chat.errors import InvalidMessageError
 from chat.models import IMPORTS, Import
 from memory import files, jobs, nudge
+from memory.errors import NotFoundError
 from memory.models import Job
 from memory.shown import number
 from memory.text import clean_text
@@ -25,17 +26,17 @@ _KEPT_FOR = timedelta(days=1)
 
 
 def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Import:
-    """Keep a file of conversations; a worker takes it in. Raises Refused for one that is empty or too large."""
+    """Keep a file of conversations; a worker takes it in. Raises InvalidMessageError for one that is empty or too large."""
     name = clean_text(file.name or "").strip()[-_LONGEST_NAME:] or _("Without a name")
     most = settings.CATO.chat.max_import_mb
     if not file.size:
-        raise Refused(_("%(name)s is empty.") % {"name": name})
+        raise InvalidMessageError(_("%(name)s is empty.") % {"name": name})
     if file.size > most * 1_000_000:
         sentence = _(
             "%(name)s has %(size)s MB; a file to import may have %(most)s (chat.max_import_mb). "
             "Whoever runs this Cato can import it with the command import_history."
         )
-        raise Refused(sentence % {"name": name, "size": number(file.size / 1_000_000), "most": most})
+        raise InvalidMessageError(sentence % {"name": name, "size": number(file.size / 1_000_000), "most": most})
     row = Import(owner_id=owner_id, name=name, due_at=timezone.now())
     row.file.save(name, file, save=False)
     with files.kept_with_its_row(str(row.file.name)), transaction.atomic():
@@ -50,10 +51,10 @@ def imports_of(person_id: uuid.UUID) -> QuerySet[Import]:
 
 
 def own_import(person_id: uuid.UUID, import_id: uuid.UUID) -> Import:
-    """An import of one's own. Raises NotFound."""
+    """An import of one's own. Raises NotFoundError."""
     row = imports_of(person_id).filter(id=import_id).first()
     if row is None:
-        raise NotFound
+        raise NotFoundError
     return row
 
 

@@ -6,9 +6,9 @@ import uuid
 
 from django.db import transaction
 
-from chat.errors import ThreadBusyError
-from chat.models import ReadMark, Thread, Turn
+from chat.models import ReadMark, Thread
 from chat.news import readers_of, tell, thread_changed
+from chat.services.locks import ensure_idle, lock_thread
 from memory import services as memory
 from memory.models import Space
 
@@ -19,9 +19,8 @@ def move(thread: Thread, *, to: Space, by: uuid.UUID) -> int:
 
     Raises ThreadBusyError while an answer is written: it was begun with what the readers until now may know.
     """
-    locked = Thread.objects.select_for_update().select_related("space").get(id=thread.id)
-    if locked.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
-        raise ThreadBusyError
+    locked = lock_thread(thread.id)
+    ensure_idle(locked)
     tell(readers_of(locked.space))
     Thread.objects.filter(id=thread.id).update(space=to)
     moved = memory.move_thread(thread.id, to=to, by=by)

@@ -11,14 +11,16 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import Refused, ThreadBusyError
+from chat.errors import InvalidMessageError
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import images_of, remove_without_turn
+from chat.services.locks import ensure_idle, ensure_not_answering, lock_thread
 from memory import services as memory
 from memory import spaces
 from memory.batches import batched
 from memory.models import Space
+from memory.services.documents.scope import Scope
 from memory.text import clean_text
 
 # So long may a deleted thread be taken back; a little longer than the page offers it.
@@ -46,10 +48,10 @@ def begin_thread(
 
 
 def rename(thread: Thread, title: str) -> None:
-    """Give the thread a title of one's own. Raises Refused for an empty one."""
+    """Give the thread a title of one's own. Raises InvalidMessageError for an empty one."""
     title = _title(title)
     if not title:
-        raise Refused(_("Write a title; it is empty."))
+        raise InvalidMessageError(_("Write a title; it is empty."))
     _change(thread, title=title, titled_by=Thread.TitledBy.OWN)
 
 
@@ -72,7 +74,7 @@ def set_model(thread: Thread, name: str) -> None:
 @transaction.atomic
 def continue_thread(thread: Thread, *, person_id: uuid.UUID) -> Session:
     """Begin the thread's next session; one in which nothing was said yet is taken up."""
-    Thread.objects.select_for_update().get(id=thread.id)
+    lock_thread(thread.id)
     last = thread.sessions.order_by("-seq").first()
     now = timezone.now()
     if last is not None and not last.turns.exists():
@@ -85,9 +87,8 @@ def continue_thread(thread: Thread, *, person_id: uuid.UUID) -> Session:
 @transaction.atomic
 def delete(thread: Thread) -> None:
     """Take the thread and what memory has of it out of every read; for a moment it can be taken back."""
-    locked = Thread.objects.select_for_update().get(id=thread.id)
-    if locked.turns.filter(state__in=Turn.ACTIVE).exists():
-        raise ThreadBusyError
+    locked = lock_thread(thread.id)
+    ensure_not_answering(locked)
     _change(thread, deleted_at=timezone.now())
     memory.hide(locked.turns.values_list("exchange_id", flat=True))
 
@@ -105,12 +106,11 @@ def take_back(thread: Thread) -> bool:
 def take_out(thread: Thread, count: int, *, by: uuid.UUID) -> list[uuid.UUID]:
     """Remove the last `count` turns of the branch that stands and forget their exchanges; returns their ids.
 
-    What branched off from them goes too. Raises Refused while an answer is written.
+    What branched off from them goes too. Raises ThreadBusyError while an answer is written.
     """
     with transaction.atomic():
-        locked = Thread.objects.select_for_update().get(id=thread.id)
-        if locked.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists():
-            raise ThreadBusyError
+        locked = lock_thread(thread.id)
+        ensure_idle(locked)
         last = list(locked.turns.standing().order_by("-position")[:count])
         if not last:
             return []
@@ -174,3 +174,9 @@ def _remove(turns: Iterable[Turn], *, by: uuid.UUID) -> None:
         pictures = images_of(some)
         Turn.objects.filter(id__in=[turn.id for turn in some]).delete()
         remove_without_turn(pictures)
+
+
+def set_scope(thread: Thread, scope: Scope) -> None:
+    """Recall for this thread from what `scope` says alone, from the next message on."""
+    thread.scope = {} if scope.is_everything else scope.as_json()
+    thread.save(update_fields=["scope"])

@@ -14,7 +14,7 @@ from chat.news import thread_changed
 from chat.services.answering import remember_turn
 from memory import services as memory
 from memory.batches import batched
-from memory.errors import DISABLED, StoreDisabled
+from memory.errors import DISABLED, VectorStoreDisabledError
 from memory.models import Exchange
 from memory.services.reconciling import Progress, unheard
 
@@ -39,10 +39,10 @@ def store_missing_turns(*, progress: Progress = unheard) -> int:
     """Store in memory what was answered while the vector store was disabled; returns how many turns that were.
 
     Threads that are not saved to memory, deleted ones and versions that are not shown are left out. May be interrupted
-    and called again. Raises StoreDisabled.
+    and called again. Raises VectorStoreDisabledError.
     """
     if not settings.CATO.vector_store.enabled:
-        raise StoreDisabled(_(DISABLED))
+        raise VectorStoreDisabledError(_(DISABLED))
     missing = Turn.objects.standing().filter(
         is_missing_in_memory=True, thread__is_remembered=True, thread__deleted_at=None
     )

@@ -11,11 +11,12 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.errors import Refused
+from chat.errors import ConflictError, PermissionDeniedError
 from chat.models import Thread, Turn
 from chat.news import thread_changed
 from chat.services.answering import remember_turn
 from chat.services.images import images_of, remove_without_turn
+from chat.services.locks import lock_thread
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +31,13 @@ def stop(turn: Turn) -> bool:
 
 @transaction.atomic
 def withdraw(turn: Turn, *, by: uuid.UUID) -> None:
-    """Take back one's own message before its answer begins: it was never said. Raises Refused."""
-    thread = Thread.objects.select_for_update().get(id=turn.thread_id)
+    """Take back one's own message before its answer begins: it was never said. Raises ConflictError, PermissionDeniedError."""
+    thread = lock_thread(turn.thread_id)
     waiting = thread.turns.filter(id=turn.id, state=Turn.State.QUEUED).first()
     if waiting is None:
-        raise Refused(_("Its answer has begun already. Stop it instead."))
+        raise ConflictError(_("Its answer has begun already. Stop it instead."))
     if by not in (waiting.author_id, thread.owner_id):
-        raise Refused(_("Only who wrote this message may take it back."))
+        raise PermissionDeniedError(_("Only who wrote this message may take it back."))
     waiting.children.update(parent=waiting.parent_id)
     if thread.head_id == waiting.id:
         Thread.objects.filter(id=thread.id).update(head=waiting.parent_id)

@@ -9,9 +9,10 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
 from chat import access
-from chat.errors import NotFound, Refused
+from chat.errors import InvalidMessageError
 from chat.services.images import receive
 from memory.downloads import confine_download
+from memory.errors import NotFoundError
 from memory.requests import PageRequest
 
 
@@ -22,8 +23,8 @@ def images(request: PageRequest) -> HttpResponse:
     for file in request.FILES.getlist("images"):
         try:
             chips.append({"image": receive(file, owner_id=request.user.pk)})
-        except Refused as refusal:
-            chips.append({"error": str(refusal)})
+        except InvalidMessageError as error:
+            chips.append({"error": str(error)})
     return render(request, "chat/_image_chips.html", {"chips": chips})
 
 
@@ -34,7 +35,7 @@ def image(request: PageRequest, image_id: uuid.UUID) -> FileResponse:
     try:
         file = found.file.open()
     except FileNotFoundError as error:
-        raise NotFound from error
+        raise NotFoundError from error
     response = FileResponse(file, content_type=found.media_type)
     # It never changes, and whoever may no longer see it has seen it.
     response["Cache-Control"] = "private, max-age=86400, immutable"

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from chat.errors import Refused
+from chat.errors import InvalidMessageError
 from chat.importers import PROVIDERS
 from chat.services import imports
 from chat.views.import_rows import row_of
@@ -28,10 +28,10 @@ def import_page(request: PageRequest) -> HttpResponse:
     try:
         file = request.FILES.get("file")
         if file is None:
-            raise Refused(_("Choose the file that was exported first."))
+            raise InvalidMessageError(_("Choose the file that was exported first."))
         imports.receive(file, owner_id=request.user.pk)
-    except Refused as refusal:
-        return render(request, "chat/import.html", _context(request) | {"error": str(refusal)}, status=422)
+    except InvalidMessageError as error:
+        return render(request, "chat/import.html", _context(request) | {"error": str(error)}, status=422)
     return redirect("import")
 
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from chat import endpoint, llm, signals
 from chat.endpoint import Answering
-from chat.errors import ModelFailed
+from chat.errors import ModelError
 from memory.guards import administrators_only
 from memory.requests import PageRequest
 from memory.text import clean_text
@@ -117,7 +117,7 @@ def try_model(request: PageRequest) -> HttpResponse:
     )
     try:
         result = {"ok": True, "text": asyncio.run(llm.try_it(tried))}
-    except ModelFailed as error:
+    except ModelError as error:
         result = {"ok": False, "text": str(error)}
     return render(request, "chat/_try_result.html", result)
 
@@ -142,7 +142,7 @@ def _listed(answering: Answering | None) -> tuple[list[str], str]:
         return [], ""
     try:
         return asyncio.run(llm.models(answering)), ""
-    except ModelFailed as error:
+    except ModelError as error:
         return [], str(error)
 
 

@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from chat import access, services
-from chat.errors import Refused
+from chat.errors import ThreadBusyError
 from memory.audience import audience_of
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.requests import PageRequest
 from memory.views.places import places_for, sent_space
 
@@ -32,6 +32,6 @@ def move(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         if to is not None:
             services.move(thread, to=to, by=request.user.pk)
             messages.success(request, _("Moved. %(audience)s") % {"audience": audience_of(to)})
-    except (Refused, BadQuery) as error:
+    except (InvalidInputError, ThreadBusyError) as error:
         messages.error(request, str(error))
     return redirect("thread", thread_id)

@@ -18,10 +18,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat import access, exports, frames, services, signals
 from chat.broadcast import announce
-from chat.errors import NotFound, Refused
+from chat.errors import InvalidMessageError, ThreadBusyError
 from chat.models import Thread
 from chat.services.finding import find_related, with_words
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError, NotFoundError
 from memory.requests import PageRequest
 from memory.text import clean_text
 
@@ -65,7 +65,7 @@ def mark(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     }
     verb = verbs.get(request.POST.get("mark", ""))
     if verb is None:
-        raise NotFound
+        raise NotFoundError
     return _done(request, thread, verb)
 
 
@@ -76,7 +76,7 @@ def related(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     context: dict[str, object] = {"section": "thread", "thread": thread}
     try:
         context["threads"] = [found for found, _score in find_related(thread, request.user.pk)]
-    except CatoMemoryError as error:
+    except CatoError as error:
         context["error"] = str(error)
     return render(request, "chat/related.html", context)
 
@@ -96,7 +96,7 @@ def export(request: PageRequest, thread_id: uuid.UUID, kind: str) -> HttpRespons
     """The thread as a file."""
     thread = access.thread_for(request.user.pk, thread_id)
     if kind not in _EXPORTS:
-        raise NotFound
+        raise NotFoundError
     write, content_type = _EXPORTS[kind]
     turns = thread.turns.standing().select_related("author").iterator(chunk_size=200)
     response = HttpResponse("".join(write(thread, turns)), content_type=content_type)
@@ -114,8 +114,8 @@ def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         return render(request, "chat/delete_thread.html", {"section": "thread", "thread": thread})
     try:
         services.delete(thread)
-    except Refused as refusal:
-        messages.error(request, str(refusal))
+    except ThreadBusyError as error:
+        messages.error(request, str(error))
         return redirect("thread", thread_id)
     undo = '<button type="submit" class="link" form="act" formaction="{}">{}</button>'
     messages.success(
@@ -145,8 +145,8 @@ def take_out(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         return render(request, "chat/take_out.html", {"section": "thread", "thread": thread, "count": count})
     try:
         gone = services.take_out(thread, count, by=request.user.pk)
-    except Refused as refusal:
-        messages.error(request, str(refusal))
+    except ThreadBusyError as error:
+        messages.error(request, str(error))
         return redirect("thread", thread_id)
     announce(frames.branch(thread.id, gone, []))
     messages.success(request, _("%(count)s taken out and forgotten.") % {"count": len(gone)})
@@ -156,6 +156,6 @@ def take_out(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 def _done(request: PageRequest, thread: Thread, verb: Callable[[], None]) -> HttpResponse:
     try:
         verb()
-    except Refused as refusal:
-        messages.error(request, str(refusal))
+    except InvalidMessageError as error:
+        messages.error(request, str(error))
     return redirect("thread", thread.id)

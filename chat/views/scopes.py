@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods
 
 from chat import access, services
 from memory import spaces
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.requests import PageRequest
 from memory.services.documents.listing import among_living
 from memory.services.documents.scope import Scope, scope_of
@@ -24,7 +24,7 @@ _MOST_SHOWN = 200
 def scope_in(sent: QueryDict, readable: SpaceIds) -> Scope:
     """The scope that a form or an address names: `only` for each document, `only_metadata` for lines of metadata.
 
-    Raises BadQuery.
+    Raises InvalidInputError.
     """
     return scope_of(sent.getlist("only"), metadata_of(sent.get("only_metadata", "")), spaces=readable)
 
@@ -38,7 +38,7 @@ def scope(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     if request.method == "POST":
         try:
             services.set_scope(thread, scope_in(request.POST, readable))
-        except BadQuery as error:
+        except InvalidInputError as error:
             messages.error(request, str(error))
             return redirect("scope", thread_id)
         return redirect("thread", thread_id)

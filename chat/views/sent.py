@@ -6,21 +6,21 @@ import uuid
 
 from django.utils.translation import gettext as _
 
-from chat.errors import Refused
+from chat.errors import InvalidMessageError
 from memory.requests import PageRequest
 
 
 def sent_images(request: PageRequest) -> list[uuid.UUID]:
-    """The pictures that go with the message. Raises Refused for what is no id."""
+    """The pictures that go with the message. Raises InvalidMessageError for what is no id."""
     try:
         return [uuid.UUID(text) for text in request.POST.getlist("image")]
     except ValueError as error:
-        raise Refused(_("This page is out of date. Copy your text, reload, and send it again.")) from error
+        raise InvalidMessageError(_("This page is out of date. Copy your text, reload, and send it again.")) from error
 
 
 def sent_key(request: PageRequest) -> uuid.UUID:
-    """The key that makes a message sent twice one turn. Raises Refused where there is none."""
+    """The key that makes a message sent twice one turn. Raises InvalidMessageError where there is none."""
     try:
         return uuid.UUID(request.POST.get("client_key", ""))
     except ValueError as error:
-        raise Refused(_("This page is out of date. Copy your text, reload, and send it again.")) from error
+        raise InvalidMessageError(_("This page is out of date. Copy your text, reload, and send it again.")) from error

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET
 from chat.services import figures as of_answers
 from memory import services, spaces
 from memory.charts import Chart, area_chart, bar_chart
-from memory.errors import StoreDisabled, StoreDown
+from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.models import DocumentVersion, Job, Operation
 from memory.requests import PageRequest
 from memory.retrieval import names as strategy_names
@@ -178,7 +178,7 @@ def _disk() -> list[Line]:
 def _drift() -> Line:
     try:
         drift = reconciling.drift()
-    except (StoreDown, StoreDisabled):
+    except (VectorStoreUnavailableError, VectorStoreDisabledError):
         return Line(_("Drift"), _("not known, the index does not answer"))
     lacking, surplus = drift.rows_without_vector, drift.vectors_without_row
     if not lacking + surplus:

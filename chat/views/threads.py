@@ -15,18 +15,18 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import access, commands, endpoint, frames, replies, services
-from chat.errors import Refused
+from chat.errors import ConflictError
 from chat.models import Thread, Turn
 from chat.rows import ThreadRow, thread_row, turn_rows
 from chat.services.presence import who_is_here
 from chat.services.reading import mark_seen
 from chat.services.remembering import remembered_of
 from chat.snapshots import WINDOW
-from chat.throttle import may_say
 from chat.views.scopes import scope_in
 from chat.views.sent import sent_images, sent_key
 from memory import spaces
-from memory.errors import BadQuery
+from memory.errors import CatoError, InvalidInputError, RateLimitedError
+from memory.rate_limits import count_message
 from memory.requests import PageRequest
 from memory.services.documents.scope import Scope, names_in
 from memory.text import clean_text
@@ -36,6 +36,8 @@ from memory.views.places import places_for, sent_space
 
 # What an address may put into the composer.
 _LONGEST_GIVEN = 2000
+# Errors that are shown beside the text, which stays in the composer.
+_SHOWN_IN_COMPOSER = (InvalidInputError, ConflictError, RateLimitedError)
 
 
 @require_http_methods(["GET", "POST"])
@@ -57,10 +59,8 @@ def new_thread(request: PageRequest) -> HttpResponse:
             images=sent_images(request),
             space=sent_space(request),
         )
-    except Refused as refusal:
-        return _refused(request, None, refusal)
-    except BadQuery as error:
-        return _refused(request, None, Refused(str(error)))
+    except _SHOWN_IN_COMPOSER as error:
+        return _refused(request, None, error)
     replies.begin(asked)
     target = redirect("thread", thread_id=asked.turn.thread_id)
     if request.htmx:
@@ -88,8 +88,8 @@ def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         asked = services.ask(
             found, author_id=request.user.pk, message=message, client_key=key, images=sent_images(request)
         )
-    except Refused as refusal:
-        return _refused(request, found, refusal)
+    except _SHOWN_IN_COMPOSER as error:
+        return _refused(request, found, error)
     replies.begin(asked)
     if not request.htmx:
         return redirect(f"{found_url(found)}#turn-{asked.turn.id}")
@@ -122,7 +122,7 @@ def found_url(thread: Thread) -> str:
 
 
 def _sent(request: PageRequest) -> tuple[str, uuid.UUID]:
-    may_say(request.user.pk)
+    count_message(request.user.pk)
     key = sent_key(request)
     return clean_text(request.POST.get("message", "")), key
 
@@ -141,7 +141,10 @@ def _command(request: PageRequest, thread: Thread | None, message: str) -> HttpR
         set_context_mode=set_context_mode,
         thread=thread,
     )
-    card = commands.run(message, caller)
+    try:
+        card = commands.run(message, caller)
+    except CatoError as error:
+        return _refused(request, thread, error)
     if card.goes_to:
         return HttpResponse(headers={"HX-Redirect": card.goes_to}) if request.htmx else redirect(card.goes_to)
     if request.htmx:
@@ -149,11 +152,11 @@ def _command(request: PageRequest, thread: Thread | None, message: str) -> HttpR
     return _page(request, thread, card=card)
 
 
-def _refused(request: PageRequest, thread: Thread | None, refusal: Refused) -> HttpResponse:
+def _refused(request: PageRequest, thread: Thread | None, error: CatoError) -> HttpResponse:
     if request.htmx:
-        return render(request, "chat/_composer_error.html", {"error": str(refusal)}, status=422)
+        return render(request, "chat/_composer_error.html", {"error": str(error)}, status=422)
     text = clean_text(request.POST.get("message", ""))[: settings.CATO.chat.max_message_chars]
-    return _page(request, thread, error=str(refusal), text=text, status=422)
+    return _page(request, thread, error=str(error), text=text, status=422)
 
 
 def _composer(text: str = "", error: str = "") -> dict[str, object]:
@@ -179,7 +182,7 @@ def _scope(request: PageRequest, thread: Thread | None) -> ScopeRow:
     sent = request.POST if request.method == "POST" else request.GET
     try:
         asked = scope_in(sent, readable)
-    except BadQuery as error:
+    except InvalidInputError as error:
         messages.error(request, str(error))
         return ScopeRow([])
     words = names_in(asked, spaces=readable)

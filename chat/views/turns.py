@@ -15,16 +15,17 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from chat import access, frames, replies, services
 from chat.broadcast import announce
-from chat.errors import NotFound, Refused
+from chat.errors import ConflictError, InvalidMessageError
 from chat.items import own_rows
 from chat.models import Turn
 from chat.services import Switched
-from chat.throttle import may_say
 from chat.views.places import place_of
 from chat.views.sent import sent_key
 from memory import services as memory
 from memory import spaces
+from memory.errors import NotFoundError, RateLimitedError
 from memory.models import Embedding
+from memory.rate_limits import count_message
 from memory.requests import PageRequest
 from memory.text import clean_text, excerpt
 from memory.views.links import address_of
@@ -45,10 +46,7 @@ def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
 def withdraw(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Take back a message that still waits its turn; its text returns to where it was written."""
     turn = access.turn_for(request.user.pk, thread_id, turn_id)
-    try:
-        services.withdraw(turn, by=request.user.pk)
-    except Refused as refusal:
-        return HttpResponse(str(refusal), status=409, content_type="text/plain")
+    services.withdraw(turn, by=request.user.pk)
     announce(frames.branch(thread_id, [turn_id], []))
     if not request.htmx:
         return redirect(f"{reverse('thread', args=[thread_id])}?{urlencode({'say': turn.message[:_MOST_RETURNED]})}")
@@ -83,10 +81,10 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
         return render(request, "chat/edit.html", context)
     text = clean_text(request.POST.get("message", ""))
     try:
-        may_say(request.user.pk)
+        count_message(request.user.pk)
         switched = services.edit(turn, person_id=request.user.pk, message=text, client_key=sent_key(request))
-    except Refused as refusal:
-        return render(request, "chat/edit.html", context | {"text": text, "error": str(refusal)}, status=422)
+    except (InvalidMessageError, ConflictError, RateLimitedError) as error:
+        return render(request, "chat/edit.html", context | {"text": text, "error": str(error)}, status=422)
     return _switched(request, switched)
 
 
@@ -94,21 +92,15 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
 def answer_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Regenerate the answer."""
     turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
-    try:
-        may_say(request.user.pk)
-        return _switched(request, services.answer_again(turn, person_id=request.user.pk, client_key=uuid.uuid4()))
-    except Refused as refusal:
-        return HttpResponse(str(refusal), status=409, content_type="text/plain")
+    count_message(request.user.pk)
+    return _switched(request, services.answer_again(turn, person_id=request.user.pk, client_key=uuid.uuid4()))
 
 
 @require_POST
 def choose(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Switch to the version of this turn."""
     turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
-    try:
-        return _switched(request, services.choose(turn, person_id=request.user.pk))
-    except Refused as refusal:
-        return HttpResponse(str(refusal), status=409, content_type="text/plain")
+    return _switched(request, services.choose(turn, person_id=request.user.pk))
 
 
 @require_POST
@@ -147,7 +139,7 @@ def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse
     recalled = memory.recalled_for([turn.id], spaces=spaces.read_by_all_of(turn.thread.space_id)).get(turn.id, [])
     passage = [item for item in recalled if item.rank == number]
     if not passage:
-        raise NotFound
+        raise NotFoundError
     exchange = next((item.exchange for item in passage if item.exchange), None)
     if exchange is None:
         messages.info(request, _("Passage %(number)s was forgotten.") % {"number": number})
@@ -156,11 +148,8 @@ def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse
 
 
 def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> HttpResponse:
-    try:
-        may_say(request.user.pk)
-        begun = verb(turn)
-    except Refused as refusal:
-        return HttpResponse(str(refusal), status=409, content_type="text/plain")
+    count_message(request.user.pk)
+    begun = verb(turn)
     announce(frames.turn(begun.id))
     replies.start(begun.id)
     return _back(request, turn)

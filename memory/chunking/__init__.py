@@ -7,7 +7,7 @@ from collections.abc import Callable
 from memory.chunking.filling import hybrid, semantic
 from memory.chunking.spans import Sizes, Span
 from memory.chunking.windows import fixed_size, truncate
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 
 STRATEGIES: dict[str, Callable[[str, Sizes], list[Span]]] = {
     "truncate": truncate,
@@ -31,17 +31,21 @@ def split(
 
     All but "truncate" together cover every character that is not white space. No span is longer than
     `max_chunk_size`, and only "semantic" makes any longer than `chunk_size`. Neighbours share at most `chunk_overlap`
-    characters. `preserve_sentence_boundaries` is for "fixed_size". Raises BadQuery for an unknown strategy and for
+    characters. `preserve_sentence_boundaries` is for "fixed_size". Raises InvalidInputError for an unknown strategy and for
     sizes that do not agree.
     """
     if strategy not in STRATEGIES:
-        raise BadQuery(f"There is no chunking strategy {strategy!r}; allowed are {', '.join(STRATEGIES)}.")
+        raise InvalidInputError(f"There is no chunking strategy {strategy!r}; allowed are {', '.join(STRATEGIES)}.")
     if chunk_size < 1:
-        raise BadQuery(f"chunk_size should be at least 1, not {chunk_size}.")
+        raise InvalidInputError(f"chunk_size should be at least 1, not {chunk_size}.")
     if not 0 <= chunk_overlap < chunk_size:
-        raise BadQuery(f"chunk_overlap should be at least 0 and below chunk_size ({chunk_size}), not {chunk_overlap}.")
+        raise InvalidInputError(
+            f"chunk_overlap should be at least 0 and below chunk_size ({chunk_size}), not {chunk_overlap}."
+        )
     if max_chunk_size < chunk_size:
-        raise BadQuery(f"max_chunk_size should not be below chunk_size ({chunk_size}); it is {max_chunk_size}.")
+        raise InvalidInputError(
+            f"max_chunk_size should not be below chunk_size ({chunk_size}); it is {max_chunk_size}."
+        )
     sizes = Sizes(chunk_size, chunk_overlap, max_chunk_size, preserve_sentence_boundaries)
     # Where a span holds one character, an accent that stands on a space is cut from it, and the space is blank.
     return [span for span in STRATEGIES[strategy](text, sizes) if text[span.start : span.end].strip()]

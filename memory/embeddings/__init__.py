@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from django.utils.translation import gettext as _
 
-from memory.errors import EmbeddingFailed
+from memory.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -79,7 +79,7 @@ def remote_host(vector_store: Settings) -> str:
 def configured(vector_store: Settings, *, provider: str | None = None, model: str | None = None) -> Embedder:
     """The configured embedder, or that of an older index by `provider` and `model`; one of each per process.
 
-    Raises EmbeddingFailed where there is no such provider; a model that cannot load fails at first use.
+    Raises EmbeddingError where there is no such provider; a model that cannot load fails at first use.
     """
     own = identity(vector_store)
     provider, model = provider or own[0], model or own[1]
@@ -108,11 +108,11 @@ def release() -> None:
 
 
 def embedder_for(provider: str, model: str, options: Options | None = None) -> Embedder:
-    """A new embedder. Raises EmbeddingFailed where there is no such provider."""
+    """A new embedder. Raises EmbeddingError where there is no such provider."""
     if provider not in PROVIDERS:
         known = ", ".join(PROVIDERS)
         sentence = _("There is no embedding provider %(name)s; there are %(known)s.")
-        raise EmbeddingFailed(sentence % {"name": provider, "known": known}, permanent=True)
+        raise EmbeddingError(sentence % {"name": provider, "known": known}, permanent=True)
     return PROVIDERS[provider](model, options or Options())
 
 

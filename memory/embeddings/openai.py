@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.utils.translation import gettext as _
 
 from memory.embeddings.remote import MAX_INPUTS, TIMEOUT_SECONDS, RemoteEmbedder
-from memory.errors import EmbeddingFailed
+from memory.errors import EmbeddingError
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -36,7 +36,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         self._client: OpenAI | None = None
 
     def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """One request: a vector for each text, in order. Raises EmbeddingFailed."""
+        """One request: a vector for each text, in order. Raises EmbeddingError."""
         import openai
 
         try:
@@ -55,7 +55,7 @@ class OpenAIEmbedder(RemoteEmbedder):
         except (openai.OpenAIError, ValueError) as error:  # no key, or an answer without vectors
             message = _("The embedding provider %(name)s cannot be used: %(error)s")
             facts = {"name": self.provider, "error": error}
-            raise EmbeddingFailed(message % facts, permanent=True) from error
+            raise EmbeddingError(message % facts, permanent=True) from error
         return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
 
     def close(self) -> None:

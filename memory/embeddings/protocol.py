@@ -19,13 +19,13 @@ class Embedder(Protocol):
 
     @property
     def dimension(self) -> int:
-        """The length of a vector; a remote model may have to be asked once. Raises EmbeddingFailed."""
+        """The length of a vector; a remote model may have to be asked once. Raises EmbeddingError."""
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """An array (texts, dimension), rows in the order of the texts. Raises EmbeddingFailed."""
+        """An array (texts, dimension), rows in the order of the texts. Raises EmbeddingError."""
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector (dimension,) to search with. Raises EmbeddingFailed."""
+        """One vector (dimension,) to search with. Raises EmbeddingError."""
 
     def close(self) -> None:
         """Free what the model holds; the next call takes it again."""

@@ -8,7 +8,7 @@ import numpy as np
 from django.utils.translation import gettext as _
 
 from memory.embeddings.protocol import Vectors, normalised
-from memory.errors import EmbeddingFailed, WrongDimension
+from memory.errors import EmbeddingDimensionError, EmbeddingError
 from memory.shown import listed
 
 TIMEOUT_SECONDS = 60.0
@@ -40,18 +40,18 @@ class RemoteEmbedder:
         return self._dimensions or self._learned or len(self.embed_query("a"))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """An array (texts, dimension), rows in order. Raises EmbeddingFailed, WrongDimension."""
+        """An array (texts, dimension), rows in order. Raises EmbeddingError, EmbeddingDimensionError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         return self._vectors([self.document_prefix + text for text in texts])
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector (dimension,) to search with. Raises EmbeddingFailed, WrongDimension."""
+        """One vector (dimension,) to search with. Raises EmbeddingError, EmbeddingDimensionError."""
         vector: Vectors = self._vectors([self.query_prefix + text])[0]
         return vector
 
     def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """One request: a vector for each text, in order. Raises EmbeddingFailed."""
+        """One request: a vector for each text, in order. Raises EmbeddingError."""
         raise NotImplementedError
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:
@@ -61,7 +61,7 @@ class RemoteEmbedder:
             if len(found) != len(batch):
                 message = _("%(name)s answered %(texts)s texts with %(vectors)s vectors.")
                 facts = {"name": self.provider, "texts": len(batch), "vectors": len(found)}
-                raise EmbeddingFailed(message % facts, permanent=False)
+                raise EmbeddingError(message % facts, permanent=False)
             rows += found
         self._check_lengths({len(row) for row in rows})
         return normalised(np.asarray(rows, dtype=np.float32))
@@ -76,17 +76,19 @@ class RemoteEmbedder:
             "%(model)s answered with %(found)s numbers a vector where %(expected)s was expected; "
             "look at vector_store.embedding_dimensions."
         )
-        raise WrongDimension(sentence % {"model": self.model, "found": found, "expected": expected or _("one length")})
+        raise EmbeddingDimensionError(
+            sentence % {"model": self.model, "found": found, "expected": expected or _("one length")}
+        )
 
-    def unreachable(self, reason: str) -> EmbeddingFailed:
+    def unreachable(self, reason: str) -> EmbeddingError:
         """The error for an endpoint that did not answer."""
         sentence = _("The embedding provider %(name)s cannot be reached: %(reason)s.")
-        return EmbeddingFailed(sentence % {"name": self.provider, "reason": reason}, permanent=False)
+        return EmbeddingError(sentence % {"name": self.provider, "reason": reason}, permanent=False)
 
-    def refused(self, status: int, said: str, headers: Mapping[str, str]) -> EmbeddingFailed:
+    def refused(self, status: int, said: str, headers: Mapping[str, str]) -> EmbeddingError:
         """The error for an HTTP status: time-outs, limits and server faults pass, other refusals stay."""
         sentence = _("The embedding provider %(name)s answered with status %(status)s: %(said)s")
-        return EmbeddingFailed(
+        return EmbeddingError(
             sentence % {"name": self.provider, "status": status, "said": said},
             permanent=status < 500 and status not in (408, 409, 425, 429),
             retry_after=_seconds(headers.get("retry-after")),

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from django.utils.translation import gettext as _
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.filters.tree import Value
 from memory.models import Exchange
 from memory.text import clean_text
@@ -31,20 +31,22 @@ def _source(name: str, value: object) -> str:
             "%(name)s is one of %(allowed)s, not %(value).80r. "
             "Metadata of the same name is asked for as metadata.%(name)s."
         )
-        raise BadQuery(sentence % {"name": name, "allowed": ", ".join(Exchange.Source.values), "value": value})
+        raise InvalidInputError(sentence % {"name": name, "allowed": ", ".join(Exchange.Source.values), "value": value})
     return str(value)
 
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise BadQuery(_("%(name)s is compared with a text, not with %(value).80r.") % {"name": name, "value": value})
+        raise InvalidInputError(
+            _("%(name)s is compared with a text, not with %(value).80r.") % {"name": name, "value": value}
+        )
     return clean_text(value)
 
 
 def _truth(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         sentence = _("%(name)s is compared with true or false, not with %(value).80r.")
-        raise BadQuery(sentence % {"name": name, "value": value})
+        raise InvalidInputError(sentence % {"name": name, "value": value})
     return value
 
 
@@ -57,7 +59,7 @@ def _id(name: str, value: object) -> uuid.UUID:
     except ValueError:
         pass  # said below, with everything else that is no id
     sentence = _("%(name)s is compared with an id (UUID), not with %(value).80r.")
-    raise BadQuery(sentence % {"name": name, "value": value})
+    raise InvalidInputError(sentence % {"name": name, "value": value})
 
 
 def _time(name: str, value: object) -> datetime:
@@ -69,7 +71,7 @@ def _time(name: str, value: object) -> datetime:
     except (ValueError, OverflowError):
         pass  # said below, with everything else that is no time
     sentence = _("%(name)s is compared with a time such as 2026-03-01 or 2026-03-01T14:30:00Z, not with %(value).80r.")
-    raise BadQuery(sentence % {"name": name, "value": value})
+    raise InvalidInputError(sentence % {"name": name, "value": value})
 
 
 OWN_FIELDS: dict[str, OwnField] = {

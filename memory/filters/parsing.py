@@ -8,7 +8,7 @@ from typing import get_args
 
 from django.utils.translation import gettext as _
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.filters.own import OWN_FIELDS
 from memory.filters.tree import LONGEST_KEY, And, Condition, Filter, Operator, Or, Value, conditions
 from memory.text import clean_text
@@ -28,25 +28,25 @@ def parse(given: Mapping[str, object]) -> Filter:
     """The tree of a filter such as `{"zone": "DMZ", "version": {"$gte": 3}, "$not": {"said_by": "…"}}`.
 
     Every entry of a mapping must hold. A key is an own field of exchanges or free metadata (`metadata.<key>` where an
-    own field has that name); a value is what it equals, or a mapping of operators. Raises BadQuery.
+    own field has that name); a value is what it equals, or a mapping of operators. Raises InvalidInputError.
     """
     tree = _mapping(given, 1, False)
     all_of_it = conditions(tree)
     if len(all_of_it) > MOST_CONDITIONS:
         sentence = _("A filter has at most %(most)s conditions, this one %(count)s.")
-        raise BadQuery(sentence % {"most": MOST_CONDITIONS, "count": len(all_of_it)})
+        raise InvalidInputError(sentence % {"most": MOST_CONDITIONS, "count": len(all_of_it)})
     values = sum(len(condition.values) for condition in all_of_it)
     if values > MOST_VALUES:
         sentence = _("A filter names at most %(most)s values in all, this one %(count)s.")
-        raise BadQuery(sentence % {"most": MOST_VALUES, "count": values})
+        raise InvalidInputError(sentence % {"most": MOST_VALUES, "count": values})
     return tree
 
 
 def _mapping(given: object, depth: int, negated: bool) -> Filter:
     if depth > MOST_DEPTH:
-        raise BadQuery(_("A filter is at most %(most)s levels deep.") % {"most": MOST_DEPTH})
+        raise InvalidInputError(_("A filter is at most %(most)s levels deep.") % {"most": MOST_DEPTH})
     if not isinstance(given, Mapping) or not given:
-        raise BadQuery(_('A filter is a mapping with at least one condition, such as {"zone": "DMZ"}.'))
+        raise InvalidInputError(_('A filter is a mapping with at least one condition, such as {"zone": "DMZ"}.'))
     return _all([_entry(name, value, depth, negated) for name, value in given.items()], negated)
 
 
@@ -55,12 +55,12 @@ def _entry(name: object, value: object, depth: int, negated: bool) -> Filter:
         return _mapping(value, depth + 1, not negated)
     if name == "$and" or name == "$or":
         if not isinstance(value, list | tuple) or not value:
-            raise BadQuery(_("%(name)s takes a list of filters, at least one.") % {"name": name})
+            raise InvalidInputError(_("%(name)s takes a list of filters, at least one.") % {"name": name})
         parts = [_mapping(part, depth + 1, negated) for part in value]
         return _all(parts, negated) if name == "$and" else _any(parts, negated)
     if not isinstance(name, str) or name.startswith("$"):
         sentence = _("There is no %(name).80r between filters; there are $and, $or and $not.")
-        raise BadQuery(sentence % {"name": name})
+        raise InvalidInputError(sentence % {"name": name})
     return _field(name, value, negated)
 
 
@@ -69,12 +69,12 @@ def _field(name: str, value: object, negated: bool) -> Filter:
     key = clean_text(name if is_own else name.removeprefix(_PREFIX))
     if not 1 <= len(key) <= LONGEST_KEY or key.startswith("$"):
         sentence = _("A metadata key is a text of 1 to %(most)s characters that does not begin with $.")
-        raise BadQuery(sentence % {"most": LONGEST_KEY})
+        raise InvalidInputError(sentence % {"most": LONGEST_KEY})
     if not isinstance(value, Mapping):
         return _equals(key, is_own, [value], negated)
     if not value:
         sentence = _("%(name)s is compared with nothing; there are %(operators)s.")
-        raise BadQuery(sentence % {"name": name, "operators": ", ".join(_allowed(key, is_own))})
+        raise InvalidInputError(sentence % {"name": name, "operators": ", ".join(_allowed(key, is_own))})
     return _all([_comparison(key, is_own, operator, operand, negated) for operator, operand in value.items()], negated)
 
 
@@ -83,18 +83,18 @@ def _comparison(key: str, is_own: bool, operator: object, operand: object, negat
     known = next((each for each in allowed if each == operator), None)
     if known is None:
         sentence = _("%(name)s cannot be compared by %(operator).80r: there are equality and %(operators)s.")
-        raise BadQuery(sentence % {"name": key, "operator": operator, "operators": ", ".join(allowed)})
+        raise InvalidInputError(sentence % {"name": key, "operator": operator, "operators": ", ".join(allowed)})
     if known == "$in":
         if not isinstance(operand, list | tuple):
-            raise BadQuery(_("$in takes a list of values, %(name)s was given something else.") % {"name": key})
+            raise InvalidInputError(_("$in takes a list of values, %(name)s was given something else.") % {"name": key})
         if len(operand) > MOST_MEMBERS:
             sentence = _("$in takes at most %(most)s values, %(name)s was given %(count)s.")
-            raise BadQuery(sentence % {"most": MOST_MEMBERS, "name": key, "count": len(operand)})
+            raise InvalidInputError(sentence % {"most": MOST_MEMBERS, "name": key, "count": len(operand)})
         return _equals(key, is_own, operand, negated)
     value = _read(key, is_own, operand)
     if known in _RANGES and not is_own and not _is_number(value):
         sentence = _("%(operator)s compares numbers; %(name)s was given %(value).80r.")
-        raise BadQuery(sentence % {"operator": known, "name": key, "value": operand})
+        raise InvalidInputError(sentence % {"operator": known, "name": key, "value": operand})
     return Condition(key, is_own, known, (value,), negated)
 
 
@@ -123,7 +123,7 @@ def _read(key: str, is_own: bool, value: object) -> Value:
         if math.isfinite(number):
             return number
     sentence = _("%(name)s is compared with texts, finite numbers, true or false, not with %(value).80r.")
-    raise BadQuery(sentence % {"name": key, "value": value})
+    raise InvalidInputError(sentence % {"name": key, "value": value})
 
 
 def _allowed(key: str, is_own: bool) -> tuple[Operator, ...]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from memory.readers.kinds import FORMATS, Format, extension_of
 from memory.readers.process import read_apart
-from memory.readers.reading import Hidden, Limits, Mark, Reading, ReadingStopped, place_at
+from memory.readers.reading import ExtractionCancelledError, Hidden, Limits, Mark, Reading, place_at
 
-__all__ = ["FORMATS", "Format", "Hidden", "Limits", "Mark", "Reading", "ReadingStopped", "place_at", "read"]
+__all__ = ["FORMATS", "ExtractionCancelledError", "Format", "Hidden", "Limits", "Mark", "Reading", "place_at", "read"]
 
 
 def read(path: Path, *, name: str, limits: Limits | None = None, stop: Callable[[], bool] | None = None) -> Reading:
@@ -19,7 +19,7 @@ def read(path: Path, *, name: str, limits: Limits | None = None, stop: Callable[
     else of it is used. What a reader of the file would not see is left out: what is hidden, deleted or says where to
     click. `limits` are those of `Limits` unless given. `stop` is asked about five times a second whether to give up.
 
-    Blocks until done. Raises CannotRead with a sentence for the person who uploaded the file, ReadingStopped after
+    Blocks until done. Raises ExtractionError with a sentence for the person who uploaded the file, ExtractionCancelledError after
     `stop` said so, and OSError where there is no file at `path`.
     """
     with path.open("rb") as file:

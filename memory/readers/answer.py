@@ -14,7 +14,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, get_args
 
-from memory.errors import CannotRead, Fact, gettext_noop
+from memory.errors import ExtractionError, Fact, gettext_noop
 from memory.readers.reading import Hidden, Limits, Mark, MarkKind, Reading
 
 # The exit status that says that memory ran out; that of any exception is 1.
@@ -57,15 +57,15 @@ class Answer:
         self._hidden_length = 0
 
     def take(self, data: bytes) -> None:
-        """Take the next bytes. Raises CannotRead with the reason that the other side gives, and for nonsense."""
+        """Take the next bytes. Raises ExtractionError with the reason that the other side gives, and for nonsense."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
-            raise CannotRead(_NONSENSE)
+            raise ExtractionError(_NONSENSE)
         for line in lines:
             try:
                 self._understand(json.loads(line))
             except (ValueError, TypeError, KeyError, RecursionError) as error:
-                raise CannotRead(_NONSENSE) from error
+                raise ExtractionError(_NONSENSE) from error
 
     def reading(self) -> Reading | None:
         """The whole; None while some of it lacks."""
@@ -80,7 +80,9 @@ class Answer:
         elif isinstance(said, list):
             self._marks += [self._mark(*values) for values in said]
         elif "cannot" in said:
-            raise CannotRead(str(said["cannot"]), **{str(name): _fact(fact) for name, fact in said["facts"].items()})
+            raise ExtractionError(
+                str(said["cannot"]), **{str(name): _fact(fact) for name, fact in said["facts"].items()}
+            )
         elif "hidden" in said:
             self._hidden.append(Hidden(int(said["start"]), str(said["hidden"])))
             self._hidden_length += len(self._hidden[-1].text)

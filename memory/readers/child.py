@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import BinaryIO
 
-from memory.errors import CannotRead, Fact
+from memory.errors import ExtractionError, Fact
 from memory.readers.answer import OUT_OF_MEMORY, line_of, lines_of
 from memory.readers.confinement import confine
 from memory.readers.draft import Draft, tidy
@@ -49,7 +49,7 @@ def main() -> None:
         # Before the work: whatever happens in it, the parent can say what was read.
         answer.flush()
         answer.writelines(lines_of(_read(sys.stdin.buffer, kind, limits)))
-    except CannotRead as error:
+    except ExtractionError as error:
         answer.write(
             line_of({"cannot": tidy(error.words), "facts": {name: _tidy(fact) for name, fact in error.facts.items()}})
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memory.errors import CannotRead, gettext_noop
+from memory.errors import ExtractionError, gettext_noop
 from memory.readers.reading import BETWEEN, Hidden, Mark, MarkKind, Reading
 from memory.text import clean_text
 
@@ -35,7 +35,7 @@ def one_line(text: str) -> str:
 class Draft:
     """Collects the text and marks of one file. A mark stands where the next text begins.
 
-    Every method that adds raises CannotRead when the text gets longer than `longest` characters.
+    Every method that adds raises ExtractionError when the text gets longer than `longest` characters.
     """
 
     def __init__(self, longest: int) -> None:
@@ -106,19 +106,21 @@ class Draft:
         self.mark("chapter", name)
 
     def finish(self, kind: str) -> Reading:
-        """The whole. Raises CannotRead where there is no text."""
+        """The whole. Raises ExtractionError where there is no text."""
         text = "".join(self._parts)
         if not text.strip() and self.hidden:
-            raise CannotRead(gettext_noop("All text of this file is invisible to its readers, so none of it is kept."))
+            raise ExtractionError(
+                gettext_noop("All text of this file is invisible to its readers, so none of it is kept.")
+            )
         if not text.strip():
-            raise CannotRead(gettext_noop("There is no text in this file."))
+            raise ExtractionError(gettext_noop("There is no text in this file."))
         return Reading(text, tuple(self._marks), kind, _short(tidy(self.title)), tuple(self.hidden))
 
     def _append(self, text: str) -> None:
         self._length += len(text)
         if self._length > self._longest:
             sentence = gettext_noop("This file has more than %(most)s characters of text. Upload it in parts.")
-            raise CannotRead(sentence, most=self._longest)
+            raise ExtractionError(sentence, most=self._longest)
         self._parts.append(text)
 
     def _place_marks(self) -> None:
@@ -126,7 +128,7 @@ class Draft:
         self._pending.clear()
         if len(self._marks) > _MOST_MARKS:
             sentence = gettext_noop("This file has more than %(most)s rows or headings. Upload it in parts.")
-            raise CannotRead(sentence, most=_MOST_MARKS)
+            raise ExtractionError(sentence, most=_MOST_MARKS)
 
 
 def _short(label: str) -> str:

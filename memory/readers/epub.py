@@ -7,7 +7,7 @@ import zipfile
 from html.parser import HTMLParser
 from typing import BinaryIO
 
-from memory.errors import CannotRead, gettext_noop
+from memory.errors import ExtractionError, gettext_noop
 from memory.readers.draft import Draft, one_line
 from memory.readers.encoding import declared_in, decode
 from memory.readers.hypertext import add_page
@@ -31,7 +31,7 @@ def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
             hear(package, "META-INF/encryption.xml", locked)
             # Fonts are often scrambled; a page is so only by copy protection.
             if locked.parts & set(pages):
-                raise CannotRead(
+                raise ExtractionError(
                     gettext_noop("This e-book is copy-protected. Only books without copy protection can be read.")
                 )
         names = _chapters(package, book)

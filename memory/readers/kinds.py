@@ -8,7 +8,7 @@ import zipfile
 from pathlib import PurePosixPath
 from typing import NamedTuple, Protocol
 
-from memory.errors import CannotRead, gettext_noop
+from memory.errors import ExtractionError, gettext_noop
 from memory.readers.encoding import looks_like_text
 
 
@@ -76,12 +76,12 @@ _TEXT_ONLY_IN_FORM = (b"{\\rtf", b"%!PS")
 def kind_of(file: Content, name: str) -> str:
     """The kind, one of `FORMATS`, of the file open in `file`, which was called `name`; leaves it at its beginning.
 
-    Raises CannotRead for what cannot be read, empty files among them.
+    Raises ExtractionError for what cannot be read, empty files among them.
     """
     head = file.read(_HEAD_BYTES)
     file.seek(0)
     if not head:
-        raise CannotRead(gettext_noop("This file is empty."))
+        raise ExtractionError(gettext_noop("This file is empty."))
     is_text = looks_like_text(head)
     # Some have a line of another protocol before their first; a text may be about PDF.
     if head.startswith(b"%PDF-") or (not is_text and b"%PDF-" in head[:1024]):
@@ -89,9 +89,9 @@ def kind_of(file: Content, name: str) -> str:
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return _kind_of_zip(file)
     if head.startswith(_OLD_OFFICE):
-        raise CannotRead(_old_office(file))
+        raise ExtractionError(_old_office(file))
     if head.startswith(_TEXT_ONLY_IN_FORM) or not is_text:
-        raise CannotRead(_UNKNOWN, formats=[f.label for f in FORMATS])
+        raise ExtractionError(_UNKNOWN, formats=[f.label for f in FORMATS])
     return _kind_of_text(head, extension_of(name))
 
 
@@ -111,7 +111,7 @@ def _kind_of_zip(file: Content) -> str:
             members = set(package.namelist())
     except (zipfile.BadZipFile, NotImplementedError) as error:
         sentence = gettext_noop("This file is damaged: it is not a complete zip archive (%(error)s).")
-        raise CannotRead(sentence, error=str(error)) from error
+        raise ExtractionError(sentence, error=str(error)) from error
     finally:
         file.seek(0)
     if "META-INF/container.xml" in members:
@@ -120,11 +120,11 @@ def _kind_of_zip(file: Content) -> str:
         for folder, kind in (("word/", "docx"), ("ppt/", "pptx"), ("xl/", "xlsx")):
             if any(member.startswith(folder) for member in members):
                 return kind
-    raise CannotRead(_UNKNOWN, formats=[f.label for f in FORMATS])
+    raise ExtractionError(_UNKNOWN, formats=[f.label for f in FORMATS])
 
 
 def _check_directory(file: Content) -> None:
-    """Raises CannotRead where the list of members is longer than any document's: `zipfile` reads all of it at once."""
+    """Raises ExtractionError where the list of members is longer than any document's: `zipfile` reads all of it at once."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _LAST_RECORD_BYTES))
     last = file.read(_LAST_RECORD_BYTES)
@@ -133,7 +133,7 @@ def _check_directory(file: Content) -> None:
         raise zipfile.BadZipFile("its end is missing")
     # The size of the directory, which a larger archive (zip64) keeps elsewhere and gives as all ones here.
     if int.from_bytes(last[found + 12 : found + 16], "little") > _MOST_DIRECTORY_BYTES:
-        raise CannotRead(gettext_noop("This file holds too many parts to be a document."))
+        raise ExtractionError(gettext_noop("This file holds too many parts to be a document."))
 
 
 def _old_office(file: Content) -> str:

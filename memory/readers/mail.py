@@ -7,7 +7,7 @@ from email import message_from_bytes, policy
 from email.message import MIMEPart
 from typing import BinaryIO
 
-from memory.errors import CannotRead, gettext_noop
+from memory.errors import ExtractionError, gettext_noop
 from memory.readers.draft import Draft, one_line
 from memory.readers.encoding import decode
 from memory.readers.hypertext import add_page
@@ -24,7 +24,7 @@ def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
     data = file.read()
     if len(_MULTIPART.findall(data)) > _MOST_MULTIPARTS:
         sentence = gettext_noop("This e-mail has more than %(most)s parts within parts. Save its text and upload that.")
-        raise CannotRead(sentence, most=_MOST_MULTIPARTS)
+        raise ExtractionError(sentence, most=_MOST_MULTIPARTS)
     message = message_from_bytes(data, policy=policy.default)
     for name in _HEADERS:
         if value := one_line(str(message.get(name, ""))):

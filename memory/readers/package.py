@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
-from memory.errors import CannotRead, gettext_noop
+from memory.errors import ExtractionError, gettext_noop
 from memory.readers.xml_events import Listener, listen_in_steps
 
 MOST_UNPACKED = 200_000_000
@@ -29,7 +29,7 @@ class Relation(NamedTuple):
 
 @contextmanager
 def opened(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """The archive in `file`. Raises CannotRead, also for what fails inside the `with`, when it is damaged or too large.
+    """The archive in `file`. Raises ExtractionError, also for what fails inside the `with`, when it is damaged or too large.
 
     Declared sizes are what is counted: `zipfile` gives no more of a member than it declares, and fails on its checksum.
     """
@@ -38,11 +38,11 @@ def opened(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
             _check(package.infolist())
             yield package
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise CannotRead(
+        raise ExtractionError(
             gettext_noop("This file is damaged: it does not unpack (%(error)s)."), error=str(error)
         ) from error
     except KeyError as error:
-        raise CannotRead(gettext_noop("This file is damaged: a part that it refers to is not in it.")) from error
+        raise ExtractionError(gettext_noop("This file is damaged: a part that it refers to is not in it.")) from error
 
 
 def hear(package: zipfile.ZipFile, part: str, listener: Listener) -> None:
@@ -69,11 +69,11 @@ def relations(package: zipfile.ZipFile, part: str) -> dict[str, Relation]:
 
 
 def main_part(package: zipfile.ZipFile) -> str:
-    """The name of the part that is the document itself. Raises CannotRead where none is named."""
+    """The name of the part that is the document itself. Raises ExtractionError where none is named."""
     for relation in relations(package, "").values():
         if relation.kind == "officeDocument":
             return relation.part
-    raise CannotRead(gettext_noop("This file is damaged: it does not say where its document is."))
+    raise ExtractionError(gettext_noop("This file is damaged: it does not say where its document is."))
 
 
 def title_of(package: zipfile.ZipFile) -> str:
@@ -131,10 +131,14 @@ def _check(members: list[zipfile.ZipInfo]) -> None:
     unpacked = sum(member.file_size for member in members)
     packed = sum(member.compress_size for member in members)
     if len(members) > MOST_MEMBERS:
-        raise CannotRead(gettext_noop("This file holds more than %(most)s parts."), most=MOST_MEMBERS)
+        raise ExtractionError(gettext_noop("This file holds more than %(most)s parts."), most=MOST_MEMBERS)
     if unpacked > MOST_UNPACKED:
-        raise CannotRead(gettext_noop("This file unpacks to more than %(most)s MB."), most=MOST_UNPACKED // 1_000_000)
+        raise ExtractionError(
+            gettext_noop("This file unpacks to more than %(most)s MB."), most=MOST_UNPACKED // 1_000_000
+        )
     if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _HIGHEST_RATIO:
-        raise CannotRead(gettext_noop("This file unpacks to more than %(most)s times its size."), most=_HIGHEST_RATIO)
+        raise ExtractionError(
+            gettext_noop("This file unpacks to more than %(most)s times its size."), most=_HIGHEST_RATIO
+        )
     if any(member.flag_bits & 1 for member in members):
-        raise CannotRead(gettext_noop("This file is protected by a password. Remove it and upload again."))
+        raise ExtractionError(gettext_noop("This file is protected by a password. Remove it and upload again."))

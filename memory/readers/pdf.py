@@ -12,7 +12,7 @@ from pypdf import PageObject, PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 from pypdf.generic import ArrayObject, TextStringObject
 
-from memory.errors import CannotRead, gettext_noop
+from memory.errors import ExtractionError, gettext_noop
 from memory.readers.draft import Draft, one_line
 from memory.readers.pdf_visibility import PageVisibility
 from memory.readers.reading import Limits
@@ -34,24 +34,24 @@ def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
         reader = PdfReader(file)
         # Many a PDF has a password for changing it only, and opens with an empty one.
         if reader.is_encrypted and not reader.decrypt(""):
-            raise CannotRead(_PROTECTED)
+            raise ExtractionError(_PROTECTED)
         pages = len(reader.pages)
         if pages > limits.max_pages:
             sentence = gettext_noop("This PDF has %(count)s pages; at most %(most)s can be read. Upload it in parts.")
-            raise CannotRead(sentence, count=pages, most=limits.max_pages)
+            raise ExtractionError(sentence, count=pages, most=limits.max_pages)
         for number, page in enumerate(reader.pages, start=1):
             draft.mark("page", str(number))
             _add_page(page, draft)
         draft.title = _title_of(reader)
     except (FileNotDecryptedError, DependencyError) as error:
-        raise CannotRead(_PROTECTED) from error
+        raise ExtractionError(_PROTECTED) from error
     except PyPdfError as error:
-        raise CannotRead(gettext_noop("This file is damaged: it does not hold together as a PDF.")) from error
+        raise ExtractionError(gettext_noop("This file is damaged: it does not hold together as a PDF.")) from error
     if draft.blank and not draft.hidden:
         sentence = gettext_noop(
             "This PDF has no text in it, only pictures of pages. Run it through text recognition (OCR) first."
         )
-        raise CannotRead(sentence)
+        raise ExtractionError(sentence)
 
 
 def _add_page(page: PageObject, draft: Draft) -> None:

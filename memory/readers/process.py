@@ -14,10 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-from memory.errors import CannotRead, gettext_noop
+from memory.errors import ExtractionError, gettext_noop
 from memory.readers.answer import OUT_OF_MEMORY, Answer
 from memory.readers.kinds import FORMATS
-from memory.readers.reading import Limits, Reading, ReadingStopped
+from memory.readers.reading import ExtractionCancelledError, Limits, Reading
 
 _ROOT = Path(__file__).resolve().parents[2]
 # How often, in seconds, a caller is asked whether to go on.
@@ -67,7 +67,7 @@ def _hear(process: subprocess.Popen[bytes], limits: Limits, stop: Callable[[], b
             if stop is not None and now >= next_asked:
                 next_asked = now + _PATIENCE
                 if stop():
-                    raise ReadingStopped("Reading this file was stopped.")
+                    raise ExtractionCancelledError("Reading this file was stopped.")
             if now > deadline:
                 raise _too_slow(limits)
             if selector.select(_PATIENCE):
@@ -77,9 +77,9 @@ def _hear(process: subprocess.Popen[bytes], limits: Limits, stop: Callable[[], b
                 answer.take(data)
 
 
-def _too_slow(limits: Limits) -> CannotRead:
+def _too_slow(limits: Limits) -> ExtractionError:
     sentence = gettext_noop("This file took longer than %(seconds)s seconds to read.")
-    return CannotRead(sentence, seconds=f"{limits.wall_seconds:g}")
+    return ExtractionError(sentence, seconds=f"{limits.wall_seconds:g}")
 
 
 def _explain(status: int, kind: str, limits: Limits) -> NoReturn:
@@ -87,14 +87,14 @@ def _explain(status: int, kind: str, limits: Limits) -> NoReturn:
     # Python notices that memory is short; other code aborts; where the system is short of it, the kernel kills.
     if status in (OUT_OF_MEMORY, -signal.SIGABRT, -signal.SIGKILL):
         sentence = gettext_noop("This file needs more than %(most)s MB of memory to be read.")
-        raise CannotRead(sentence, most=str(limits.memory_mb))
+        raise ExtractionError(sentence, most=str(limits.memory_mb))
     if status == -signal.SIGXCPU:
         sentence = gettext_noop("This file took longer than %(seconds)s seconds of computing to read.")
-        raise CannotRead(sentence, seconds=str(limits.processor_seconds))
+        raise ExtractionError(sentence, seconds=str(limits.processor_seconds))
     if status == -signal.SIGALRM:
         raise _too_slow(limits)
     label = next((f.label for f in FORMATS if f.kind == kind), "")
     if not label:
-        raise CannotRead(gettext_noop("This file is damaged: it could not be read."))
+        raise ExtractionError(gettext_noop("This file is damaged: it could not be read."))
     sentence = gettext_noop("This file is damaged: it begins as %(format)s but could not be read to its end.")
-    raise CannotRead(sentence, format=label)
+    raise ExtractionError(sentence, format=label)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memory.errors import CatoMemoryError, filled, gettext_noop
+from memory.errors import CatoError, filled, gettext_noop
 
 MarkKind = Literal["page", "slide", "sheet", "row", "heading", "chapter"]
 BETWEEN = " › "
@@ -20,7 +20,7 @@ _COUNTED = {
 _SHEET = gettext_noop("sheet %(name)s")
 
 
-class ReadingStopped(CatoMemoryError):
+class ExtractionCancelledError(CatoError):
     """Reading was given up because the caller asked for it."""
 
 

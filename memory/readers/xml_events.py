@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import IO, NoReturn
 from xml.parsers import expat
 
-from memory.errors import CannotRead, gettext_noop
+from memory.errors import ExtractionError, gettext_noop
 
 _PIECE_BYTES = 65_536
 
@@ -31,7 +31,7 @@ class Listener:
 def listen_in_steps(file: IO[bytes], listener: Listener) -> Iterator[None]:
     """Tell `listener` the events of the XML in `file`, with a pause after each piece of it.
 
-    Raises CannotRead where it is not well formed and where it declares entities, by which a few bytes become
+    Raises ExtractionError where it is not well formed and where it declares entities, by which a few bytes become
     gigabytes, or another file.
     """
     # Expat resolves namespaces; the separator is a character that no name holds.
@@ -51,13 +51,13 @@ def listen_in_steps(file: IO[bytes], listener: Listener) -> Iterator[None]:
         parser.Parse(b"", True)
         yield
     except expat.ExpatError as error:
-        raise CannotRead(
+        raise ExtractionError(
             gettext_noop("This file is damaged: its XML is not well formed (%(error)s)."), error=str(error)
         ) from error
 
 
 def _refuse(*_: object) -> NoReturn:
-    raise CannotRead(
+    raise ExtractionError(
         gettext_noop("This file declares XML entities, which no document needs and attacks use. It was not read.")
     )
 

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from itertools import islice
 from typing import Any
 
-from memory.errors import StoreDown
+from memory.errors import VectorStoreUnavailableError
 from memory.filters import Filter, to_chroma
 from memory.filters.few import few
 from memory.lexical import bm25
@@ -150,7 +150,7 @@ def _by_others(query: Query, candidates: Sequence[Candidate]) -> Found:
     where = {"$and": [asked, not_by_author]} if asked else not_by_author
     try:
         return nearest(replace(query, spaces=spaces), 2 * _ENOUGH_BY_OTHERS, where) if spaces else {}
-    except StoreDown as error:
+    except VectorStoreUnavailableError as error:
         log.warning("the index could not be asked for other authors: %s", error)
         return {}
 
@@ -160,7 +160,7 @@ def _near(query: Query, ask: Callable[[], Found]) -> tuple[Found, bool]:
         return {}, True
     try:
         return ask(), False
-    except StoreDown as error:
+    except VectorStoreUnavailableError as error:
         log.warning("the index cannot be asked, words alone find: %s", error)
         return {}, True
 

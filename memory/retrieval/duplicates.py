@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory import store
-from memory.errors import StoreDown
+from memory.errors import VectorStoreUnavailableError
 from memory.models import Embedding, Job
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.diversity import overlap
@@ -39,7 +39,7 @@ def without_near_duplicates(ranked: Sequence[Candidate], query: Query) -> list[C
         return list(ranked)
     try:
         texts = _texts_of({candidate.id for pair in alike for candidate in pair}, query)
-    except StoreDown as error:
+    except VectorStoreUnavailableError as error:
         log.warning("near-duplicates could not be compared: %s", error)
         return list(ranked)
     kept: list[Candidate] = []

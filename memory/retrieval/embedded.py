@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from memory.embeddings import cache
 from memory.embeddings.protocol import Embedder
-from memory.errors import EmbeddingFailed
+from memory.errors import EmbeddingError
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ def begin(
 def _embedded(messages: Sequence[str], embed: Callable[[str], NDArray[np.float32]]) -> NDArray[np.float32] | None:
     try:
         vectors = [embed(_readable(message)) for message in messages]
-    except EmbeddingFailed as error:
+    except EmbeddingError as error:
         log.warning("a question could not be embedded, words alone find: %s", error)
         return None
     mixed = np.sum(vectors, axis=0)

@@ -16,7 +16,7 @@ import numpy as np
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.onnx_runtime import silent_onnxruntime
 from memory.retrieval.results import Result
 
@@ -35,7 +35,7 @@ def is_configured() -> bool:
 def rerank(text: str, results: list[Result]) -> list[Result]:
     """`results` in the order the cross-encoder gives them; as they are where none is configured.
 
-    Raises BadQuery where the configured folder holds no such model.
+    Raises InvalidInputError where the configured folder holds no such model.
     """
     folder = settings.CATO.vector_store.reranker
     if folder is None or not results:
@@ -46,7 +46,7 @@ def rerank(text: str, results: list[Result]) -> list[Result]:
 
 
 def relevance(folder: Path, text: str, passages: Sequence[str]) -> list[float]:
-    """How relevant the cross-encoder in `folder` finds each passage. Raises BadQuery."""
+    """How relevant the cross-encoder in `folder` finds each passage. Raises InvalidInputError."""
     tokenizer, session = _load(folder)
     encoded = tokenizer.encode_batch([(text, passage) for passage in passages])
     columns = {
@@ -67,7 +67,7 @@ def _load(folder: Path) -> tuple[Tokenizer, InferenceSession]:
     files = folder / "tokenizer.json", folder / "model.onnx"
     if not all(file.is_file() for file in files):
         sentence = _("vector_store.reranker: %(folder)s should hold tokenizer.json and model.onnx.")
-        raise BadQuery(sentence % {"folder": folder})
+        raise InvalidInputError(sentence % {"folder": folder})
     tokenizer = Tokenizer.from_file(str(files[0]))
     tokenizer.enable_padding()
     tokenizer.enable_truncation(_MOST_TOKENS)

@@ -39,11 +39,11 @@ class Answers:
     def found(self) -> Found:
         """What `nearest` gives and raises."""
         pairs: list[Weighed] = []
-        missing: list[store.CollectionMissing] = []
+        missing: list[store.CollectionMissingError] = []
         for index, collection, answer in self.coming:
             try:
                 pairs += self._of(index, collection, answer)
-            except store.CollectionMissing as error:
+            except store.CollectionMissingError as error:
                 # A collection that never held anything is not missed.
                 if jobs.begin_again(Embedding.objects.filter(index=index, state=Job.State.DONE)):
                     missing.append(error)
@@ -55,7 +55,7 @@ class Answers:
     def _of(self, index: int, collection: str, answer: Future[list[Weighed]]) -> list[Weighed]:
         try:
             return answer.result()
-        except store.CollectionMissing:
+        except store.CollectionMissingError:
             # Ask under the name that the collection has now: it may have been made anew this very moment.
             name: str = Index.objects.values_list("collection", flat=True).get(pk=index)
             if name == collection:
@@ -78,7 +78,7 @@ def begin(query: Query, count: int, where: dict[str, Any] | None = None) -> Answ
 def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> Found:
     """About `count` exchanges, nearest first; none without a vector. `where` filters in the index.
 
-    Raises StoreDown, StoreDisabled. Where a collection is missing its exchanges are queued to be embedded again.
+    Raises VectorStoreUnavailableError, VectorStoreDisabledError. Where a collection is missing its exchanges are queued to be embedded again.
     """
     return begin(query, count, where).found()
 

@@ -1,23 +1,22 @@
 """Memory's public verbs."""
 
-from memory.generations import Models, build_generation, models_in_use, switch_generation
+from memory.generations import models_in_use
 from memory.services.documents.describing import describe
 from memory.services.documents.reading import read_documents, start_reading
-from memory.services.documents.receiving import Received, receive
+from memory.services.documents.receiving import receive
 from memory.services.documents.removing import (
     cancel,
     forget_documents,
     forget_version,
     keep_last,
-    receipt_of,
     remove_unnamed_files,
     tidy_documents,
 )
-from memory.services.documents.serving import is_waiting, progress_of, retry, serve_complete
+from memory.services.documents.serving import is_waiting, retry, serve_complete
 from memory.services.emptying import forget_space, leave_groups, receipt_of_space
-from memory.services.exchanges import NewExchange, annotate, remember, remember_many, revise
-from memory.services.figures import Figures, figures
-from memory.services.forgetting import Receipt, erase_forgotten, forget, receipt_for
+from memory.services.exchanges import NewExchange, annotate, hide, remember, remember_many, show
+from memory.services.figures import figures
+from memory.services.forgetting import erase_forgotten, forget, receipt_for
 from memory.services.groups import (
     add_to_group,
     group_for,
@@ -28,37 +27,25 @@ from memory.services.groups import (
     set_group_role,
     take_out_of_group,
 )
-from memory.services.hiding import hide, show
 from memory.services.indexing import index_pending, memory_states, retry_failed
 from memory.services.moving import move_document, move_thread
 from memory.services.notes import keep_text
 from memory.services.opinions import express
 from memory.services.recalls import drop_recalls, note_recall, recalled_for
-from memory.services.reconciling import Drift, drift, reconcile, write_missing_words
-from memory.services.records import NewRecord, RecordHit, delete_records, query_records, upsert_records
-from memory.services.search import Recollection, find, recall, recall_stream
-from memory.services.topics import RelatedThread, get_relevant_context, related_threads, search_by_topic
-from memory.services.upkeep import backfill, sweep
+from memory.services.reconciling import write_missing_words
+from memory.services.records import NewRecord, delete_records, query_records, upsert_records
+from memory.services.search import find, recall
+from memory.services.topics import get_relevant_context, related_threads, search_by_topic
+from memory.services.upkeep import sweep
 
 __all__ = [
-    "Drift",
-    "Figures",
-    "Models",
     "NewExchange",
     "NewRecord",
-    "Receipt",
-    "Received",
-    "Recollection",
-    "RecordHit",
-    "RelatedThread",
     "add_to_group",
     "annotate",
-    "backfill",
-    "build_generation",
     "cancel",
     "delete_records",
     "describe",
-    "drift",
     "drop_recalls",
     "erase_forgotten",
     "express",
@@ -83,17 +70,13 @@ __all__ = [
     "move_document",
     "move_thread",
     "note_recall",
-    "progress_of",
     "query_records",
     "read_documents",
     "recall",
-    "recall_stream",
     "recalled_for",
     "receipt_for",
-    "receipt_of",
     "receipt_of_space",
     "receive",
-    "reconcile",
     "related_threads",
     "remember",
     "remember_many",
@@ -102,14 +85,12 @@ __all__ = [
     "rename_group",
     "retry",
     "retry_failed",
-    "revise",
     "search_by_topic",
     "serve_complete",
     "set_group_role",
     "show",
     "start_reading",
     "sweep",
-    "switch_generation",
     "take_out_of_group",
     "tidy_documents",
     "upsert_records",

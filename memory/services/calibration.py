@@ -22,7 +22,7 @@ from memory import generations
 from memory import spaces as who
 from memory.chunking.sentences import sentences
 from memory.embeddings import cache
-from memory.errors import BadQuery, StoreDown
+from memory.errors import InvalidInputError, VectorStoreUnavailableError
 from memory.models import Calibration, Exchange
 from memory.retrieval import gate, levels
 from memory.retrieval.candidates import gather
@@ -80,11 +80,13 @@ class InForce:
 def fit(spaces: SpaceIds | None = None) -> Fit:
     """Fit the level on at most SAMPLE exchanges of `spaces` (None: all, each asked for as its owner would); keeps nothing.
 
-    Raises BadQuery where fewer than LEAST exchanges, or fewer that have others beside them, are in the index; StoreDown.
+    Raises InvalidInputError where fewer than LEAST exchanges, or fewer that have others beside them, are in the index; VectorStoreUnavailableError.
     """
     exchanges = drawn(SAMPLE, spaces)
     if len(exchanges) < LEAST:
-        raise BadQuery(f"There are {len(exchanges)} exchanges in the index; a level can be fitted from {LEAST} on.")
+        raise InvalidInputError(
+            f"There are {len(exchanges)} exchanges in the index; a level can be fitted from {LEAST} on."
+        )
     serving = generations.serving()
     level = levels.level_of(serving.provider, serving.model)
     answered: list[float] = []
@@ -99,7 +101,7 @@ def fit(spaces: SpaceIds | None = None) -> Fit:
             answered.append(_evidence(text, readable, {exchange.id}, level))
         unanswered.append(_evidence(text, readable, {exchange.id, *beside}, level))
     if len(answered) < LEAST:
-        raise BadQuery(
+        raise InvalidInputError(
             f"Of {len(exchanges)} exchanges drawn, {len(answered)} have others said beside them that could answer; "
             f"a level can be fitted from {LEAST} on."
         )
@@ -197,5 +199,5 @@ def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: 
     )
     pool = gather(query)
     if pool.by_words_alone:
-        raise StoreDown("The index does not answer; a level cannot be fitted now.")
+        raise VectorStoreUnavailableError("The index does not answer; a level cannot be fitted now.")
     return gate.evidence(text, pool.similarities, level)

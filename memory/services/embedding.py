@@ -17,5 +17,5 @@ def embedding_model() -> str:
 
 
 def embed(texts: Sequence[str]) -> Vectors:
-    """One vector of length 1 for each text, in their order. Raises EmbeddingFailed."""
+    """One vector of length 1 for each text, in their order. Raises EmbeddingError."""
     return embeddings.configured(settings.CATO.vector_store).embed_documents([clean_text(text) for text in texts])

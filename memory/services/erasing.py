@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from memory import jobs, store
 from memory.batches import pages
-from memory.errors import StoreDisabled, StoreDown
+from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.generations import renewed_name
 from memory.models import Embedding, Exchange, Index, Job
 from memory.services.reconciling import (
@@ -57,7 +57,7 @@ def erase_soiled(*, before: datetime | None = None, progress: Progress = unheard
     """Make anew every index from which something was forgotten (before that time), and the database; returns how many.
 
     An index is marked as clean only when all this has happened. Where a server of Cato's own holds the files, it is
-    asked to remove what was dropped. May be broken off and called again. Raises StoreDown, StoreDisabled.
+    asked to remove what was dropped. May be broken off and called again. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
     """
     soiled = Index.objects.exclude(soiled_at=None)
     if before is not None:
@@ -82,7 +82,7 @@ def erase_overdue() -> int:
         return 0
     try:
         return erase_soiled(before=limit)
-    except (StoreDown, StoreDisabled) as error:
+    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
         log.warning("indexes could not be made anew yet: %s", error)
         return 0
 
@@ -115,7 +115,7 @@ def renew(index: Index, *, progress: Progress = unheard) -> bool:
         )
         progress("exchanges", len(page))
     # From the switch on no row names the source, and it is dropped here, not as one that is left over.
-    with suppress(store.CollectionMissing):
+    with suppress(store.CollectionMissingError):
         store.touch(source)
     if not _switch(index, source, target):
         store.drop(target)

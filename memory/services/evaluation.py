@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop
 
 from memory import spaces as who
 from memory.embeddings import cache
-from memory.errors import BadQuery, StoreDown
+from memory.errors import InvalidInputError, VectorStoreUnavailableError
 from memory.lexical.proposals import question
 from memory.models import Evaluation, Exchange, Space
 from memory.retrieval.results import Ranking, Remembered
@@ -57,14 +57,14 @@ def evaluate(
     """Ask for `sample` exchanges of `spaces` by each strategy, and keep a row of figures for each.
 
     None for `spaces` draws from all and asks for each as its owner would. Without `rephrase` an exchange is asked for
-    by its own beginning without its rarest words. Raises BadQuery, also where there is nothing to ask for; StoreDown
+    by its own beginning without its rarest words. Raises InvalidInputError, also where there is nothing to ask for; VectorStoreUnavailableError
     where the index or the embedding model does not answer: words alone would be measured then.
     """
     if not 1 <= k <= MOST_RESULTS:
-        raise BadQuery(f"Count among the first 1 to {MOST_RESULTS} results, not {k}.")
+        raise InvalidInputError(f"Count among the first 1 to {MOST_RESULTS} results, not {k}.")
     probes = list(_probes(drawn(sample, spaces), spaces, rephrase or without_rarest_words))
     if not probes:
-        raise BadQuery("There is nothing to ask for yet: no exchange is in the index.")
+        raise InvalidInputError("There is nothing to ask for yet: no exchange is in the index.")
     run = uuid.uuid4()
     _answers(probes[0], strategies[0], k)  # the first question of a process waits for the model and the index
     rows = [_measure(probes, strategy, k) for strategy in strategies]
@@ -114,7 +114,9 @@ def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
 def _answers(probe: Probe, strategy: str, k: int) -> Ranking:
     ranking = ask(probe.text, spaces=probe.spaces, wanted=k, strategy_name=strategy)
     if ranking.by_words_alone:
-        raise StoreDown("The index or the embedding model does not answer; measured now, words alone would be.")
+        raise VectorStoreUnavailableError(
+            "The index or the embedding model does not answer; measured now, words alone would be."
+        )
     return ranking
 
 

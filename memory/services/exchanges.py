@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 
 from memory import jobs, nudge
 from memory.embeddings import cache
-from memory.errors import BadQuery, StoreDisabled
+from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.generations import live
 from memory.lexical.writing import write_words
 from memory.models import Embedding, Exchange, Space
@@ -53,7 +53,7 @@ class NewExchange:
 def remember(**fields: Any) -> Exchange:
     """Keep one exchange (the fields of NewExchange), to be embedded after the commit.
 
-    A turn that has an exchange already gets its text renewed. Raises StoreDisabled, and BadQuery for an empty text.
+    A turn that has an exchange already gets its text renewed. Raises VectorStoreDisabledError, and InvalidInputError for an empty text.
     """
     return remember_many([NewExchange(**fields)])[0]
 
@@ -62,10 +62,10 @@ def remember(**fields: Any) -> Exchange:
 def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
     """Keep several exchanges at once, in their order; all of them or none.
 
-    They are embedded together, in as few requests as the provider takes. Raises StoreDisabled, BadQuery.
+    They are embedded together, in as few requests as the provider takes. Raises VectorStoreDisabledError, InvalidInputError.
     """
     if not settings.CATO.vector_store.enabled:
-        raise StoreDisabled(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
+        raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
     turns = [item.turn_id for item in items if item.turn_id]
     known = {row.turn_id: row for row in Exchange.objects.filter(turn_id__in=turns)} if turns else {}
     kept: list[Exchange] = []
@@ -116,10 +116,10 @@ def revise(
 
 @transaction.atomic
 def annotate(exchange: Exchange, metadata: Metadata) -> Exchange:
-    """Give an exchange other metadata. Raises BadQuery, also for a piece of a document: it carries the document's."""
+    """Give an exchange other metadata. Raises InvalidInputError, also for a piece of a document: it carries the document's."""
     held = Exchange.objects.select_for_update().get(pk=exchange.pk)
     if held.chunks.exists():
-        raise BadQuery(_("This is a passage of a document. Change the metadata of the document instead."))
+        raise InvalidInputError(_("This is a passage of a document. Change the metadata of the document instead."))
     return revise(held, user_message=held.user_message, assistant_message=held.assistant_message, metadata=metadata)
 
 
@@ -191,4 +191,20 @@ def _write_beside(exchanges: Sequence[Exchange]) -> None:
 
 def _refuse_empty(user_message: str) -> None:
     if not user_message.strip():
-        raise BadQuery(_("There is nothing to remember: the text is empty."))
+        raise InvalidInputError(_("There is nothing to remember: the text is empty."))
+
+
+def hide(exchange_ids: Iterable[uuid.UUID | None]) -> int:
+    """Let these be found no more until they are shown again; returns how many. They stay stored and embedded."""
+    return _set(exchange_ids, is_hidden=True)
+
+
+def show(exchange_ids: Iterable[uuid.UUID | None]) -> int:
+    """Let these be found again; returns how many."""
+    return _set(exchange_ids, is_hidden=False)
+
+
+def _set(exchange_ids: Iterable[uuid.UUID | None], *, is_hidden: bool) -> int:
+    ids = [id for id in exchange_ids if id is not None]
+    changed = Exchange.objects.filter(id__in=ids, forgotten_at=None).exclude(is_hidden=is_hidden)
+    return changed.update(is_hidden=is_hidden)

@@ -6,6 +6,7 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +19,7 @@ from django.utils.translation import gettext as _
 from memory import generations, jobs, nudge, signals, store
 from memory.batches import batched
 from memory.embeddings import cache
-from memory.errors import StoreDisabled, StoreDown, StoreRefusedError
+from memory.errors import VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.lexical.writing import remove_words
 from memory.models import (
     CachedEmbedding,
@@ -199,9 +200,8 @@ def _erase_together(claimed: Sequence[Erasure]) -> int:
     # A worker is just embedding it and will see the tombstone when it is through.
     for job in claimed:
         if job.exchange_id in leased:
-            Erasure.objects.filter(pk=job.pk, attempt=job.attempt).update(
-                locked_until=None, due_at=now + timedelta(seconds=2)
-            )
+            with suppress(jobs.LeaseLostError):
+                jobs.Lease(job).release(due_at=now + timedelta(seconds=2))
     return _erase_ready([job for job in claimed if job.exchange_id not in leased])
 
 
@@ -212,14 +212,14 @@ def _erase_ready(ready: Sequence[Erasure]) -> int:
     """
     try:
         vectors = _remove_vectors([job.exchange for job in ready])
-    except StoreRefusedError as error:
+    except VectorStoreRequestError as error:
         if len(ready) > 1:
             middle = len(ready) // 2
             return _erase_ready(ready[:middle]) + _erase_ready(ready[middle:])
         log.warning("an exchange could not be erased: %s", error)
         jobs.put_off(ready[0], str(error), counts=True)
         return 0
-    except (StoreDown, StoreDisabled) as error:
+    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
         log.warning("%d exchanges could not be erased yet: %s", len(ready), error)
         for job in ready:
             jobs.put_off(job, str(error), counts=False)
@@ -233,7 +233,7 @@ def _erase_ready(ready: Sequence[Erasure]) -> int:
 def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
     """Remove the vectors of every version and part, and the older ones of what followed, wherever they may be.
 
-    Returns how many each had. Raises StoreRefusedError where the index still holds some afterwards.
+    Returns how many each had. Raises VectorStoreRequestError where the index still holds some afterwards.
     """
     ids = [exchange.pk for exchange in exchanges]
     rows = Embedding.objects.filter(exchange_id__in=ids, state=Job.State.DONE)
@@ -249,7 +249,7 @@ def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
             found[uuid.UUID(vector_id.split(":", 1)[0])] += 1
         store.delete(collection, held)
         if store.present(collection, held):
-            raise StoreRefusedError(_("The vector store still holds what it was told to delete."))
+            raise VectorStoreRequestError(_("The vector store still holds what it was told to delete."))
     # What a crash had removed before it was noted is counted by what the rows say.
     return {id: max(found[id], noted.get(id) or 0) for id in ids}
 

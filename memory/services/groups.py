@@ -6,7 +6,7 @@ import uuid
 
 from django.utils.translation import gettext as _
 
-from memory.errors import BadQuery, NotFound
+from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Document, Exchange, Membership, MembershipChange, Space
 from memory.text import clean_name
 
@@ -17,15 +17,15 @@ _TAKEN = ("own", "team", "everyone", "only you")
 
 
 def group_for(group_id: uuid.UUID) -> Space:
-    """The group. Raises NotFound."""
+    """The group. Raises NotFoundError."""
     group = Space.objects.filter(id=group_id, kind=Space.Kind.GROUP).first()
     if group is None:
-        raise NotFound(_("There is no such group."))
+        raise NotFoundError(_("There is no such group."))
     return group
 
 
 def make_group(name: str, *, by: uuid.UUID) -> Space:
-    """Create a group whose creator manages it. Raises BadQuery for a name that is empty or taken."""
+    """Create a group whose creator manages it. Raises InvalidInputError for a name that is empty or taken."""
     group = Space.objects.create(kind=Space.Kind.GROUP, name=_free_name(name, None))
     Membership.objects.create(space=group, person_id=by, role=Membership.Role.MANAGER)
     _note_change(group, by, Change.CREATED, by=by)
@@ -33,7 +33,7 @@ def make_group(name: str, *, by: uuid.UUID) -> Space:
 
 
 def rename_group(group: Space, name: str) -> None:
-    """Call the group otherwise. Raises BadQuery."""
+    """Call the group otherwise. Raises InvalidInputError."""
     Space.objects.filter(id=group.id).update(name=_free_name(name, group))
 
 
@@ -83,10 +83,10 @@ def _note_change(group: Space, person_id: uuid.UUID, kind: Change, *, by: uuid.U
 def _free_name(name: str, of: Space | None) -> str:
     name = clean_name(name)[:_LONGEST_NAME].strip()
     if not name:
-        raise BadQuery(_("Give the group a name."))
+        raise InvalidInputError(_("Give the group a name."))
     groups = Space.objects.filter(kind=Space.Kind.GROUP)
     others = (groups.exclude(id=of.id) if of else groups).values_list("name", flat=True)
     shown = (str(kind.label).casefold() for kind in (Space.Kind.OWN, Space.Kind.TEAM))
     if name.casefold() in {*_TAKEN, *shown, *(other.casefold() for other in others)}:
-        raise BadQuery(_("%(name)s is taken. Give the group another name.") % {"name": name})
+        raise InvalidInputError(_("%(name)s is taken. Give the group another name.") % {"name": name})
     return name

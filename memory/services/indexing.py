@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 
 from memory import generations, jobs, nudge, signals, store
 from memory.embeddings import cache
-from memory.errors import EmbeddingFailed, StoreDisabled, StoreDown, StoreRefusedError
+from memory.errors import EmbeddingError, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.filters import chroma_fields
-from memory.models import DocumentVersion, Embedding, Exchange, Generation, Job
+from memory.models import DocumentVersion, Embedding, Exchange, Generation, Job, Record
 from memory.services.documents.serving import serve_complete
-from memory.services.given import vectors_given
 from memory.services.parts import texts_of
 from memory.services.turns import Turns
 from memory.vectors import ids_up_to, vector_ids
@@ -123,11 +122,11 @@ def _index_together(rows: list[Embedding]) -> int:
             flat += list(parts)
             fields += [chroma_fields(row.exchange, row.exchange.metadata)] * len(parts)
         store.upsert(index.collection, ids, np.stack(flat), fields)
-    except StoreRefusedError as error:
+    except VectorStoreRequestError as error:
         return _index_halves(rows) if len(rows) > 1 else _put_off(rows, str(error), counts=True)
-    except (StoreDown, StoreDisabled) as error:
+    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
         return _put_off(rows, str(error), counts=False)
-    except EmbeddingFailed as error:
+    except EmbeddingError as error:
         if error.is_about_input and len(rows) > 1:
             return _index_halves(rows)
         return _put_off(rows, str(error), counts=True, final=error.permanent, after=error.retry_after)
@@ -222,3 +221,9 @@ def _put_off(
     failed = [r.exchange_id for r in rows if jobs.put_off(r, error, counts=counts, final=final, after=after)]
     signals.indexing_failed.send(sender=None, exchange_ids=[r.exchange_id for r in rows], final=bool(failed))
     return 0
+
+
+def vectors_given(exchange_ids: Iterable[uuid.UUID], generation: Generation) -> dict[uuid.UUID, NDArray[np.float32]]:
+    """The vectors (1, dimension) that records brought themselves for this generation."""
+    rows = Record.objects.filter(exchange_id__in=list(exchange_ids), generation=generation).exclude(vector=None)
+    return {row.exchange_id: np.frombuffer(bytes(row.vector or b""), dtype="<f4")[None] for row in rows}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from django.utils.translation import gettext as _
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.filters import LONGEST_KEY, Scalar
 from memory.models import Exchange, MetadataValue
 from memory.text import clean_text
@@ -22,17 +22,17 @@ Checked = dict[str, Scalar | list[Scalar]]
 def check_metadata(metadata: Mapping[str, object]) -> Checked:
     """The metadata as it may be kept, its texts cleaned: scalars, and lists of scalars of one type.
 
-    Numbers must be finite; filters compare them as 64-bit floating point. Raises BadQuery naming the key and what is
+    Numbers must be finite; filters compare them as 64-bit floating point. Raises InvalidInputError naming the key and what is
     allowed.
     """
     if not isinstance(metadata, Mapping):
-        raise BadQuery(_("Metadata is a mapping from keys to values."))
+        raise InvalidInputError(_("Metadata is a mapping from keys to values."))
     if len(metadata) > MOST_KEYS:
         sentence = _("Metadata has at most %(most)s keys, not %(count)s.")
-        raise BadQuery(sentence % {"most": MOST_KEYS, "count": len(metadata)})
+        raise InvalidInputError(sentence % {"most": MOST_KEYS, "count": len(metadata)})
     checked = {_key(key): _value(key, value) for key, value in metadata.items()}
     if len(checked) != len(metadata):
-        raise BadQuery(_("Two keys of the metadata differ in control characters alone."))
+        raise InvalidInputError(_("Two keys of the metadata differ in control characters alone."))
     return checked
 
 
@@ -65,7 +65,7 @@ def _key(key: object) -> str:
     cleaned = clean_text(key) if isinstance(key, str) else ""
     if not 1 <= len(cleaned) <= LONGEST_KEY or cleaned.startswith("$"):
         sentence = _("A metadata key is a text of 1 to %(most)s characters that does not begin with $.")
-        raise BadQuery(sentence % {"most": LONGEST_KEY})
+        raise InvalidInputError(sentence % {"most": LONGEST_KEY})
     return cleaned
 
 
@@ -74,11 +74,11 @@ def _value(key: str, value: object) -> Scalar | list[Scalar]:
         return _scalar(key, value)
     if len(value) > MOST_MEMBERS:
         sentence = _("A list in metadata has at most %(most)s members, %(key)s has %(count)s.")
-        raise BadQuery(sentence % {"most": MOST_MEMBERS, "key": key, "count": len(value)})
+        raise InvalidInputError(sentence % {"most": MOST_MEMBERS, "key": key, "count": len(value)})
     members = [_scalar(key, member) for member in value]
     if len({_type_of(member) for member in members}) > 1:
         sentence = _("The members of the list %(key)s must all be texts, all numbers, or all true or false.")
-        raise BadQuery(sentence % {"key": key})
+        raise InvalidInputError(sentence % {"key": key})
     return members
 
 
@@ -89,14 +89,14 @@ def _scalar(key: str, value: object) -> Scalar:
         text = clean_text(value)
         if len(text) > LONGEST_TEXT:
             sentence = _("A text in metadata has at most %(most)s characters, %(key)s has %(count)s.")
-            raise BadQuery(sentence % {"most": LONGEST_TEXT, "key": key, "count": len(text)})
+            raise InvalidInputError(sentence % {"most": LONGEST_TEXT, "key": key, "count": len(text)})
         return text
     if isinstance(value, int | float):
         if not _is_finite(value):
-            raise BadQuery(_("A number in metadata must be finite, %(key)s is not.") % {"key": key})
+            raise InvalidInputError(_("A number in metadata must be finite, %(key)s is not.") % {"key": key})
         return value
     sentence = _("Metadata holds texts, numbers, true and false, and lists of one of these; %(key)s is something else.")
-    raise BadQuery(sentence % {"key": key})
+    raise InvalidInputError(sentence % {"key": key})
 
 
 def _is_finite(value: int | float) -> bool:

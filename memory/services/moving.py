@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from memory import generations, jobs, nudge, signals
 from memory.batches import batched
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Space, Words
 
 _TOGETHER = 500
@@ -27,14 +27,14 @@ def move_thread(thread_id: uuid.UUID, *, to: Space, by: uuid.UUID) -> int:
 def move_document(document: Document, *, to: Space, by: uuid.UUID) -> int:
     """Put the document with all its pieces into the space `to`; returns how many pieces moved.
 
-    Raises BadQuery while a version of it is on its way, and where `to` has a document of this name.
+    Raises InvalidInputError while a version of it is on its way, and where `to` has a document of this name.
     """
     locked = Document.objects.select_for_update().get(pk=document.pk)
     if locked.versions.filter(stage__in=DocumentVersion.UNDER_WAY).exists():
         sentence = _("%(name)s is still being read. Move it when it is remembered, or cancel that first.")
-        raise BadQuery(sentence % {"name": locked.name})
+        raise InvalidInputError(sentence % {"name": locked.name})
     if Document.objects.filter(space=to, name=locked.name, forgotten_at=None).exclude(pk=locked.pk).exists():
-        raise BadQuery(_("There is a document %(name)s in that space already.") % {"name": locked.name})
+        raise InvalidInputError(_("There is a document %(name)s in that space already.") % {"name": locked.name})
     # What is added from the same path again belongs to the space it is added to; here the name identifies it.
     Document.objects.filter(pk=locked.pk).update(space=to, source_path="")
     _announce(by, to, document_id=locked.pk)

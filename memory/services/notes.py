@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from memory.chunking import split
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.models import Exchange, Space
 from memory.services.exchanges import Metadata, NewExchange, remember_many
 from memory.text import clean_text
@@ -28,7 +28,7 @@ def keep_text(
 ) -> list[Exchange]:
     """Remember `text` as one or more exchanges, in its order, each with the metadata.
 
-    Raises BadQuery for an empty text and for metadata that cannot be kept, StoreDisabled.
+    Raises InvalidInputError for an empty text and for metadata that cannot be kept, VectorStoreDisabledError.
     """
     text = clean_text(text)
     configured = settings.CATO.vector_store
@@ -41,7 +41,7 @@ def keep_text(
         preserve_sentence_boundaries=configured.preserve_sentence_boundaries,
     )
     if not spans:
-        raise BadQuery(_("There is nothing to remember: the text is empty."))
+        raise InvalidInputError(_("There is nothing to remember: the text is empty."))
     return remember_many(
         [
             NewExchange(

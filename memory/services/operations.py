@@ -14,7 +14,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import jobs, nudge, selecting, signals, store
-from memory.errors import BadQuery, CatoMemoryError, NotFound
+from memory.errors import CatoError, InvalidInputError, NotFoundError
+from memory.jobs import Lease, LeaseLostError
 from memory.models import Chunk, Document, Erasure, Exchange, Job, Operation
 from memory.services import erasing, forgetting, reconciling, retention, upkeep
 from memory.services.documents.removing import forget_documents, tidy_documents
@@ -31,39 +32,39 @@ _TELL_EVERY = 0.5  # seconds
 _ALONE = (Kind.BACKFILL, Kind.RECONCILE, Kind.ERASE, Kind.RETENTION)
 
 
-class Overtaken(Exception):
-    """It was cancelled, or another worker has taken it over."""
+class Progress:
+    """Counts what an operation has done and writes it to its row, which renews the lease."""
 
-
-class Hold:
-    """An operation that this process has claimed: counts what is done, and keeps the lease while it goes on."""
-
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
+    def __init__(self, lease: Lease[Operation]) -> None:
+        self._lease, operation = lease, lease.job
         self._done, self._counts = operation.done, dict(operation.counts)
         self._told_at = time.monotonic()
 
     def __call__(self, what: str, count: int) -> None:
-        """As memory's verbs tell progress. Raises Overtaken."""
+        """Count what was done, as a progress callback. Raises LeaseLostError."""
         self._counts[what] = self._counts.get(what, 0) + count
         self._done += count
         if time.monotonic() - self._told_at > _TELL_EVERY:
             self.tell()
 
     def tell(self, **changed: object) -> None:
-        """Write how far it is, and anything else that changed. Raises Overtaken."""
+        """Write how far it is, and anything else that changed. Raises LeaseLostError."""
         self._told_at = time.monotonic()
-        held = Operation.objects.filter(pk=self.operation.pk, attempt=self.operation.attempt, state=Job.State.PENDING)
-        fields = {"locked_until": timezone.now() + jobs.LEASE, "done": self._done, "counts": self._counts}
-        if not held.update(**(fields | changed)):
-            raise Overtaken
+        self._lease.renew(**(self._figures() | changed))
+
+    def finish(self) -> None:
+        """Write that the operation is done. Raises LeaseLostError."""
+        self._lease.finish(finished_at=timezone.now(), **self._figures())
+
+    def _figures(self) -> dict[str, object]:
+        return {"done": self._done, "counts": self._counts}
 
 
 @transaction.atomic
 def ask(kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, total: int | None = None) -> Operation:
-    """Have a worker do this. Raises BadQuery where the same is being done already, and only one at a time may be."""
+    """Have a worker do this. Raises InvalidInputError where the same is being done already, and only one at a time may be."""
     if kind in _ALONE and Operation.objects.filter(kind=kind, state=Job.State.PENDING).exists():
-        raise BadQuery(
+        raise InvalidInputError(
             _("“%(what)s” is being done at this moment. Wait until it is over, or cancel it.") % {"what": kind.label}
         )
     now = timezone.now()
@@ -76,10 +77,10 @@ def ask(kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, tot
 
 
 def operation_for(operation_id: uuid.UUID) -> Operation:
-    """The operation. Raises NotFound."""
+    """The operation. Raises NotFoundError."""
     found = Operation.objects.select_related("asked_by").filter(pk=operation_id).first()
     if found is None:
-        raise NotFound(_("There is no such operation."))
+        raise NotFoundError(_("There is no such operation."))
     return found
 
 
@@ -145,13 +146,13 @@ def given_up(operation: Operation) -> int:
 
 
 def _run(operation: Operation) -> bool:
-    hold = Hold(operation)
+    progress = Progress(Lease(operation))
     try:
-        _WORK[Kind(operation.kind)](operation, hold)
-        hold.tell(state=Job.State.DONE, finished_at=timezone.now(), locked_until=None, error="")
-    except Overtaken:
+        _WORK[Kind(operation.kind)](operation, progress)
+        progress.finish()
+    except LeaseLostError:
         return False
-    except CatoMemoryError as error:
+    except CatoError as error:
         _put_off(operation, str(error))
         return False
     except Exception as error:  # logged whole, and said on its page; a worker that died of it would try for ever
@@ -168,10 +169,10 @@ def _put_off(operation: Operation, reason: str) -> None:
         failed.update(finished_at=timezone.now())
 
 
-def _forget(operation: Operation, hold: Hold) -> None:
+def _forget(operation: Operation, progress: Progress) -> None:
     what = operation.what
     rows = _asked_for(selecting.exchanges(what.get("filters"), shown=_shown(what)).certain, operation)
-    _forget_all(rows, operation, hold)
+    _forget_all(rows, operation, progress)
 
 
 def _asked_for(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
@@ -180,55 +181,55 @@ def _asked_for(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
     return rows.filter(pk__in=operation.what["ids"]) if "ids" in operation.what else rows
 
 
-def _forget_all(rows: QuerySet[Exchange], operation: Operation, hold: Hold) -> None:
+def _forget_all(rows: QuerySet[Exchange], operation: Operation, progress: Progress) -> None:
     while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
         with transaction.atomic():
             gone = forgetting.forget(ids, by=operation.asked_by_id, operation=operation)
-            hold("exchanges", len(gone))
-            hold.tell()
+            progress("exchanges", len(gone))
+            progress.tell()
 
 
-def _forget_documents(operation: Operation, hold: Hold) -> None:
+def _forget_documents(operation: Operation, progress: Progress) -> None:
     what = operation.what
     rows = _asked_for(selecting.documents(what.get("filters"), shown=_shown(what)).certain, operation)
-    _delete_all(rows, operation, hold)
+    _delete_all(rows, operation, progress)
 
 
-def _delete_all(rows: QuerySet[Document], operation: Operation, hold: Hold) -> None:
+def _delete_all(rows: QuerySet[Document], operation: Operation, progress: Progress) -> None:
     """Each slice with its names in the operation, from which its receipt is counted."""
     while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
         with transaction.atomic():
             gone = forget_documents(ids, by=operation.asked_by_id)
             operation.what["deleted"] = [*operation.what.get("deleted", []), *map(str, ids)]
-            hold("documents", gone)
-            hold.tell(what=operation.what)
+            progress("documents", gone)
+            progress.tell(what=operation.what)
 
 
-def _retain(operation: Operation, hold: Hold) -> None:
+def _retain(operation: Operation, progress: Progress) -> None:
     rules = operation.what["days"]
     for documents in retention.documents_too_old(rules, at=operation.asked_at):
-        _delete_all(documents, operation, hold)
+        _delete_all(documents, operation, progress)
     for exchanges in retention.exchanges_too_old(rules, at=operation.asked_at):
-        _forget_all(exchanges, operation, hold)
+        _forget_all(exchanges, operation, progress)
 
 
-def _backfill(operation: Operation, hold: Hold) -> None:
-    upkeep.backfill(progress=hold)
+def _backfill(operation: Operation, progress: Progress) -> None:
+    upkeep.backfill(progress=progress)
 
 
-def _reconcile(operation: Operation, hold: Hold) -> None:
-    mended = reconciling.reconcile(dry_run=bool(operation.what.get("is_dry_run")), progress=hold)
-    hold.tell(what=operation.what | {"found": {name: getattr(mended, name) for name in type(mended).__slots__}})
+def _reconcile(operation: Operation, progress: Progress) -> None:
+    mended = reconciling.reconcile(dry_run=bool(operation.what.get("is_dry_run")), progress=progress)
+    progress.tell(what=operation.what | {"found": {name: getattr(mended, name) for name in type(mended).__slots__}})
 
 
-def _erase(operation: Operation, hold: Hold) -> None:
+def _erase(operation: Operation, progress: Progress) -> None:
     tidy_documents()
     while gone := forgetting.erase_forgotten(_TOGETHER):
-        hold("forgotten exchanges", gone)
-    erasing.erase_everything(progress=hold)
+        progress("forgotten exchanges", gone)
+    erasing.erase_everything(progress=progress)
     store.ask_for_cleaning()
     if waiting := Erasure.objects.filter(state=Job.State.PENDING).count():
-        raise CatoMemoryError(_("%(count)s exchanges are still being erased.") % {"count": number(waiting)})
+        raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": number(waiting)})
 
 
 def _shown(what: Mapping[str, Any]) -> frozenset[uuid.UUID]:
@@ -236,7 +237,7 @@ def _shown(what: Mapping[str, Any]) -> frozenset[uuid.UUID]:
     return frozenset(uuid.UUID(space) for space in what.get("shown", []))
 
 
-_WORK: dict[Kind, Callable[[Operation, Hold], None]] = {
+_WORK: dict[Kind, Callable[[Operation, Progress], None]] = {
     Kind.FORGET: _forget,
     Kind.FORGET_DOCUMENTS: _forget_documents,
     Kind.RETENTION: _retain,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from django.db import transaction
 from django.utils.translation import gettext
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.models import Exchange, Opinion
 from memory.services.recalls import times_recalled
 from memory.shown import listed
@@ -51,11 +51,11 @@ def of(person_id: uuid.UUID) -> Opinions:
 def express(person_id: uuid.UUID, exchange: Exchange, kind: str) -> None:
     """Pin an exchange, call it not relevant, or ("") take that back. The caller has asked whether it may be read.
 
-    Raises BadQuery for another kind.
+    Raises InvalidInputError for another kind.
     """
     if kind and kind not in Opinion.Kind.values:
         known = listed(Opinion.Kind.values, last=gettext("or"))
-        raise BadQuery(gettext("An exchange can be %(known)s, not %(kind)s.") % {"known": known, "kind": kind})
+        raise InvalidInputError(gettext("An exchange can be %(known)s, not %(kind)s.") % {"known": known, "kind": kind})
     if not kind:
         Opinion.objects.filter(person_id=person_id, exchange=exchange).delete()
         return

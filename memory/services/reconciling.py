@@ -54,7 +54,7 @@ def unheard(what: str, count: int) -> None:
 
 
 def drift() -> Drift:
-    """Count, do not look: what the rows say against how many vectors there are. Raises StoreDown, StoreDisabled."""
+    """Count, do not look: what the rows say against how many vectors there are. Raises VectorStoreUnavailableError, VectorStoreDisabledError."""
     generation = generations.serving()
     alive = Embedding.objects.filter(generation=generation, exchange__forgotten_at=None)
     said = dict(alive.exclude(index=None).values_list("index").annotate(n=Sum("parts")).order_by())
@@ -70,7 +70,7 @@ def reconcile(*, dry_run: bool = False, progress: Progress = unheard) -> Mended:
     """Go through rows, vectors, words, cached embeddings and uploaded files, and mend what does not agree.
 
     Beside a live system, as often as one likes; what was mended before it was broken off stays so. `dry_run` counts
-    only. Raises StoreDown, StoreDisabled.
+    only. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
     """
     queued, removed = queue_unknown(dry_run=dry_run), 0
     for index in Index.objects.select_related("generation").order_by("pk"):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from memory import generations
 from memory.embeddings.protocol import normalised
-from memory.errors import BadQuery, RecordConflictError, StoreDisabled
+from memory.errors import InvalidInputError, RecordConflictError, VectorStoreDisabledError
 from memory.filters import And, Filter, parse, to_sql
 from memory.models import Exchange, Generation, Record, Space
 from memory.retrieval import embedded, strategy
@@ -73,8 +73,8 @@ def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid
 
     A known id keeps its exchange, whose text, metadata and vector are replaced and whose version rises; what is just as
     before is left alone. Only its owner may replace a record. The caller has asked whether `owner_id` may write in
-    `space`. Raises BadQuery, RecordConflictError if one of the ids belongs to another person, StoreDisabled, and
-    EmbeddingFailed where a vector cannot be checked because the model does not say how long its own are.
+    `space`. Raises InvalidInputError, RecordConflictError if one of the ids belongs to another person, VectorStoreDisabledError, and
+    EmbeddingError where a vector cannot be checked because the model does not say how long its own are.
     """
     _refuse_disabled()
     checked = _check(records)
@@ -106,14 +106,14 @@ def query_records(
     """The `top_k` records of `spaces` that fit best, not gated: by cosine to `vector`, or by meaning and words of `text`.
 
     Every hit fulfils `filters`; those that fulfil `prefer` too come first. Where the index does not answer, words find;
-    and where there are none, `filters` and `prefer` alone do, newest first. Raises BadQuery, StoreDisabled.
+    and where there are none, `filters` and `prefer` alone do, newest first. Raises InvalidInputError, VectorStoreDisabledError.
     """
     _refuse_disabled()
     if not 1 <= top_k <= MOST_RESULTS:
-        raise BadQuery(f"Ask for 1 to {MOST_RESULTS} records (top_k), not {top_k}.")
+        raise InvalidInputError(f"Ask for 1 to {MOST_RESULTS} records (top_k), not {top_k}.")
     asked = clean_text(text or "").strip()
     if not asked and vector is None:
-        raise BadQuery("Ask with a text or with a vector.")
+        raise InvalidInputError("Ask with a text or with a vector.")
     required = parse(filters) if filters else None
     serving = generations.serving()
     query = Query(
@@ -142,10 +142,10 @@ def delete_records(
     """Forget the records of `spaces` that have one of `ids` and fulfil `filters` (one of both may be missing).
 
     Returns how many. Their ids are free at once. The caller has asked whether `by` may delete in `spaces`. Raises
-    BadQuery, also where neither is given: nothing deletes everything by omission.
+    InvalidInputError, also where neither is given: nothing deletes everything by omission.
     """
     if ids is None and filters is None:
-        raise BadQuery("Say which records to delete, by ids or by filters.")
+        raise InvalidInputError("Say which records to delete, by ids or by filters.")
     rows = _alive(spaces)
     if ids is not None:
         rows = rows.filter(record__name__in=_names(ids))
@@ -162,18 +162,18 @@ def delete_records(
 
 def _check(records: Sequence[NewRecord]) -> list[_Checked]:
     if len(records) > MOST_RECORDS:
-        raise BadQuery(f"Bring at most {MOST_RECORDS} records at once, not {len(records)}.")
+        raise InvalidInputError(f"Bring at most {MOST_RECORDS} records at once, not {len(records)}.")
     names = _names(record.id for record in records)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise BadQuery(f"The record {twice:.80} is there twice.")
+        raise InvalidInputError(f"The record {twice:.80} is there twice.")
     return [_checked(name, record) for name, record in zip(names, records, strict=True)]
 
 
 def _checked(name: str, record: NewRecord) -> _Checked:
     text = clean_text(record.text)
     if not text.strip():
-        raise BadQuery(f"The record {name:.80} has no text.")
+        raise InvalidInputError(f"The record {name:.80} has no text.")
     vector = None if record.vector is None else _checked_vector(record.vector).astype("<f4").tobytes()
     return _Checked(name, text, check_metadata(record.metadata), vector)
 
@@ -181,25 +181,27 @@ def _checked(name: str, record: NewRecord) -> _Checked:
 def _names(ids: Iterable[str]) -> list[str]:
     names = [clean_text(id) for id in ids]
     if len(names) > MOST_RECORDS:
-        raise BadQuery(f"Name at most {MOST_RECORDS} records at once, not {len(names)}.")
+        raise InvalidInputError(f"Name at most {MOST_RECORDS} records at once, not {len(names)}.")
     if not all(1 <= len(name) <= LONGEST_ID for name in names):
-        raise BadQuery(f"A record's id is a text of 1 to {LONGEST_ID} characters.")
+        raise InvalidInputError(f"A record's id is a text of 1 to {LONGEST_ID} characters.")
     return names
 
 
 def _checked_vector(given: Vector) -> NDArray[np.float32]:
-    """The vector scaled to length 1. Raises BadQuery where the index in service could not hold it."""
+    """The vector scaled to length 1. Raises InvalidInputError where the index in service could not hold it."""
     try:
         vector = np.asarray(given, dtype=np.float32)
     except (TypeError, ValueError) as error:
-        raise BadQuery("A vector is a list of numbers.") from error
+        raise InvalidInputError("A vector is a list of numbers.") from error
     generation = generations.serving()
     # Not left to the first vector that comes: a wrong one would set the length for everything that is embedded.
     dimension = generation.dimension or generations.embedder_of(generation).dimension
     if vector.shape != (dimension,):
-        raise BadQuery(f"The index holds vectors of {dimension} numbers ({generation.model}), not {vector.size}.")
+        raise InvalidInputError(
+            f"The index holds vectors of {dimension} numbers ({generation.model}), not {vector.size}."
+        )
     if not np.isfinite(vector).all() or not vector.any():
-        raise BadQuery("A vector has finite numbers that are not all zero.")
+        raise InvalidInputError("A vector has finite numbers that are not all zero.")
     scaled: NDArray[np.float32] = normalised(vector[None])[0]
     return scaled
 
@@ -298,4 +300,4 @@ def _hit(row: Any, similarity: float | None, score: float) -> RecordHit:
 
 def _refuse_disabled() -> None:
     if not settings.CATO.vector_store.enabled:
-        raise StoreDisabled
+        raise VectorStoreDisabledError

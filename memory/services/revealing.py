@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import signals
-from memory.errors import BadQuery, NotFound
+from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Reveal, Space
 from memory.text import clean_text
 
@@ -20,20 +20,20 @@ _SHORTEST_REASON, _LONGEST_REASON = 10, 300
 
 
 def hidden_space(space_id: uuid.UUID) -> Space:
-    """The space that is to be revealed. Raises NotFound."""
+    """The space that is to be revealed. Raises NotFoundError."""
     found = Space.objects.select_related("owner").filter(pk=space_id).first()
     if found is None:
-        raise NotFound(_("There is no such space."))
+        raise NotFoundError(_("There is no such space."))
     return found
 
 
 @transaction.atomic
 def reveal(space: Space, *, by: uuid.UUID, reason: str) -> Reveal:
-    """Show the text of this space to `by` on the administration's pages. Raises BadQuery without a reason."""
+    """Show the text of this space to `by` on the administration's pages. Raises InvalidInputError without a reason."""
     reason = " ".join(clean_text(reason).split())
     if not _SHORTEST_REASON <= len(reason) <= _LONGEST_REASON:
         sentence = _("Say why, in %(least)s to %(most)s characters. Whose space it is reads it.")
-        raise BadQuery(sentence % {"least": _SHORTEST_REASON, "most": _LONGEST_REASON})
+        raise InvalidInputError(sentence % {"least": _SHORTEST_REASON, "most": _LONGEST_REASON})
     now = timezone.now()
     row = Reveal.objects.create(space=space, by_id=by, reason=reason, at=now, ends_at=now + LASTS)
     transaction.on_commit(lambda: signals.revealed.send(sender=None, reveal=row))

@@ -8,14 +8,13 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
-from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import generations
-from memory.errors import BadQuery, StoreDisabled
+from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.filters import Filter
 from memory.retrieval import context, embedded, strategy
 from memory.retrieval.conversation import joined, leans_on_others
@@ -62,32 +61,50 @@ class Asking:
     filters: Filter | None = None
 
 
-def recall(messages: Sequence[str], **asking: Any) -> Recollection:
-    """What memory has for a conversation whose last messages, newest last, are `messages` (and the fields of Asking).
+def recall(
+    messages: Sequence[str],
+    *,
+    spaces: SpaceIds,
+    exclude: frozenset[uuid.UUID] = frozenset(),
+    conversation_length: int = 0,
+    keep_query: bool = True,
+    person_id: uuid.UUID | None = None,
+    max_tokens: int | None = None,
+    filters: Filter | None = None,
+) -> Recollection:
+    """What memory has for a conversation whose last messages, newest last, are `messages`; `Asking` explains the rest.
 
     Only what passes the gate, at most `context_results`, within `context_max_tokens`. An index or an embedding model
     that does not answer is no error here: words alone find then, and the note says so.
     """
-    stream = recall_stream(messages, **asking)
+    asking = Asking(
+        spaces=spaces,
+        exclude=exclude,
+        conversation_length=conversation_length,
+        keep_query=keep_query,
+        person_id=person_id,
+        max_tokens=max_tokens,
+        filters=filters,
+    )
+    stream = recall_stream(messages, asking)
     results: list[Result] = []
     while True:
         try:
             results.append(next(stream))
         except StopIteration as stop:
             return Recollection(results=tuple(results), note=stop.value)
-        except BadQuery as error:
+        except InvalidInputError as error:
             log.warning("nothing could be recalled: %s", error)
             return Recollection(note=FAILED)
 
 
-def recall_stream(messages: Sequence[str], **fields: Any) -> Generator[Result, None, str]:
+def recall_stream(messages: Sequence[str], asking: Asking) -> Generator[Result, None, str]:
     """As `recall`, a result at a time, best first; what was not asked for is not worked out. Returns the note.
 
     A message that leans on the ones before it is asked by itself and together with them, and the results are taken
     in turn; the second question is only put when a first result has been taken. At most two of five are of one author or
     document while others pass the gate.
     """
-    asking = Asking(**fields)
     conf = settings.CATO.vector_store
     said = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
     if not conf.enabled or not asking.spaces or not said or is_courtesy(said[-1]):
@@ -118,15 +135,17 @@ def find(
     """The `count` exchanges that fit `text` best in `spaces`, not gated: those below the gate are marked.
 
     Where the index does not answer, words alone find, the note says so and no result has a similarity; otherwise only
-    those have none that share words with `text` and are not among the nearest. Raises BadQuery, StoreDisabled.
+    those have none that share words with `text` and are not among the nearest. Raises InvalidInputError, VectorStoreDisabledError.
     """
     text = clean_text(text).strip()
     if not text:
-        raise BadQuery(_("Type what you are looking for."))
+        raise InvalidInputError(_("Type what you are looking for."))
     if not 1 <= count <= MOST_RESULTS:
-        raise BadQuery(_("Ask for 1 to %(most)s results, not %(count)s.") % {"most": MOST_RESULTS, "count": count})
+        raise InvalidInputError(
+            _("Ask for 1 to %(most)s results, not %(count)s.") % {"most": MOST_RESULTS, "count": count}
+        )
     if not settings.CATO.vector_store.enabled:
-        raise StoreDisabled(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
+        raise VectorStoreDisabledError(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
     if not spaces:
         return Recollection()
     ranking = ask(text, spaces=spaces, wanted=count, filters=filters)

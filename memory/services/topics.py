@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.filters import parse
 from memory.models import Exchange
 from memory.retrieval.context import material
@@ -28,10 +28,10 @@ class RelatedThread:
 def get_relevant_context(text: str, *, spaces: SpaceIds, max_tokens: int) -> str:
     """What memory has to say about `text`, quoted for a prompt, in at most `max_tokens`; "" for nothing relevant.
 
-    Raises BadQuery where there is no room for anything.
+    Raises InvalidInputError where there is no room for anything.
     """
     if max_tokens < 1:
-        raise BadQuery(f"Ask for at least 1 token of context, not {max_tokens}.")
+        raise InvalidInputError(f"Ask for at least 1 token of context, not {max_tokens}.")
     return material(recall([text], spaces=spaces, max_tokens=max_tokens).results, max_tokens=max_tokens)
 
 
@@ -43,11 +43,11 @@ def search_by_topic(
     session_id: uuid.UUID | None = None,
     count: int = 20,
 ) -> Recollection:
-    """What was said about `topic` in this thread or session, as `find` finds it. Raises BadQuery, StoreDisabled."""
+    """What was said about `topic` in this thread or session, as `find` finds it. Raises InvalidInputError, VectorStoreDisabledError."""
     place = {"thread": thread_id, "session": session_id}
     wanted = {field: str(id) for field, id in place.items() if id is not None}
     if not wanted:
-        raise BadQuery("Say in which thread or session to look.")
+        raise InvalidInputError("Say in which thread or session to look.")
     return find(topic, spaces=spaces, count=count, filters=parse(wanted))
 
 

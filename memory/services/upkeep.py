@@ -51,7 +51,7 @@ def sweep() -> None:
 def backfill(*, progress: Progress = unheard) -> Embedded:
     """Embed whatever has no vector, what failed before too, and write missing words.
 
-    May be broken off and called again, and run beside workers. Raises StoreDown, StoreDisabled.
+    May be broken off and called again, and run beside workers. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
     """
     write_missing_words(progress=progress)
     queue_unknown()

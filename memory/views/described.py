@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.text import clean_text
 
 
@@ -18,14 +18,14 @@ def metadata_text(metadata: Mapping[str, object]) -> str:
 
 
 def metadata_of(text: str) -> dict[str, Any]:
-    """The metadata that such lines say, unchecked. Raises BadQuery for a line without a colon."""
+    """The metadata that such lines say, unchecked. Raises InvalidInputError for a line without a colon."""
     described: dict[str, Any] = {}
     for number, line in enumerate(clean_text(text).splitlines(), start=1):
         if not line.strip():
             continue
         key, colon, value = line.partition(":")
         if not colon:
-            raise BadQuery(_("Line %(number)s has no colon. Write it as key: value.") % {"number": number})
+            raise InvalidInputError(_("Line %(number)s has no colon. Write it as key: value.") % {"number": number})
         try:
             described[key.strip()] = json.loads(value)
         except ValueError:

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from memory import services, spaces
 from memory.audience import audience_of
 from memory.downloads import download_of
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 from memory.filters import parse
 from memory.models import Chunk, Document, DocumentVersion, HiddenPassage
 from memory.requests import PageRequest
@@ -109,7 +109,7 @@ def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     try:
         services.describe(found, metadata_of(request.POST.get("metadata", "")))
         messages.success(request, _("Saved. Searches that filter by it see it within seconds."))
-    except CatoMemoryError as error:
+    except CatoError as error:
         messages.error(request, str(error))
     return redirect("document", document_id)
 
@@ -126,7 +126,7 @@ def move(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
         if to is not None:
             services.move_document(found, to=to, by=request.user.pk)
             messages.success(request, _("Moved. %(audience)s") % {"audience": audience_of(to)})
-    except CatoMemoryError as error:
+    except CatoError as error:
         messages.error(request, str(error))
     return redirect("document", document_id)
 
@@ -181,7 +181,7 @@ def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object
     """What is nearest to `query` in this document, in the order of the text."""
     try:
         found_here = services.find(query, spaces=readable, count=_FOUND, filters=parse({"document": str(found.pk)}))
-    except CatoMemoryError as error:
+    except CatoError as error:
         return {"search_error": str(error)}
     rows = [
         {

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memory import services, spaces
 from memory.embeddings import remote_host
-from memory.errors import BadQuery, CatoMemoryError, NotFound
+from memory.errors import CatoError, InvalidInputError, NotFoundError
 from memory.models import Document, DocumentVersion
 from memory.readers import FORMATS
 from memory.requests import PageRequest
@@ -31,6 +31,7 @@ from memory.services.documents.listing import (
     states_of,
 )
 from memory.services.documents.receiving import clean_name
+from memory.text import parse_uuid
 from memory.views.document_rows import Chip, DocumentRow, row_of
 from memory.views.places import places_for, sent_space
 
@@ -95,7 +96,7 @@ def accepts() -> Accepts:
 
 
 def changeable(request: PageRequest, document_id: uuid.UUID) -> Document:
-    """The document, where this person reads it and it is theirs, or they administrate. Raises NotFound."""
+    """The document, where this person reads it and it is theirs, or they administrate. Raises NotFoundError."""
     person = request.user
     readable = spaces.readable_by(person.pk)
     return document_to_change(readable, document_id, by=person.pk, is_administrator=person.is_administrator)
@@ -119,14 +120,14 @@ def _upload(request: PageRequest) -> HttpResponse:
     most = settings.CATO.documents.max_files
     try:
         if not files:
-            raise BadQuery(_("Choose the files that are to be added first."))
+            raise InvalidInputError(_("Choose the files that are to be added first."))
         if len(files) > most:
             sentence = _("Add at most %(most)s files at once, not %(count)s (documents.max_files).")
-            raise BadQuery(sentence % {"most": most, "count": len(files)})
-    except BadQuery as error:
+            raise InvalidInputError(sentence % {"most": most, "count": len(files)})
+    except InvalidInputError as error:
         return _uploaded(request, [Chip("", error=str(error))])
-    of = request.POST.get("version_of", "")
-    document = changeable(request, uuid.UUID(of)) if _is_id(of) else None
+    document_id = parse_uuid(request.POST.get("version_of", ""))
+    document = changeable(request, document_id) if document_id else None
     if document is not None:
         files = files[:1]
     return _uploaded(request, [_receive(request, file, document) for file in files])
@@ -144,7 +145,7 @@ def _receive(request: PageRequest, file: File[bytes], document: Document | None)
             source="upload",
             version_of=document,
         )
-    except CatoMemoryError as error:
+    except CatoError as error:
         return Chip(name, error=str(error))
     return Chip(name, _row(request, state_for(request, received.version.document_id)))
 
@@ -165,23 +166,15 @@ def _uploaded(request: PageRequest, chips: Sequence[Chip]) -> HttpResponse:
 
 
 def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentState:
-    """The document's state, where this person reads it. Raises NotFound."""
+    """The document's state, where this person reads it. Raises NotFoundError."""
     states = states_of([document_for(spaces.readable_by(request.user.pk), document_id)])
     if not states:
-        raise NotFound(_("There is nothing here, or it is not yours to see."))
+        raise NotFoundError(_("There is nothing here, or it is not yours to see."))
     return states[0]
 
 
 def _row(request: PageRequest, state: DocumentState) -> DocumentRow:
     return row_of(state, person_id=request.user.pk, is_administrator=request.user.is_administrator)
-
-
-def _is_id(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _newest(document: Document) -> DocumentVersion:

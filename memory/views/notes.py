@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from memory import services, spaces
 from memory.audience import audience_of
-from memory.errors import BadQuery, StoreDisabled
+from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.models import Exchange
 from memory.requests import PageRequest
 from memory.text import excerpt
@@ -47,7 +47,7 @@ def notes(request: PageRequest) -> HttpResponse:
             services.keep_text(
                 text, space=space, owner_id=request.user.pk, source=Exchange.Source.VADD, manual_entry=True
             )
-        except (BadQuery, StoreDisabled) as error:
+        except (InvalidInputError, VectorStoreDisabledError) as error:
             return _page(request, text=text, error=str(error), status=422)
         messages.success(request, _("Remembered. %(audience)s") % {"audience": audience_of(space)})
         return redirect("notes")

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from memory import services, spaces
-from memory.errors import NotFound
+from memory.errors import NotFoundError
 from memory.models import Exchange
 from memory.requests import PageRequest
 from memory.services.opinions import standings
@@ -31,7 +31,7 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     readable = spaces.readable_by(request.user.pk)
     found = spaces.among(Exchange.objects.findable().filter(id=exchange_id), readable).first()
     if found is None:
-        raise NotFound(_("There is nothing here, or it is not yours to see."))
+        raise NotFoundError(_("There is nothing here, or it is not yours to see."))
     services.express(request.user.pk, found, request.POST.get("kind", ""))
     if not request.htmx:
         return redirect(_next(request, exchange_id))

@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.utils.translation import gettext as _
 
 from memory import spaces
-from memory.errors import BadQuery, NotFound
+from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Space
 from memory.requests import PageRequest
 
@@ -33,11 +33,11 @@ def places_for(person_id: uuid.UUID, here: uuid.UUID | None = None) -> list[Plac
 
 
 def sent_space(request: PageRequest) -> Space | None:
-    """The space that was chosen, if this person reads it; None where none was. Raises BadQuery."""
+    """The space that was chosen, if this person reads it; None where none was. Raises InvalidInputError."""
     chosen = request.POST.get("space", "")
     if not chosen:
         return None
     try:
         return spaces.space_for(request.user.pk, uuid.UUID(chosen))
-    except (ValueError, NotFound) as error:
-        raise BadQuery(_("This space is not there any more, or not yours. Choose another one.")) from error
+    except (ValueError, NotFoundError) as error:
+        raise InvalidInputError(_("This space is not there any more, or not yours. Choose another one.")) from error

@@ -12,7 +12,13 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from memory import services, spaces
-from memory.errors import BadQuery, EmbeddingFailed, StoreDisabled, StoreDown, TooManySearchesError
+from memory.errors import (
+    EmbeddingError,
+    InvalidInputError,
+    RateLimitedError,
+    VectorStoreDisabledError,
+    VectorStoreUnavailableError,
+)
 from memory.models import Space
 from memory.rate_limits import count_search
 from memory.requests import PageRequest
@@ -33,7 +39,6 @@ class HitRow:
     excerpt: str
     similarity_text: str
     bar: int
-    reason: str
     is_below_gate: bool
     who: str
     space_name: str
@@ -63,9 +68,15 @@ def search(request: PageRequest) -> HttpResponse:
                 "note": FOUND_BY_WORDS if found.by_words_alone else "",
                 "total_text": _("The nearest of all you may read: %(count)s") % {"count": len(hits)},
             }
-        except (StoreDown, StoreDisabled, EmbeddingFailed, BadQuery) as error:
+        except (
+            VectorStoreUnavailableError,
+            VectorStoreDisabledError,
+            EmbeddingError,
+            InvalidInputError,
+            RateLimitedError,
+        ) as error:
             context["error"] = str(error)
-            status = 429 if isinstance(error, TooManySearchesError) else 200
+            status = 429 if isinstance(error, RateLimitedError) else 200
     template = "memory/_hits.html" if request.htmx else "memory/search.html"
     return render(request, template, context, status=status)
 
@@ -85,7 +96,6 @@ def _hit(result: Result, space: Space) -> HitRow:
         excerpt=excerpt(body, _EXCERPT),
         similarity_text=nearness(result.similarity) if result.similarity is not None else "",
         bar=round(20 * min(1.0, max(0.0, result.similarity or 0.0))),
-        reason=result.reason,
         is_below_gate=result.is_below_gate,
         who=said.owner_name,
         space_name=space.shown_name,

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from cato_web.beside import Bars, StoreCommand
 from chat.services.remembering import store_missing_turns
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 from memory.services import upkeep
 
 
@@ -29,7 +29,7 @@ class Command(StoreCommand):
                 if options["from_history"]:
                     self.stdout.write(f"{store_missing_turns(progress=bars):,} turns stored in memory.")
                 embedded = upkeep.backfill(progress=bars)
-        except CatoMemoryError as error:
+        except CatoError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{embedded.done:,} exchanges embedded.")
         if embedded.failed or embedded.waiting:

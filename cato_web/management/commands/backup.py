@@ -13,7 +13,7 @@ from django.utils import timezone
 from cato_web.backups.errors import BackupError
 from cato_web.backups.writing import Written, back_up, in_place_of
 from cato_web.beside import Bars
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 
 _SECRETS = "It holds password hashes and secrets: keep it as safe as the data directory."
 
@@ -41,7 +41,7 @@ class Command(BaseCommand):
                 path = _file_for(Path(options["path"]))
                 with in_place_of(path) as out:
                     written = back_up(out, with_vectors=with_vectors, progress=bars)
-        except (BackupError, CatoMemoryError) as error:
+        except (BackupError, CatoError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{_told(str(path), written)} {_SECRETS}")
 

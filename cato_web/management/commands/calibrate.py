@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 
 from cato_web.beside import StoreCommand
-from cato_web.people.named import NobodyCalledThat, person_called
+from cato_web.people.named import UserLookupError, person_called
 from memory import spaces
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 from memory.services import calibration
 from memory.services.calibration import Fit, Row
 
@@ -34,7 +34,7 @@ class Command(StoreCommand):
             whose = options["user"]
             readable = None if whose == "all" else spaces.readable_by(person_called(whose).pk)
             found = calibration.fit(readable)
-        except (CatoMemoryError, NobodyCalledThat) as error:
+        except (CatoError, UserLookupError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(_table(found))
         if options["dry_run"]:

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from cato_web.beside import Bars, StoreCommand, has_own_store, wait_until_clean
 from memory import store
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 from memory.models import Erasure, Job
 from memory.services import erasing, forgetting
 
@@ -28,7 +28,7 @@ class Command(StoreCommand):
                 while gone := forgetting.erase_forgotten():
                     bars("forgotten exchanges", gone)
                 renewed = erasing.erase_everything(progress=bars)
-        except CatoMemoryError as error:
+        except CatoError as error:
             raise CommandError(f"{error} What was begun is finished when this is called again.") from error
         self.stdout.write(f"{renewed:,} indexes and the database were made anew.")
         if settings.CATO.database_url is not None:

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from cato_web.api.rows import exchanges_shown
-from cato_web.people.named import NobodyCalledThat, person_called
+from cato_web.people.named import UserLookupError, person_called
 from memory import spaces
 from memory.batches import pages
 from memory.models import Exchange
@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             person = person_called(options["user"])
-        except NobodyCalledThat as error:
+        except UserLookupError as error:
             raise CommandError(str(error)) from error
         readable = spaces.among(Exchange.objects.findable(), spaces.readable_by(person.pk))
         for page in pages(readable.select_related("owner"), _TOGETHER):

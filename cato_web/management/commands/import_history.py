@@ -9,10 +9,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from cato_web.beside import Bars
-from cato_web.people.named import NobodyCalledThat, person_called
+from cato_web.people.named import UserLookupError, person_called
 from chat.importers import PROVIDERS
 from chat.services.importing import Report, import_conversations
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 
 
 class Command(BaseCommand):
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             person = person_called(options["user"])
             with Bars() as bars:
                 report = import_conversations(options["path"], person_id=person.pk, progress=bars)
-        except (CatoMemoryError, NobodyCalledThat) as error:
+        except (CatoError, UserLookupError) as error:
             raise CommandError(str(error)) from error
         for line in _lines(report):
             self.stdout.write(line)

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from cato_web.beside import StoreCommand
-from cato_web.people.named import NobodyCalledThat, person_called
+from cato_web.people.named import UserLookupError, person_called
 from cato_web.tools.verbs import Caller
 
 
@@ -24,7 +24,7 @@ class Command(StoreCommand):
 
         try:
             person = person_called(options["user"])
-        except NobodyCalledThat as error:
+        except UserLookupError as error:
             raise CommandError(str(error)) from error
         scopes = {"read"} if options["read_only"] else {"read", "write"}
         server.over_stdio(Caller(person.pk, person.is_administrator, frozenset(scopes)))

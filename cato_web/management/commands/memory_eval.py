@@ -9,12 +9,12 @@ from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
 from cato_web.beside import StoreCommand
-from cato_web.people.named import NobodyCalledThat, person_called
+from cato_web.people.named import UserLookupError, person_called
 from cato_web.rephrasing import rephrasing
 from chat import endpoint
-from chat.errors import ModelFailed
+from chat.errors import ModelError
 from memory import retrieval, spaces
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError, InvalidInputError
 from memory.models import Evaluation
 from memory.services.evaluation import WITHOUT_RAREST_WORDS, Rephrase, evaluate
 from memory.services.sampling import MOST
@@ -32,7 +32,7 @@ class Command(StoreCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not 1 <= options["sample"] <= MOST:
             raise CommandError(f"--sample takes 1 to {MOST:,}, not {options['sample']}.")
-        strategies = options["strategy"] or retrieval.names()
+        strategies = options["strategy"] or self._loadable()
         answering = endpoint.current()
         model = (answering.model or answering.host) if answering else WITHOUT_RAREST_WORDS
         with ExitStack() as open_until_then:
@@ -55,9 +55,20 @@ class Command(StoreCommand):
                     rephrase=rephrase,
                     asked_by=model,
                 )
-            except (CatoMemoryError, ModelFailed, NobodyCalledThat) as error:
+            except (CatoError, ModelError, UserLookupError) as error:
                 raise CommandError(str(error)) from error
         self.stdout.write(_table(rows))
+
+    def _loadable(self) -> list[str]:
+        """All strategies but those of packages that cannot be loaded, which are reported."""
+        loadable = []
+        for name in retrieval.names():
+            try:
+                retrieval.strategy(name)
+                loadable.append(name)
+            except InvalidInputError as error:
+                self.stderr.write(str(error))
+        return loadable
 
 
 def _table(rows: list[Evaluation]) -> str:

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from cato_web.beside import Bars, StoreCommand
 from chat import services as chat
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 from memory.services import reconciling
 
 
@@ -23,7 +23,7 @@ class Command(StoreCommand):
         try:
             with Bars() as bars:
                 mended = reconciling.reconcile(dry_run=options["dry_run"], progress=bars)
-        except CatoMemoryError as error:
+        except CatoError as error:
             raise CommandError(str(error)) from error
         if options["dry_run"]:
             self.stdout.write("Nothing was changed. It would be:")

@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from cato_web.beside import Bars, StoreCommand
 from memory import generations
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 from memory.models import Generation
 from memory.services import upkeep
 
@@ -30,7 +30,7 @@ class Command(StoreCommand):
                 self.stdout.write(f"{generations.drop_retired():,} dropped.")
                 return
             self._build(again=options["again"], back=options["back"])
-        except CatoMemoryError as error:
+        except CatoError as error:
             raise CommandError(str(error)) from error
 
     def _build(self, *, again: bool, back: bool) -> None:

@@ -14,9 +14,9 @@ from django.core.management.base import BaseCommand, CommandError
 from cato_web.backups.errors import BackupError
 from cato_web.backups.restoring import restore
 from cato_web.beside import Bars, StoreCommand, alone, running
-from cato_web.plan import CannotRun
+from cato_web.plan import StartupError
 from chat.broadcast import count_web_processes
-from memory.errors import CatoMemoryError
+from memory.errors import CatoError
 from memory.services import reconciling, upkeep
 
 _LATER = "The index is built when Cato runs; until it is, memory finds by words."
@@ -58,7 +58,7 @@ class Command(StoreCommand):
                 if back.is_key_lost:
                     self.stdout.write(_KEY_LOST)
                 self.stdout.write(_LATER if options["index_later"] else _index(bars))
-        except (BackupError, CannotRun) as error:
+        except (BackupError, StartupError) as error:
             raise CommandError(str(error)) from error
 
 
@@ -68,7 +68,7 @@ def _index(bars: Bars) -> str:
         # Collections of these spaces that a store still has from before may hold what has been forgotten since.
         reconciling.drop_unnamed()
         embedded = upkeep.backfill(progress=bars)
-    except CatoMemoryError as error:
+    except CatoError as error:
         return f"{error} {_LATER}"
     if embedded.failed or embedded.waiting:
         return f"{embedded.failed:,} exchanges failed and {embedded.waiting:,} wait: {embedded.error} {_LATER}"

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management import CommandError
 
 from cato_web.beside import StoreCommand
-from cato_web.people.named import NobodyCalledThat, person_called
+from cato_web.people.named import UserLookupError, person_called
 from memory import services as memory
 from memory import spaces
 from memory.services.documents.listing import among_living, versions_of
@@ -27,7 +27,7 @@ class Command(StoreCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             person = person_called(options["user"])
-        except NobodyCalledThat as error:
+        except UserLookupError as error:
             raise CommandError(str(error)) from error
         document = among_living(spaces.readable_by(person.pk)).filter(name=options["name"]).first()
         if document is None:

@@ -17,11 +17,13 @@ from django.views.decorators.http import require_http_methods, require_POST
 from cato_web.people import offers, openid, services, sign_ins
 from cato_web.people.forms import ChoicesForm, PasswordForm, TokenForm
 from cato_web.people.groups import groups_of
+from cato_web.people.models import AuditEntry
 from cato_web.people.requests import PeoplePageRequest
 from cato_web.people.token_rows import token_rows
 from cato_web.people.views.archives import zip_of
 from memory import spaces
 from memory.services import revealing
+from memory.text import parse_uuid
 
 _REVEALS = 20
 
@@ -108,7 +110,7 @@ def end_sign_in(request: PeoplePageRequest) -> HttpResponse:
         ended = sign_ins.renew(request, request.user)
         said = _("Signed out everywhere else: %(count)s ended.") if ended else _("There was no other.")
         messages.success(request, said % {"count": ended})
-    elif _is_uuid(which) and sign_ins.end(request.user, uuid.UUID(which)):
+    elif (id := parse_uuid(which)) and sign_ins.end(request.user, id):
         messages.success(request, _("Signed out there."))
     else:
         messages.error(request, _("That sign-in has ended already."))
@@ -118,7 +120,7 @@ def end_sign_in(request: PeoplePageRequest) -> HttpResponse:
 @require_POST
 def export_own(request: PeoplePageRequest) -> StreamingHttpResponse:
     """Everything of this person as a zip file, written as it is sent."""
-    services.note(request.user, "exported own data", str(request.user.pk))
+    services.note(request.user, AuditEntry.Action.ACCOUNT_EXPORTED, str(request.user.pk))
     return zip_of(request.user, by=request.user)
 
 
@@ -126,11 +128,3 @@ def _rows(request: PeoplePageRequest) -> list[SignInRow]:
     this = request.session.session_key
     rows = [SignInRow(s.id, s.browser, s.since, s.seen_at, s.session_id == this) for s in sign_ins.listed(request.user)]
     return sorted(rows, key=lambda row: not row.is_this)
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        uuid.UUID(text)
-    except ValueError:
-        return False
-    return True

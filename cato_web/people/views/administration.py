@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.people import services
 from cato_web.people.forms import InvitationForm
-from cato_web.people.models import Pass, User
+from cato_web.people.models import AuditEntry, Pass, User
 from cato_web.people.requests import PeoplePageRequest
 from cato_web.people.views.archives import zip_of
 from memory import spaces
@@ -71,7 +71,7 @@ def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase
         sentence = _("It holds what only %(name)s may read. Say why you need it, then ask again.")
         messages.error(request, sentence % {"name": person.name})
         return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")
-    services.note(request.user, "exported a person", str(person.pk))
+    services.note(request.user, AuditEntry.Action.PERSON_EXPORTED, str(person.pk))
     return zip_of(person, by=request.user)
 
 

@@ -13,7 +13,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.defaultfilters import capfirst
-from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
@@ -26,47 +25,6 @@ from memory.views.administration.shown import whose
 _PAGE = 100
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
-# What is noted as having been done, for translation.
-ACTIONS = (
-    gettext_noop("activated"),
-    gettext_noop("added to a group"),
-    gettext_noop("began an operation"),
-    gettext_noop("changed password"),
-    gettext_noop("changed settings"),
-    gettext_noop("deactivated"),
-    gettext_noop("deleted a document"),
-    gettext_noop("deleted own account"),
-    gettext_noop("dissolved a group"),
-    gettext_noop("ended a sign-in"),
-    gettext_noop("exported a person"),
-    gettext_noop("exported a thread"),
-    gettext_noop("exported exchanges"),
-    gettext_noop("exported own data"),
-    gettext_noop("forgot an exchange"),
-    gettext_noop("hid a space again"),
-    gettext_noop("invited"),
-    gettext_noop("joined"),
-    gettext_noop("left a group"),
-    gettext_noop("made a group"),
-    gettext_noop("made a password link"),
-    gettext_noop("made administrator"),
-    gettext_noop("made group manager"),
-    gettext_noop("made group member"),
-    gettext_noop("made member"),
-    gettext_noop("moved a document"),
-    gettext_noop("moved a thread"),
-    gettext_noop("renamed a group"),
-    gettext_noop("revealed a space"),
-    gettext_noop("revoked a link"),
-    gettext_noop("revoked links made by"),
-    gettext_noop("set retention"),
-    gettext_noop("signed in by OpenID Connect"),
-    gettext_noop("signed out elsewhere"),
-    gettext_noop("took out of a group"),
-    # Entries of earlier versions.
-    gettext_noop("withdrew an invitation"),
-)
-
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
@@ -77,8 +35,10 @@ class AuditRow:
 
 
 def _actions() -> list[tuple[str, str]]:
-    said = AuditEntry.objects.order_by("action").values_list("action", flat=True).distinct()
-    return [(action, capfirst(gettext(action))) for action in said]
+    """The actions that the log has entries of, by their labels."""
+    labels = dict(AuditEntry.Action.choices)
+    codes = AuditEntry.objects.order_by("action").values_list("action", flat=True).distinct()
+    return sorted(((code, capfirst(str(labels.get(code, code)))) for code in codes), key=lambda choice: choice[1])
 
 
 class AuditSelection(filters.FilterSet):  # type: ignore[misc]
@@ -122,7 +82,7 @@ def _rows(entries: list[AuditEntry]) -> list[AuditRow]:
         AuditRow(
             at=entry.at,
             who=str(entry.who) if entry.who else "Cato",
-            action=gettext(entry.action),
+            action=entry.get_action_display(),
             about=_ID.sub(lambda found: names.get(uuid.UUID(found[0]), found[0]), entry.about),
         )
         for entry in entries

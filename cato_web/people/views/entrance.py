@@ -50,7 +50,7 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
     try:
         person = services.check_pass(token, Pass.Kind.RESET).person
         if person is None:
-            raise services.PassRefused
+            raise services.InvalidLinkError
         form = ResetForm(person, request.POST or None)
         if request.method == "POST" and form.is_valid():
             person = services.reset_password(token, form.cleaned_data["password"])
@@ -58,7 +58,7 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
             greeting = _("Welcome back, %(name)s. You are signed out everywhere else.") % {"name": person.name}
             messages.success(request, greeting)
             return redirect("new_thread")
-    except services.PassRefused as refused:
+    except services.InvalidLinkError as refused:
         return render(request, "404.html", {"error": str(refused)}, status=404)
     context = {"form": form, "name": person.name}
     return render(request, "people/reset.html", context, status=422 if form.errors else 200)
@@ -104,7 +104,7 @@ def _enter(request: HttpRequest, token: str, kind: str, form: JoinForm, template
             login(request, person, backend="django.contrib.auth.backends.ModelBackend")
             messages.success(request, _("Welcome, %(name)s.") % {"name": person.name})
             return redirect("new_thread")
-    except services.PassRefused as refused:
+    except services.InvalidLinkError as refused:
         return render(request, "404.html", {"error": str(refused)}, status=404)
     status = 422 if form.errors else 200
     if kind == Pass.Kind.INVITATION:

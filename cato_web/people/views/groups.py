@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from cato_web.people import groups
 from cato_web.people.requests import PeoplePageRequest
 from memory import services as memory
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.guards import administrators_only
 from memory.models import Membership, Space
 
@@ -60,7 +60,7 @@ def _made(group: Space) -> str:
 def _done(request: PeoplePageRequest, change: Callable[[], str]) -> HttpResponse:
     try:
         messages.success(request, change())
-    except BadQuery as error:
+    except InvalidInputError as error:
         messages.error(request, str(error))
     return redirect("admin_groups")
 

@@ -36,7 +36,7 @@ def leave(request: PeoplePageRequest) -> HttpResponse:
             token = departures.leave(request.user)
             logout(request)
             return redirect("farewell", token)
-    except departures.MustStay as reason:
+    except departures.AccountDeletionError as reason:
         return render(request, "people/leave.html", {"section": "settings", "must_stay": str(reason)}, status=409)
     return render(request, "people/leave.html", _context(request.user, form), status=422 if form.errors else 200)
 
@@ -47,7 +47,7 @@ def farewell(request: HttpRequest, token: str) -> HttpResponse:
     """What went with an account, and what is still under way."""
     try:
         lines, is_finished = departures.receipt(token)
-    except departures.NoReceipt:
+    except departures.ReceiptNotFoundError:
         return render(request, "404.html", {"error": _("There is no receipt behind this link.")}, status=404)
     return render(request, "people/farewell.html", {"lines": lines, "is_finished": is_finished})
 

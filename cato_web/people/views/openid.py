@@ -32,13 +32,13 @@ def begin(request: HttpRequest) -> HttpResponse:
     token = request.POST.get("invitation", "")
     try:
         invitation = services.check_pass(token, Pass.Kind.INVITATION) if token else None
-    except services.PassRefused as refused:
+    except services.InvalidLinkError as refused:
         return render(request, "404.html", {"error": str(refused)}, status=404)
     problem, status = _(TOO_MANY), 429
     if may_try(request):
         try:
             return _onward(request, openid.begin(request, target=target, invitation=invitation))
-        except openid.ProviderAway as away:
+        except openid.IdentityProviderUnavailableError as away:
             problem, status = str(away), 503
     if token:
         return join_page(request, JoinForm(), token=token, status=status, error=problem)
@@ -55,11 +55,11 @@ def come_back(request: HttpRequest) -> HttpResponse:
         return redirect(settings.LOGIN_REDIRECT_URL)
     try:
         arrival = openid.finish(request)
-    except services.PassRefused as refused:
+    except services.InvalidLinkError as refused:
         return render(request, "404.html", {"error": str(refused)}, status=404)
-    except openid.NotLetIn as reason:
+    except openid.SignInRejectedError as reason:
         return sign_in_page(request, status=403, error=str(reason))
-    except openid.ProviderAway as away:
+    except openid.IdentityProviderUnavailableError as away:
         return sign_in_page(request, status=503, error=str(away))
     login(request, arrival.person, backend="django.contrib.auth.backends.ModelBackend")
     if arrival.greeting:

@@ -19,6 +19,7 @@ from cato_web.people.models import User
 from cato_web.people.requests import PeoplePageRequest
 from memory import spaces
 from memory.models import Membership, MembershipChange, Space
+from memory.text import parse_uuid
 
 _CHANGES = 30
 _SENTENCES = {
@@ -129,7 +130,4 @@ def _changes(found: Space) -> list[ChangeRow]:
 
 
 def _id_in(request: PeoplePageRequest) -> uuid.UUID:
-    try:
-        return uuid.UUID(request.POST.get("person", ""))
-    except ValueError:
-        return uuid.UUID(int=0)
+    return parse_uuid(request.POST.get("person", "")) or uuid.UUID(int=0)

@@ -15,6 +15,7 @@ from cato_web.people import tokens
 from cato_web.people.forms import TokenForm
 from cato_web.people.requests import PeoplePageRequest
 from cato_web.people.views.accounts import rendered
+from memory.text import parse_uuid
 
 
 @require_POST
@@ -27,7 +28,7 @@ def make(request: PeoplePageRequest) -> HttpResponse:
     chosen = form.cleaned_data
     try:
         token = tokens.make_token(request.user, name=chosen["name"], scopes=chosen["scopes"], days=chosen["lifetime"])
-    except tokens.TokenRefused as refusal:
+    except tokens.TokenLimitError as refusal:
         form.add_error(None, str(refusal))
         return rendered(request, token_form=form, status=422)
     return rendered(request, token=token)
@@ -46,10 +47,7 @@ def withdraw(request: PeoplePageRequest) -> HttpResponse:
 
 def _id(text: str) -> uuid.UUID:
     """The id that was sent; that of no token where it is none."""
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        return uuid.UUID(int=0)
+    return parse_uuid(text) or uuid.UUID(int=0)
 
 
 def _refuse_without_api() -> None:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from memory import jobs, nudge
 from memory.batches import pages
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange
 from memory.services.exchanges import Metadata
 from memory.services.metadata import Checked, check_metadata, write_values
@@ -22,16 +22,18 @@ _TOGETHER = 500
 
 
 def check_description(metadata: Metadata) -> Checked:
-    """A document's metadata as it may be kept. Raises BadQuery, also for the keys that Cato writes itself."""
+    """A document's metadata as it may be kept. Raises InvalidInputError, also for the keys that Cato writes itself."""
     checked = check_metadata(metadata)
     taken = [key for key in OWN_KEYS if key in checked]
     if taken:
-        raise BadQuery(_("The key %(key)s is written by Cato itself. Choose another name for it.") % {"key": taken[0]})
+        raise InvalidInputError(
+            _("The key %(key)s is written by Cato itself. Choose another name for it.") % {"key": taken[0]}
+        )
     return checked
 
 
 def describe(document: Document, metadata: Metadata) -> None:
-    """Give a document, and each piece of its versions, other metadata. Raises BadQuery."""
+    """Give a document, and each piece of its versions, other metadata. Raises InvalidInputError."""
     checked = check_description(metadata)
     with transaction.atomic():
         held = Document.objects.select_for_update().get(pk=document.pk)

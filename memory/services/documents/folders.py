@@ -12,7 +12,7 @@ from pathlib import Path
 from django.core.files import File
 from django.utils.translation import gettext as _
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +26,30 @@ class FoundFile:
 def named(locations: Mapping[str, Path], asked: str) -> list[FoundFile]:
     """The file or the files of the folder that `alias:path` names, below the folder that `locations` has for the alias.
 
-    Raises BadQuery for an unknown alias, for a path that leads out, by links too, and where there is no such file.
+    Raises InvalidInputError for an unknown alias, for a path that leads out, by links too, and where there is no such file.
     """
     alias, colon, path = asked.partition(":")
     if not colon or alias not in locations:
         known = ", ".join(f"{name}:" for name in sorted(locations)) or _("none")
-        raise BadQuery(_("Name a file as alias:path. Configured here: %(known)s (locations).") % {"known": known})
+        raise InvalidInputError(
+            _("Name a file as alias:path. Configured here: %(known)s (locations).") % {"known": known}
+        )
     try:
         root = locations[alias].resolve(strict=True)
     except OSError as error:
-        raise BadQuery(_("The folder of %(alias)s: is not there.") % {"alias": alias}) from error
+        raise InvalidInputError(_("The folder of %(alias)s: is not there.") % {"alias": alias}) from error
     wanted = Path(path)
     if wanted.is_absolute() or ".." in wanted.parts:
         said = _("%(asked)s should be a path below %(alias)s:, without .. and without a leading slash.")
-        raise BadQuery(said % {"asked": asked, "alias": alias})
+        raise InvalidInputError(said % {"asked": asked, "alias": alias})
     found = [FoundFile(f"{alias}/{each.relative_to(root)}", each) for each in _below(root, root / wanted, asked)]
     if not found:
-        raise BadQuery(_("There are no files in %(path)s.") % {"path": asked})
+        raise InvalidInputError(_("There are no files in %(path)s.") % {"path": asked})
     return found
 
 
 def at(path: Path) -> list[FoundFile]:
-    """The file, or the files of the folder, at `path`. Raises BadQuery where there is none."""
+    """The file, or the files of the folder, at `path`. Raises InvalidInputError where there is none."""
     try:
         there = path.resolve(strict=True)
     except OSError as error:
@@ -56,13 +58,13 @@ def at(path: Path) -> list[FoundFile]:
         return [FoundFile(path.name, there)]
     found = [FoundFile(f"{there.name}/{each.relative_to(there)}", each) for each in _below(there, there, str(path))]
     if not found:
-        raise BadQuery(_("There are no files in %(path)s.") % {"path": path})
+        raise InvalidInputError(_("There are no files in %(path)s.") % {"path": path})
     return found
 
 
 @contextmanager
 def opened(found: FoundFile) -> Iterator[File[bytes]]:
-    """The file, open. Raises BadQuery for what is no ordinary file, and what may not be read."""
+    """The file, open. Raises InvalidInputError for what is no ordinary file, and what may not be read."""
     try:
         # A pipe would wait for its other end for ever, and the last step may have become a link meanwhile.
         handle = os.open(found.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -70,13 +72,13 @@ def opened(found: FoundFile) -> Iterator[File[bytes]]:
         raise _not_readable(found.name, error) from error
     with os.fdopen(handle, "rb") as stream:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise BadQuery(_("%(name)s is no ordinary file.") % {"name": found.name})
+            raise InvalidInputError(_("%(name)s is no ordinary file.") % {"name": found.name})
         yield File(stream, name=found.name)
 
 
-def _not_readable(name: str, error: OSError) -> BadQuery:
+def _not_readable(name: str, error: OSError) -> InvalidInputError:
     reason = (error.strerror or str(error)).lower()
-    return BadQuery(_("%(name)s cannot be read: %(reason)s.") % {"name": name, "reason": reason})
+    return InvalidInputError(_("%(name)s cannot be read: %(reason)s.") % {"name": name, "reason": reason})
 
 
 def _below(root: Path, wanted: Path, asked: str) -> Iterator[Path]:
@@ -84,9 +86,9 @@ def _below(root: Path, wanted: Path, asked: str) -> Iterator[Path]:
     try:
         there = wanted.resolve(strict=True)
     except (OSError, ValueError) as error:
-        raise BadQuery(_("There is nothing at %(path)s.") % {"path": asked}) from error
+        raise InvalidInputError(_("There is nothing at %(path)s.") % {"path": asked}) from error
     if not there.is_relative_to(root):
-        raise BadQuery(_("%(path)s leads out of its folder.") % {"path": asked})
+        raise InvalidInputError(_("%(path)s leads out of its folder.") % {"path": asked})
     if not there.is_dir():
         yield there
         return

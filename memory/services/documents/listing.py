@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from memory import spaces as who
-from memory.errors import NotFound
+from memory.errors import NotFoundError
 from memory.models import Chunk, Document, DocumentVersion
 from memory.services.documents.serving import progress_of
 from memory.spaces import SpaceIds
@@ -76,18 +76,18 @@ class PieceRow:
 
 
 def document_for(spaces: SpaceIds, document_id: uuid.UUID) -> Document:
-    """The document, where it lies in `spaces`. Raises NotFound, the same for "not yours" and "not there"."""
+    """The document, where it lies in `spaces`. Raises NotFoundError, the same for "not yours" and "not there"."""
     found = among_living(spaces).filter(pk=document_id).select_related("space", "owner", "serving").first()
     if found is None:
-        raise NotFound(_("There is nothing here, or it is not yours to see."))
+        raise NotFoundError(_("There is nothing here, or it is not yours to see."))
     return found
 
 
 def document_to_change(spaces: SpaceIds, document_id: uuid.UUID, *, by: uuid.UUID, is_administrator: bool) -> Document:
-    """The document, where it lies in `spaces` and is theirs, or they administrate. Raises NotFound."""
+    """The document, where it lies in `spaces` and is theirs, or they administrate. Raises NotFoundError."""
     document = document_for(spaces, document_id)
     if document.owner_id != by and not is_administrator:
-        raise NotFound(_("There is nothing here, or it is not yours to see."))
+        raise NotFoundError(_("There is nothing here, or it is not yours to see."))
     return document
 
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext, gettext_noop
 from memory import generations, nudge
 from memory.batches import batched
 from memory.chunking import Span, split
-from memory.errors import CannotRead
+from memory.errors import ExtractionError
 from memory.lexical.writing import keep_words, words_of
 from memory.models import Chunk, DocumentVersion, Embedding, Exchange, HiddenPassage, Words
 from memory.readers import Mark, Reading, place_at
@@ -35,11 +35,11 @@ def lay_out(version: DocumentVersion, reading: Reading, *, keep_on: Callable[[],
     """Write the pieces of `version`, hidden until it serves; goes on where an earlier worker got to.
 
     A piece whose text stands in the serving version too is that one's exchange, and costs no embedding. `keep_on` is
-    called between slices and may raise to end it. Raises CannotRead for a text without pieces.
+    called between slices and may raise to end it. Raises ExtractionError for a text without pieces.
     """
     spans = _spans(reading.text)
     if not spans:
-        raise CannotRead(gettext_noop("There is no text in this file."))
+        raise ExtractionError(gettext_noop("There is no text in this file."))
     DocumentVersion.objects.filter(pk=version.pk).update(total_chunks=len(spans), title=reading.title[:255])
     _keep_hidden(version, reading)
     written = _written_already(version, spans)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +17,10 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from memory import jobs, nudge, readers
-from memory.errors import CannotRead
-from memory.models import DocumentVersion, Job
-from memory.readers import Limits, Reading, ReadingStopped
+from memory.errors import ExtractionError
+from memory.jobs import Lease, LeaseLostError
+from memory.models import DocumentVersion
+from memory.readers import ExtractionCancelledError, Limits, Reading
 from memory.services.documents.pieces import lay_out
 from memory.services.turns import Turns
 from memory.shown import sentence
@@ -28,8 +28,6 @@ from memory.shown import sentence
 log = logging.getLogger(__name__)
 
 Stage = DocumentVersion.Stage
-# Seconds; well within a lease.
-_RENEWED_EVERY = 10.0
 # Files read at once by a process, each in a child process of its own.
 _READERS = 2
 # Bytes; a file of this size does not keep others waiting for long.
@@ -97,27 +95,33 @@ def _unread() -> QuerySet[DocumentVersion]:
 
 
 class _Work:
-    """One version while it is read by this worker, which holds it as long as it renews its lease."""
+    """One version while this worker reads it, as long as it holds the lease."""
 
     def __init__(self, version: DocumentVersion) -> None:
         self._version = version
-        self._renewed = time.monotonic()
+        self._lease = Lease(version)
 
     def do(self) -> bool:
-        """Whether its pieces are laid out. What another worker or a person took away meanwhile is left to them."""
+        """Whether its chunks are written. What another worker or a person took away meanwhile is left to them."""
         try:
-            self._enter(Stage.READING)
+            return self._do()
+        except (LeaseLostError, ExtractionCancelledError):
+            return False
+
+    def _do(self) -> bool:
+        try:
+            self._lease.update(stage=Stage.READING)
             reading = self._read()
-            self._enter(Stage.CHUNKING)
-            lay_out(self._version, reading, keep_on=self._keep_on)
-        except ReadingStopped:
+            self._lease.update(stage=Stage.CHUNKING)
+            lay_out(self._version, reading, keep_on=self._lease.check)
+        except ExtractionError as error:
+            reason = sentence(error)
+            log.info("a document could not be read: %s", reason)
+            self._lease.fail(reason, stage=Stage.FAILED)
             return False
-        except CannotRead as error:
-            self._fail(sentence(error))
-            return False
-        held = self._held().update(stage=Stage.EMBEDDING, state=Job.State.DONE, locked_until=None, error="")
+        self._lease.finish(stage=Stage.EMBEDDING)
         nudge.after_commit("index_pending")
-        return bool(held)
+        return True
 
     def _read(self) -> Reading:
         conf = settings.CATO.documents
@@ -129,37 +133,13 @@ class _Work:
         )
         with _on_disk(self._version) as path:
             return readers.read(
-                path, name=self._version.document.name, limits=limits, stop=lambda: not self._is_still_ours()
+                path, name=self._version.document.name, limits=limits, stop=lambda: not self._lease.is_held()
             )
-
-    def _enter(self, stage: DocumentVersion.Stage) -> None:
-        if not self._held().update(stage=stage):
-            raise ReadingStopped
-
-    def _keep_on(self) -> None:
-        """Renew the lease now and then. Raises ReadingStopped where it is no longer ours."""
-        if not self._is_still_ours():
-            raise ReadingStopped
-
-    def _is_still_ours(self) -> bool:
-        if time.monotonic() - self._renewed < _RENEWED_EVERY:
-            return self._held().exists()
-        self._renewed = time.monotonic()
-        return jobs.renew(self._held())
-
-    def _held(self) -> QuerySet[DocumentVersion]:
-        return DocumentVersion.objects.filter(
-            pk=self._version.pk, attempt=self._version.attempt, stage__in=DocumentVersion.UNDER_WAY
-        )
-
-    def _fail(self, reason: str) -> None:
-        log.info("a document could not be read: %s", reason)
-        self._held().update(stage=Stage.FAILED, state=Job.State.FAILED, locked_until=None, error=reason[:300])
 
 
 @contextmanager
 def _on_disk(version: DocumentVersion) -> Iterator[Path]:
-    """The original as a file on this machine, wherever it is stored. Raises CannotRead where it is gone."""
+    """The original as a file on this machine, wherever it is stored. Raises ExtractionError where it is gone."""
     try:
         with version.original.open("rb") as original, tempfile.NamedTemporaryFile(prefix="cato-") as copy:
             for chunk in original.chunks():
@@ -167,4 +147,4 @@ def _on_disk(version: DocumentVersion) -> Iterator[Path]:
             copy.flush()
             yield Path(copy.name)
     except FileNotFoundError as error:
-        raise CannotRead(gettext_noop("The original is not in the storage any more. Upload it again.")) from error
+        raise ExtractionError(gettext_noop("The original is not in the storage any more. Upload it again.")) from error

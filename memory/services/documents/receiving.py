@@ -20,7 +20,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from memory import files, jobs, nudge
-from memory.errors import BadQuery, CannotRead, DocumentConflictError, StoreDisabled
+from memory.errors import DocumentConflictError, ExtractionError, InvalidInputError, VectorStoreDisabledError
 from memory.models import Document, DocumentVersion, Space
 from memory.models.documents import place_of
 from memory.readers import kinds
@@ -58,14 +58,16 @@ def receive(
     A file that was read from `source_path` on this machine is a version of the document from that path instead; where
     another document has its name, a new one is named with more of the path. `metadata` takes the place of the document's;
     None leaves it. `version_of`: the document that the caller has checked this person may change; without it a person
-    adds versions to their own documents alone. Raises BadQuery for a file that cannot be taken, DocumentConflictError if
-    the document of this name belongs to another person, StoreDisabled.
+    adds versions to their own documents alone. Raises InvalidInputError for a file that cannot be taken, DocumentConflictError if
+    the document of this name belongs to another person, VectorStoreDisabledError.
     """
     if not settings.CATO.vector_store.enabled:
-        raise StoreDisabled(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
+        raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
     name = clean_name(name)
     if not all(has_visible_text(PurePath(part).stem) for part in name.split("/")):
-        raise BadQuery(_("The name of this file has only invisible characters. Rename the file and upload it again."))
+        raise InvalidInputError(
+            _("The name of this file has only invisible characters. Rename the file and upload it again.")
+        )
     check_size(name, file.size)
     if metadata is not None:
         check_description(metadata)
@@ -91,13 +93,13 @@ def receive(
 
 
 def check_size(name: str, size: int) -> None:
-    """Raises BadQuery for an empty file and one above `documents.max_file_mb`."""
+    """Raises InvalidInputError for an empty file and one above `documents.max_file_mb`."""
     most = settings.CATO.documents.max_file_mb
     if not size:
-        raise BadQuery(_("%(name)s is empty.") % {"name": name})
+        raise InvalidInputError(_("%(name)s is empty.") % {"name": name})
     if size > most * 1_000_000:
         said = _("%(name)s has %(size)s MB; a file may have %(most)s (documents.max_file_mb).")
-        raise BadQuery(said % {"name": name, "size": number(size / 1_000_000), "most": most})
+        raise InvalidInputError(said % {"name": name, "size": number(size / 1_000_000), "most": most})
 
 
 def clean_name(name: str) -> str:
@@ -112,8 +114,8 @@ def clean_name(name: str) -> str:
 def _kind(file: File[bytes], name: str) -> str:
     try:
         return kinds.kind_of(cast(BinaryIO, file), name)
-    except CannotRead as error:
-        raise BadQuery(f"{name}: {sentence(error)}") from error
+    except ExtractionError as error:
+        raise InvalidInputError(f"{name}: {sentence(error)}") from error
 
 
 def _digest(file: File[bytes]) -> str:
@@ -136,7 +138,9 @@ def _document(name: str, space: Space, owner_id: uuid.UUID, source: str, source_
         )
         if is_new or not source_path:
             return document
-    raise BadQuery(_("%(name)s is the name of another document. Rename the file or its folder.") % {"name": name})
+    raise InvalidInputError(
+        _("%(name)s is the name of another document. Rename the file or its folder.") % {"name": name}
+    )
 
 
 def _names(name: str, source_path: str) -> Iterator[str]:

@@ -9,12 +9,13 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.filters import Filter, parse
 from memory.services.documents.describing import DOCUMENT
 from memory.services.documents.listing import among_living
 from memory.services.metadata import Checked, check_metadata
 from memory.spaces import SpaceIds
+from memory.text import parse_uuid
 
 MOST_DOCUMENTS = 50
 
@@ -50,10 +51,10 @@ EVERYTHING = Scope()
 
 
 def scope_of(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceIds) -> Scope:
-    """A scope of documents that lie in `spaces`; others are left out. Raises BadQuery."""
-    wanted = [id for id in map(_id, ids) if id is not None]
+    """A scope of documents that lie in `spaces`; others are left out. Raises InvalidInputError."""
+    wanted = [id for id in map(parse_uuid, ids) if id is not None]
     if len(wanted) > MOST_DOCUMENTS:
-        raise BadQuery(_("Choose at most %(most)s documents.") % {"most": MOST_DOCUMENTS})
+        raise InvalidInputError(_("Choose at most %(most)s documents.") % {"most": MOST_DOCUMENTS})
     there = set(among_living(spaces).filter(pk__in=wanted).values_list("pk", flat=True))
     return Scope(tuple(id for id in dict.fromkeys(wanted) if id in there), check_metadata(metadata))
 
@@ -68,10 +69,3 @@ def names_in(scope: Scope, *, spaces: SpaceIds) -> list[str]:
 
 def _wanted(value: object) -> object:
     return {"$in": value} if isinstance(value, list) else value
-
-
-def _id(text: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        return None

@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.guards import administrators_only
 from memory.models import Job, Operation
 from memory.requests import PageRequest
@@ -118,7 +118,7 @@ def _begin(request: PageRequest) -> HttpResponse:
         return redirect("admin_operations")
     try:
         begun = operations.ask(kind, by=request.user.pk, what=what)
-    except BadQuery as error:
+    except InvalidInputError as error:
         messages.error(request, str(error))
         return redirect("admin_operations")
     return redirect("admin_operation", begun.pk)

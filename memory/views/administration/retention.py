@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.guards import administrators_only
 from memory.models import Exchange, Operation
 from memory.requests import PageRequest
@@ -52,7 +52,7 @@ def rules(request: PageRequest) -> HttpResponse:
         return redirect("admin_retention")
     try:
         begun = operations.ask(Operation.Kind.RETENTION, by=request.user.pk, what={"days": wanted})
-    except BadQuery as error:
+    except InvalidInputError as error:
         messages.error(request, str(error))
         return redirect("admin_retention")
     return redirect("admin_operation", begun.pk)

@@ -12,7 +12,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from memory.errors import BadQuery
+from memory.errors import InvalidInputError
 from memory.guards import administrators_only
 from memory.requests import PageRequest
 from memory.services import revealing
@@ -41,7 +41,7 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
         return render(request, "memory/reveal.html", context)
     try:
         revealing.reveal(space, by=request.user.pk, reason=reason)
-    except BadQuery as error:
+    except InvalidInputError as error:
         return render(request, "memory/reveal.html", context | {"error": str(error)}, status=422)
     return redirect(back)
 

@@ -15,6 +15,7 @@ from memory.models import Exchange, Space
 from memory.requests import PageRequest
 from memory.services import revealing
 from memory.shown import number
+from memory.text import parse_uuid
 
 _MOST_AT_ONCE = 1000
 
@@ -44,12 +45,8 @@ class Chosen:
 
 def chosen_in(request: PageRequest, name: str) -> Chosen:
     """What was chosen in the list whose boxes are called `name`; what is no id is passed over."""
-    ids = []
-    for text in request.POST.getlist(name)[:_MOST_AT_ONCE]:
-        try:
-            ids.append(uuid.UUID(text))
-        except ValueError:
-            continue
+    parsed = [parse_uuid(text) for text in request.POST.getlist(name)[:_MOST_AT_ONCE]]
+    ids = [id for id in parsed if id is not None]
     return Chosen(QueryDict(request.POST.get("filters", "")), ids, request.POST.get("all") == "yes")
 
 

@@ -1,0 +1,33 @@
+"""Row locks of people and threads, taken in this order, and the checks that need them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib.auth import get_user_model
+
+from chat.errors import ThreadBusyError
+from chat.models import Thread
+
+
+def lock_person(person_id: uuid.UUID) -> Any:
+    """Lock the person's row until the transaction ends, so that what they may do only so often is counted right."""
+    return get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
+
+
+def lock_thread(thread_id: uuid.UUID) -> Thread:
+    """Lock the thread's row until the transaction ends."""
+    return Thread.objects.select_for_update().get(id=thread_id)
+
+
+def ensure_idle(thread: Thread) -> None:
+    """Raise ThreadBusyError while an answer is being written in the thread, or is queued."""
+    if thread.is_busy():
+        raise ThreadBusyError
+
+
+def ensure_not_answering(thread: Thread) -> None:
+    """Raise ThreadBusyError while an answer is being written in the thread; queued messages do not count."""
+    if thread.is_answering():
+        raise ThreadBusyError

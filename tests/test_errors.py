@@ -1,0 +1,97 @@
+"""The table of errors: what pages, the REST API, the OpenAI protocol and MCP answer with."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from cato_web.api_auth import InvalidTokenError, MissingScopeError
+from cato_web.errors import ERROR_TABLE, status_of
+from chat import errors as chat_errors
+from memory import errors as memory_errors
+from memory.errors import CatoError, VectorStoreUnavailableError
+from tests.factories import PersonFactory, program
+
+pytestmark = pytest.mark.django_db
+SENTENCE = 'Token is missing the scope "ask".'
+
+
+@pytest.fixture
+def alice():
+    return PersonFactory(name="Alice Owner")
+
+
+def subclasses(kind: type) -> set[type]:
+    return {kind}.union(*(subclasses(below) for below in kind.__subclasses__()))
+
+
+def test_each_expected_error_has_a_status_and_a_code():
+    for kind in subclasses(CatoError):
+        error = kind.__new__(kind)
+        status, code = status_of(error)
+        assert 400 <= status < 600, kind
+        assert code != "broken", kind
+    assert status_of(ZeroDivisionError()) == (500, "broken")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (InvalidTokenError(), (401, "no_token")),
+        (MissingScopeError(), (403, "scope_missing")),
+        (chat_errors.PermissionDeniedError(), (403, "forbidden")),
+        (memory_errors.NotFoundError(), (404, "not_found")),
+        (chat_errors.ThreadBusyError(), (409, "refused")),
+        (chat_errors.InvalidMessageError("empty"), (422, "invalid")),
+        (memory_errors.RateLimitedError(), (429, "too_fast")),
+        (memory_errors.VectorStoreRequestError("refused"), (503, "unavailable")),
+    ],
+)
+def test_the_nearest_class_of_an_error_counts(error, expected):
+    assert status_of(error) == expected
+    assert set(ERROR_TABLE) >= {memory_errors.CatoError, memory_errors.NotFoundError}
+
+
+def test_a_page_without_its_vector_store_is_unavailable_and_names_when_to_try_again(alice, monkeypatch):
+    browser = Client()
+    browser.force_login(alice)
+    assert browser.get("/search").status_code == 200
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise VectorStoreUnavailableError
+
+    monkeypatch.setattr("memory.views.search.scope_of", fail)
+    answer = browser.get("/search")
+
+    assert answer.status_code == 503
+    assert answer["Retry-After"] == "60"
+    assert "cannot be reached" in answer.content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_both_apis_name_a_missing_scope_in_the_same_sentence(alice):
+    reading = program(alice, "read")
+
+    rest = reading.post("/api/ask", {"message": "Who has the key?"}, content_type="application/json")
+    compatible = reading.post("/v1/chat/completions", {"messages": []}, content_type="application/json")
+
+    assert rest.json()["error"] == {"code": "scope_missing", "message": SENTENCE}
+    assert compatible.status_code == 403
+    assert compatible.json()["error"] | {"param": None} == {
+        "message": SENTENCE,
+        "type": "permission_error",
+        "param": None,
+        "code": "missing_scope",
+    }
+
+
+@pytest.mark.django_db(transaction=True)
+def test_too_many_requests_get_a_time_to_try_again_from_both_apis(alice, settings):
+    client = program(alice, "read")
+    conf = settings.CATO
+    settings.CATO = conf.model_copy(update={"api": conf.api.model_copy(update={"requests_per_minute": 1})})
+    assert client.get("/v1/models").status_code == 200
+
+    for path in ("/v1/models", "/api/me"):
+        answer = client.get(path)
+        assert (answer.status_code, answer["Retry-After"]) == (429, "60"), path

@@ -1,0 +1,124 @@
+"""Leases: one worker at a time owns a job, and what an overtaken worker writes late counts for nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from memory import jobs
+from memory.jobs import Lease, LeaseLostError
+from memory.models import DocumentVersion, Job, Operation
+from memory.services.documents import pieces, reading
+from tests.factories import AdministratorFactory, PersonFactory, ago, upload
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def job() -> Operation:
+    now = timezone.now()
+    asked_by = AdministratorFactory()
+    return Operation.objects.create(kind=Operation.Kind.BACKFILL, asked_by=asked_by, asked_at=now, due_at=now)
+
+
+def claim() -> Lease[Operation] | None:
+    claimed = jobs.claim(Operation.objects.order_by("id"), 1)
+    return Lease(claimed[0]) if claimed else None
+
+
+def claimed() -> Lease[Operation]:
+    lease = claim()
+    assert lease is not None
+    return lease
+
+
+def expire() -> None:
+    Operation.objects.update(locked_until=ago(seconds=1))
+
+
+def test_a_leased_job_is_nobody_elses_until_the_lease_expires(job):
+    claimed()
+    assert claim() is None
+    expire()
+    assert claim() is not None
+
+
+def test_after_a_takeover_nothing_of_the_first_worker_is_written(job):
+    first = claimed()
+    expire()
+    second = claimed()
+
+    for write in (
+        lambda: first.update(done=1),
+        first.renew,
+        first.check,
+        first.release,
+        first.finish,
+        lambda: first.fail("late"),
+    ):
+        with pytest.raises(LeaseLostError):
+            write()
+    assert not first.is_held()
+    job.refresh_from_db()
+    assert (job.done, job.state, job.error) == (0, Job.State.PENDING, "")
+
+    second.finish(done=5)
+    job.refresh_from_db()
+    assert (job.done, job.state, job.locked_until) == (5, Job.State.DONE, None)
+
+
+def test_a_cancelled_job_is_lost_at_once(job):
+    lease = claimed()
+    assert lease.is_held()
+    jobs.stop(Operation.objects.all())
+    assert not lease.is_held()
+    with pytest.raises(LeaseLostError):
+        lease.finish()
+
+
+def test_a_renewed_lease_is_not_taken_over(job, monkeypatch):
+    lease = claimed()
+    expire()
+    monkeypatch.setattr(jobs, "_RENEWAL_INTERVAL", 0.0)
+    lease.check()
+
+    job.refresh_from_db()
+    assert job.locked_until > timezone.now() + jobs.LEASE - timedelta(seconds=5)
+    assert claim() is None
+
+
+def test_a_failed_job_keeps_the_end_of_a_long_reason_off_its_row(job):
+    claimed().fail("x" * 1000)
+    job.refresh_from_db()
+    assert (job.state, len(job.error), job.locked_until) == (Job.State.FAILED, 300, None)
+    assert claim() is None
+
+
+def test_a_released_job_can_be_claimed_when_it_is_due(job):
+    claimed().release(due_at=timezone.now() + timedelta(minutes=1))
+    assert claim() is None
+    Operation.objects.update(due_at=ago(seconds=1))
+    assert claim() is not None
+
+
+def test_a_reader_whose_document_was_taken_over_leaves_it_to_the_other(memory, monkeypatch):
+    version = upload(PersonFactory(), "notes.txt", "The buoys lie at anchor. " * 40).version
+    write = pieces._write
+
+    def overtaken(*args: object, **kwargs: object) -> object:
+        DocumentVersion.objects.update(locked_until=ago(seconds=1))
+        assert jobs.claim(DocumentVersion.objects.filter(pk=version.pk), 1)
+        return write(*args, **kwargs)
+
+    monkeypatch.setattr(pieces, "_write", overtaken)
+    assert reading.read_documents(limit=1) == 0
+    version.refresh_from_db()
+    assert (version.stage, version.state, version.attempt) == ("chunking", Job.State.PENDING, 2)
+
+    monkeypatch.undo()
+    DocumentVersion.objects.update(locked_until=ago(seconds=1))
+    assert reading.read_documents(limit=1) == 1
+    version.refresh_from_db()
+    assert (version.stage, version.state) == ("embedding", Job.State.DONE)
