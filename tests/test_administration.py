@@ -125,7 +125,7 @@ def test_words_count_only_where_the_administrator_may_read_them(memory, page, ad
 def test_a_filter_that_makes_no_sense_is_said_and_hides_nothing(memory, page, bob, filters):
     row = exchange(bob, "Something")
     text = listed(page, **filters)
-    assert 'class="error"' in text
+    assert 'class="error-message"' in text
     assert str(row.pk) in text
 
 

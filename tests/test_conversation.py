@@ -75,11 +75,11 @@ def test_the_answer_streams_block_by_block_and_late_comers_get_what_they_missed(
             late.hello()
             snapshot = late.until("Paragraph 0 with")
             assert "Paragraph 1 with" in snapshot
-            if 'class="tools"' not in snapshot:
-                late.until(r'class="tools"')
-        early.until(r'class="tools"')
+            if 'class="turn__actions"' not in snapshot:
+                late.until(r'class="turn__actions"')
+        early.until(r'class="turn__actions"')
     page = alice.thread_page(thread)
-    blocks = re.search(r'id="turn-[0-9a-f-]+-blocks">(.*?)</div>\s*<div class="segments', page, re.S)
+    blocks = re.search(r'id="turn-[0-9a-f-]+-blocks">(.*?)</div>\s*<div class="answer__segments', page, re.S)
     sent = "".join(re.findall(r'beforeend:#turn-[0-9a-f-]+-blocks">(.*?</div>)</div>', "".join(early.heard), re.S))
     assert blocks[1].endswith(sent.strip())
 

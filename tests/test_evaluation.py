@@ -247,7 +247,7 @@ def test_the_stats_page_draws_the_last_twelve_runs_and_gives_their_figures(alice
 
     page = stats_page(alice)
 
-    plot = re.search(r'<svg class="plot".*?</svg>', page, re.S)[0]
+    plot = re.search(r'<svg class="line-chart".*?</svg>', page, re.S)[0]
     assert 'role="img"' in plot
     assert re.search(r"<title id=\"evaluations-title\">Share found among the first 5, .*Newest run: hybrid 90.0%", plot)
     assert len(re.findall(r"<polyline", plot)) == 2

@@ -125,7 +125,7 @@ def test_what_goes_over_the_socket_is_the_same_whatever_anybody_thinks(alice, bo
 
     assert frames.turn(one.id).html == before
     assert not buttons(before)
-    assert "Forget" not in before[: before.index('class="foot"')]
+    assert "Forget" not in before[: before.index('class="turn__footer"')]
     assert reverse("recalled", args=[one.id]) in before
 
 

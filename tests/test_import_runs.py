@@ -122,7 +122,7 @@ def test_the_page_answers_as_soon_as_the_file_is_safe_and_the_worker_does_the_re
 
     assert Thread.objects.filter(owner=person).count() == 2
     report = page.get(reverse("import")).content.decode()
-    assert "hx-get" not in report.split('class="imports"')[1].split("</main>")[0]
+    assert "hx-get" not in report.split('class="import-list"')[1].split("</main>")[0]
     assert "Nobody said anything in it." in report
     assert "Left out: images and files" in report
     assert figures(row) == (2, 2, 0, 4)
@@ -145,8 +145,8 @@ def test_how_far_it_is_stands_on_the_page_meanwhile_and_is_said_once_it_is_over(
     work_on_imports()
 
     assert [f"{done} of 3 conversations" in text for done, text in enumerate(seen)] == [True] * 3
-    assert all('class="progress"' in text and "import-said" not in text for text in seen)
-    assert 'id="import-said" role="status" hx-swap-oob="innerHTML">export.json: Imported<' in shown(page, row)
+    assert all('class="progress-bar"' in text and "import-announcement" not in text for text in seen)
+    assert 'id="import-announcement" role="status" hx-swap-oob="innerHTML">export.json: Imported<' in shown(page, row)
 
 
 @pytest.mark.parametrize(

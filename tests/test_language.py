@@ -57,7 +57,7 @@ def ada(german: server.Cato) -> server.Client:
 def thread(ada: server.Client) -> str:
     """A thread with one turn that is remembered."""
     begun = ada.say(WORD)
-    wait_for(lambda: '<span class="word">Gemerkt</span>' in ada.thread_page(begun), "the worker")
+    wait_for(lambda: '<span class="turn__memory-text">Gemerkt</span>' in ada.thread_page(begun), "the worker")
     return begun
 
 
@@ -247,8 +247,8 @@ def test_numbers_that_machines_read_stay_as_they_are():
     plot = line_plot([Series("hybrid", [0.8437, 0.912])], columns=["1. Nov.", "2. Nov."], title="Anteile")
     turn = {"id": uuid.uuid4(), "revision": 1204}
     with translation.override("de"):
-        drawn = render_to_string("memory/_plot.html", {"plot": plot, "id": "plot"})
-        assert 'data-revision="1204"' in render_to_string("chat/_open.html", {"turn": turn})
+        drawn = render_to_string("charts/_lines.html", {"plot": plot, "id": "plot"})
+        assert 'data-revision="1204"' in render_to_string("chat/_streaming_block.html", {"turn": turn})
     heights = re.findall(r'(?:x|y|transform)="([^"]*[.,][^"]*)"', drawn)
     assert heights
     assert not [each for each in heights if "," in each]
@@ -287,7 +287,7 @@ def test_frames_and_what_the_worker_says_are_german(ada, thread):
         page.hello()
         ada.say("Die Säge liegt daneben.", thread)
         page.until("Antwort anhalten")
-        frame = page.until('<span class="word">Gemerkt</span>')
+        frame = page.until('<span class="turn__memory-text">Gemerkt</span>')
         heard = "".join(page.heard)
     assert "Gemerkt" in texts(frame)
     assert left_over(heard) == []

@@ -36,7 +36,7 @@ def stats(person, **query) -> str:
 
 
 def tile(page: str, label: str) -> str:
-    return re.search(rf"<dt>{label}</dt><dd class=\"figure\">(.*?)</div>", page)[1]
+    return re.search(rf"<dt>{label}</dt><dd class=\"stat-tile__value\">(.*?)</div>", page)[1]
 
 
 def line(page: str, label: str) -> str | None:

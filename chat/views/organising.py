@@ -117,7 +117,7 @@ def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     except Refused as refusal:
         messages.error(request, str(refusal))
         return redirect("thread", thread_id)
-    undo = '<button type="submit" class="link" form="act" formaction="{}">{}</button>'
+    undo = '<button type="submit" class="link" form="action-form" formaction="{}">{}</button>'
     messages.success(
         request, format_html("{} " + undo, _("Deleted."), reverse("take_back", args=[thread_id]), _("Undo"))
     )
@@ -142,7 +142,7 @@ def take_out(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     asked = request.POST.get("n") or request.GET.get("n", "1")
     count = int(asked) if asked.isdecimal() and len(asked) < 4 else 1
     if request.method == "GET":
-        return render(request, "chat/take_out.html", {"section": "thread", "thread": thread, "count": count})
+        return render(request, "chat/delete_turns.html", {"section": "thread", "thread": thread, "count": count})
     try:
         gone = services.take_out(thread, count, by=request.user.pk)
     except Refused as refusal:

@@ -81,10 +81,11 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     if request.method == "GET":
         return render(
             request,
-            "memory/confirm_forget.html",
+            "memory/confirm.html",
             {
                 "section": "thread",
                 "question": _("Forget this exchange?"),
+                "act": _("Forget it"),
                 "consequence": f"{_(_FORGOTTEN)} {_(_what_stays(found))}",
                 "action": f"{reverse('forget', args=[exchange_id])}?{urlencode({'next': back_url})}",
                 "back_url": back_url,

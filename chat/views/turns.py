@@ -129,7 +129,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
     turn = access.turn_by_id(request.user.pk, turn_id)
     items = own_rows(turn, request.user.pk, is_administrator=request.user.is_administrator)
     if request.htmx:
-        return render(request, "chat/_recalled_own.html", {"items": items})
+        return render(request, "chat/_recall_actions_oob.html", {"items": items})
     context = {
         "section": "thread",
         "turn_id": turn.id,
@@ -137,7 +137,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
         "items": items,
         "back_url": f"{reverse('thread', args=[turn.thread_id])}#turn-{turn.id}",
     }
-    return render(request, "chat/recalled.html", context)
+    return render(request, "chat/recall.html", context)
 
 
 @require_GET

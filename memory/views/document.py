@@ -138,7 +138,7 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     number = request.POST.get("version", request.GET.get("version", ""))
     version = found.versions.filter(number=number).first() if number.isdecimal() else None
     if request.method == "GET":
-        return render(request, "memory/confirm_delete.html", _question(found, version))
+        return render(request, "memory/confirm.html", _question(found, version))
     if version is not None:
         services.forget_version(version, by=request.user.pk)
         found.refresh_from_db()
@@ -209,7 +209,8 @@ def _question(found: Document, version: DocumentVersion | None) -> dict[str, obj
         ),
         "action": reverse("forget_document", args=[found.pk]),
         "back_url": reverse("document", args=[found.pk]),
-        "version": version.number if version else "",
+        "fields": [("version", version.number)] if version else [],
+        "act": _("Delete it"),
     }
 
 

@@ -38,7 +38,7 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     (standing,) = standings(request.user.pk, [exchange_id], spaces=readable).values()
     place = _PLACE.fullmatch(request.GET.get("at", ""))
     context = {"standing": standing, "url": request.get_full_path(), "place": place[0] if place else "here"}
-    return render(request, "memory/_opinion.html", context)
+    return render(request, "memory/_feedback.html", context)
 
 
 def _next(request: PageRequest, exchange_id: uuid.UUID) -> str:

@@ -81,7 +81,7 @@ def test_a_page_the_other_way_round_has_its_sidebar_at_the_right_and_fits(admini
     page.add_init_script("new MutationObserver(() => document.documentElement?.setAttribute('dir', 'rtl'))"
                          ".observe(document, { childList: true })")  # fmt: skip
     thread = begin(page, "Where is the ladder?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     for path in [thread, "/search?q=ladder", "/documents", "/settings", "/admin/exchanges"]:
         page.goto(path)
         expect(page.locator("html[dir=rtl]")).to_have_count(1)

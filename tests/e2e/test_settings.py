@@ -47,16 +47,19 @@ def choose_density(page, name: str) -> None:
 def test_compact_takes_less_room_and_its_letters_stay_legible(alice, visit):
     page = visit(alice, "/")
     thread = begin(page, "Hello")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     measured = {}
     for density in ("Comfortable", "Compact"):
         choose_density(page, density)
         page.goto(thread)
         measured[density] = [
             page.locator("article.turn").bounding_box()["height"],
-            page.locator(".sidebar .row").first.bounding_box()["height"],
+            page.locator(".sidebar .sidebar__link").first.bounding_box()["height"],
         ]
-        assert float(page.locator(".said").evaluate("node => parseFloat(getComputedStyle(node).fontSize)")) >= 15
+        assert (
+            float(page.locator(".turn__message-text").evaluate("node => parseFloat(getComputedStyle(node).fontSize)"))
+            >= 15
+        )
         smallest = page.evaluate(
             """() => Math.min(...[...document.querySelectorAll("body *")].filter((node) => node.checkVisibility() && !node.ariaHidden
                 && [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim()))
@@ -100,7 +103,7 @@ def test_new_threads_begin_with_the_model_chosen_from_the_endpoints_list(alice, 
 
     page.goto("/")
     thread = begin(page, "Which one are you?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     assert cato.sql("SELECT model FROM chat_thread WHERE id = ?", thread.removeprefix("/t/").replace("-", "")) == [
         ("fake-large",)
     ]
@@ -111,26 +114,26 @@ def test_an_answer_that_ends_while_one_is_elsewhere_is_told_with_the_threads_tit
     with_notifications(page, "granted")
     page.get_by_role("button", name="Switch on").click()
     expect(page.get_by_text("You will be told.")).to_be_visible()
-    expect(page.locator("#notify")).to_contain_text("On.")
+    expect(page.locator("#notification-settings")).to_contain_text("On.")
     page.goto("/")
     begin(page, "When is the greenhouse painted?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     title = page.title()
     assert page.evaluate("shown") == [], "who is here sees the answer"
 
     page.evaluate(LEAVE)
     say(page, "And the shed?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     expect(page).to_have_title(f"● {title}")
     (told,) = page.evaluate("shown")
-    assert told["title"] == page.locator(".topbar-title").inner_text()
+    assert told["title"] == page.locator(".topbar__title").inner_text()
     assert "All right" not in json.dumps(told)
 
     page.evaluate(COME_BACK)
     expect(page).to_have_title(title)
     say(page, "And the house?")
     expect(page.locator("article.turn")).to_have_count(3)
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     assert len(page.evaluate("shown")) == 1
 
 
@@ -139,7 +142,7 @@ def test_who_did_not_ask_for_it_gets_the_mark_in_the_title_alone(alice, visit):
     with_notifications(page, "granted")
     page.evaluate("sessionStorage.setItem('permission', 'granted')")
     begin(page, "Hello")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     title = page.title()
 
     page.evaluate(LEAVE)
@@ -153,22 +156,22 @@ def test_without_the_browsers_permission_it_stays_off_and_the_page_says_what_to_
     with_notifications(page, "denied")
     page.get_by_role("button", name="Switch on").click()
 
-    expect(page.locator("#notify-state")).to_contain_text("The browser does not allow it.")
+    expect(page.locator("#notification-state")).to_contain_text("The browser does not allow it.")
     assert page.evaluate("asked") == 1
     page.reload()
-    expect(page.locator("#notify")).to_contain_text("Off.")
+    expect(page.locator("#notification-settings")).to_contain_text("Off.")
 
 
 def test_switched_on_in_another_browser_this_one_can_be_asked_too(alice, visit):
     alice.post("/settings/notify", {"notify": "yes"})
     page = visit(alice, "/settings")
     with_notifications(page, "granted")
-    expect(page.locator("#notify-state")).to_have_text("This browser has not been asked yet.")
+    expect(page.locator("#notification-state")).to_have_text("This browser has not been asked yet.")
 
     page.get_by_role("button", name="Allow it in this browser").click()
 
     expect(page.get_by_role("button", name="Allow it in this browser")).to_be_hidden()
-    expect(page.locator("#notify-state")).to_be_empty()
+    expect(page.locator("#notification-state")).to_be_empty()
     assert page.evaluate("asked") == 1
 
 
@@ -177,7 +180,7 @@ def test_a_browser_that_shows_none_is_told_so(alice, visit):
     page.context.add_init_script("delete window.Notification;")
     page.reload()
     page.get_by_role("button", name="Switch on").click()
-    expect(page.locator("#notify-state")).to_contain_text("https pages only")
+    expect(page.locator("#notification-state")).to_contain_text("https pages only")
 
 
 def test_everything_is_downloaded_by_one_button(alice, visit, tmp_path):

@@ -41,6 +41,11 @@ class Chosen:
         chosen: dict[str, object] = {"filters": filters, "shown": sorted(map(str, shown))}
         return chosen if self.is_all else chosen | {"ids": [str(id) for id in self.ids]}
 
+    def form_fields(self, name: str) -> list[tuple[str, str]]:
+        """Return the hidden fields that send the selection again; `name` is the field of the ids."""
+        selected = [("all", "yes")] if self.is_all else [(name, str(id)) for id in self.ids]
+        return [("filters", self.filters.urlencode()), *selected, ("confirmed", "yes")]
+
 
 def chosen_in(request: PageRequest, name: str) -> Chosen:
     """What was chosen in the list whose boxes are called `name`; what is no id is passed over."""
