@@ -13,7 +13,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-NOTHING_HERE = gettext_noop("There is nothing here, or it is not yours to see.")
+NOTHING_HERE = gettext_noop("Not found.")
 
 
 class ChatError(Exception):
@@ -41,7 +41,7 @@ class ThreadBusyError(Refused):
     """An answer is being written in the thread, or waits to be."""
 
     def __init__(self) -> None:
-        super().__init__(_("An answer is being written in this thread. Stop it or wait until it is done."))
+        super().__init__(_("An answer is in progress. Stop it or wait for it to finish."))
 
 
 class ModelFailed(ChatError):

@@ -28,7 +28,7 @@ def timed_out() -> ModelFailed:
 
 def broke_off(has_begun: bool) -> ModelFailed:
     if has_begun:
-        return ModelFailed(_("The model broke off in the middle of its answer."), "cut")
+        return ModelFailed(_("The answer was cut off."), "cut")
     return ModelFailed(_("The model's server sent no answer. Try again."), "cut")
 
 
@@ -62,7 +62,7 @@ def nothing(finish_reason: str) -> ModelFailed:
     elif finish_reason == "content_filter":
         sentence = _("The content filter of the model's provider withheld the answer.")
     else:
-        sentence = _("The model answered with nothing. Try again.")
+        sentence = _("The model returned an empty answer.")
     return ModelFailed(sentence, "empty")
 
 
@@ -85,14 +85,14 @@ def of_status(status: int, retry_after: str, *, host: str, model: str) -> ModelF
     """For an HTTP status that is not 2xx; `retry_after` is the header of that name, or empty."""
     facts = {"host": host, "model": model, "status": status}
     if status == 429:
-        sentence = _("The model has too much to do (rate limit).")
+        sentence = _("Rate limited by the model endpoint.")
         return ModelFailed(f"{sentence} {_when(retry_after)}", "rate_limited")
     if status in (401, 403):
         return ModelFailed(_("%(host)s refuses the API key. An administrator can change it.") % facts, "refused")
     if status == 404:
         return ModelFailed(_("%(host)s does not know the model %(model)s.") % facts, "rejected")
     if status in _REJECTIONS:
-        return ModelFailed(_("The model's server does not take this (HTTP %(status)s).") % facts, "rejected")
+        return ModelFailed(_("The model endpoint rejected the request (HTTP %(status)s).") % facts, "rejected")
     if 300 <= status < 400:
         sentence = _(
             "%(host)s redirects to another address (HTTP %(status)s), and Cato sends no prompt there. "

@@ -14,4 +14,4 @@ from memory.rate_limits import within
 def may_say(person_id: uuid.UUID) -> None:
     """Count a message of this person. Raises Refused above `messages_per_minute`."""
     if not within(f"say:{person_id}", settings.CATO.chat.messages_per_minute, 60):
-        raise Refused(_("That is a lot of messages at once. Wait a minute and send it again; your text stays here."))
+        raise Refused(_("Too many messages. Try again in a minute; your draft is saved."))

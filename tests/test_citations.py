@@ -171,4 +171,4 @@ def test_the_number_in_an_answer_is_that_of_the_passage_in_the_prompt_and_opens_
 
     memory.forget([found[1].exchange.id], by=person.id)
     back = client.get(reverse("cited", args=[one.id, 2]), follow=True)
-    assert "Passage 2 was forgotten." in back.content.decode()
+    assert "Passage 2 is no longer in memory." in back.content.decode()

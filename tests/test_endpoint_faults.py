@@ -93,8 +93,8 @@ def test_characters_that_come_in_parts_are_put_together(program, endpoint, mode,
     [
         ("error-object", "The model's server failed in the middle of the answer."),
         ("error-text", "The model's server failed in the middle of the answer."),
-        ("reset", "The model broke off in the middle of its answer."),
-        ("no-finish", "The model broke off in the middle of its answer."),
+        ("reset", "The answer was cut off."),
+        ("no-finish", "The answer was cut off."),
         ("hang-midway", "The model sent nothing for 2 seconds. Try again."),
         *(
             (mode, "The model's answer could not be read. Try again.")

@@ -58,7 +58,7 @@ def panel(person, one, **headers: str) -> str:
 
 def buttons(html: str) -> dict[str, tuple[str, str]]:
     """The buttons on offer: where each leads and what it sends, by its words."""
-    found = re.findall(r'formaction="([^"]+)" name="kind" value="(\w*)"[^>]*>([^<]+)</button>', html)
+    found = re.findall(r'formaction="([^"]+)"\s+name="kind"\s+value="(\w*)"[^>]*>\s*([^<]+?)\s*</button>', html)
     return {words: (url.replace("&amp;", "&"), kind) for url, kind, words in found}
 
 
@@ -80,10 +80,10 @@ def test_what_alice_calls_not_relevant_stays_away_from_her_and_still_comes_for_b
     assert "Not relevant to you" in again
     assert said.id not in recalls(memory, alice, one.message)
     assert said.id in recalls(memory, bob, one.message)
-    assert set(buttons(panel(alice, one))) == {"Pin", "Relevant after all"}
+    assert set(buttons(panel(alice, one))) == {"Pin", "Undo"}
     assert set(buttons(panel(bob, one))) == {"Pin", "Not relevant"}
 
-    press(alice, one, "Relevant after all")
+    press(alice, one, "Undo")
     assert said.id in recalls(memory, alice, one.message)
 
 
@@ -93,7 +93,7 @@ def test_pin_is_a_switch_and_there_is_one_opinion_of_an_exchange(alice, asked):
     assert set(buttons(panel(alice, one))) == {"Unpin", "Not relevant"}
 
     press(alice, one, "Not relevant")
-    assert set(buttons(panel(alice, one))) == {"Pin", "Relevant after all"}
+    assert set(buttons(panel(alice, one))) == {"Pin", "Undo"}
 
     press(alice, one, "Pin")
     press(alice, one, "Unpin")

@@ -140,9 +140,7 @@ def test_a_number_is_rounded_and_not_cut_off():
 def test_why_a_file_gives_no_text_is_said_in_german_with_its_facts():
     error = CannotRead("This file has more than %(most)s characters of text. Upload it in parts.", most=20_000_000)
     assert str(error) == "This file has more than 20,000,000 characters of text. Upload it in parts."
-    kinds = CannotRead(
-        "This is not a kind of file that can be read. What can: %(formats)s.", formats=["Plain text", "PDF"]
-    )
+    kinds = CannotRead("Unsupported file type. Supported: %(formats)s.", formats=["Plain text", "PDF"])
     with translation.override("de"):
         assert shown.sentence(error).startswith("Diese Datei hat mehr als 20.000.000 Zeichen Text.")
         assert shown.sentence(kinds).endswith("Gelesen werden: Reiner Text und PDF.")

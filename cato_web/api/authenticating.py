@@ -36,7 +36,7 @@ class Token(HttpBearer):
     def __call__(self, request: HttpRequest) -> Bearer:
         bearer = bearer_in(request.headers.get("Authorization", ""))
         if self.scope is not None and self.scope not in bearer.scopes:
-            sentence = _("This token lacks the scope “%(scope)s”. Make one that has it in the settings.")
+            sentence = _('Token is missing the scope "%(scope)s".')
             raise ScopeMissing(sentence % {"scope": self.scope})
         return bearer
 

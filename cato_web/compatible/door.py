@@ -38,7 +38,7 @@ def door(scope: str, method: str) -> Callable[[View], View]:
                 if not settings.CATO.api.enabled:
                     raise nothing_here(request.path)
                 if request.method != method:
-                    raise Refusal(_("Ask this with %(method)s.") % {"method": method}, status=405)
+                    raise Refusal(_("Method not allowed; use %(method)s.") % {"method": method}, status=405)
                 bearer = await to_database(_let_in, request.headers.get("Authorization", ""), scope)
                 return await view(request, bearer, **arguments)
             except Refusal as refusal:
@@ -77,6 +77,6 @@ def _let_in(header: str, scope: str) -> Bearer:
     except TooFast as error:
         raise Refusal(str(error), status=429, kind=RATE, code="rate_limit_exceeded") from error
     if scope not in bearer.scopes:
-        sentence = _('This token is not for that; make one with the scope "%(scope)s".') % {"scope": scope}
+        sentence = _('Token is missing the scope "%(scope)s".') % {"scope": scope}
         raise Refusal(sentence, status=403, kind=PERMISSION, code="missing_scope")
     return bearer

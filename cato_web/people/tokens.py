@@ -74,9 +74,7 @@ def bearer_in(header: str) -> Bearer:
     """Whose token stands in this Authorization header, counted as one request of it. Raises TokenRefused and TooFast."""
     scheme, _space, token = header.strip().partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise TokenRefused(
-            _("Send a token along, as in: Authorization: Bearer cato_… They are made on the page of settings.")
-        )
+        raise TokenRefused(_("Missing API token. Send `Authorization: Bearer cato_…`. Create tokens in Settings."))
     return bearer_of(token.strip())
 
 
@@ -87,7 +85,7 @@ def bearer_of(token: str) -> Bearer:
     if found is None:
         raise TokenRefused(_("This token is wrong, expired or withdrawn. Make another one in the settings."))
     if not within(f"api:{found.pk}", settings.CATO.api.requests_per_minute, 60):
-        raise TooFast(_("That is more than this token may ask in a minute. Wait a little and try again."))
+        raise TooFast(_("Rate limit exceeded for this token. Try again in a minute."))
     if found.used_at is None or now - found.used_at > _SEEN_EVERY:
         ApiToken.objects.filter(pk=found.pk).update(used_at=now)
     return Bearer(found.pk, found.person, frozenset(found.scopes))

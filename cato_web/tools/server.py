@@ -112,7 +112,7 @@ async def _do(scope: str, verb: Callable[Concatenate[Caller, P], R], *args: P.ar
     """Have the verb done for whoever calls; what goes wrong is told as the tool's error."""
     by = caller.get()
     if scope not in by.scopes:
-        raise ToolError(_('This token is not for that; make one with the scope "%(scope)s".') % {"scope": scope})
+        raise ToolError(_('Token is missing the scope "%(scope)s".') % {"scope": scope})
     try:
         return await to_memory(verb, by, *args, **kwargs)
     except (ChatError, CatoMemoryError) as error:

@@ -52,7 +52,7 @@ class Caller:
     def in_thread(self) -> Thread:
         """The thread. Raises Refused where there is none yet."""
         if self.thread is None:
-            raise Refused(_("This works in a thread that has begun. Say something first."))
+            raise Refused(_("This command works only in an existing thread."))
         return self.thread
 
 

@@ -34,9 +34,9 @@ def withdraw(turn: Turn, *, by: uuid.UUID) -> None:
     thread = Thread.objects.select_for_update().get(id=turn.thread_id)
     waiting = thread.turns.filter(id=turn.id, state=Turn.State.QUEUED).first()
     if waiting is None:
-        raise Refused(_("Its answer has begun already. Stop it instead."))
+        raise Refused(_("The answer has already started. Stop it instead."))
     if by not in (waiting.author_id, thread.owner_id):
-        raise Refused(_("Only who wrote this message may take it back."))
+        raise Refused(_("Only the author can withdraw this message."))
     waiting.children.update(parent=waiting.parent_id)
     if thread.head_id == waiting.id:
         Thread.objects.filter(id=thread.id).update(head=waiting.parent_id)

@@ -25,7 +25,7 @@ OLLAMA = "http://127.0.0.1:11434"
 _MASK = "••••••••"
 _SET_BY = {
     "command line": gettext_noop("Set by the command line; change it there."),
-    "environment": gettext_noop("Set by the environment; change it there."),
+    "environment": gettext_noop("Set by environment variable; cannot be changed here."),
     "file": gettext_noop("Set by the file; change it there."),
 }
 

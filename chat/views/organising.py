@@ -86,7 +86,7 @@ def continue_thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Begin the next session."""
     thread = access.thread_for(request.user.pk, thread_id)
     session = services.continue_thread(thread, person_id=request.user.pk)
-    said = _("Session %(number)s begins with your next message.") % {"number": session.seq + 1}
+    said = _("Your next message starts session %(number)s.") % {"number": session.seq + 1}
     messages.success(request, said)
     return redirect("thread", thread_id)
 
@@ -129,9 +129,9 @@ def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Undo a deletion."""
     thread = access.deleted_thread_for(request.user.pk, thread_id)
     if not services.take_back(thread):
-        messages.error(request, _("It is too late: the thread is gone."))
+        messages.error(request, _("This thread can no longer be restored."))
         return redirect("new_thread")
-    messages.success(request, _("The thread is back."))
+    messages.success(request, _("Thread restored."))
     return redirect("thread", thread_id)
 
 
@@ -149,7 +149,7 @@ def take_out(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         messages.error(request, str(refusal))
         return redirect("thread", thread_id)
     announce(frames.branch(thread.id, gone, []))
-    messages.success(request, _("%(count)s taken out and forgotten.") % {"count": len(gone)})
+    messages.success(request, _("%(count)s turns deleted and forgotten.") % {"count": len(gone)})
     return redirect("thread", thread_id)
 
 

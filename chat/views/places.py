@@ -26,8 +26,8 @@ from memory.services.opinions import standings
 from memory.shown import SOURCES
 from memory.views.links import address_in_document
 
-_FORGOTTEN = gettext_noop("Nobody can recall or find it from now on, not even after a new import.")
-_IN_THREAD = gettext_noop("The message and its answer stay in the thread.")
+_FORGOTTEN = gettext_noop("It will no longer be recalled or found, even if it is imported again.")
+_IN_THREAD = gettext_noop("The text stays in the thread.")
 _IN_ORIGINAL = gettext_noop("The passage stays in the original file until the document is deleted.")
 _NOTHING = gettext_noop("Its text is deleted.")
 

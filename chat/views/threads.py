@@ -210,7 +210,7 @@ def _row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
     return thread_row(
         thread,
         person_id=person_id,
-        model_name=model or (_("No model") if answering is None else answering.host),
+        model_name=model or (_("No model connected") if answering is None else answering.host),
         is_dummy=answering is None,
     )
 

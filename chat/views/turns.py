@@ -60,7 +60,7 @@ def fork(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
     """Go on from this turn in a thread of one's own."""
     turn = access.turn_for(request.user.pk, thread_id, turn_id)
     forked = services.fork(turn, person_id=request.user.pk)
-    messages.success(request, _("This is a thread of your own now; the first one stays as it is."))
+    messages.success(request, _("Forked. The original thread is unchanged."))
     return redirect("thread", forked.id)
 
 
@@ -150,7 +150,7 @@ def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse
         raise NotFound
     exchange = next((item.exchange for item in passage if item.exchange), None)
     if exchange is None:
-        messages.info(request, _("Passage %(number)s was forgotten.") % {"number": number})
+        messages.info(request, _("Passage %(number)s is no longer in memory.") % {"number": number})
         return redirect(place_of(turn))
     return redirect(address_of(exchange))
 

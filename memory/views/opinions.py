@@ -31,7 +31,7 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     readable = spaces.readable_by(request.user.pk)
     found = spaces.among(Exchange.objects.findable().filter(id=exchange_id), readable).first()
     if found is None:
-        raise NotFound(_("There is nothing here, or it is not yours to see."))
+        raise NotFound(_("Not found."))
     services.express(request.user.pk, found, request.POST.get("kind", ""))
     if not request.htmx:
         return redirect(_next(request, exchange_id))

@@ -107,7 +107,7 @@ def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
     say(page, "One more that waits")
     expect(turn(page)).to_contain_text("Queued until the answer before it ends")
     found += complaints(page)
-    page.get_by_role("button", name="Take it back").click()
+    page.get_by_role("button", name="Withdraw message").click()
     expect(turn(page).locator(".turn__actions")).to_be_visible(timeout=30_000)
     turn(page).locator(".recall__panel > summary").click()
     turn(page).locator(".recall-item summary").first.click()
@@ -118,7 +118,7 @@ def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
         (lambda: turn(page).locator("summary", has_text="More").click(), "Edit the message"),
         (lambda: page.keyboard.press("Control+/"), "Shortcuts"),
         (lambda: page.keyboard.press("Control+k"), "Search all of memory"),
-        (lambda: page.get_by_role("switch").click(), "Stop remembering this thread?"),
+        (lambda: page.get_by_role("switch").click(), "Stop saving this thread to memory?"),
         (lambda: page.get_by_label("Message", exact=True).fill("/v"), "/vquery"),
     ):
         open_it()

@@ -17,7 +17,7 @@ def test_a_message_is_edited_answered_anew_and_the_first_one_is_a_step_away(visi
     elsewhere = visit(alice, path, url=cato.other_url)
 
     turn(page, 0).locator(".menu summary").click()
-    turn(page, 0).get_by_role("link", name="Edit the message…").click()
+    turn(page, 0).get_by_role("link", name="Edit message…").click()
     page.locator("#edited").fill("Where is the key to the sauna?")
     page.locator("dialog").get_by_role("button", name="Send").click()
 
@@ -27,13 +27,13 @@ def test_a_message_is_edited_answered_anew_and_the_first_one_is_a_step_away(visi
     expect(elsewhere.locator("article.turn")).to_have_count(1)
     expect(turn(elsewhere).locator(".answer")).to_contain_text("In the birch.")
 
-    turn(page).get_by_role("button", name="Show the one before").click()
+    turn(page).get_by_role("button", name="Show previous version").click()
     expect(page.locator("article.turn")).to_have_count(2)
     expect(turn(page, 0).locator(".answer")).to_contain_text("Behind the clock.")
     expect(turn(page, 1).locator(".answer")).to_contain_text("Under the mat.")
     expect(turn(elsewhere, 1).locator(".answer")).to_contain_text("Under the mat.")
 
-    turn(page, 1).get_by_role("button", name="Answer once more").click()
+    turn(page, 1).get_by_role("button", name="Regenerate").click()
     expect(turn(page, 1).locator(".answer")).to_contain_text("On the hook.")
     expect(turn(page, 1).locator(".turn__branch")).to_contain_text("2 of 2")
 

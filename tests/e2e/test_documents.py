@@ -76,7 +76,7 @@ def test_the_list_shows_how_far_each_file_is_and_survives_a_reload(visit, alice,
     page.reload()
     expect(rows.filter(has_text=file.name).locator(".memory-icon--remembered")).to_be_visible()
     expect(rows.filter(has_text="broken.pdf").locator(".table__error")).to_contain_text("damaged")
-    expect(rows.filter(has_text="broken.pdf").get_by_role("button", name="Try again")).to_be_visible()
+    expect(rows.filter(has_text="broken.pdf").get_by_role("button", name="Retry")).to_be_visible()
 
 
 def test_what_cannot_be_sent_is_said_before_it_is(visit, alice, tmp_path):

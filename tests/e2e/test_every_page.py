@@ -133,7 +133,7 @@ def test_an_invitation_works_once_and_the_new_person_sees_nothing_of_the_others(
     expect(turn(theirs).get_by_text("Remembered", exact=True)).to_be_visible()
 
     page = visit(administrator, "/admin/people")
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create link").click()
     link = page.get_by_label("The link; it is shown only now").input_value()
     new = visit(None, link, url=administrator.url)
     new.get_by_label("Your name").fill("Charlie New")
@@ -159,7 +159,7 @@ def test_an_administrator_forgets_by_ticking_and_gets_a_receipt(administrator, v
     page.get_by_role("button", name="Forget 1…").click()
     expect(page.get_by_text("Nobody can recall or find it from now on").first).to_be_visible()
     page.get_by_role("button", name="Forget it").last.click()
-    expect(page.get_by_text("Gone from the disk by")).to_be_visible()
+    expect(page.get_by_text("Purged from disk by")).to_be_visible()
 
     page.goto("/admin/exchanges")
     expect(page.get_by_role("row", name=re.compile("Test test test"))).to_have_count(0)
@@ -180,10 +180,10 @@ def test_what_could_not_be_embedded_is_listed_with_its_reason_and_tried_again(tm
     ) as cato:
         page = visit(cato.set_up(), "/")
         begin(page, "This cannot be embedded yet")
-        expect(turn(page)).to_contain_text("Could not be remembered.")
+        expect(turn(page)).to_contain_text("Could not save to memory.")
         page.goto("/admin/jobs")
         expect(page.get_by_role("row", name=re.compile("400"))).to_have_count(1)
 
         endpoint.script("broken")
-        page.get_by_role("button", name="Try again").first.click()
+        page.get_by_role("button", name="Retry").first.click()
         wait_for(lambda: cato.sql("SELECT count(*) FROM memory_embedding WHERE state = 'done'") == [(1,)], "the retry")

@@ -37,7 +37,7 @@ def test_earlier_turns_come_while_one_scrolls_up_and_nothing_moves(visit, alice,
         line = page.locator("article.turn", has=page.get_by_text(seen, exact=True))
         wait_for(lambda line=line: abs(line.bounding_box()["y"] - 60) < 150, "the line to stay in view", seconds=5)
     expect(turn(page, 0)).to_contain_text("Question 0")
-    expect(page.get_by_text("Earlier in this thread")).to_have_count(0)
+    expect(page.get_by_text("Load earlier turns")).to_have_count(0)
 
 
 def test_what_is_said_while_one_reads_above_does_not_take_one_away(visit, alice, cato, endpoint, tmp_path):

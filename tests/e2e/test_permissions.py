@@ -20,16 +20,16 @@ def test_only_authors_and_the_owner_are_offered_to_change_a_message(cato, admini
     # A turn that arrives while the page is open, and the same after a reload.
     say(his, "And the spare one?")
     expect(turn(his, 1).locator(".answer__blocks")).to_have_text("All right.")
-    expect(turn(his, 1).get_by_title("Answer once more")).to_be_visible()
+    expect(turn(his, 1).get_by_title("Regenerate")).to_be_visible()
     hers = visit(alice, f"/t/{thread}")
     for number in (0, 1):
-        expect(turn(hers, number).get_by_title("Answer once more")).to_be_visible()
+        expect(turn(hers, number).get_by_title("Regenerate")).to_be_visible()
     say(hers, "Thanks")
     expect(turn(his, 2).locator(".answer__blocks")).to_have_text("All right.")
     expect(turn(his, 2).locator(f"{CHANGES}:visible")).to_have_count(0)
     turn(his, 0).get_by_title("More", exact=True).click()
-    expect(turn(his, 0).get_by_text("Go on from here in a new thread")).to_be_visible()
-    expect(turn(his, 0).get_by_text("Edit the message…")).to_be_hidden()
+    expect(turn(his, 0).get_by_text("Fork into a new thread")).to_be_visible()
+    expect(turn(his, 0).get_by_text("Edit message…")).to_be_hidden()
 
 
 def test_messages_above_the_limit_are_queued_and_say_what_they_wait_for(cato, alice, endpoint, visit):

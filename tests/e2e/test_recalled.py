@@ -27,7 +27,7 @@ def test_what_was_said_in_one_thread_comes_back_in_another_and_shows_why_and_whe
     begin(page, "Where do we keep the thing that opens the glass house?")
 
     panel = turn(page).locator(".recall__panel")
-    expect(panel.locator(".recall__count")).to_have_text("Recalled 1")
+    expect(panel.locator(".recall__count")).to_have_text("1 recalled")
     expect(turn(page).locator(".answer__streaming--live")).to_be_visible()  # it was there before the answer was
 
     panel.locator("> summary").click()
@@ -49,7 +49,7 @@ def test_forgetting_from_the_panel_asks_once_and_shows_in_the_other_browser_at_o
     first, path = told
     page = visit(alice)
     second = begin(page, "Where do we keep the thing that opens the glass house?")
-    expect(turn(page).locator(".recall__count")).to_have_text("Recalled 1")
+    expect(turn(page).locator(".recall__count")).to_have_text("1 recalled")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     elsewhere = visit(alice, second, url=cato.other_url)
     elsewhere.locator(".recall__panel > summary").click()
@@ -60,7 +60,7 @@ def test_forgetting_from_the_panel_asks_once_and_shows_in_the_other_browser_at_o
     page.locator(".recall-item").get_by_role("link", name="Forget…").click()
     question = page.get_by_role("dialog")
     expect(question).to_contain_text("Forget this exchange?")
-    expect(question.get_by_role("link", name="Keep it")).to_be_focused()
+    expect(question.get_by_role("link", name="Cancel")).to_be_focused()
     page.keyboard.press("Enter")
     expect(question).to_be_hidden()
     expect(elsewhere.locator(".recall-item .recall-item__excerpt")).to_contain_text("behind the clock")
@@ -90,7 +90,7 @@ def test_a_thread_that_is_not_remembered_says_so_before_and_after(visit, alice, 
     expect(switch).to_have_text("Not remembered")
 
     say(page, "Where do we keep the thing that opens the glass house?")
-    expect(turn(page).locator(".recall__count")).to_have_text("Recalled 1")
+    expect(turn(page).locator(".recall__count")).to_have_text("1 recalled")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     expect(turn(page).locator(".turn__memory--remembered")).to_have_count(0)
 

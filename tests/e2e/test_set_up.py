@@ -70,7 +70,7 @@ def test_what_the_environment_sets_is_shown_as_such_and_cannot_be_changed_on_the
     expect(address).to_be_disabled()
     expect(address).to_have_value(endpoint.openai_url)
     expect(page.get_by_label("API key")).to_be_disabled()
-    expect(page.get_by_text("Set by the environment; change it there.")).to_have_count(2)
+    expect(page.get_by_text("Set by environment variable; cannot be changed here.")).to_have_count(2)
     expect(page.get_by_label("Model")).to_be_enabled()
 
 

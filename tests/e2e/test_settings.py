@@ -96,7 +96,7 @@ def test_compact_leaves_what_fingers_press_large_enough_and_no_page_scrolls_side
 def test_new_threads_begin_with_the_model_chosen_from_the_endpoints_list(alice, visit, cato):
     page = visit(alice, "/settings")
     model = page.get_by_label("Model of new threads")
-    expect(model.locator("option")).to_have_text(["As configured", "fake", "fake-large"])
+    expect(model.locator("option")).to_have_text(["Default", "fake", "fake-large"])
     model.select_option("fake-large")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_label("Model of new threads")).to_have_value("fake-large")
@@ -113,7 +113,7 @@ def test_an_answer_that_ends_while_one_is_elsewhere_is_told_with_the_threads_tit
     page = visit(alice, "/settings")
     with_notifications(page, "granted")
     page.get_by_role("button", name="Switch on").click()
-    expect(page.get_by_text("You will be told.")).to_be_visible()
+    expect(page.get_by_text("Notifications on.")).to_be_visible()
     expect(page.locator("#notification-settings")).to_contain_text("On.")
     page.goto("/")
     begin(page, "When is the greenhouse painted?")
@@ -206,7 +206,7 @@ def test_other_sign_ins_are_seen_and_ended_from_the_page(alice, visit, cato):
     expect(rows).to_have_count(2)
     expect(rows.first).to_contain_text("this one")
     rows.last.get_by_role("button", name=re.compile("Sign out")).click()
-    expect(page.get_by_text("Signed out there.")).to_be_visible()
+    expect(page.get_by_text("Signed out.")).to_be_visible()
     expect(rows).to_have_count(1)
     assert elsewhere.get("/settings").status_code == 302
 
@@ -224,15 +224,15 @@ def test_deleting_the_account_ends_with_a_receipt_that_completes_by_itself(cato,
     page.goto("/settings")
     page.get_by_role("link", name="Delete the account…").click()
     expect(page.get_by_text("1 thread in your own space")).to_be_visible()
-    page.get_by_label("Your e-mail, typed out").fill(charlie.email)
+    page.get_by_label("Confirm your email").fill(charlie.email)
     page.get_by_label("Your password").fill("not the right one")
     page.get_by_role("button", name="Delete it for good").click()
     expect(page.get_by_text("This is not your password.")).to_be_visible()
-    expect(page.get_by_label("Your e-mail, typed out")).to_have_value(charlie.email)
+    expect(page.get_by_label("Confirm your email")).to_have_value(charlie.email)
     page.get_by_label("Your password").fill(PASSWORD)
     page.get_by_role("button", name="Delete it for good").click()
 
-    expect(page.get_by_role("heading", name="The account is deleted")).to_be_visible()
+    expect(page.get_by_role("heading", name="Account deleted")).to_be_visible()
     assert page.evaluate(DRAFTS) == []
     expect(page.locator("#receipt")).to_contain_text("confirmed by the index")
     expect(page.get_by_role("status").filter(has_text="Complete")).to_be_visible()

@@ -122,7 +122,7 @@ def test_a_page_that_told_what_it_has_before_its_message_was_taken_still_shows_a
     for far, told in held:
         far.send(told)
 
-    expect(turn(page, 1).locator(".recall__count")).to_have_text("Recalled 1")
+    expect(turn(page, 1).locator(".recall__count")).to_have_text("1 recalled")
     expect(turn(page, 1).locator(".answer__blocks")).to_have_text("Behind the clock.")
     expect(page.locator("article.turn")).to_have_count(2)
 

@@ -28,7 +28,7 @@ def leave(request: PeoplePageRequest) -> HttpResponse:
         departures.check_may_leave(request.user)
         if request.method == "POST" and not within(f"leave:{request.user.pk}", _TRIES, _WINDOW):
             form = LeaveForm(request.user)
-            context = _context(request.user, form) | {"error": _("Too many tries. Wait five minutes and try again.")}
+            context = _context(request.user, form) | {"error": _("Too many attempts. Try again in five minutes.")}
             answer = render(request, "people/delete_account.html", context, status=429)
             answer["Retry-After"] = str(_WINDOW)
             return answer

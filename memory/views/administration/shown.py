@@ -68,7 +68,7 @@ def reveals_running(request: PageRequest) -> list[RevealRow]:
 
 def whose(space: Space) -> str:
     """A space as administrators call it."""
-    return _("the own space of %(name)s") % {"name": space.owner} if space.owner else space.shown_name
+    return _("the personal space of %(name)s") % {"name": space.owner} if space.owner else space.shown_name
 
 
 def size_of(exchange: Exchange) -> str:
