@@ -143,7 +143,7 @@ def test_why_a_file_gives_no_text_is_said_in_german_with_its_facts():
     kinds = CannotRead("Unsupported file type. Supported: %(formats)s.", formats=["Plain text", "PDF"])
     with translation.override("de"):
         assert shown.sentence(error).startswith("Diese Datei hat mehr als 20.000.000 Zeichen Text.")
-        assert shown.sentence(kinds).endswith("Gelesen werden: Reiner Text und PDF.")
+        assert shown.sentence(kinds).endswith("Unterstützt: Reiner Text und PDF.")
 
 
 def test_a_sentence_that_a_reader_made_up_does_no_more_than_stand_there():
