@@ -77,7 +77,7 @@ def test_what_alice_calls_not_relevant_stays_away_from_her_and_still_comes_for_b
     one, said = asked
     again = press(alice, one, "Not relevant").content.decode()
 
-    assert "Not relevant to you" in again
+    assert "Not relevant: not recalled for you" in again
     assert said.id not in recalls(memory, alice, one.message)
     assert said.id in recalls(memory, bob, one.message)
     assert set(buttons(panel(alice, one))) == {"Pin", "Undo"}
@@ -233,7 +233,7 @@ def test_in_a_running_cato_what_is_not_relevant_does_not_come_back_until_it_is_a
     page = page_of(1)
     own = own_panel(page)
     first_of_all = re.search(r'formaction="(/m/[^"]+)" name="kind" value="irrelevant"', own)[1].replace("&amp;", "&")
-    assert "Not relevant to you" in person.post(first_of_all, {"kind": "irrelevant"}, htmx=True).text
+    assert "Not relevant: not recalled for you" in person.post(first_of_all, {"kind": "irrelevant"}, htmx=True).text
 
     exchange_id = re.search(r"/m/([0-9a-f-]{36})/", first_of_all)[1]
     assert f"/m/{exchange_id}" not in page_of(2)

@@ -146,7 +146,7 @@ def test_an_invitation_works_once_and_the_new_person_sees_nothing_of_the_others(
         expect(new.locator("body")).not_to_contain_text("12-34-56")
 
     again = visit(None, link, url=administrator.url)
-    expect(again.get_by_text("This link is used up")).to_be_visible()
+    expect(again.get_by_text("This link is invalid")).to_be_visible()
 
 
 def test_an_administrator_forgets_by_ticking_and_gets_a_receipt(administrator, visit):

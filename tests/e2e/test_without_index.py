@@ -21,7 +21,7 @@ def test_without_the_index_the_chat_goes_on_says_so_and_remembers_when_it_is_bac
         expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
         expect(turn(page).locator(".turn__memory-text")).to_have_text("Waiting for the search index")
         say(page, "Where does it hang?")
-        expect(turn(page).locator(".recall__status")).to_contain_text("recalled by words alone")
+        expect(turn(page).locator(".recall__status")).to_contain_text("recalled by keyword only")
         expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
 
         chroma = start_chroma(tmp_path, "late-chroma", tmp_path / "late", port)
