@@ -39,7 +39,7 @@ check: $(VENV)/.installed-dev
 # What pages say in other languages: the texts that are marked in the code, and then what was translated of them.
 MESSAGES = $(BIN)/python manage.py
 messages: $(VENV)/.installed-dev
-	@$(MESSAGES) makemessages --locale de --no-wrap --add-location file --no-obsolete --ignore tests --ignore benchmarks
+	@$(MESSAGES) makemessages --locale de --no-wrap --no-location --no-obsolete --ignore tests --ignore benchmarks
 	@$(MESSAGES) compilemessages --locale de --ignore $(VENV)
 
 LOCK = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

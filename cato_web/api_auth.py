@@ -43,13 +43,11 @@ def authenticate_header(header: str, scope: str | None = None) -> Principal:
     """
     scheme, _space, token = header.strip().partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise InvalidTokenError(
-            _("Send a token along, as in: Authorization: Bearer cato_… They are made on the page of settings.")
-        )
+        raise InvalidTokenError(_("Missing API token. Send `Authorization: Bearer cato_…`. Create tokens in Settings."))
     now = timezone.now()
     found = ApiToken.objects.valid().select_related("person").filter(token_hash=hash_token(token.strip())).first()
     if found is None:
-        raise InvalidTokenError(_("This token is wrong, expired or withdrawn. Make another one in the settings."))
+        raise InvalidTokenError(_("This token is invalid, expired or revoked. Create another one in Settings."))
     count_api_request(found.pk)
     if found.used_at is None or now - found.used_at > _LAST_USE_INTERVAL:
         ApiToken.objects.filter(pk=found.pk).update(used_at=now)

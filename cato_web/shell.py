@@ -69,7 +69,7 @@ def banner(is_administrator: bool) -> Banner | None:
     """The gravest of what is degraded, or None."""
     if not settings.CATO.vector_store.enabled:
         return Banner(
-            _("Memory is switched off."),
+            _("Memory is disabled."),
             _("The configuration disables it (vector_store.enabled): nothing is saved to memory or recalled."),
         )
     if not store_answers():
@@ -79,9 +79,9 @@ def banner(is_administrator: bool) -> Banner | None:
         )
     models = memory.models_in_use()
     if models.differ:
-        text = _("Memory answers with %(serving)s; %(configured)s is configured. Run reembed to change over.")
+        text = _("%(configured)s is configured. Run `reembed` to switch; %(serving)s is used until then.")
         facts = {"serving": models.serving, "configured": models.configured}
-        return Banner(_("The index is of another model."), text % facts)
+        return Banner(_("Embedding model changed."), text % facts)
     if endpoint.current() is None:
         link = (reverse("model_settings"), _("Connect a model")) if is_administrator else ("", "")
         text = _("No model is connected: answers are placeholders and are not remembered.")

@@ -29,9 +29,9 @@ class Citations:
         """The number as a link; one that no passage has is shown as such."""
         if not 1 <= number <= self.most:
             title = _("No passage has this number")
-            return f'<span class="cite is-unknown" title="{title}">[{number}]</span>'
+            return f'<span class="citation citation--unknown" title="{title}">[{number}]</span>'
         url, title = reverse("cited", args=[self.turn_id, number]), _("Passage %(number)s") % {"number": number}
-        return f'<a class="cite" href="{url}" title="{title}">{number}</a>'
+        return f'<a class="citation" href="{url}" title="{title}">{number}</a>'
 
 
 def cited_in(answer: str, most: int) -> list[int]:

@@ -39,7 +39,7 @@ class ThreadBusyError(ConflictError):
     """An answer is being written in the thread, or is queued there."""
 
     def __init__(self) -> None:
-        super().__init__(_("An answer is being written in this thread. Stop it or wait until it is done."))
+        super().__init__(_("An answer is in progress. Stop it or wait for it to finish."))
 
 
 class ModelError(ChatError):

@@ -9,7 +9,9 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
+from django.conf import settings
 from django.db.models import prefetch_related_objects
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString, mark_safe
@@ -118,7 +120,8 @@ def as_json(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = N
 def as_html(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
     """The thread as one HTML page, in pieces: light and dark, without script, and nothing in it loads from elsewhere."""
     # Pages may have no style of their own, this file has nowhere else to have one; so it is not in the template.
-    style = mark_safe(f"<style>{render_to_string('chat/export.css')}</style>")
+    colors = (Path(settings.BASE_DIR) / "static/css/colors.css").read_text()
+    style = mark_safe(f"<style>{colors}{render_to_string('chat/export.css')}</style>")
     yield render_to_string("chat/export.html", {"part": "head", "title": thread.title, "style": style})
     for page in batched(_told(thread, turns), _PAGE):
         yield render_to_string("chat/export.html", {"part": "turns", "turns": page})

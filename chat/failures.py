@@ -28,7 +28,7 @@ def timed_out() -> ModelError:
 
 def broke_off(has_begun: bool) -> ModelError:
     if has_begun:
-        return ModelError(_("The model broke off in the middle of its answer."), "cut")
+        return ModelError(_("The answer was cut off."), "cut")
     return ModelError(_("The model's server sent no answer. Try again."), "cut")
 
 
@@ -62,7 +62,7 @@ def nothing(finish_reason: str) -> ModelError:
     elif finish_reason == "content_filter":
         sentence = _("The content filter of the model's provider withheld the answer.")
     else:
-        sentence = _("The model answered with nothing. Try again.")
+        sentence = _("The model returned an empty answer.")
     return ModelError(sentence, "empty")
 
 
@@ -85,14 +85,14 @@ def of_status(status: int, retry_after: str, *, host: str, model: str) -> ModelE
     """For an HTTP status that is not 2xx; `retry_after` is the header of that name, or empty."""
     facts = {"host": host, "model": model, "status": status}
     if status == 429:
-        sentence = _("The model has too much to do (rate limit).")
+        sentence = _("Rate limited by the model endpoint.")
         return ModelError(f"{sentence} {_when(retry_after)}", "rate_limited")
     if status in (401, 403):
         return ModelError(_("%(host)s refuses the API key. An administrator can change it.") % facts, "refused")
     if status == 404:
         return ModelError(_("%(host)s does not know the model %(model)s.") % facts, "rejected")
     if status in _REJECTIONS:
-        return ModelError(_("The model's server does not take this (HTTP %(status)s).") % facts, "rejected")
+        return ModelError(_("The model endpoint rejected the request (HTTP %(status)s).") % facts, "rejected")
     if 300 <= status < 400:
         sentence = _(
             "%(host)s redirects to another address (HTTP %(status)s), and Cato sends no prompt there. "

@@ -69,14 +69,18 @@ def _growing_forms(is_first: bool) -> tuple[str, str, str]:
         "state": Turn.State.ANSWERING,
         "is_active": True,
     }
-    both = render_to_string("chat/frames/growing.html", {"finished": mark_safe(_HTML), "turn": blank})
-    replaced = render_to_string("chat/frames/growing.html", {"finished": "", "turn": blank})
+    both = render_to_string("chat/frames/answer_progress.html", {"finished": mark_safe(_HTML), "turn": blank})
+    replaced = render_to_string("chat/frames/answer_progress.html", {"finished": "", "turn": blank})
     thinking = {"finished": "", "turn": blank | {"phase_text": _(THINKING)}}
-    return both.removesuffix(replaced.lstrip()), replaced, render_to_string("chat/frames/growing.html", thinking)
+    return (
+        both.removesuffix(replaced.lstrip()),
+        replaced,
+        render_to_string("chat/frames/answer_progress.html", thinking),
+    )
 
 
 def _thought(turn_id: uuid.UUID, thought: str) -> str:
-    return render_to_string("chat/frames/thought.html", {"turn_id": turn_id, "thought": thought})
+    return render_to_string("chat/frames/reasoning.html", {"turn_id": turn_id, "thought": thought})
 
 
 def turn(turn_id: uuid.UUID) -> Frame:
@@ -93,12 +97,12 @@ def ended(turn_id: uuid.UUID, last_blocks: Sequence[str] = (), last_thought: str
     """An answer that is over: what was thought last and its last blocks; and its foot."""
     thought = _thought(turn_id, last_thought) if last_thought else ""
     last = {"finished": mark_safe("".join(last_blocks)), "thought": mark_safe(thought)}
-    return _whole("chat/frames/ended.html", turn_id, **last), foot(turn_id)
+    return _whole("chat/frames/answer_finished.html", turn_id, **last), foot(turn_id)
 
 
 def foot(turn_id: uuid.UUID) -> Frame:
     """What stands under a turn that is over, and the button that sends again."""
-    return replace(_whole("chat/frames/foot.html", turn_id), is_foot=True)
+    return replace(_whole("chat/frames/turn_footer.html", turn_id), is_foot=True)
 
 
 def branch(thread_id: uuid.UUID, gone: Sequence[uuid.UUID], shown: Sequence[uuid.UUID]) -> Frame:
@@ -117,7 +121,7 @@ def thread_list(person_id: uuid.UUID, open_id: uuid.UUID | None) -> str:
 
 def here(thread_id: uuid.UUID, people: Sequence[HereRow]) -> Frame:
     """Who has the thread open."""
-    return Frame(thread_id, render_to_string("chat/frames/here.html", {"people": people}))
+    return Frame(thread_id, render_to_string("chat/frames/presence.html", {"people": people}))
 
 
 def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow], gone: Sequence[uuid.UUID] = ()) -> str:

@@ -63,7 +63,7 @@ def render(text: str, citations: Citations | None = None, number: int | None = N
 
 def plain(text: str) -> str:
     """Text as it is written, its lines kept."""
-    return f'<pre class="plain">{escape(text)}</pre>'
+    return f'<pre class="answer__plain">{escape(text)}</pre>'
 
 
 def open_code(text: str) -> str:
@@ -82,8 +82,8 @@ def _code_frame(language: str, code_html: str) -> str:
     label = escape(language.split()[0].capitalize()) if language.split() else _("Text")
     copy = _("Copy")
     return (
-        f'<div class="code"><div class="code-head"><span>{label}</span>'
-        f'<button type="button" class="copy" data-copy="code">{copy}</button></div>'
+        f'<div class="code-block"><div class="code-block__header"><span>{label}</span>'
+        f'<button type="button" class="code-block__copy" data-copy="code">{copy}</button></div>'
         f'<pre><code class="highlight">{code_html}</code></pre></div>'
     )
 
@@ -107,11 +107,14 @@ def _link_open(tokens: Sequence[Token], index: int, options: OptionsDict, env: E
     return f'<a href="{href}" target="_blank">'
 
 
+_ALIGNED = {"right": "end", "center": "center"}
+
+
 def _cell(name: str) -> Any:
     def cell(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
-        """Alignment as a class, since no style may stand in the page."""
+        """Give the alignment as a class: the page's Content Security Policy forbids styles in elements."""
         align = str(tokens[index].attrs.get("style", "")).removeprefix("text-align:")
-        return f'<{name} class="{align}">' if align in ("right", "center") else f"<{name}>"
+        return f'<{name} class="answer__cell--{_ALIGNED[align]}">' if align in _ALIGNED else f"<{name}>"
 
     return cell
 

@@ -102,7 +102,7 @@ class GrowingAnswer:
             head = splitter.head if splitter.is_continued else ""
             block = Block(text, head, splitter.number, splitter.is_continued)
             self._drawn = (len(text), self._render(block) if text.strip() else "")
-        return self._drawn[1] + (_block(f'<p class="typing">{escape(line)}</p>') if line.strip() else "")
+        return self._drawn[1] + (_block(f'<p class="answer__typing">{escape(line)}</p>') if line.strip() else "")
 
     def _finish(self, blocks: list[Block]) -> list[str]:
         if blocks:
@@ -122,4 +122,4 @@ def _cut(text: str) -> tuple[str, str]:
 
 
 def _block(html: str, *, is_continued: bool = False) -> str:
-    return f'<div class="block{" is-continued" if is_continued else ""}">{html.strip()}</div>'
+    return f'<div class="answer__block{" answer__block--continued" if is_continued else ""}">{html.strip()}</div>'

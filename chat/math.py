@@ -57,7 +57,7 @@ def mathml(latex: str, is_display: bool) -> str:
             return _SIZE.sub(_bounded, convert(latex, display="block" if is_display else "inline"))
         except _UNREADABLE:
             pass
-    return f'<code class="formula">{escape(latex)}</code>'
+    return f'<code class="answer__formula">{escape(latex)}</code>'
 
 
 def _bounded(size: re.Match[str]) -> str:
@@ -142,11 +142,11 @@ def _draw_display(tokens: Sequence[Token], index: int, options: OptionsDict, env
 
 def _in_line(html: str) -> str:
     """In a box that scrolls where the formula is wider than its line: browsers do not break formulas."""
-    return f'<span class="inline-math">{html}</span>'
+    return f'<span class="answer__inline-math">{html}</span>'
 
 
 def _draw_block(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     token = tokens[index]
     if not token.meta["is_closed"]:
-        return f'<p class="typing">{escape(token.content)}</p>'
-    return f'<div class="math">{mathml(token.content[2:-2].strip(), True)}</div>'
+        return f'<p class="answer__typing">{escape(token.content)}</p>'
+    return f'<div class="answer__math">{mathml(token.content[2:-2].strip(), True)}</div>'

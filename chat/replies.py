@@ -38,10 +38,7 @@ log = logging.getLogger(__name__)
 
 _PULSE = 0.06
 _GRACE = 10.0
-PLACEHOLDER = gettext_noop(
-    "No model is connected, so this is a placeholder. It is not remembered. "
-    "An administrator can connect a model in the settings."
-)
+PLACEHOLDER = gettext_noop("Placeholder: no model is connected. An administrator can connect one in Settings.")
 
 
 _replies: dict[uuid.UUID, Reply] = {}

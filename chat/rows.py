@@ -30,15 +30,15 @@ from memory.shown import day, day_of_this_year, number
 
 THINKING = gettext_noop("Thinking…")
 _RECALL_NOTES = {
-    "slow": gettext_noop("Recall took too long, answered without it"),
-    "failed": gettext_noop("Recall failed, answered without it"),
-    "words": gettext_noop("Search by meaning is down, recalled by words alone"),
+    "slow": gettext_noop("Recall timed out; answered without memory"),
+    "failed": gettext_noop("Recall failed; answered without memory"),
+    "words": gettext_noop("Search index unavailable; recalled by keyword only"),
 }
 _MEMORY_WORDS = {
     "remembering": gettext_noop("Remembering…"),
     "remembered": gettext_noop("Remembered"),
-    "waiting": gettext_noop("Will be remembered when the index is back"),
-    "failed": gettext_noop("Could not be remembered."),
+    "waiting": gettext_noop("Waiting for the search index"),
+    "failed": gettext_noop("Could not save to memory."),
     "forgotten": gettext_noop("Forgotten"),
     "off": gettext_noop("Not remembered"),
 }
@@ -151,9 +151,9 @@ def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, 
     kind = space.kind if space else Space.Kind.OWN
     people = get_user_model().objects.filter(is_active=True)
     count = spaces.readers(space, people).count() if space else 1
-    audience = ngettext("%(count)s people can recall it", "%(count)s people can recall it", count)
+    audience = ngettext("Visible to %(count)s person", "Visible to %(count)s people", count)
     if kind == Space.Kind.OWN:
-        audience = _("Only you can recall it")
+        audience = _("Visible only to you")
     remembered = thread is None or thread.is_remembered
     thread_id = thread.id if thread else None
     return ThreadRow(
@@ -168,7 +168,7 @@ def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, 
         is_remembered=remembered,
         remember_url=reverse("remember", args=[thread_id]) if thread and thread.owner_id == person_id else "",
         remember_label=_remembered_where(space) if remembered else _("Not remembered"),
-        audience_text=audience % {"count": count} if remembered else _("Stays in this thread only"),
+        audience_text=audience % {"count": count} if remembered else _("Not saved to memory"),
         model_name=model_name,
         is_dummy=is_dummy,
         is_memory_off=not settings.CATO.vector_store.enabled,
@@ -181,10 +181,10 @@ def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, 
 
 def _remembered_where(space: Space | None) -> str:
     if space is None or space.kind == Space.Kind.OWN:
-        return _("Remembered in your own space")
+        return _("Saved in your personal space")
     if space.kind == Space.Kind.TEAM:
-        return _("Remembered for everyone")
-    return _("Remembered in %(space)s") % {"space": space.name}
+        return _("Saved for the team")
+    return _("Saved in %(space)s") % {"space": space.name}
 
 
 def _turn_row(
@@ -210,7 +210,7 @@ def _turn_row(
         said_at=turn.created_at,
         message=turn.message,
         images=[ImageRow(image.name, reverse("image", args=[image.id])) for image in turn.images.all()],
-        images_note=_("The model takes no pictures; it answered without seeing them.") if turn.is_blind else "",
+        images_note=_("This model does not support images; they were not sent.") if turn.is_blind else "",
         reasoning=turn.reasoning,
         blocks_html=mark_safe("".join(blocks)),
         segments_html=mark_safe("".join(segments)),
@@ -293,7 +293,11 @@ def _note(turn: Turn) -> str:
     if turn.state == Turn.State.STOPPED:
         return turn.error or _("Stopped")
     if turn.state == Turn.State.INTERRUPTED:
-        return _("Interrupted. The partial answer was saved.") if turn.answer else _("Interrupted before it began.")
+        return (
+            _("Interrupted. The partial answer was saved.")
+            if turn.answer
+            else _("Interrupted before the answer started.")
+        )
     if turn.state == Turn.State.COMPLETE:
         return cut_off_note(turn.finish_reason)
     return turn.error if turn.state == Turn.State.FAILED else ""

@@ -13,7 +13,7 @@ from memory.models import Space
 def audience_of(space: Space) -> str:
     """How many people read what lives in it now."""
     if space.kind == Space.Kind.OWN:
-        return _("Only you read it now.")
+        return _("Only you can read it.")
     people = get_user_model().objects.filter(is_active=True)
     count = spaces.readers(space, people).count()
-    return ngettext("%(count)s people read it now.", "%(count)s people read it now.", count) % {"count": count}
+    return ngettext("%(count)s person can read it.", "%(count)s people can read it.", count) % {"count": count}

@@ -29,7 +29,7 @@ def gettext_noop(words: str) -> str:
 DISABLED = gettext_noop("The vector store is disabled (vector_store.enabled).")
 
 
-NOTHING_HERE = gettext_noop("There is nothing here, or it is not yours to see.")
+NOTHING_HERE = gettext_noop("Not found.")
 
 
 class CatoError(Exception):

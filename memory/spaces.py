@@ -70,7 +70,7 @@ def space_for(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
     """The space, if this person may read it. Raises NotFoundError, the same for "not yours" and "not there"."""
     found = _readable(person_id).filter(id=space_id).first()
     if found is None:
-        raise NotFoundError(_("There is nothing here, or it is not yours to see."))
+        raise NotFoundError(_("Not found."))
     return found
 
 

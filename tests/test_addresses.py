@@ -68,7 +68,7 @@ def test_the_question_says_what_stays_to_be_read(memory, client, person, long_th
     assert "stay in the thread" in questions["chat"]
     assert "stays in the original file" in questions["passage"]
     assert "Its text is deleted" in questions["note"]
-    assert "thread." not in questions["note"].split('class="buttons"')[0].split("<h2>")[-1]
+    assert "thread." not in questions["note"].split('class="button-row"')[0].split("<h2>")[-1]
 
 
 def test_forgetting_by_command_leads_back_to_the_thread(memory, client, person, long_thread):

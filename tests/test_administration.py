@@ -126,7 +126,7 @@ def test_words_count_only_where_the_administrator_may_read_them(memory, page, ad
 def test_a_filter_that_makes_no_sense_is_said_and_hides_nothing(memory, page, bob, filters):
     row = exchange(bob, "Something")
     text = listed(page, **filters)
-    assert 'class="error"' in text
+    assert 'class="error-message"' in text
     assert str(row.pk) in text
 
 
@@ -136,7 +136,7 @@ def test_a_filter_that_makes_no_sense_is_said_and_hides_nothing(memory, page, bo
 def test_a_space_is_revealed_for_a_reason_for_a_while_and_its_owner_and_the_log_know(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
     where = reverse("reveal", args=[hidden.space_id])
-    assert "Reveal the own space of Bob Team?" in page.get(where).content.decode()
+    assert "Access the personal space of Bob Team?" in page.get(where).content.decode()
     assert page.post(where, {"reason": "because"}).status_code == 422
     assert "barn" not in listed(page)
 

@@ -134,7 +134,14 @@ def test_no_template_carries_inline_script_or_style_and_none_loads_from_elsewher
 
 def test_all_addresses_a_fragment_names_are_without_tokens():
     """Fragments are drawn once for everyone who reads a thread."""
-    shared = ["_turn.html", "_open.html", "_foot.html", "_recalled.html", "_send.html", "_item.html"]
+    shared = [
+        "_turn.html",
+        "_streaming_block.html",
+        "_turn_footer.html",
+        "_recall_panel.html",
+        "_send_button.html",
+        "_recall_item.html",
+    ]
     for name in shared:
         text = (ROOT / "templates" / "chat" / name).read_text()
         assert "csrf_token" not in text, name

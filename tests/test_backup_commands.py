@@ -84,7 +84,7 @@ def manage(environment: dict[str, str], *arguments: str) -> str:
 def hits(person: server.Client, query: str) -> list[str]:
     """What the page of search shows, with how near it is, best first."""
     page = person.get("/search", params={"q": query}).text
-    return re.findall(r'<li class="hit">.*?</li>', page, re.DOTALL)
+    return re.findall(r'<li class="search-hit">.*?</li>', page, re.DOTALL)
 
 
 def test_a_backup_beside_people_who_talk_is_of_one_moment(cato, alice, tmp_path):

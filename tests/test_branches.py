@@ -114,7 +114,7 @@ def test_the_prompt_of_a_branch_knows_nothing_of_the_other(told, person):
 def test_a_page_offers_nothing_earlier_where_only_another_branch_begins_earlier(told, person, client):
     services.edit(told[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
     client.force_login(person)
-    assert "Earlier in this thread" not in client.get(f"/t/{told[0].thread_id}").content.decode()
+    assert "Load earlier turns" not in client.get(f"/t/{told[0].thread_id}").content.decode()
 
 
 def test_the_first_message_can_be_edited_too(told, person):

@@ -13,7 +13,7 @@ from cato_web.bundles import BUNDLES
 
 STATIC = Path(__file__).parents[1] / "static"
 # First thing on any page, or on a few pages only, or with settings of its own.
-ALONE = {"js/first.js", "js/notify.js", "js/select.js"}
+ALONE = {"js/boot.js", "js/notifications.js", "js/bulk-select.js"}
 
 
 def test_every_sheet_and_script_is_in_one_bundle():

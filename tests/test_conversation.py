@@ -42,7 +42,7 @@ def test_a_message_is_answered_remembered_and_recalled_in_a_new_thread(alice, en
 
     question = "Where do I find what opens the glass house?"
     second = alice.say(question)
-    page = wait_for(lambda: (p := alice.thread_page(second)) and "Recalled 1" in p and p, "the recall to be shown")
+    page = wait_for(lambda: (p := alice.thread_page(second)) and "1 recalled" in p and p, "the recall to be shown")
 
     prompt = wait_for(lambda: asked_lately(endpoint, question), "the endpoint to be asked")
     assert "The greenhouse key hangs behind the clock." in prompt
@@ -75,11 +75,11 @@ def test_the_answer_streams_block_by_block_and_late_comers_get_what_they_missed(
             late.hello()
             snapshot = late.until("Paragraph 0 with")
             assert "Paragraph 1 with" in snapshot
-            if 'class="tools"' not in snapshot:
-                late.until(r'class="tools"')
-        early.until(r'class="tools"')
+            if 'class="turn__actions"' not in snapshot:
+                late.until(r'class="turn__actions"')
+        early.until(r'class="turn__actions"')
     page = alice.thread_page(thread)
-    blocks = re.search(r'id="turn-[0-9a-f-]+-blocks">(.*?)</div>\s*<div class="segments', page, re.S)
+    blocks = re.search(r'id="turn-[0-9a-f-]+-blocks">(.*?)</div>\s*<div class="answer__segments', page, re.S)
     sent = "".join(re.findall(r'beforeend:#turn-[0-9a-f-]+-blocks">(.*?</div>)</div>', "".join(early.heard), re.S))
     assert blocks[1].endswith(sent.strip())
 
@@ -205,10 +205,10 @@ def test_forgetting_shows_on_the_turn_and_in_the_panel_of_the_answer_that_had_re
     first = alice.say("The greenhouse key hangs behind the clock.")
     page = wait_for(lambda: (p := alice.thread_page(first)) and "/forget" in p and "Remembered<" in p and p, "memory")
     second = alice.say("Where does the greenhouse key hang?")
-    wait_for(lambda: "Recalled 1" in alice.thread_page(second), "the recall")
+    wait_for(lambda: "1 recalled" in alice.thread_page(second), "the recall")
     with listening(alice, second) as open_page:
         open_page.hello()
-        open_page.until("Recalled 1")
+        open_page.until("1 recalled")
         answer = alice.post(re.search(r'href="(/m/[^"]+/forget)"', page)[1])
         assert answer.status_code == 302
         open_page.until("Forgotten")

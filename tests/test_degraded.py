@@ -58,7 +58,7 @@ def test_an_index_that_hangs_is_not_waited_for(tmp_path, endpoint):
             wait_for(lambda: cato.sql("SELECT id FROM memory_index"), "the worker to have tried")
             second = ada.say("Does anybody hear me now?")
             wait_for(lambda: "All right." in ada.thread_page(second), "the answer without recall")
-            assert "Recall took too long, answered without it" in ada.thread_page(second)
+            assert "Recall timed out; answered without memory" in ada.thread_page(second)
 
 
 def test_with_memory_switched_off_nothing_enters_it_and_pages_and_commands_say_so(tmp_path, endpoint):
@@ -70,13 +70,13 @@ def test_with_memory_switched_off_nothing_enters_it_and_pages_and_commands_say_s
         thread = ada.say("Nothing of this is kept")
         page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and p, "the answer")
         asked = ada.post(f"/t/{thread}/say", {"message": '/vquery "kept"', "client_key": str(uuid.uuid4())}, htmx=True)
-        assert "Memory is switched off." in page
+        assert "Memory is disabled." in page
         new = ada.get("/").text
         assert "nothing is saved to memory or recalled" in new
         for shown in (page, new):
             assert "Remembered" not in shown
             assert "recall it" not in shown
-            assert "Continue in a new session" not in shown
+            assert "Continue thread" not in shown
         assert "disabled" in asked.text
         assert cato.sql("SELECT count(*) FROM memory_exchange") == [(0,)]
 

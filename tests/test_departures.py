@@ -234,7 +234,7 @@ def test_the_receipt_counts_what_went_and_says_when_the_index_has_confirmed(memo
     assert (then["Threads removed"], then["Exchanges forgotten"]) == ("1", "2")
     assert then["Vectors removed"] == f"{vectors}, confirmed by the index"
     assert then["Original files removed"] == "all"
-    assert then["Gone from the disk"].startswith("by ")
+    assert then["Purged from disk"].startswith("by ")
     assert "Complete" in Client().get(address).content.decode()
 
 

@@ -93,8 +93,8 @@ def test_characters_that_come_in_parts_are_put_together(program, endpoint, mode,
     [
         ("error-object", "The model's server failed in the middle of the answer."),
         ("error-text", "The model's server failed in the middle of the answer."),
-        ("reset", "The model broke off in the middle of its answer."),
-        ("no-finish", "The model broke off in the middle of its answer."),
+        ("reset", "The answer was cut off."),
+        ("no-finish", "The answer was cut off."),
         ("hang-midway", "The model sent nothing for 2 seconds. Try again."),
         *(
             (mode, "The model's answer could not be read. Try again.")
@@ -184,7 +184,9 @@ def test_a_cut_off_answer_says_so_at_once_and_after_a_reload_and_can_be_continue
 
     endpoint.script(KEY, answer=" In the hall.")
     ada.post(re.search(r'formaction="(/t/[^"]+/resume)"', shown)[1], htmx=True)
-    done = wait_for(lambda: (p := ada.thread_page(thread)) and "In the hall." in p and 'class="tools"' in p and p, "it")
+    done = wait_for(
+        lambda: (p := ada.thread_page(thread)) and "In the hall." in p and 'class="turn__actions"' in p and p, "it"
+    )
     assert f"{SAID} In the hall." in done
     assert "Cut off" not in done
 

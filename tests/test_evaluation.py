@@ -247,7 +247,7 @@ def test_the_stats_page_draws_the_last_twelve_runs_and_gives_their_figures(alice
 
     page = stats_page(alice)
 
-    plot = re.search(r'<svg class="plot".*?</svg>', page, re.S)[0]
+    plot = re.search(r'<svg class="line-chart".*?</svg>', page, re.S)[0]
     assert 'role="img"' in plot
     assert re.search(r"<title id=\"evaluations-title\">Share found among the first 5, .*Newest run: hybrid 90.0%", plot)
     assert len(re.findall(r"<polyline", plot)) == 2
@@ -261,21 +261,21 @@ def test_the_stats_page_draws_the_last_twelve_runs_and_gives_their_figures(alice
 
 
 def test_the_stats_page_says_nothing_of_runs_where_there_was_none(alice, chroma):
-    assert "How well it finds" not in stats_page(alice)
+    assert "Retrieval quality" not in stats_page(alice)
 
 
 def test_the_stats_page_says_which_gate_is_in_force_and_where_it_is_from(alice, chroma, settings):
-    assert "0.50, as shipped" in stats_page(alice)
+    assert "0.50 (default)" in stats_page(alice)
 
     serving = generations.serving()
     Calibration.objects.create(provider=serving.provider, model=serving.model, threshold=0.61, sample=200)
-    assert re.search(r"0\.61, fitted on 200 exchanges on \d+ \w{3} 20\d\d", stats_page(alice))
+    assert re.search(r"0\.61 \(calibrated on 200 exchanges on \d+ \w{3} 20\d\d\)", stats_page(alice))
 
     store = settings.CATO.vector_store
     settings.CATO = settings.CATO.model_copy(
         update={"vector_store": store.model_copy(update={"similarity_threshold": 0.3})}
     )
-    assert "0.30, as configured" in stats_page(alice)
+    assert "0.30 (configured)" in stats_page(alice)
 
     rising = store.model_copy(update={"dynamic_threshold": True})
     settings.CATO = settings.CATO.model_copy(update={"vector_store": rising})

@@ -58,7 +58,7 @@ def panel(person, one, **headers: str) -> str:
 
 def buttons(html: str) -> dict[str, tuple[str, str]]:
     """The buttons on offer: where each leads and what it sends, by its words."""
-    found = re.findall(r'formaction="([^"]+)" name="kind" value="(\w*)"[^>]*>([^<]+)</button>', html)
+    found = re.findall(r'formaction="([^"]+)"\s+name="kind"\s+value="(\w*)"[^>]*>\s*([^<]+?)\s*</button>', html)
     return {words: (url.replace("&amp;", "&"), kind) for url, kind, words in found}
 
 
@@ -77,13 +77,13 @@ def test_what_alice_calls_not_relevant_stays_away_from_her_and_still_comes_for_b
     one, said = asked
     again = press(alice, one, "Not relevant").content.decode()
 
-    assert "Not relevant to you" in again
+    assert "Not relevant: not recalled for you" in again
     assert said.id not in recalls(memory, alice, one.message)
     assert said.id in recalls(memory, bob, one.message)
-    assert set(buttons(panel(alice, one))) == {"Pin", "Relevant after all"}
+    assert set(buttons(panel(alice, one))) == {"Pin", "Undo"}
     assert set(buttons(panel(bob, one))) == {"Pin", "Not relevant"}
 
-    press(alice, one, "Relevant after all")
+    press(alice, one, "Undo")
     assert said.id in recalls(memory, alice, one.message)
 
 
@@ -93,7 +93,7 @@ def test_pin_is_a_switch_and_there_is_one_opinion_of_an_exchange(alice, asked):
     assert set(buttons(panel(alice, one))) == {"Unpin", "Not relevant"}
 
     press(alice, one, "Not relevant")
-    assert set(buttons(panel(alice, one))) == {"Pin", "Relevant after all"}
+    assert set(buttons(panel(alice, one))) == {"Pin", "Undo"}
 
     press(alice, one, "Pin")
     press(alice, one, "Unpin")
@@ -125,7 +125,7 @@ def test_what_goes_over_the_socket_is_the_same_whatever_anybody_thinks(alice, bo
 
     assert frames.turn(one.id).html == before
     assert not buttons(before)
-    assert "Forget" not in before[: before.index('class="foot"')]
+    assert "Forget" not in before[: before.index('class="turn__footer"')]
     assert reverse("recalled", args=[one.id]) in before
 
 
@@ -233,7 +233,7 @@ def test_in_a_running_cato_what_is_not_relevant_does_not_come_back_until_it_is_a
     page = page_of(1)
     own = own_panel(page)
     first_of_all = re.search(r'formaction="(/m/[^"]+)" name="kind" value="irrelevant"', own)[1].replace("&amp;", "&")
-    assert "Not relevant to you" in person.post(first_of_all, {"kind": "irrelevant"}, htmx=True).text
+    assert "Not relevant: not recalled for you" in person.post(first_of_all, {"kind": "irrelevant"}, htmx=True).text
 
     exchange_id = re.search(r"/m/([0-9a-f-]{36})/", first_of_all)[1]
     assert f"/m/{exchange_id}" not in page_of(2)

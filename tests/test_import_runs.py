@@ -122,8 +122,8 @@ def test_the_page_answers_as_soon_as_the_file_is_safe_and_the_worker_does_the_re
 
     assert Thread.objects.filter(owner=person).count() == 2
     report = page.get(reverse("import")).content.decode()
-    assert "hx-get" not in report.split('class="imports"')[1].split("</main>")[0]
-    assert "Nobody said anything in it." in report
+    assert "hx-get" not in report.split('class="import-list"')[1].split("</main>")[0]
+    assert "Empty conversation." in report
     assert "Left out: images and files" in report
     assert figures(row) == (2, 2, 0, 4)
     assert row.finished_at
@@ -145,8 +145,8 @@ def test_how_far_it_is_stands_on_the_page_meanwhile_and_is_said_once_it_is_over(
     work_on_imports()
 
     assert [f"{done} of 3 conversations" in text for done, text in enumerate(seen)] == [True] * 3
-    assert all('class="progress"' in text and "import-said" not in text for text in seen)
-    assert 'id="import-said" role="status" hx-swap-oob="innerHTML">export.json: Imported<' in shown(page, row)
+    assert all('class="progress-bar"' in text and "import-announcement" not in text for text in seen)
+    assert 'id="import-announcement" role="status" hx-swap-oob="innerHTML">export.json: Imported<' in shown(page, row)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_file_that_is_no_export_fails_with_the_reason_and_is_not_kept(page, fo
     work_on_imports()
     text = shown(page, row)
     assert "What can be read: exports of ChatGPT" in text
-    assert "Try again" not in text
+    assert "Retry" not in text
     assert files(folder) == []
 
 
@@ -279,7 +279,7 @@ def test_a_file_that_ends_each_worker_is_given_up(page, monkeypatch):
 
     assert len(calls) == jobs.MAX_FAILURES
     assert "was ended each time" in shown(page, row)
-    assert "Try again" in shown(page, row)
+    assert "Retry" in shown(page, row)
 
 
 def test_a_file_that_is_gone_from_the_storage_says_so(page):
@@ -324,8 +324,8 @@ def test_the_file_of_a_failed_import_goes_after_a_day_and_with_it_the_second_try
     imports.sweep_imports()
 
     assert files(folder) == [str(young.pk)]
-    assert "Try again" not in shown(page, old)
-    assert "Try again" in shown(page, young)
+    assert "Retry" not in shown(page, old)
+    assert "Retry" in shown(page, young)
     pressed(page, "retry_import", old)
     assert "not kept any more" in page.get(reverse("import")).content.decode()
 

@@ -345,7 +345,7 @@ def test_a_deleted_thread_stays_deleted_longer_versions_of_it_too(memory, person
 
     report = bring_json(person, [simple("One", "1", "Two", "2")])
 
-    assert report.skipped == [("About simple", "It was forgotten here earlier and stays so.")]
+    assert report.skipped == [("About simple", "Skipped: forgotten earlier.")]
     assert not Thread.objects.exists()
 
 
@@ -417,7 +417,7 @@ def test_an_export_does_not_bring_back_what_was_forgotten_here_since(memory, per
 
     report = import_conversations(file, person_id=person.id)
 
-    assert report.skipped == [("A thread", "It was forgotten here earlier and stays so.")]
+    assert report.skipped == [("A thread", "Skipped: forgotten earlier.")]
     assert not Thread.objects.exists()
 
 
@@ -551,7 +551,7 @@ def test_the_command_imports_for_the_person_named_and_tells_what_became_of_it(pe
         "2 conversations found: 2 imported (4 turns), 0 were there already, 2 have something left out."
     )
     assert "Left out, images and files: 1" in told
-    assert "Nothing in it: Nobody said anything in it." in told
+    assert "Nothing in it: Empty conversation." in told
 
 
 def test_the_command_says_what_it_cannot_read(person, tmp_path):

@@ -56,7 +56,7 @@ def ada(german: server.Cato) -> server.Client:
 def thread(ada: server.Client) -> str:
     """A thread with one turn that is remembered."""
     begun = ada.say(WORD)
-    wait_for(lambda: '<span class="word">Gemerkt</span>' in ada.thread_page(begun), "the worker")
+    wait_for(lambda: '<span class="turn__memory-text">Gemerkt</span>' in ada.thread_page(begun), "the worker")
     return begun
 
 
@@ -139,12 +139,10 @@ def test_a_number_is_rounded_and_not_cut_off():
 def test_why_a_file_gives_no_text_is_said_in_german_with_its_facts():
     error = ExtractionError("This file has more than %(most)s characters of text. Upload it in parts.", most=20_000_000)
     assert str(error) == "This file has more than 20,000,000 characters of text. Upload it in parts."
-    kinds = ExtractionError(
-        "This is not a kind of file that can be read. What can: %(formats)s.", formats=["Plain text", "PDF"]
-    )
+    kinds = ExtractionError("Unsupported file type. Supported: %(formats)s.", formats=["Plain text", "PDF"])
     with translation.override("de"):
         assert shown.sentence(error).startswith("Diese Datei hat mehr als 20.000.000 Zeichen Text.")
-        assert shown.sentence(kinds).endswith("Gelesen werden: Reiner Text und PDF.")
+        assert shown.sentence(kinds).endswith("Unterstützt: Reiner Text und PDF.")
 
 
 def test_a_sentence_that_a_reader_made_up_does_no_more_than_stand_there():
@@ -246,8 +244,8 @@ def test_numbers_that_machines_read_stay_as_they_are():
     plot = line_plot([Series("hybrid", [0.8437, 0.912])], columns=["1. Nov.", "2. Nov."], title="Anteile")
     turn = {"id": uuid.uuid4(), "revision": 1204}
     with translation.override("de"):
-        drawn = render_to_string("memory/_plot.html", {"plot": plot, "id": "plot"})
-        assert 'data-revision="1204"' in render_to_string("chat/_open.html", {"turn": turn})
+        drawn = render_to_string("charts/_lines.html", {"plot": plot, "id": "plot"})
+        assert 'data-revision="1204"' in render_to_string("chat/_streaming_block.html", {"turn": turn})
     heights = re.findall(r'(?:x|y|transform)="([^"]*[.,][^"]*)"', drawn)
     assert heights
     assert not [each for each in heights if "," in each]
@@ -287,7 +285,7 @@ def test_frames_and_what_the_worker_says_are_german(ada, thread, endpoint):
         page.hello()
         ada.say("Die Säge liegt daneben.", thread)
         page.until("Antwort anhalten")
-        frame = page.until('<span class="word">Gemerkt</span>')
+        frame = page.until('<span class="turn__memory-text">Gemerkt</span>')
         heard = "".join(page.heard)
     assert "Gemerkt" in texts(frame)
     assert left_over(heard) == []

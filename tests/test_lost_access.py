@@ -49,9 +49,9 @@ def running_turn(cato: Cato, thread: str) -> str | None:
 def stop_all(person: Client, thread: str) -> None:
     """Stop what is being answered in the thread, on its page."""
     page = person.thread_page(thread)
-    stop = page.split('class="send-button is-stop"')[1].split('formaction="')[1].split('"')[0]
+    stop = page.split('class="send-button send-button--stop"')[1].split('formaction="')[1].split('"')[0]
     person.post(stop)
-    wait_for(lambda: "is-stop" not in person.thread_page(thread), "the answer to stop")
+    wait_for(lambda: "send-button--stop" not in person.thread_page(thread), "the answer to stop")
 
 
 def states(cato: Cato, thread: str) -> list[tuple[str, str, str]]:

@@ -135,9 +135,12 @@ def test_a_hostile_answer_ends(text):
     [
         ("the root $x_1$ of it", "<msub><mi>x</mi><mn>1</mn></msub>"),
         (r"so \(a < b\) holds", "<mi>a</mi><mo>&lt;</mo><mi>b</mi>"),
-        ("Thus:\n$$\na\n+ b\n$$", '<div class="math"><math display="block"><mrow><mi>a</mi><mo>+</mo><mi>b</mi>'),
+        (
+            "Thus:\n$$\na\n+ b\n$$",
+            '<div class="answer__math"><math display="block"><mrow><mi>a</mi><mo>+</mo><mi>b</mi>',
+        ),
         ("\\[\n\\frac{1}{2}\n\\]", "<mfrac><mrow><mn>1</mn></mrow><mrow><mn>2</mn></mrow></mfrac>"),
-        (r"$x^$", '<code class="formula">x^</code>'),
+        (r"$x^$", '<code class="answer__formula">x^</code>'),
         ("- [x] done\n- [ ] open", '<input type="checkbox" disabled="" aria-label="Done" checked="">done'),
         ("- [ ] **now**", '<input type="checkbox" disabled="" aria-label="To do"><strong>now</strong>'),
     ],
@@ -156,7 +159,7 @@ def test_what_only_looks_like_a_formula_or_a_task_stays_text(text):
 def test_a_formula_that_is_still_written_is_plain_text_until_it_closes():
     growing = GrowingAnswer()
     assert growing.feed("$$\n\\frac{a}{b}\n+ c\n") == []
-    assert growing.open_html() == '<div class="block"><p class="typing">$$\n\\frac{a}{b}\n+ c</p></div>'
+    assert growing.open_html() == '<div class="answer__block"><p class="answer__typing">$$\n\\frac{a}{b}\n+ c</p></div>'
     growing.feed("$$\n")
     assert "<mfrac>" in growing.open_html()
 

@@ -35,7 +35,7 @@ def seen_by(person) -> str:
 
 def test_a_note_is_ones_own_unless_told_and_found_by_meaning(memory, alice, bob):
     answer = page_of(alice).post(reverse("notes"), {"text": "The key hangs behind the clock"}, follow=True)
-    assert "Remembered. Only you read it now." in answer.content.decode()
+    assert "Remembered. Only you can read it." in answer.content.decode()
     assert "behind the clock" in seen_by(alice)
     assert "behind the clock" not in seen_by(bob)
 

@@ -153,7 +153,7 @@ def refusal(answer, status: int = 403) -> str:
     page = answer.content.decode()
     assert answer.status_code == status, page
     assert 'name="password"' in page, "the other way in is still there"
-    return re.search(r'class="error" role="alert".*?<span>(.*?)</span>', page, re.DOTALL)[1]
+    return re.search(r'class="error-message" role="alert".*?<span>(.*?)</span>', page, re.DOTALL)[1]
 
 
 # With a real provider and a whole Cato

@@ -157,5 +157,5 @@ def test_a_model_that_takes_no_pictures_answers_without_and_the_turn_says_so(ali
     begun = alice.post("/", data).headers["location"].split("/")[-1]
 
     page = wait_for(lambda: (p := alice.thread_page(begun)) and "I cannot see it." in p and p, "the answer")
-    assert "The model takes no pictures; it answered without seeing them." in page
+    assert "This model does not support images; they were not sent." in page
     assert "[a picture that you cannot see]" in str(endpoint.asked(KEY)[-1])

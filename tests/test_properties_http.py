@@ -293,7 +293,7 @@ class PagesOfATeam(RuleBasedStateMachine):
         assert self.count(client) == self.before + len(self.team.found(readable))
 
     def count(self, client: Client) -> int:
-        shown = re.search(r'<dd class="figure">([\d,]+)</dd>', client.get("/stats").text)
+        shown = re.search(r'<dd class="stat-tile__value">([\d,]+)</dd>', client.get("/stats").text)
         assert shown
         return int(shown[1].replace(",", ""))
 

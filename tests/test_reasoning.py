@@ -28,8 +28,8 @@ def test_reasoning_is_shown_and_neither_remembered_nor_sent_again(alice, cato, e
     thread = alice.say("Where does the key of the shed hang?")
     with listening(alice, thread) as page:
         page.hello()
-        page.until(r"(?s)beforeend:#turn-[0-9a-f-]+-thoughts.*Thinking…")
-        page.until(r'class="tools"')
+        page.until(r"(?s)beforeend:#turn-[0-9a-f-]+-reasoning.*Thinking…")
+        page.until(r'class="turn__actions"')
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
     shown = alice.thread_page(thread)
     assert f'-thoughts" dir="auto" tabindex="0">{THOUGHT}</div>' in shown
@@ -53,10 +53,10 @@ def test_what_pages_hear_of_the_reasoning_adds_up_to_what_is_kept(alice, endpoin
     thread = alice.say("Think in small steps")
     with listening(alice, thread) as page:
         page.hello()
-        page.until(r'class="tools"')
+        page.until(r'class="turn__actions"')
     whole = "".join(page.heard)
     begun = re.findall(r'-thoughts" dir="auto" tabindex="0">([^<]*)<', whole)[-1]
-    added = re.findall(r'beforeend:#turn-[0-9a-f-]+-thoughts">([^<]*)<', whole)
+    added = re.findall(r'beforeend:#turn-[0-9a-f-]+-reasoning">([^<]*)<', whole)
 
     assert len(added) > 2
     assert begun + "".join(added) == thought

@@ -309,7 +309,7 @@ def test_a_date_that_is_named_raises_what_was_said_then(memory, person):
     for question in ("What about the budget in April?", "Was war mit dem Budget im April?"):
         first = ask(question, **at).results[0]
         assert first.exchange.timestamp.month == 4
-        assert "from the time you named" in first.reason[0].lower() + first.reason[1:]
+        assert "from the date you mentioned" in first.reason[0].lower() + first.reason[1:]
 
 
 def test_what_goes_while_it_is_ranked_leaves_its_place_to_the_next(memory, person, monkeypatch):

@@ -99,7 +99,7 @@ def test_a_model_that_is_no_longer_offered_is_said_so_and_kept_until_another_is_
 
 
 def test_where_the_models_cannot_be_listed_a_name_can_be_typed(alice, offer):
-    offer["now"] = Offer((), "models.example does not say at the moment which models it has.", "models.example")
+    offer["now"] = Offer((), "Could not load the model list from models.example.", "models.example")
     page = signed_in(alice)
 
     assert "models.example does not say at the moment" in page.get("/settings").content.decode()
@@ -111,9 +111,7 @@ def test_where_the_models_cannot_be_listed_a_name_can_be_typed(alice, offer):
 def test_an_endpoint_that_is_away_is_said_to_be_and_holds_nothing_up():
     asked = offers._ask(Answering("http://127.0.0.1:9/v1", "", "some-model"))
 
-    assert asked == Offer(
-        (), "127.0.0.1:9 does not say at the moment which models it has.", "127.0.0.1:9", "some-model"
-    )
+    assert asked == Offer((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
 
 
 def test_notifications_are_off_until_they_are_switched_on(alice):
@@ -161,7 +159,7 @@ def test_nobody_ends_a_sign_in_of_another(alice):
 
     for which in (str(of_alice.id), "no id"):
         answer = signed_in(PersonFactory()).post("/settings/sign-ins", {"sign_in": which}, follow=True)
-        assert "That sign-in has ended already." in answer.content.decode()
+        assert "Already signed out." in answer.content.decode()
     assert hers.get("/settings").status_code == 200
 
 

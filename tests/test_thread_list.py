@@ -111,7 +111,7 @@ def test_every_open_page_hears_of_a_new_thread_of_its_end_and_of_its_title(tmp_p
             running_mark = elsewhere.until('aria-label="answering"')
             assert "Where does the key of the shed hang?" in running_mark
             elsewhere.until_all(
-                f"thread-{begun}", 'aria-label="new"', 'class="thread-title">The key of the shed</span>'
+                f"thread-{begun}", 'aria-label="new"', 'class="sidebar__thread-title">The key of the shed</span>'
             )
         with listening(alice, begun) as page:
             page.hello()
@@ -124,14 +124,14 @@ def test_who_looks_at_the_end_of_an_answer_is_not_told_that_it_is_new(alice, end
     begun = alice.say("Where does it hang?")
     with listening(alice, begun) as page, listening(alice, None) as elsewhere:
         page.hello()
-        page.until(r'class="tools"')
+        page.until(r'class="turn__actions"')
         page.connection.send(json.dumps({"seen": True}))
         heard = wait_for(
             lambda: (h := elsewhere.until(f"thread-{begun}")) and 'aria-label="answering"' not in h and h, "the end"
         )
         if 'aria-label="new"' in heard:
             wait_for(lambda: 'aria-label="new"' not in elsewhere.until(f"thread-{begun}"), "the mark to go")
-    assert not re.search(f'is-unread" id="thread-{begun}"', alice.get("/settings").text)
+    assert not re.search(rf'id="thread-{begun}"[^>]*sidebar__link--unread', alice.get("/settings").text)
 
 
 def test_a_stranger_hears_nothing_of_it(alice, bob):

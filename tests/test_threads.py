@@ -41,7 +41,7 @@ def test_every_turn_of_a_long_thread_can_be_reached_and_its_memory_leads_to_it(a
     latest = page.get(f"/t/{long.id}").content.decode()
     assert f"Question {3 * WINDOW - 1}" in latest
     assert "Question 20<" not in latest
-    assert "Earlier in this thread" in latest
+    assert "Load earlier turns" in latest
 
     place = page.get(f"/m/{said.id}").headers["location"]
     there = page.get(place.split("#")[0]).content.decode()
@@ -130,7 +130,7 @@ def test_a_slow_recall_is_answered_without_it_and_the_turn_says_so(alice, page):
     own = thread(alice)
     turn(own, "A question", "An answer", recall_note="slow")
 
-    assert "Recall took too long, answered without it" in page.get(f"/t/{own.id}").content.decode()
+    assert "Recall timed out; answered without memory" in page.get(f"/t/{own.id}").content.decode()
 
 
 def test_a_key_is_encrypted_at_rest(alice, settings):
@@ -146,7 +146,7 @@ def test_a_key_is_encrypted_at_rest(alice, settings):
 def test_people_who_can_recall_it_are_counted(alice, page):
     endpoint.save(base_url="http://127.0.0.1:1/v1", api_key="", model="m")
     own = thread(alice)
-    assert "Only you can recall it" in page.get(f"/t/{own.id}").content.decode()
+    assert "Visible only to you" in page.get(f"/t/{own.id}").content.decode()
 
     Thread.objects.filter(id=own.id).update(space=spaces.team())
     PersonFactory()

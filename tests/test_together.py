@@ -34,7 +34,7 @@ def test_who_has_a_shared_thread_open_is_shown_to_the_others_and_no_longer_when_
             assert "Here now: Alice Owner, Bob Team" in hers.until("Here now", seconds=15)
             his.until("Here now: Alice Owner, Bob Team", seconds=15)
             assert "Here now: Alice Owner, Bob Team" in bob.thread_page(begun)
-        hers.until('id="here" role="status" hx-swap-oob="true"></p>', seconds=25)
+        hers.until('id="presence" role="status" hx-swap-oob="true"></p>', seconds=25)
     own = alice.say("Mine alone")
     with listening(alice, own) as hers:
         hers.hello()

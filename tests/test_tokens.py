@@ -1,4 +1,4 @@
-"""Tokens for programs: made on the page of settings, shown once, good for what was ticked, and worthless when withdrawn."""
+"API tokens: made on the page of settings, shown once, good for what was ticked, and worthless when withdrawn."
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_nobody_withdraws_the_token_of_another(alice):
     nonsense = bob.post("/settings/tokens/withdraw", {"token": "x"}, follow=True)
 
     for answer in (others, nothing, nonsense):
-        assert "That token is withdrawn already." in answer.content.decode()
+        assert "This token was already revoked." in answer.content.decode()
     assert one.get("/api/me").status_code == 200
 
 
@@ -182,7 +182,7 @@ def test_without_the_api_there_are_no_tokens(alice, settings):
     settings.CATO = with_api(settings.CATO, enabled=False)
     browser = signed_in(alice)
 
-    assert "Tokens for programs" not in browser.get("/settings").content.decode()
+    assert "API tokens" not in browser.get("/settings").content.decode()
     assert browser.post("/settings/tokens", chosen()).status_code == 404
     assert browser.get("/api/me").status_code == 404
     assert browser.get("/api/openapi.json").status_code == 404

@@ -58,7 +58,7 @@ def test_a_text_is_added_found_and_forgotten(cato, people, mode):
     fact = f"The lamp oil is in shed {uuid.uuid4().hex[:6]}."
     (added,) = over_http(cato, people["token"], ("add_memory", {"text": fact}), mode=mode)
     assert not added.is_error
-    assert added.structured_content["audience"] == "Only you read it now."
+    assert added.structured_content["audience"] == "Only you can read it."
     (id,) = added.structured_content["exchange_ids"]
 
     # Any web process answers any request.

@@ -1,4 +1,4 @@
-"""Tokens for programs of people in a running Cato, made where its users would make them: beside it."""
+"API tokens of people in a running Cato, made where its users would make them: beside it."
 
 from __future__ import annotations
 

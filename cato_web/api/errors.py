@@ -36,7 +36,7 @@ def nothing_here() -> HttpResponse:
 
 
 def wrong_method(allowed: str) -> HttpResponse:
-    message = _("This address takes %(methods)s.") % {"methods": allowed}
+    message = _("Method not allowed; use %(methods)s.") % {"methods": allowed}
     return answer(405, "wrong_method", message, Allow=allowed)
 
 

@@ -44,6 +44,4 @@ def _read(cursor: str) -> tuple[datetime, uuid.UUID]:
         at, _space, id = text.partition(" ")
         return datetime.fromisoformat(at).astimezone(UTC), uuid.UUID(id)
     except (ValueError, OverflowError) as error:
-        raise InvalidInputError(
-            _("This is no cursor. Leave it out for the first page, then send “next” of each page.")
-        ) from error
+        raise InvalidInputError(_("Invalid cursor. Omit it for the first page, then pass `next`.")) from error

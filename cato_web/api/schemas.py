@@ -28,7 +28,7 @@ class Shown(BaseModel):
 
 class Wrong(Shown):
     code: str = Field(examples=["not_found"])
-    message: str = Field(examples=["There is nothing here, or it is not yours to see."])
+    message: str = Field(examples=["Not found."])
 
 
 class Error(Shown):

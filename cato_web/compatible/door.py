@@ -37,7 +37,7 @@ def door(scope: str, method: str) -> Callable[[View], View]:
                 if not settings.CATO.api.enabled:
                     raise nothing_here(request.path)
                 if request.method != method:
-                    raise OpenAIError(_("Ask this with %(method)s.") % {"method": method}, status=405)
+                    raise OpenAIError(_("Method not allowed; use %(method)s.") % {"method": method}, status=405)
                 principal = await to_database(authenticate_header, request.headers.get("Authorization", ""), scope)
                 return await view(request, principal, **arguments)
             except OpenAIError as error:

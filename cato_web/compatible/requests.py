@@ -119,7 +119,7 @@ def _refuse_what_cato_does_not_do(asked: ChatRequest) -> None:
         )
         raise OpenAIError(sentence, code="unsupported_parameter", param="tools" if asked.tools else "functions")
     if asked.n is not None and asked.n != 1:
-        raise OpenAIError(_("Cato gives one answer at a time: n is 1."), code="unsupported_parameter", param="n")
+        raise OpenAIError(_("`n` must be 1."), code="unsupported_parameter", param="n")
     if asked.response_format is not None and asked.response_format.type != "text":
         sentence = _("Cato answers with text: leave response_format away.")
         raise OpenAIError(sentence, code="unsupported_parameter", param="response_format")

@@ -70,7 +70,7 @@ def _named_thread(person_id: uuid.UUID, name: str | None) -> Thread | None:
     try:
         return access.thread_for(person_id, uuid.UUID(name))
     except ValueError as error:
-        raise OpenAIError(_("X-Cato-Thread is the id of a thread, or is left away."), param="X-Cato-Thread") from error
+        raise OpenAIError(_("X-Cato-Thread must be a thread ID."), param="X-Cato-Thread") from error
 
 
 def _remember(word: str | None) -> bool | None:

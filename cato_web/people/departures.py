@@ -144,11 +144,11 @@ def receipt(token: str) -> tuple[list[dict[str, str]], bool]:
         {"label": _("Exchanges forgotten"), "figure": forgotten % {"count": number(removed.exchanges)}},
         {"label": _("Documents deleted"), "figure": number(left.documents)},
         {"label": _("Original files removed"), "figure": under_way if originals else _("all")},
-        {"label": _("Out of the words"), "figure": number(removed.words)},
-        {"label": _("Blank in recall panels"), "figure": number(removed.recalls)},
+        {"label": _("Keyword entries removed"), "figure": number(removed.words)},
+        {"label": _("Recall log entries cleared"), "figure": number(removed.recalls)},
         {"label": _("Cached embeddings removed"), "figure": number(removed.cached)},
         {"label": _("Vectors removed"), "figure": _vectors(removed.vectors, removed.under_way, is_empty)},
-        {"label": _("Gone from the disk"), "figure": gone if removed.in_files or not is_empty else _("yes")},
+        {"label": _("Purged from disk"), "figure": gone if removed.in_files or not is_empty else _("yes")},
     ]
     return lines, is_empty and not removed.under_way and not originals
 

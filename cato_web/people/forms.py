@@ -57,10 +57,10 @@ class SetUpForm(JoinForm):
     """The first account, and optionally the endpoint that answers."""
 
     model_from = forms.ChoiceField(
-        label=gettext_lazy("Model that answers"),
+        label=gettext_lazy("Chat model"),
         required=False,
         initial="later",
-        choices=[("endpoint", gettext_lazy("An endpoint of your own")), ("later", gettext_lazy("Later"))],
+        choices=[("endpoint", gettext_lazy("Custom endpoint")), ("later", gettext_lazy("Skip for now"))],
         widget=forms.RadioSelect,
     )
     base_url = forms.URLField(
@@ -97,7 +97,7 @@ class SignInForm(forms.Form):
         password = clean_text(self.cleaned_data["password"])
         person = authenticate(username=self.cleaned_data["email"], password=password)
         if person is None:
-            self.add_error(None, _("This e-mail and password do not belong together, or the account is closed."))
+            self.add_error(None, _("Wrong email or password."))
         return person
 
 
@@ -111,7 +111,7 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
             "name": gettext_lazy("Your name"),
             "theme": gettext_lazy("Theme"),
             "density": gettext_lazy("Density"),
-            "context_mode": gettext_lazy("What was recalled is shown as"),
+            "context_mode": gettext_lazy("Recalled passages"),
             "default_model": gettext_lazy("Model of new threads"),
         }
 
@@ -121,7 +121,7 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
         self._offer_models(self.instance.default_model)
         mode = settings.CATO.vector_store.context_mode
         cast(forms.ChoiceField, self.fields["context_mode"]).choices = [
-            ("", _("As set for everyone (%(mode)s)") % {"mode": mode}),
+            ("", _("Server default (%(mode)s)") % {"mode": mode}),
             *User.ContextMode.choices,
         ]
 
@@ -141,9 +141,9 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
 
     def _offer_models(self, chosen: str) -> None:
         field, offer = self.fields["default_model"], self.offer
-        configured = _("As configured")
+        configured = _("Default")
         if offer.configured:
-            configured = _("As configured (%(model)s)") % {"model": offer.configured}
+            configured = _("Default (%(model)s)") % {"model": offer.configured}
         type_it = _("%(trouble)s Type a model's name, or leave it empty: as configured.")
         field.help_text = offer.trouble and type_it % {"trouble": offer.trouble}
         if not offer.names:
@@ -152,8 +152,7 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
         if chosen and chosen not in offer.names:
             names.append((chosen, _("%(model)s (not offered)") % {"model": chosen}))
             field.help_text = _(
-                "%(host)s does not offer %(model)s any more: what you say in a new thread is kept, but not answered "
-                "until another model is chosen."
+                "%(host)s no longer offers %(model)s. New threads will not be answered until you choose another model."
             ) % {"host": offer.host, "model": chosen}
         field.widget = forms.Select(choices=[("", configured), *names])
 
@@ -162,7 +161,7 @@ class LeaveForm(forms.Form):
     """What only the person of the account knows, typed once more before it is deleted."""
 
     email = forms.CharField(
-        label=gettext_lazy("Your e-mail, typed out"),
+        label=gettext_lazy("Confirm your email"),
         max_length=254,
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
@@ -210,13 +209,13 @@ class TokenForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     scopes = forms.MultipleChoiceField(
-        label=gettext_lazy("It may"),
+        label=gettext_lazy("Permissions"),
         choices=ApiToken.Scope.choices,
         widget=forms.CheckboxSelectMultiple,
-        error_messages={"required": gettext_lazy("Tick at least one thing that it may do.")},
+        error_messages={"required": gettext_lazy("Select at least one permission.")},
     )
     lifetime = forms.ChoiceField(
-        label=gettext_lazy("It ends"),
+        label=gettext_lazy("Expires"),
         initial="90",
         choices=[
             ("30", gettext_lazy("in 30 days")),
@@ -246,12 +245,12 @@ class PasswordForm(forms.Form):
     """The old password and a new one."""
 
     old = forms.CharField(
-        label=gettext_lazy("Your password now"),
+        label=gettext_lazy("Current password"),
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
     new = forms.CharField(
-        label=gettext_lazy("The new one"),
+        label=gettext_lazy("New password"),
         strip=False,
         max_length=200,
         help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),

@@ -32,7 +32,7 @@ class User(AbstractBaseUser):
         ADMINISTRATOR = "administrator", _("Administrator")
 
     class Theme(models.TextChoices):
-        SYSTEM = "", _("As the system")
+        SYSTEM = "", _("System")
         LIGHT = "light", _("Light")
         DARK = "dark", _("Dark")
 
@@ -41,8 +41,8 @@ class User(AbstractBaseUser):
         COMPACT = "compact", _("Compact")
 
     class ContextMode(models.TextChoices):
-        SUMMARY = "summary", _("A count that opens the list")
-        ON = "on", _("The list, open")
+        SUMMARY = "summary", _("Collapsed")
+        ON = "on", _("Expanded")
         OFF = "off", _("Nothing")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

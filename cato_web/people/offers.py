@@ -45,7 +45,7 @@ def _ask(answering: Answering) -> Offer:
     try:
         names = asyncio.run(asyncio.wait_for(llm.models(answering), _PATIENCE))
     except (ModelError, TimeoutError):
-        trouble = _("%(host)s does not say at the moment which models it has.") % {"host": host}
+        trouble = _("Could not load the model list from %(host)s.") % {"host": host}
         return Offer((), trouble, host, configured)
     # Models that only embed answer nothing.
     return Offer(tuple(name for name in names if "embed" not in name.lower()), "", host, configured)

@@ -162,7 +162,7 @@ def _new_person(vouched: Vouched, invitation_id: int | None) -> User:
 
 def _no_account() -> SignInRejectedError:
     """One sentence for who has no account and who has none any more: neither is told of anybody's."""
-    sentence = _("%(name)s knows you, but no account is open to you here. Ask an administrator to let you in.")
+    sentence = _("You do not have an account here. Ask an administrator for an invitation.")
     return SignInRejectedError(sentence % {"name": name()})
 
 
@@ -254,10 +254,7 @@ def _asking() -> Iterator[None]:
         yield
     except (OAuthError, JoseError) as error:
         log.warning("the provider of identities: %s: %.300r", type(error).__name__, str(error))
-        sentence = _(
-            "%(name)s and Cato do not agree on who you are. "
-            "Begin again; if it stays so, the log tells your administrator why."
-        )
+        sentence = _("Sign-in with %(name)s failed. Try again; details are in the server log.")
         raise SignInRejectedError(sentence % {"name": name()}) from error
     except (RequestException, ValueError, KeyError, TypeError, AttributeError) as error:
         log.error("the provider of identities: %s: %.300r", type(error).__name__, str(error))

@@ -31,7 +31,7 @@ class InvalidLinkError(Exception):
     """The link is used, expired, or was never made."""
 
     def __init__(self) -> None:
-        super().__init__(_("This link is used up, expired or wrong. Ask an administrator for a new one."))
+        super().__init__(_("This link is invalid or has expired. Ask an administrator for a new one."))
 
 
 class LastAdministratorError(Exception):

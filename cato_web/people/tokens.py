@@ -29,7 +29,7 @@ def make_token(person: User, *, name: str, scopes: Iterable[str], days: int | No
     """A token for `scopes`, worthless after so many `days` (None: never); it is shown once. Raises TokenLimitError."""
     if person.api_tokens.count() >= _MOST:
         raise TokenLimitError(
-            _("You have %(count)s tokens. Withdraw one that is not used any more first.") % {"count": _MOST}
+            _("You have %(count)s tokens. Revoke one that is no longer used first.") % {"count": _MOST}
         )
     token = _BEGIN + secrets.token_urlsafe(32)
     made = ApiToken.objects.create(

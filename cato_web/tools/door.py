@@ -81,10 +81,10 @@ async def _let_in(scope: dict[str, Any]) -> Principal:
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     domain, _port = split_domain_port(headers.get(b"host", ""))
     if not validate_host(domain, settings.ALLOWED_HOSTS):
-        raise HttpError(421, _("Cato is not known by this name here (server.public_url)."))
+        raise HttpError(421, _("Unknown host; check server.public_url."))
     # Programs send none; what a page of another site sends is none of ours.
     if b"origin" in headers and not is_ours(scope):
-        raise HttpError(403, _("Pages of other sites may not ask this."))
+        raise HttpError(403, _("Cross-origin requests are not allowed."))
     if b"authorization" not in headers:
         sentence = _("This needs a token: make one in Cato's settings and give it to your program.")
         raise HttpError(401, sentence, _CHALLENGE)
@@ -97,7 +97,7 @@ async def _let_in(scope: dict[str, Any]) -> Principal:
             sent.append((b"retry-after", RETRY_AFTER[status].encode()))
         raise HttpError(status, str(error), *sent) from error
     if scope["method"] != "POST":
-        raise HttpError(405, _("Nothing is kept between requests: only POST is answered here."), (b"allow", b"POST"))
+        raise HttpError(405, _("Stateless endpoint: only POST is supported."), (b"allow", b"POST"))
     return principal
 
 

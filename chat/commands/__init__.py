@@ -35,30 +35,28 @@ def run(message: str, caller: Caller) -> Card:
     command = _NAMES.get(name.lower())
     if command is None:
         near = difflib.get_close_matches(name.lower(), _NAMES, n=1, cutoff=0.5)
-        hint = _("Did you mean /%(name)s?") % {"name": near[0]} if near else _("/help lists what there is.")
+        hint = _("Did you mean /%(name)s?") % {"name": near[0]} if near else _("See /help.")
         raise InvalidMessageError(f"{_no_command(name)} {hint}", suggestion=f"/{near[0]}" if near else "/help")
     try:
         if command.needs_memory and not settings.CATO.vector_store.enabled:
             raise VectorStoreDisabledError(_(DISABLED))
         return command.run(caller, [rest] if command.takes_text else shlex.split(rest))
     except ValueError as error:  # of shlex
-        raise InvalidMessageError(_("A quotation mark is missing. Put text with spaces into two of them.")) from error
+        raise InvalidMessageError(_('Missing closing quote. Put text with spaces in "quotes".')) from error
 
 
 def _help(caller: Caller, arguments: list[str]) -> Card:
     if arguments:
         command = _NAMES.get(arguments[0].lstrip("/").lower())
         if command is None:
-            raise InvalidMessageError(
-                _no_command(arguments[0].lstrip("/")) + " " + _("/help lists what there is."), "/help"
-            )
+            raise InvalidMessageError(_no_command(arguments[0].lstrip("/")) + " " + _("See /help."), "/help")
         return Card("/help", f"/{command.name} {command.usage}".strip(), text=command.does)
     lines = [Line(f"/{c.name} {c.usage}".strip(), c.does) for c in COMMANDS]
     return Card("/help", _("Commands"), kind="list", lines=lines)
 
 
 def _no_command(name: str) -> str:
-    return _("There is no command /%(name)s.") % {"name": name}
+    return _("Unknown command /%(name)s.") % {"name": name}
 
 
 COMMANDS: tuple[Command, ...] = (

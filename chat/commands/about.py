@@ -14,9 +14,9 @@ from chat.prompts import system_prompt
 
 _MODES = ("off", "summary", "on")
 _UNDER_ANSWERS = {
-    "off": gettext_noop("Under each answer nothing is shown."),
-    "summary": gettext_noop("Under each answer a count that opens the list."),
-    "on": gettext_noop("Under each answer the list, open."),
+    "off": gettext_noop("Recalled passages: hidden"),
+    "summary": gettext_noop("Recalled passages: collapsed"),
+    "on": gettext_noop("Recalled passages: expanded"),
 }
 
 

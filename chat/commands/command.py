@@ -52,7 +52,7 @@ class Caller:
     def in_thread(self) -> Thread:
         """The thread. Raises InvalidMessageError where there is none yet."""
         if self.thread is None:
-            raise InvalidMessageError(_("This works in a thread that has begun. Say something first."))
+            raise InvalidMessageError(_("This command works only in an existing thread."))
         return self.thread
 
 

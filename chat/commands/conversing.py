@@ -21,7 +21,7 @@ _MOST_BACK = 50
 def _continue(caller: Caller, arguments: list[str]) -> Card:
     if len(arguments) != 1 or len(arguments[0]) < _SHORTEST_ID:
         raise InvalidMessageError(
-            _("Which thread? Write /continue ID; the first %(count)s characters do.") % {"count": _SHORTEST_ID},
+            _("Usage: /continue ID (the first %(count)s characters are enough)") % {"count": _SHORTEST_ID},
             "/continue ",
         )
     thread = _thread(caller, arguments[0])
@@ -34,18 +34,16 @@ def _thread(caller: Caller, text: str) -> Thread:
     begins = text.strip().lower().replace("-", "")
     if not all(char in "0123456789abcdef" for char in begins) or len(begins) > 32:
         raise InvalidMessageError(
-            _("%(text)s is no id of a thread. It stands in the address of the thread's page.") % {"text": text},
+            _("“%(text)s” is not a thread ID. You find it in the URL of the thread.") % {"text": text},
             "/continue ",
         )
     low, high = uuid.UUID(begins.ljust(32, "0")), uuid.UUID(begins.ljust(32, "f"))
     found = list(access.threads_of(caller.person_id).filter(id__range=(low, high))[:2])
     if not found:
-        raise InvalidMessageError(
-            _("There is no thread %(id)s, or it is not yours to see.") % {"id": text}, "/continue "
-        )
+        raise InvalidMessageError(_("Thread %(id)s not found.") % {"id": text}, "/continue ")
     if len(found) > 1:
         raise InvalidMessageError(
-            _("Several threads begin with %(id)s. Give more of the id.") % {"id": text}, "/continue "
+            _("“%(id)s” matches several threads. Use more characters.") % {"id": text}, "/continue "
         )
     return found[0]
 
@@ -63,19 +61,17 @@ def _delete(caller: Caller, arguments: list[str]) -> Card:
     count = number_in(arguments, default=1, most=_MOST_BACK, usage="/delete [N]")
     thread = caller.in_thread()
     if thread.owner_id != caller.person_id:
-        raise PermissionDeniedError(_("Only who began this thread may take turns out of it."))
+        raise PermissionDeniedError(_("Only the owner of this thread can delete turns."))
     turns = list(thread.turns.standing().order_by("-position")[:count])[::-1]
     lines = [Line(excerpt(t.message, 100), excerpt(t.answer, 120)) for t in turns]
-    asks = (f"{reverse('take_out', args=[thread.id])}?n={len(turns)}", _("Take them out…"))
-    title = ngettext(
-        "Take out the last %(count)s, and forget them?", "Take out the last %(count)s, and forget them?", len(turns)
-    )
+    asks = (f"{reverse('take_out', args=[thread.id])}?n={len(turns)}", _("Delete…"))
+    title = ngettext("Delete and forget the last turn?", "Delete and forget the last %(count)s turns?", len(turns))
     return Card("/delete", title % {"count": len(turns)}, kind="list", lines=lines, asks=asks)
 
 
 def _model(caller: Caller, arguments: list[str]) -> Card:
     answering = endpoint.current()
-    configured = answering.model if answering else _("none is connected")
+    configured = answering.model if answering else _("not connected")
     thread = caller.in_thread()
     if not arguments:
         can_change = access.can_configure(caller.person_id, thread)
@@ -86,7 +82,7 @@ def _model(caller: Caller, arguments: list[str]) -> Card:
     if name == configured or name == "default":
         name = ""
     services.set_model(thread, name)
-    return Card("/model", name or configured, text=_("It answers from the next message of this thread on."))
+    return Card("/model", name or configured, text=_("Used from the next message."))
 
 
 def _writemd(caller: Caller, arguments: list[str]) -> Card:
@@ -117,8 +113,8 @@ COMMANDS = (
         ("cont",),
         needs_memory=True,
     ),
-    Command("history", "[N]", gettext_noop("The last N turns of this thread (10)"), _history),
-    Command("delete", "[N]", gettext_noop("Take out the last N turns (1) and forget them"), _delete),
+    Command("history", "[N]", gettext_noop("The last N turns of this thread (default 10)"), _history),
+    Command("delete", "[N]", gettext_noop("Delete and forget the last N turns (default 1)"), _delete),
     Command("model", "[NAME]", gettext_noop("Show or change the model of this thread"), _model),
     Command("writemd", "", gettext_noop("Export this thread as Markdown"), _writemd),
     Command("writejson", "", gettext_noop("Export this thread as JSON"), _writejson),

@@ -39,11 +39,11 @@ def _vadd(caller: Caller, arguments: list[str]) -> Card:
         space = spaces.called(caller.person_id, unquoted(typed["space"]))
     text = unquoted(typed["text"] if typed is not None else arguments[0])
     if not text.strip():
-        raise InvalidMessageError(_("What should be remembered? Write /vadd TEXT."), "/vadd ")
+        raise InvalidMessageError(_("Usage: /vadd TEXT"), "/vadd ")
     kept = memory.keep_text(text, space=space, owner_id=caller.person_id, source="vadd_command", manual_entry=True)
-    title = _("Remembered for %(space)s") % {"space": space.shown_name}
+    title = _("Saved in %(space)s") % {"space": space.shown_name}
     if space.owner_id:
-        title = _("Remembered in your own space")
+        title = _("Saved in your personal space")
     lines = [Line(_("Exchange"), str(row.id)) for row in kept[:_MOST_IDS]]
     if len(kept) > _MOST_IDS:
         lines.append(Line(_("Exchanges in all"), number(len(kept))))
@@ -95,7 +95,7 @@ def _vquery(caller: Caller, arguments: list[str]) -> Card:
     if not text.strip():
         raise InvalidMessageError(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
     found = memory.find(text, spaces=spaces.readable_by(caller.person_id), count=count)
-    title = _("%(count)s nearest to “%(text)s”") if found.results else _("Nothing near “%(text)s”")
+    title = _("%(count)s matches for “%(text)s”") if found.results else _("No matches for “%(text)s”")
     title %= {"count": len(found.results), "text": text}
     note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
     return Card("/vquery", title, kind="results", text=note, results=result_rows(found.results))
@@ -127,7 +127,7 @@ def _vdelete(caller: Caller, arguments: list[str]) -> Card:
         raise InvalidMessageError(_("Which? Write /vdelete ID; /vquery and /vget show ids."), "/vdelete ")
     found = _exchange(caller, arguments[0], "/vdelete")
     if not may_forget(caller.person_id, found, is_administrator=caller.is_administrator):
-        raise PermissionDeniedError(_("This is not yours to forget: its owner may, and an administrator."))
+        raise PermissionDeniedError(_("You cannot forget this exchange; only its owner or an administrator can."))
     here = reverse("thread", args=[caller.thread.id]) if caller.thread else reverse("new_thread")
     asks = (f"{reverse('forget', args=[found.id])}?{urlencode({'next': here})}", _("Forget it…"))
     return Card("/vdelete", _("Forget this exchange?"), kind="results", results=[row_of_exchange(found, 1)], asks=asks)
@@ -157,7 +157,7 @@ def _exchange(caller: Caller, text: str, command: str) -> Exchange:
     try:
         return readable_exchange(caller.person_id, uuid.UUID(text))
     except ValueError as error:
-        sentence = _("%(text)s is no id. Ids look like 3f2b8c1e-…; /vquery shows them.") % {"text": text}
+        sentence = _("“%(text)s” is not an exchange ID. /vquery shows IDs.") % {"text": text}
         raise InvalidMessageError(sentence, f"{command} ") from error
     except NotFoundError as error:
         raise InvalidMessageError(_("There is no such exchange, or it is not yours to see."), f"{command} ") from error
@@ -167,14 +167,14 @@ COMMANDS = (
     Command(
         "vquery",
         "TEXT [K]",
-        gettext_noop("The K most similar exchanges (5), with their similarity"),
+        gettext_noop("Search memory: K most similar exchanges (default 5)"),
         _vquery,
         takes_text=True,
     ),
     Command(
         "vadd",
         "TEXT [--space NAME]",
-        gettext_noop("Remember TEXT, in your own space unless told"),
+        gettext_noop("Save TEXT as a note (personal space unless --space is given)"),
         _vadd,
         needs_memory=True,
         takes_text=True,
@@ -182,11 +182,11 @@ COMMANDS = (
     Command(
         "vdoc",
         "[ALIAS:PATH…]",
-        gettext_noop("Add files or folders that lie on the server"),
+        gettext_noop("Add files from a configured server folder"),
         _vdoc,
         needs_memory=True,
     ),
     Command("vget", "ID | session | thread", gettext_noop("Show what is remembered"), _vget, needs_memory=True),
-    Command("vdelete", "ID", gettext_noop("Forget one exchange, after a question"), _vdelete, needs_memory=True),
-    Command("vstats", "", gettext_noop("How much is remembered, and by which model"), _vstats, needs_memory=True),
+    Command("vdelete", "ID", gettext_noop("Forget one exchange (asks first)"), _vdelete, needs_memory=True),
+    Command("vstats", "", gettext_noop("Memory statistics"), _vstats, needs_memory=True),
 )

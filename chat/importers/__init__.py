@@ -64,7 +64,7 @@ def _read(piece: bytes, place: str) -> Conversation | Unread:
         return Unread(title, _("It is no conversation of %(providers)s.") % {"providers": known})
     conversation = read(item)
     if not any(said.role == "user" for said in conversation.messages):
-        return Unread(title, _("Nobody said anything in it."))
+        return Unread(title, _("Empty conversation."))
     return conversation if conversation.id else replace(conversation, id=_made_up(conversation))
 
 

@@ -53,7 +53,7 @@ def checked_message(text: str) -> str:
         raise InvalidMessageError(_("Write something first; the message is empty."))
     most = settings.CATO.chat.max_message_chars
     if len(text) > most:
-        sentence = _("This message has %(count)s characters; at most %(most)s fit. Shorten it or split it.")
+        sentence = _("Message too long: %(count)s of at most %(most)s characters. Shorten or split it.")
         raise InvalidMessageError(sentence % {"count": number(len(text)), "most": number(most)})
     return text
 
@@ -208,7 +208,7 @@ def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
         **changes,
     )
     if not begun:
-        raise ConflictError(_("This answer is complete, or is being written right now."))
+        raise ConflictError(_("This answer is already complete or in progress."))
     turn.refresh_from_db()
     thread_changed(turn.thread_id)
     return turn

@@ -34,9 +34,7 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Image:
         raise InvalidMessageError(sentence % {"name": name, "size": number(file.size / 1_000_000), "most": most})
     media_type = _media_type(file)
     if not media_type:
-        raise InvalidMessageError(
-            _("%(name)s is no picture that models take: PNG, JPEG, GIF or WebP.") % {"name": name}
-        )
+        raise InvalidMessageError(_("%(name)s is not a supported image (PNG, JPEG, GIF, WebP).") % {"name": name})
     image = Image(owner_id=owner_id, name=name, media_type=media_type)
     image.file.save(name, file, save=False)
     with files.kept_with_its_row(str(image.file.name)):
@@ -52,7 +50,7 @@ def sent_with(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> list[Image]:
         raise InvalidMessageError(sentence % {"most": most, "count": len(ids)})
     images = list(Image.objects.filter(id__in=ids, owner_id=owner_id))
     if len(images) != len(set(ids)):
-        raise InvalidMessageError(_("A picture is not kept any more. Take it away and add it again."))
+        raise InvalidMessageError(_("An image has expired. Remove it and attach it again."))
     return images
 
 

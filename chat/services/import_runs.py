@@ -94,7 +94,7 @@ class _Run:
     def _begin(self) -> None:
         """Count this attempt as a failure until it proves to be none: a file may end the worker that reads it."""
         if self._row.failures >= jobs.MAX_FAILURES:
-            reason = _("The worker that read this file was ended each time. The log of the worker may say why.")
+            reason = _("Import failed repeatedly. See the worker log.")
             self._lease.fail(reason, finished_at=timezone.now())
             raise LeaseLostError
         self._lease.update(failures=self._row.failures + 1)

@@ -113,14 +113,14 @@ def _take_in(
     buried = _buried(conversation, arrivals)
     here = dict(Thread.objects.filter(id__in=[thread_id, *exported]).values_list("id", "deleted_at"))
     if (buried and not here) or any(here.values()):
-        report.skip(title, _("It was forgotten here earlier and stays so."))
+        report.skip(title, _("Skipped: forgotten earlier."))
         return
     wanted = [arrival for arrival in arrivals if arrival.id not in buried and not arrival.pair.is_forgotten]
     if len(wanted) < len(arrivals):
         why = _("Forgotten earlier and left so: %(count)s of %(all)s turns.")
         report.skip(title, why % {"count": len(arrivals) - len(wanted), "all": len(arrivals)})
     if _would_be_shown_to_others(thread_id, wanted, space):
-        report.skip(title, _("Its thread was moved to another space since; what is new in the file was left out."))
+        report.skip(title, _("Skipped new messages: the thread was moved to another space."))
         return
     gained = 0
     for some in batched(wanted, _TOGETHER):

@@ -35,9 +35,9 @@ def withdraw(turn: Turn, *, by: uuid.UUID) -> None:
     thread = lock_thread(turn.thread_id)
     waiting = thread.turns.filter(id=turn.id, state=Turn.State.QUEUED).first()
     if waiting is None:
-        raise ConflictError(_("Its answer has begun already. Stop it instead."))
+        raise ConflictError(_("The answer has already started. Stop it instead."))
     if by not in (waiting.author_id, thread.owner_id):
-        raise PermissionDeniedError(_("Only who wrote this message may take it back."))
+        raise PermissionDeniedError(_("Only the author can withdraw this message."))
     waiting.children.update(parent=waiting.parent_id)
     if thread.head_id == waiting.id:
         Thread.objects.filter(id=thread.id).update(head=waiting.parent_id)

@@ -43,7 +43,7 @@ def find(request: PageRequest) -> HttpResponse:
         return redirect(f"{reverse('search')}?{urlencode({'q': query})}")
     found = look_up(query, person_id=request.user.pk)
     context = {"query": query, "groups": _groups(found), "is_empty": found.is_empty, "note": found.note}
-    return render(request, "chat/_found.html", context)
+    return render(request, "chat/_quick_search_results.html", context)
 
 
 def _groups(found: Finds) -> list[Group]:

@@ -69,11 +69,11 @@ def _state_text(row: Import) -> str:
     if row.cancelled_at:
         return _("Cancelled. What was imported until then stays.")
     if row.state == Job.State.FAILED:
-        return _("Not imported whole. What was imported stays.") if row.turns else _("Not imported")
+        return _("Partly imported") if row.turns else _("Not imported")
     if row.state == Job.State.DONE:
         return _("Imported")
     if row.error:
-        return _("Broken off, and soon tried again")
+        return _("Interrupted; will retry")
     if row.locked_until is None:
         return _("Waiting to be read")
     if row.total is None:

@@ -46,7 +46,7 @@ def row(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
 def cancel(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
     """Go no further with one's import."""
     stopped = imports.cancel(imports.own_import(request.user.pk, import_id))
-    said = _("Cancelled. What was imported until then stays.") if stopped else _("It was over already.")
+    said = _("Cancelled. What was imported until then stays.") if stopped else _("Already finished.")
     messages.success(request, said)
     return redirect("import")
 

@@ -25,7 +25,7 @@ OLLAMA = "http://127.0.0.1:11434"
 _MASK = "••••••••"
 _SET_BY = {
     "command line": gettext_noop("Set by the command line; change it there."),
-    "environment": gettext_noop("Set by the environment; change it there."),
+    "environment": gettext_noop("Set by environment variable; cannot be changed here."),
     "file": gettext_noop("Set by the file; change it there."),
 }
 
@@ -103,7 +103,7 @@ def try_model(request: PageRequest) -> HttpResponse:
     form = EndpointForm(request.POST)
     if not form.is_valid():
         return render(
-            request, "chat/_try_result.html", {"ok": False, "text": _("Check the address first.")}, status=422
+            request, "chat/_endpoint_test.html", {"ok": False, "text": _("Check the address first.")}, status=422
         )
     in_force = endpoint.current()
     key = form.new_key()
@@ -119,7 +119,7 @@ def try_model(request: PageRequest) -> HttpResponse:
         result = {"ok": True, "text": asyncio.run(llm.try_it(tried))}
     except ModelError as error:
         result = {"ok": False, "text": str(error)}
-    return render(request, "chat/_try_result.html", result)
+    return render(request, "chat/_endpoint_test.html", result)
 
 
 def _save(form: EndpointForm, locked: Mapping[str, str]) -> bool:

@@ -86,7 +86,7 @@ def continue_thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Begin the next session."""
     thread = access.thread_for(request.user.pk, thread_id)
     session = services.continue_thread(thread, person_id=request.user.pk)
-    said = _("Session %(number)s begins with your next message.") % {"number": session.seq + 1}
+    said = _("Your next message starts session %(number)s.") % {"number": session.seq + 1}
     messages.success(request, said)
     return redirect("thread", thread_id)
 
@@ -117,7 +117,7 @@ def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     except ThreadBusyError as error:
         messages.error(request, str(error))
         return redirect("thread", thread_id)
-    undo = '<button type="submit" class="link" form="act" formaction="{}">{}</button>'
+    undo = '<button type="submit" class="link" form="action-form" formaction="{}">{}</button>'
     messages.success(
         request, format_html("{} " + undo, _("Deleted."), reverse("take_back", args=[thread_id]), _("Undo"))
     )
@@ -129,9 +129,9 @@ def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Undo a deletion."""
     thread = access.deleted_thread_for(request.user.pk, thread_id)
     if not services.take_back(thread):
-        messages.error(request, _("It is too late: the thread is gone."))
+        messages.error(request, _("This thread can no longer be restored."))
         return redirect("new_thread")
-    messages.success(request, _("The thread is back."))
+    messages.success(request, _("Thread restored."))
     return redirect("thread", thread_id)
 
 
@@ -142,14 +142,14 @@ def take_out(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     asked = request.POST.get("n") or request.GET.get("n", "1")
     count = int(asked) if asked.isdecimal() and len(asked) < 4 else 1
     if request.method == "GET":
-        return render(request, "chat/take_out.html", {"section": "thread", "thread": thread, "count": count})
+        return render(request, "chat/delete_turns.html", {"section": "thread", "thread": thread, "count": count})
     try:
         gone = services.take_out(thread, count, by=request.user.pk)
     except ThreadBusyError as error:
         messages.error(request, str(error))
         return redirect("thread", thread_id)
     announce(frames.branch(thread.id, gone, []))
-    messages.success(request, _("%(count)s taken out and forgotten.") % {"count": len(gone)})
+    messages.success(request, _("%(count)s turns deleted and forgotten.") % {"count": len(gone)})
     return redirect("thread", thread_id)
 
 

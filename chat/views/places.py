@@ -26,8 +26,8 @@ from memory.services.opinions import standings
 from memory.shown import SOURCES
 from memory.views.links import address_in_document
 
-_FORGOTTEN = gettext_noop("Nobody can recall or find it from now on, not even after a new import.")
-_IN_THREAD = gettext_noop("The message and its answer stay in the thread.")
+_FORGOTTEN = gettext_noop("It will no longer be recalled or found, even if it is imported again.")
+_IN_THREAD = gettext_noop("The text stays in the thread.")
 _IN_ORIGINAL = gettext_noop("The passage stays in the original file until the document is deleted.")
 _NOTHING = gettext_noop("Its text is deleted.")
 
@@ -81,10 +81,11 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     if request.method == "GET":
         return render(
             request,
-            "memory/confirm_forget.html",
+            "memory/confirm.html",
             {
                 "section": "thread",
                 "question": _("Forget this exchange?"),
+                "act": _("Forget it"),
                 "consequence": f"{_(_FORGOTTEN)} {_(_what_stays(found))}",
                 "action": f"{reverse('forget', args=[exchange_id])}?{urlencode({'next': back_url})}",
                 "back_url": back_url,

@@ -52,4 +52,4 @@ def scope(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         "documents": [(row, row in first) for row in [*first, *others]],
         "metadata_text": metadata_text(chosen.metadata),
     }
-    return render(request, "chat/scope.html", context)
+    return render(request, "chat/recall_filter.html", context)

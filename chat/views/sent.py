@@ -15,7 +15,7 @@ def sent_images(request: PageRequest) -> list[uuid.UUID]:
     try:
         return [uuid.UUID(text) for text in request.POST.getlist("image")]
     except ValueError as error:
-        raise InvalidMessageError(_("This page is out of date. Copy your text, reload, and send it again.")) from error
+        raise InvalidMessageError(_("This page has expired. Copy your text, reload and try again.")) from error
 
 
 def sent_key(request: PageRequest) -> uuid.UUID:
@@ -23,4 +23,4 @@ def sent_key(request: PageRequest) -> uuid.UUID:
     try:
         return uuid.UUID(request.POST.get("client_key", ""))
     except ValueError as error:
-        raise InvalidMessageError(_("This page is out of date. Copy your text, reload, and send it again.")) from error
+        raise InvalidMessageError(_("This page has expired. Copy your text, reload and try again.")) from error

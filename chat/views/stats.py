@@ -57,11 +57,11 @@ def stats(request: PageRequest) -> HttpResponse:
     shown = None if is_everything else spaces.readable_by(request.user.pk)
     now = services.figures(shown)
     since = timezone.now() - _MONTH
-    groups = [Group(_("Where it came from"), [*_sources(now), *_forgotten(shown, since)])] if now.by_source else []
-    groups += [Group(_("Whose it is"), _people(shown))] if now.exchanges else []
-    groups.append(Group(_("How it works here"), _setup(now)))
+    groups = [Group(_("By source"), [*_sources(now), *_forgotten(shown, since)])] if now.by_source else []
+    groups += [Group(_("By person"), _people(shown))] if now.exchanges else []
+    groups.append(Group(_("Configuration"), _setup(now)))
     if is_everything:
-        groups += [Group(_("What waits"), _waiting(now)), Group(_("On this machine"), [*_disk(), _drift()])]
+        groups += [Group(_("Queue"), _waiting(now)), Group(_("On this machine"), [*_disk(), _drift()])]
     context = {
         "section": "stats",
         "is_everything": is_everything,
@@ -88,12 +88,12 @@ def _tiles(request: PageRequest, now: Figures, shown: spaces.SpaceIds | None, si
         tiles.append(Line(_("Answers with context"), percent(shares.with_context / shares.answers), meaning % facts))
     latency = of_answers.latency(shown)
     if latency:
-        meaning = _("median; %(tenth)s ms at the worst tenth, %(hundredth)s at the worst hundredth")
+        meaning = _("median; p90 %(tenth)s ms, p99 %(hundredth)s ms")
         facts = {"tenth": number(latency.worst_tenth), "hundredth": number(latency.worst_hundredth)}
-        tiles.append(Line(_("Recall takes"), _("%(count)s ms") % {"count": number(latency.median)}, meaning % facts))
+        tiles.append(Line(_("Recall latency"), _("%(count)s ms") % {"count": number(latency.median)}, meaning % facts))
     url = reverse("admin_jobs") if request.user.is_administrator and now.failed else ""
     failed = _("%(count)s failed") % {"count": number(now.failed)}
-    meaning = failed if now.failed else _("found as soon as the worker has been there")
+    meaning = failed if now.failed else _("searchable once processed")
     tiles.append(Line(_("Still to be embedded"), number(now.pending), meaning, url))
     broken = of_answers.failures(shown, since=since)
     tiles.append(Line(_("Failed answers"), number(broken), _("in the last 30 days")))
@@ -183,7 +183,7 @@ def _drift() -> Line:
     lacking, surplus = drift.rows_without_vector, drift.vectors_without_row
     if not lacking + surplus:
         return Line(_("Drift"), _("none"))
-    drifted = _("%(lacking)s without a vector, %(surplus)s vectors of nothing")
+    drifted = _("%(lacking)s not indexed, %(surplus)s orphaned vectors")
     return Line(_("Drift"), drifted % {"lacking": number(lacking), "surplus": number(surplus)})
 
 
@@ -203,7 +203,7 @@ def _setup(now: Figures) -> list[Line]:
         }
         lines.append(Line(_("Rising threshold"), rise))
     else:
-        lines.append(Line(_("Gate"), _gate()))
+        lines.append(Line(_("Relevance threshold"), _gate()))
     return lines
 
 
@@ -211,9 +211,9 @@ def _gate() -> str:
     """The level in force and where it comes from."""
     level = calibration.in_force()
     if level.at is not None:
-        fitted = _("%(level)s, fitted on %(count)s exchanges on %(day)s")
+        fitted = _("%(level)s (calibrated on %(count)s exchanges on %(day)s)")
         return fitted % {"level": number(level.level, 2), "count": number(level.sample), "day": day(level.at)}
-    origin = _("%(level)s, as configured") if level.origin == "set" else _("%(level)s, as shipped")
+    origin = _("%(level)s (configured)") if level.origin == "set" else _("%(level)s (default)")
     return origin % {"level": number(level.level, 2)}
 
 

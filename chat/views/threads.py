@@ -94,7 +94,7 @@ def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     if not request.htmx:
         return redirect(f"{found_url(found)}#turn-{asked.turn.id}")
     frame = frames.new_turn(asked.turn.id)
-    done = render(request, "chat/_composer_done.html", {"composer": _composer()})
+    done = render(request, "chat/_composer_reset.html", {"composer": _composer()})
     return HttpResponse(frame.html.encode() + done.content)
 
 
@@ -104,7 +104,7 @@ def remember(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     found = access.own_thread_for(request.user.pk, thread_id)
     if request.method == "GET":
         context = {"section": "thread", "thread": found, "count": remembered_of(found).count()}
-        return render(request, "chat/remember.html", context)
+        return render(request, "chat/disable_memory.html", context)
     services.set_remembered(found, request.POST.get("remembered") == "yes")
     if request.POST.get("forget") == "yes":
         count = services.forget_remembered(found, by=request.user.pk)
@@ -148,7 +148,7 @@ def _command(request: PageRequest, thread: Thread | None, message: str) -> HttpR
     if card.goes_to:
         return HttpResponse(headers={"HX-Redirect": card.goes_to}) if request.htmx else redirect(card.goes_to)
     if request.htmx:
-        return render(request, "chat/_card_shown.html", {"card": card, "composer": _composer()})
+        return render(request, "chat/_command_response.html", {"card": card, "composer": _composer()})
     return _page(request, thread, card=card)
 
 
@@ -213,7 +213,7 @@ def _row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
     return thread_row(
         thread,
         person_id=person_id,
-        model_name=model or (_("No model") if answering is None else answering.host),
+        model_name=model or (_("No model connected") if answering is None else answering.host),
         is_dummy=answering is None,
     )
 

@@ -58,7 +58,7 @@ def fork(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
     """Go on from this turn in a thread of one's own."""
     turn = access.turn_for(request.user.pk, thread_id, turn_id)
     forked = services.fork(turn, person_id=request.user.pk)
-    messages.success(request, _("This is a thread of your own now; the first one stays as it is."))
+    messages.success(request, _("Forked. The original thread is unchanged."))
     return redirect("thread", forked.id)
 
 
@@ -121,7 +121,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
     turn = access.turn_by_id(request.user.pk, turn_id)
     items = own_rows(turn, request.user.pk, is_administrator=request.user.is_administrator)
     if request.htmx:
-        return render(request, "chat/_recalled_own.html", {"items": items})
+        return render(request, "chat/_recall_actions_oob.html", {"items": items})
     context = {
         "section": "thread",
         "turn_id": turn.id,
@@ -129,7 +129,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
         "items": items,
         "back_url": f"{reverse('thread', args=[turn.thread_id])}#turn-{turn.id}",
     }
-    return render(request, "chat/recalled.html", context)
+    return render(request, "chat/recall.html", context)
 
 
 @require_GET
@@ -142,7 +142,7 @@ def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse
         raise NotFoundError
     exchange = next((item.exchange for item in passage if item.exchange), None)
     if exchange is None:
-        messages.info(request, _("Passage %(number)s was forgotten.") % {"number": number})
+        messages.info(request, _("Passage %(number)s is no longer in memory.") % {"number": number})
         return redirect(place_of(turn))
     return redirect(address_of(exchange))
 

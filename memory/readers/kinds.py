@@ -100,7 +100,7 @@ def extension_of(name: str) -> str:
     return PurePosixPath(name.replace("\\", "/")).name.lower().rpartition(".")[2]
 
 
-_UNKNOWN = gettext_noop("This is not a kind of file that can be read. What can: %(formats)s.")
+_UNKNOWN = gettext_noop("Unsupported file type. Supported: %(formats)s.")
 
 
 def _kind_of_zip(file: Content) -> str:

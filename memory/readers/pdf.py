@@ -46,7 +46,7 @@ def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
     except (FileNotDecryptedError, DependencyError) as error:
         raise ExtractionError(_PROTECTED) from error
     except PyPdfError as error:
-        raise ExtractionError(gettext_noop("This file is damaged: it does not hold together as a PDF.")) from error
+        raise ExtractionError(gettext_noop("This PDF is damaged and cannot be read.")) from error
     if draft.blank and not draft.hidden:
         sentence = gettext_noop(
             "This PDF has no text in it, only pictures of pages. Run it through text recognition (OCR) first."

@@ -89,7 +89,7 @@ def _explain(status: int, kind: str, limits: Limits) -> NoReturn:
         sentence = gettext_noop("This file needs more than %(most)s MB of memory to be read.")
         raise ExtractionError(sentence, most=str(limits.memory_mb))
     if status == -signal.SIGXCPU:
-        sentence = gettext_noop("This file took longer than %(seconds)s seconds of computing to read.")
+        sentence = gettext_noop("Reading this file exceeded the CPU limit (%(seconds)s s).")
         raise ExtractionError(sentence, seconds=str(limits.processor_seconds))
     if status == -signal.SIGALRM:
         raise _too_slow(limits)

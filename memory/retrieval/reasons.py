@@ -17,12 +17,12 @@ _TELLING = 0.35
 def reason_of(candidate: Candidate, pool: Pool, *, period: Period | None = None, is_below: bool = False) -> str:
     """One sentence: how near in meaning, which words it shares, whether the date fits."""
     if is_below:
-        return _("Too far from the question to be recalled by itself")
+        return _("Not similar enough to be recalled automatically")
     parts = [part for part in (_meaning(candidate, pool), _words(candidate, pool)) if part]
     if period and period.start <= candidate.timestamp <= period.end:
-        parts.append(_("from the time you named"))
+        parts.append(_("from the date you mentioned"))
     if not parts:
-        parts = [_("said next to what fits")]
+        parts = [_("next to another match")]
     text = ", ".join(parts)
     return text[0].upper() + text[1:]
 
@@ -32,10 +32,10 @@ def _meaning(candidate: Candidate, pool: Pool) -> str:
     if rank is None:
         return ""
     if rank == 1:
-        return _("nearest in meaning")
+        return _("best match")
     if rank <= 5:
-        return _("very close in meaning")
-    return _("close in meaning") if rank <= 30 else _("related in meaning")
+        return _("very similar")
+    return _("similar") if rank <= 30 else _("related")
 
 
 def _words(candidate: Candidate, pool: Pool) -> str:
@@ -48,4 +48,4 @@ def _words(candidate: Candidate, pool: Pool) -> str:
     words = list(dict.fromkeys(ask.word for ask in telling))[:_MOST_WORDS]
     if not words:
         return ""
-    return _("shares %(words)s") % {"words": listed([_("“%(word)s”") % {"word": word} for word in words])}
+    return _("contains %(words)s") % {"words": listed([_("“%(word)s”") % {"word": word} for word in words])}

@@ -64,9 +64,7 @@ class Progress:
 def ask(kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, total: int | None = None) -> Operation:
     """Have a worker do this. Raises InvalidInputError where the same is being done already, and only one at a time may be."""
     if kind in _ALONE and Operation.objects.filter(kind=kind, state=Job.State.PENDING).exists():
-        raise InvalidInputError(
-            _("“%(what)s” is being done at this moment. Wait until it is over, or cancel it.") % {"what": kind.label}
-        )
+        raise InvalidInputError(_("“%(what)s” is already running.") % {"what": kind.label})
     now = timezone.now()
     operation = Operation.objects.create(
         kind=kind, what=dict(what or {}), asked_by_id=by, asked_at=now, due_at=now, total=total

@@ -32,7 +32,7 @@ def reveal(space: Space, *, by: uuid.UUID, reason: str) -> Reveal:
     """Show the text of this space to `by` on the administration's pages. Raises InvalidInputError without a reason."""
     reason = " ".join(clean_text(reason).split())
     if not _SHORTEST_REASON <= len(reason) <= _LONGEST_REASON:
-        sentence = _("Say why, in %(least)s to %(most)s characters. Whose space it is reads it.")
+        sentence = _("Enter a reason (%(least)s–%(most)s characters). The owner will see it.")
         raise InvalidInputError(sentence % {"least": _SHORTEST_REASON, "most": _LONGEST_REASON})
     now = timezone.now()
     row = Reveal.objects.create(space=space, by_id=by, reason=reason, at=now, ends_at=now + LASTS)

@@ -108,7 +108,7 @@ def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     found = changeable(request, document_id)
     try:
         services.describe(found, metadata_of(request.POST.get("metadata", "")))
-        messages.success(request, _("Saved. Searches that filter by it see it within seconds."))
+        messages.success(request, _("Saved."))
     except CatoError as error:
         messages.error(request, str(error))
     return redirect("document", document_id)
@@ -138,7 +138,7 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     number = request.POST.get("version", request.GET.get("version", ""))
     version = found.versions.filter(number=number).first() if number.isdecimal() else None
     if request.method == "GET":
-        return render(request, "memory/confirm_delete.html", _question(found, version))
+        return render(request, "memory/confirm.html", _question(found, version))
     if version is not None:
         services.forget_version(version, by=request.user.pk)
         found.refresh_from_db()
@@ -203,13 +203,11 @@ def _question(found: Document, version: DocumentVersion | None) -> dict[str, obj
     return {
         "section": "documents",
         "question": question,
-        "consequence": _(
-            "Its passages, their vectors and the file itself are removed. Nobody can recall, find or "
-            "download it from now on; answers that used it keep their words."
-        ),
+        "consequence": _("The file and its passages are deleted. Existing answers keep their text."),
         "action": reverse("forget_document", args=[found.pk]),
         "back_url": reverse("document", args=[found.pk]),
-        "version": version.number if version else "",
+        "fields": [("version", version.number)] if version else [],
+        "act": _("Delete it"),
     }
 
 

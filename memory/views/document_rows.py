@@ -19,7 +19,7 @@ _LABELS = {each.kind: each.label for each in FORMATS}
 _STAGES = {
     "received": gettext_noop("Waiting to be read"),
     "reading": gettext_noop("Reading"),
-    "chunking": gettext_noop("Cutting into passages"),
+    "chunking": gettext_noop("Splitting into passages"),
     "ready": gettext_noop("Remembered"),
     "failed": gettext_noop("Not added"),
     "replaced": gettext_noop("Replaced"),
@@ -111,7 +111,7 @@ def _beneath(state: DocumentState) -> str:
     """Which version answers meanwhile."""
     if state.serving is None or state.serving.id == state.newest.id:
         return ""
-    sentence = _("Version %(number)s answers.")
+    sentence = _("Version %(number)s is searchable.")
     if state.newest.is_under_way:
-        sentence = _("Version %(number)s answers until this one is complete.")
+        sentence = _("Version %(number)s stays searchable until this one is ready.")
     return sentence % {"number": state.serving.number}

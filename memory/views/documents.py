@@ -73,7 +73,7 @@ def cancel(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Give up the version that does not serve yet."""
     document = changeable(request, document_id)
     services.cancel(_newest(document), by=request.user.pk)
-    messages.success(request, _("Cancelled. %(name)s was not added.") % {"name": document.name})
+    messages.success(request, _("Upload of %(name)s cancelled.") % {"name": document.name})
     return redirect("documents")
 
 
@@ -169,7 +169,7 @@ def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentState:
     """The document's state, where this person reads it. Raises NotFoundError."""
     states = states_of([document_for(spaces.readable_by(request.user.pk), document_id)])
     if not states:
-        raise NotFoundError(_("There is nothing here, or it is not yours to see."))
+        raise NotFoundError(_("Not found."))
     return states[0]
 
 

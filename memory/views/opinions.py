@@ -31,14 +31,14 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     readable = spaces.readable_by(request.user.pk)
     found = spaces.among(Exchange.objects.findable().filter(id=exchange_id), readable).first()
     if found is None:
-        raise NotFoundError(_("There is nothing here, or it is not yours to see."))
+        raise NotFoundError(_("Not found."))
     services.express(request.user.pk, found, request.POST.get("kind", ""))
     if not request.htmx:
         return redirect(_next(request, exchange_id))
     (standing,) = standings(request.user.pk, [exchange_id], spaces=readable).values()
     place = _PLACE.fullmatch(request.GET.get("at", ""))
     context = {"standing": standing, "url": request.get_full_path(), "place": place[0] if place else "here"}
-    return render(request, "memory/_opinion.html", context)
+    return render(request, "memory/_feedback.html", context)
 
 
 def _next(request: PageRequest, exchange_id: uuid.UUID) -> str:

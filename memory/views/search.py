@@ -66,7 +66,7 @@ def search(request: PageRequest) -> HttpResponse:
             context |= {
                 "hits": hits,
                 "note": FOUND_BY_WORDS if found.by_words_alone else "",
-                "total_text": _("The nearest of all you may read: %(count)s") % {"count": len(hits)},
+                "total_text": _("Results: %(count)s") % {"count": len(hits)},
             }
         except (
             VectorStoreUnavailableError,

@@ -1,30 +1,30 @@
-// Copies an answer, a block of code or a field, and says so for a moment where it was pressed.
+// Copies an answer, a code block, a command's result or a field, and confirms it with a toast.
 (() => {
-  const text = (button) => {
+  const textToCopy = (button) => {
     if (button.dataset.copy === "answer") {
-      const parts = button.closest(".turn").querySelectorAll(".blocks > .block > *");
+      const parts = button.closest(".turn").querySelectorAll(".answer__blocks > .answer__block > *");
       return [...parts].map((part) => (part.querySelector("pre") ?? part).innerText.trim()).join("\n\n");
     }
-    if (button.dataset.copy === "card") return button.closest(".card").querySelector(".card-text").innerText;
-    const code = button.closest(".code");
+    if (button.dataset.copy === "card") return button.closest(".card").querySelector(".card__text").innerText;
+    const code = button.closest(".code-block");
     return code ? code.querySelector("pre").innerText : document.getElementById(button.dataset.copy).value;
   };
 
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("button.copy, button[data-copy]");
+    const button = event.target.closest("button.code-block__copy, button[data-copy]");
     if (!button) return;
     const toasts = document.getElementById("toasts");
-    let said = toasts.dataset.copied;
+    let message = toasts.dataset.copied;
     try {
-      await navigator.clipboard.writeText(text(button));
+      await navigator.clipboard.writeText(textToCopy(button));
     } catch (error) {
-      // The clipboard is there only on https or this machine, and may be refused.
-      console.warn("Copying was refused.", error);
-      said = toasts.dataset.uncopied;
+      // The clipboard needs https or localhost, and the browser can refuse it.
+      console.warn("Copying failed.", error);
+      message = toasts.dataset.copyFailed;
     }
     const toast = document.createElement("p");
     toast.className = "toast";
-    toast.textContent = said;
+    toast.textContent = message;
     toasts.replaceChildren(toast);
   });
 })();

@@ -1,13 +1,13 @@
-// A question that has a page of its own is asked in place; without this the link simply leads to that page.
+// Opens the form of a link with data-dialog in a dialog. Without scripts the link leads to the form's own page.
 (() => {
   const dialog = document.getElementById("dialog");
   if (!dialog) return;
 
   document.addEventListener("click", (event) => {
-    const link = event.target.closest("a[data-question]");
+    const link = event.target.closest("a[data-dialog]");
     if (link && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
       event.preventDefault();
-      ask(link);
+      openDialog(link);
     } else if (event.target.closest("[data-close]") && dialog.open) {
       event.preventDefault();
       dialog.close();
@@ -16,15 +16,15 @@
     }
   });
 
-  async function ask(link) {
+  async function openDialog(link) {
     const body = document.getElementById("dialog-body");
     body.replaceChildren();
     try {
-      await htmx.ajax("GET", link.href, { target: body, select: "#question", swap: "innerHTML" });
+      await htmx.ajax("GET", link.href, { target: body, select: "#dialog-content", swap: "innerHTML" });
     } catch (error) {
-      console.warn("The question could not be fetched.", error);
+      console.warn("The dialog could not be loaded.", error);
     }
-    if (!body.querySelector("#question")) {
+    if (!body.querySelector("#dialog-content")) {
       location.href = link.href;
       return;
     }

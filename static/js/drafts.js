@@ -1,41 +1,41 @@
-// What was typed and is not kept yet is there again after a reload or a new sign-in, in each thread its own.
+// Saves the text of the composer per thread, so that it survives a reload or a new sign-in.
 (() => {
   const form = document.getElementById("composer");
   if (!form) return;
-  const person = document.body.dataset.person;
+  const { person } = document.body.dataset;
   const key = () => `draft ${person} ${location.pathname}`;
-  const box = () => document.getElementById("message");
+  const textarea = () => document.getElementById("message");
   let restored = "";
 
   try {
-    const kept = localStorage.getItem(key());
-    // What was on its way when the page was left may have arrived,
-    const said = [...document.querySelectorAll(".turn .said")].pop()?.textContent.trim();
-    if (kept && kept.trim() === said) localStorage.removeItem(key());
-    else if (kept && !box().value) box().value = restored = kept;
+    const draft = localStorage.getItem(key());
+    // A message that was being sent when the page was left can have arrived already.
+    const lastMessage = [...document.querySelectorAll(".turn .turn__message-text")].pop()?.textContent.trim();
+    if (draft && draft.trim() === lastMessage) localStorage.removeItem(key());
+    else if (draft && !textarea().value) textarea().value = restored = draft;
   } catch (error) {
-    console.warn("Drafts cannot be kept here.", error);
+    console.warn("Drafts cannot be saved in this browser.", error);
     return;
   }
 
-  // A message that is on its way is still a draft.
-  const keep = () => {
-    const sending = document.querySelector(".turn.is-sending .said")?.textContent ?? "";
-    const text = [sending, box().value].filter((part) => part.trim()).join("\n");
+  // A message that is being sent is still part of the draft.
+  const save = () => {
+    const pending = document.querySelector(".turn--sending .turn__message-text")?.textContent ?? "";
+    const text = [pending, textarea().value].filter((part) => part.trim()).join("\n");
     if (text) localStorage.setItem(key(), text);
     else localStorage.removeItem(key());
   };
-  // or arrive now.
+  // The message of a restored draft can also arrive now, over the socket.
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
-    if (event.detail.target.id !== "turns" || !restored || box().value !== restored) return;
-    if (event.detail.fragment.querySelector(".said")?.textContent.trim() !== restored.trim()) return;
-    box().value = "";
-    keep();
+    if (event.detail.target.id !== "turns" || !restored || textarea().value !== restored) return;
+    if (event.detail.fragment.querySelector(".turn__message-text")?.textContent.trim() !== restored.trim()) return;
+    textarea().value = "";
+    save();
   });
-  form.addEventListener("input", (event) => event.target === box() && keep());
+  form.addEventListener("input", (event) => event.target === textarea() && save());
   document.addEventListener("htmx:afterRequest", (event) => {
     if (event.target !== form) return;
     if (event.detail.xhr.getResponseHeader("HX-Redirect")) localStorage.removeItem(key());
-    else keep();
+    else save();
   });
 })();

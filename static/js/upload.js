@@ -1,94 +1,73 @@
-// Files come by drop, by paste or from the dialog; what cannot be taken is said before anything is sent.
+// Uploads files: checks their number and size before anything is sent, and shows a chip while they are sent.
 (() => {
-  const form = document.getElementById("upload");
+  const form = document.getElementById("upload-form");
   if (!form) return;
-  const field = form.querySelector("input[type=file]");
-  const pictures = document.getElementById("pictures");
-  const mostFiles = Number(form.dataset.mostFiles);
-  const mostBytes = Number(form.dataset.mostMb) * 1_000_000;
-  const chips = () => document.getElementById("chips");
-  // The form says the sentences; a star stands where a name or a number goes.
-  const words = (sentence, fact) => form.dataset[sentence].replace("*", () => fact);
+  const input = form.querySelector("input[type=file]");
+  const imagesForm = document.getElementById("images-form");
+  const maxFiles = Number(form.dataset.maxFiles);
+  const maxBytes = Number(form.dataset.maxMb) * 1_000_000;
+  // The form holds the sentences, with a star for the name or the number.
+  const message = (name, value) => form.dataset[name].replace("*", () => value);
 
-  function refusal(files) {
-    if (files.length > mostFiles) return words("tooMany", files.length);
-    const large = files.find((file) => file.size > mostBytes);
-    if (large) return words("tooLarge", large.name);
+  function findError(files) {
+    if (files.length > maxFiles) return message("tooMany", files.length);
+    const large = files.find((file) => file.size > maxBytes);
+    if (large) return message("tooLarge", large.name);
     const empty = files.find((file) => !file.size);
-    return empty ? words("empty", empty.name) : "";
+    return empty ? message("empty", empty.name) : "";
   }
 
-  function say(text, isError) {
+  function addChip(text, isError) {
     const chip = document.createElement("p");
-    chip.className = isError ? "chip is-refused" : "chip is-sending";
+    chip.className = isError ? "chip chip--failed" : "chip chip--sending";
     chip.textContent = text;
     if (isError) chip.setAttribute("role", "alert");
-    chips().append(chip);
-    return chip;
+    document.getElementById("chips").append(chip);
+  }
+
+  function removeSendingChips() {
+    for (const chip of document.querySelectorAll(".chip--sending")) chip.remove();
   }
 
   function add(files) {
-    const given = [...files];
-    if (!given.length) return;
-    const reason = refusal(given);
-    if (reason) {
-      say(reason, true);
-      field.value = "";
+    if (!files.length) return;
+    const error = findError(files);
+    if (error) {
+      addChip(error, true);
+      input.value = "";
       return;
     }
-    // Pictures go with the message, everything else into memory.
-    const isPicture = (file) => pictures && pictures.dataset.types.split(" ").includes(file.type);
-    send(form, given.filter((file) => !isPicture(file)));
-    if (pictures) send(pictures, given.filter(isPicture));
+    // In a thread, images belong to the message; all other files go to memory.
+    const isImage = (file) => imagesForm && imagesForm.dataset.types.split(" ").includes(file.type);
+    send(form, files.filter((file) => !isImage(file)));
+    if (imagesForm) send(imagesForm, files.filter(isImage));
   }
 
-  function send(through, files) {
+  function send(target, files) {
     if (!files.length) return;
-    const moved = new DataTransfer();
-    for (const file of files) moved.items.add(file);
-    through.querySelector("input[type=file]").files = moved.files;
-    through.requestSubmit();
+    const transfer = new DataTransfer();
+    for (const file of files) transfer.items.add(file);
+    target.querySelector("input[type=file]").files = transfer.files;
+    target.requestSubmit();
   }
 
-  field.addEventListener("change", () => add(field.files));
-  for (const through of [form, pictures]) {
-    if (!through) continue;
-    const given = through.querySelector("input[type=file]");
-    through.addEventListener("htmx:beforeRequest", () => {
-      for (const chip of document.querySelectorAll(".chip.is-sending")) chip.remove();
-      const names = [...given.files].map((file) => file.name);
-      say(names.length === 1 ? words("sending", names[0]) : words("sendingMany", names.length), false);
+  input.addEventListener("change", () => add([...input.files]));
+  form.addEventListener("files-added", (event) => add(event.detail));
+  for (const target of [form, imagesForm].filter(Boolean)) {
+    const targetInput = target.querySelector("input[type=file]");
+    target.addEventListener("htmx:beforeRequest", () => {
+      removeSendingChips();
+      const names = [...targetInput.files].map((file) => file.name);
+      addChip(names.length === 1 ? message("sending", names[0]) : message("sendingMany", names.length), false);
     });
-    through.addEventListener("htmx:afterRequest", (event) => {
-      for (const chip of document.querySelectorAll(".chip.is-sending")) chip.remove();
-      given.value = "";
-      if (!event.detail.successful) say(form.dataset.unsent, true);
+    target.addEventListener("htmx:afterRequest", (event) => {
+      removeSendingChips();
+      targetInput.value = "";
+      if (!event.detail.successful) addChip(form.dataset.sendFailed, true);
     });
   }
 
-  const carries = (event) => event.dataTransfer?.types.includes("Files");
-  let depth = 0;
-  document.addEventListener("dragenter", (event) => {
-    if (carries(event)) document.body.classList.toggle("is-dropping", ++depth > 0);
-  });
-  document.addEventListener("dragleave", (event) => {
-    if (carries(event)) document.body.classList.toggle("is-dropping", --depth > 0);
-  });
-  document.addEventListener("dragover", (event) => carries(event) && event.preventDefault());
-  document.addEventListener("drop", (event) => {
-    if (!carries(event)) return;
-    event.preventDefault();
-    depth = 0;
-    document.body.classList.remove("is-dropping");
-    add(event.dataTransfer.files);
-  });
-  document.addEventListener("paste", (event) => {
-    const files = event.clipboardData?.files;
-    if (!files?.length) return;
-    event.preventDefault();
-    add(files);
-  });
-  // Other pages may have added files meanwhile; what is ticked here is not lost for it.
+  // Other pages can have added files meanwhile. A list with selected rows is not reloaded.
   window.addEventListener("focus", () => {
     if (!document.querySelector("#documents :checked")) htmx.trigger(document.body, "documents-changed");
   });

@@ -64,7 +64,7 @@ def look(request: pytest.FixtureRequest) -> dict[str, object]:
 def test_no_page_has_anything_to_complain_of(cato, administrator, visit, look):
     page = visit(administrator, "/", **look)
     begin(page, "Where is the key to the greenhouse?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     found = []
     for path in [*MEMBER_PAGES, *ADMIN_PAGES, f"/spaces/{make_group(cato, administrator)}"]:
         page.goto(path)
@@ -97,20 +97,20 @@ def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
     endpoint.script(KEY, answer="The key hangs behind the clock.")
     page = visit(alice, "/", **look)
     begin(page, "The key to the greenhouse hangs behind the clock.")
-    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     page.goto("/")
     endpoint.script(KEY, answer=ANSWER, reasoning="I think of the greenhouse, and of its key. " * 3, token_delay=0.25)
     path = begin(page, "Where does the key to the greenhouse hang?")
-    expect(turn(page).locator(".thoughts")).to_contain_text("greenhouse")
+    expect(turn(page).locator(".reasoning__text")).to_contain_text("greenhouse")
     found = complaints(page)
     turn(page).locator(".reasoning summary").click()
     say(page, "One more that waits")
     expect(turn(page)).to_contain_text("Queued until the answer before it ends")
     found += complaints(page)
-    page.get_by_role("button", name="Take it back").click()
-    expect(turn(page).locator(".tools")).to_be_visible(timeout=30_000)
-    turn(page).locator(".panel > summary").click()
-    turn(page).locator(".item summary").first.click()
+    page.get_by_role("button", name="Withdraw message").click()
+    expect(turn(page).locator(".turn__actions")).to_be_visible(timeout=30_000)
+    turn(page).locator(".recall__panel > summary").click()
+    turn(page).locator(".recall-item summary").first.click()
     expect(turn(page).get_by_role("button", name="Not relevant")).to_be_visible()
     found += complaints(page)
     page.goto(path)
@@ -118,12 +118,12 @@ def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
         (lambda: turn(page).locator("summary", has_text="More").click(), "Edit the message"),
         (lambda: page.keyboard.press("Control+/"), "Shortcuts"),
         (lambda: page.keyboard.press("Control+k"), "Search all of memory"),
-        (lambda: page.get_by_role("switch").click(), "Stop remembering this thread?"),
+        (lambda: page.get_by_role("switch").click(), "Stop saving this thread to memory?"),
         (lambda: page.get_by_label("Message", exact=True).fill("/v"), "/vquery"),
     ):
         open_it()
         if what == "Search all of memory":
-            page.locator("#find-query").fill("greenhouse")
+            page.locator("#quick-search-query").fill("greenhouse")
         expect(page.get_by_text(what).first).to_be_visible()
         found += complaints(page)
         page.keyboard.press("Escape")
@@ -145,16 +145,14 @@ def test_an_answer_that_failed_and_a_document_have_none(alice, visit, endpoint, 
     page.locator("input[type=file]").set_input_files(
         {"name": "plan.md", "mimeType": "text/markdown", "buffer": b"# Keys\n\nThe key to the sauna is on the hook.\n"}
     )
-    expect(
-        page.locator(".document-row .state .ring-settled, .document-row .state .ring-remembered").first
-    ).to_be_visible(timeout=30_000)
+    expect(page.locator(".document-row__state .memory-icon--remembered").first).to_be_visible(timeout=30_000)
     found = complaints(page)
-    page.locator(".document-row .name").first.click()
+    page.locator(".document-row .table__name").first.click()
     expect(page.get_by_text("on the hook").first).to_be_visible()
     found += complaints(page)
     endpoint.script(KEY, mode="error-500")
     page.goto("/")
     begin(page, "This fails")
-    expect(turn(page).locator(".note.is-failed")).to_be_visible()
+    expect(turn(page).locator(".turn__status--failed")).to_be_visible()
     found += complaints(page)
     assert not found, "\n".join(found)

@@ -17,31 +17,31 @@ def test_a_message_is_edited_answered_anew_and_the_first_one_is_a_step_away(visi
     elsewhere = visit(alice, path, url=cato.other_url)
 
     turn(page, 0).locator(".menu summary").click()
-    turn(page, 0).get_by_role("link", name="Edit the message…").click()
+    turn(page, 0).get_by_role("link", name="Edit message…").click()
     page.locator("#edited").fill("Where is the key to the sauna?")
     page.locator("dialog").get_by_role("button", name="Send").click()
 
     expect(page.locator("article.turn")).to_have_count(1)
     expect(turn(page).locator(".answer")).to_contain_text("In the birch.")
-    expect(turn(page).locator(".branch")).to_contain_text("2 of 2")
+    expect(turn(page).locator(".turn__branch")).to_contain_text("2 of 2")
     expect(elsewhere.locator("article.turn")).to_have_count(1)
     expect(turn(elsewhere).locator(".answer")).to_contain_text("In the birch.")
 
-    turn(page).get_by_role("button", name="Show the one before").click()
+    turn(page).get_by_role("button", name="Show previous version").click()
     expect(page.locator("article.turn")).to_have_count(2)
     expect(turn(page, 0).locator(".answer")).to_contain_text("Behind the clock.")
     expect(turn(page, 1).locator(".answer")).to_contain_text("Under the mat.")
     expect(turn(elsewhere, 1).locator(".answer")).to_contain_text("Under the mat.")
 
-    turn(page, 1).get_by_role("button", name="Answer once more").click()
+    turn(page, 1).get_by_role("button", name="Regenerate").click()
     expect(turn(page, 1).locator(".answer")).to_contain_text("On the hook.")
-    expect(turn(page, 1).locator(".branch")).to_contain_text("2 of 2")
+    expect(turn(page, 1).locator(".turn__branch")).to_contain_text("2 of 2")
 
 
 def test_the_arrow_up_changes_what_was_said_last(visit, alice):
     page = visit(alice)
     begin(page, "Where is the key?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
 
     page.get_by_label("Message", exact=True).press("ArrowUp")
     expect(page.locator("#edited")).to_have_value("Where is the key?")

@@ -19,11 +19,11 @@ def test_a_message_stands_on_the_page_while_it_is_sent_and_once_when_it_is(visit
     say(page, "A second one, on a slow line")
 
     expect(turn(page)).to_contain_text("Sending…")
-    expect(turn(page).locator(".said")).to_have_text("A second one, on a slow line")
+    expect(turn(page).locator(".turn__message-text")).to_have_text("A second one, on a slow line")
     expect(box(page)).to_have_value("")
     held[0].continue_()
     expect(page.get_by_text("Sending…")).to_have_count(0)
-    expect(turn(page).locator(".blocks")).to_have_text("All right.")
+    expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
     expect(page.locator("article.turn")).to_have_count(2)
 
 
@@ -40,8 +40,8 @@ def test_what_could_not_be_sent_is_in_the_box_again_before_what_was_typed_since(
     expect(box(page)).to_have_value("Do not lose me\nand this neither")
     expect(page.get_by_role("alert").filter(has_text="Not sent")).to_be_visible()
     page.unroute("**/say")
-    page.get_by_role("button", name="Send it again").click()
-    expect(turn(page).locator(".said")).to_have_text("Do not lose me\nand this neither")
+    page.get_by_role("button", name="Retry").click()
+    expect(turn(page).locator(".turn__message-text")).to_have_text("Do not lose me\nand this neither")
     expect(page.locator("article.turn")).to_have_count(2)
     expect(page.get_by_role("alert").filter(has_text="Not sent")).to_have_count(0)
 
@@ -60,7 +60,7 @@ def test_a_message_on_its_way_is_still_there_after_a_reload(visit, alice):
 def test_offline_one_writes_on_and_is_told_why_nothing_is_sent(visit, alice):
     page = visit(alice)
     begin(page, "First")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     page.context.set_offline(True)
     expect(page.get_by_role("status").filter(has_text="You are offline")).to_be_visible()
     say(page, "Written on a train")
@@ -70,7 +70,7 @@ def test_offline_one_writes_on_and_is_told_why_nothing_is_sent(visit, alice):
     page.context.set_offline(False)
     expect(page.get_by_role("status").filter(has_text="You are offline")).to_have_count(0)
     box(page).press("Enter")
-    expect(turn(page, 1).locator(".blocks")).to_have_text("All right.")
+    expect(turn(page, 1).locator(".answer__blocks")).to_have_text("All right.")
 
 
 def test_a_message_that_waits_is_taken_back_into_the_box(visit, alice, endpoint):
@@ -79,7 +79,7 @@ def test_a_message_that_waits_is_taken_back_into_the_box(visit, alice, endpoint)
     begin(page, "First")
     say(page, "Second thoughts")
     expect(turn(page)).to_contain_text("Queued until the answer before it ends")
-    page.get_by_role("button", name="Take it back").click()
+    page.get_by_role("button", name="Withdraw message").click()
 
     expect(page.locator("article.turn")).to_have_count(1)
     expect(box(page)).to_have_value("Second thoughts")
@@ -92,36 +92,36 @@ def test_whether_a_thread_is_remembered_is_chosen_before_its_first_message(visit
     page.keyboard.press("Space")
     expect(page.get_by_text("Not remembered")).to_be_visible()
     path = begin(page, "My PIN is 8253")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
 
     expect(page.get_by_role("switch", name="Not remembered")).to_have_attribute("aria-checked", "false")
-    expect(page.locator(f"a[href='{path}']")).to_have_class("row is-unkept")
+    expect(page.locator(f"a[href='{path}']")).to_have_class("sidebar__link sidebar__link--unsaved")
 
 
 def test_the_thread_says_what_becomes_of_what_was_remembered_before_it_stops(visit, alice):
     page = visit(alice)
     begin(page, "The key hangs behind the clock")
-    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     page.get_by_role("switch").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("1 exchange of it is remembered")
     dialog.get_by_role("button", name="Stop and forget 1").click()
 
     expect(page.get_by_text("1 forgotten.")).to_be_visible()
-    expect(turn(page).locator(".recalled")).to_contain_text("Forgotten")
+    expect(turn(page).locator(".recall")).to_contain_text("Forgotten")
     expect(page.get_by_role("switch", name="Not remembered")).to_be_visible()
 
 
 def test_a_thread_forked_from_the_menu_goes_on_by_itself(visit, alice):
     page = visit(alice)
     first = begin(page, "The key hangs behind the clock")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     turn(page).locator("summary", has_text="More").click()
-    page.get_by_role("button", name="Go on from here in a new thread").click()
+    page.get_by_role("button", name="Fork into a new thread").click()
     page.wait_for_url(lambda url: "/t/" in url and first not in url)
 
-    expect(turn(page).locator(".said")).to_have_text("The key hangs behind the clock")
+    expect(turn(page).locator(".turn__message-text")).to_have_text("The key hangs behind the clock")
     say(page, "And the boat?")
-    expect(turn(page, 1).locator(".blocks")).to_have_text("All right.")
+    expect(turn(page, 1).locator(".answer__blocks")).to_have_text("All right.")
     page.goto(first)
     expect(page.locator("article.turn")).to_have_count(1)

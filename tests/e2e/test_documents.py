@@ -53,16 +53,16 @@ def test_a_dropped_file_is_read_recalled_and_cited_and_the_citation_opens_the_pa
 
     endpoint.script(KEY, answer="It stays silent until midnight [1]. That is final [8].")
     begin(page, "When does the buoy give up dialling for the day?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     prompt = endpoint.asked(KEY)[-1]["messages"][-1]["content"]
     assert 'source="Uplink backoff.md"' in prompt
     assert "After forty attempts" in prompt
-    expect(turn(page).locator(".cite.is-unknown")).to_have_text("[8]")
+    expect(turn(page).locator(".citation--unknown")).to_have_text("[8]")
 
-    turn(page).locator("a.cite").click()
+    turn(page).locator("a.citation").click()
     page.wait_for_url(re.compile(r"/d/[0-9a-f-]{36}\?at=\d+#passage-\d+"))
-    expect(page.locator(".piece.is-cited")).to_contain_text("silent until midnight")
-    expect(page.locator(".piece.is-cited")).to_be_in_viewport()
+    expect(page.locator(".passage--cited")).to_contain_text("silent until midnight")
+    expect(page.locator(".passage--cited")).to_be_in_viewport()
 
 
 def test_the_list_shows_how_far_each_file_is_and_survives_a_reload(visit, alice, file, tmp_path):
@@ -74,9 +74,9 @@ def test_the_list_shows_how_far_each_file_is_and_survives_a_reload(visit, alice,
     rows = page.locator(".document-row")
     expect(rows).to_have_count(2)
     page.reload()
-    expect(rows.filter(has_text=file.name).locator(".ring-remembered")).to_be_visible()
-    expect(rows.filter(has_text="broken.pdf").locator(".why")).to_contain_text("damaged")
-    expect(rows.filter(has_text="broken.pdf").get_by_role("button", name="Try again")).to_be_visible()
+    expect(rows.filter(has_text=file.name).locator(".memory-icon--remembered")).to_be_visible()
+    expect(rows.filter(has_text="broken.pdf").locator(".table__error")).to_contain_text("damaged")
+    expect(rows.filter(has_text="broken.pdf").get_by_role("button", name="Retry")).to_be_visible()
 
 
 def test_what_cannot_be_sent_is_said_before_it_is(visit, alice, tmp_path):
@@ -95,25 +95,25 @@ def test_what_cannot_be_sent_is_said_before_it_is(visit, alice, tmp_path):
 def test_a_new_version_takes_the_place_of_the_old_and_a_deleted_document_is_gone(visit, alice, file):
     page = visit(alice, "/documents")
     page.set_input_files("#files", [file])
-    expect(page.locator(".document-row .ring-remembered")).to_be_visible()
-    page.locator(".document-row a.name").click()
+    expect(page.locator(".document-row .memory-icon--remembered")).to_be_visible()
+    page.locator(".document-row a.table__name").click()
     file.write_text(BUOYS.replace("forty", "sixty") * 3)
     page.set_input_files("#files", [file])
-    expect(page.locator(".document-facts")).to_contain_text("Version 2")
-    expect(page.locator(".document-text")).to_contain_text("After sixty attempts")
+    expect(page.locator(".document-page__details")).to_contain_text("Version 2")
+    expect(page.get_by_role("article", name="Text")).to_contain_text("After sixty attempts")
 
     page.get_by_role("link", name="Delete this document…").click()
     page.get_by_role("button", name="Delete it").click()
     expect(page.get_by_role("heading", name="Receipt")).to_be_visible()
     page.goto("/search?q=forty attempts")
-    expect(page.locator(".hit")).to_have_count(0)
+    expect(page.locator(".search-hit")).to_have_count(0)
 
 
 def test_the_original_is_downloaded_and_never_shown(visit, alice, file):
     page = visit(alice, "/documents")
     page.set_input_files("#files", [file])
-    expect(page.locator(".document-row .ring-remembered")).to_be_visible()
-    page.locator(".document-row a.name").click()
+    expect(page.locator(".document-row .memory-icon--remembered")).to_be_visible()
+    page.locator(".document-row a.table__name").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="Download").click()
     assert download.value.suggested_filename == file.name

@@ -47,7 +47,7 @@ ADMIN_PAGES = [
 def test_no_page_scrolls_sideways_at_any_width(cato, administrator, visit, width, scheme):
     page = visit(administrator, "/", viewport={"width": width, "height": 800}, color_scheme=scheme)
     thread = begin(page, "A word that is rather long: " + "Donaudampfschifffahrtsgesellschaft" * 4)
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     group = make_group(cato, administrator)
     for path in [thread, *MEMBER_PAGES, *ADMIN_PAGES, f"/spaces/{group}"]:
         page.goto(path)
@@ -83,14 +83,14 @@ def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
 
     page.keyboard.press("Control+k")
-    expect(page.locator("#find-query")).to_be_focused()
+    expect(page.locator("#quick-search-query")).to_be_focused()
     page.keyboard.type("where is what opens the glass house")
     everything = page.get_by_role("link", name="Search all of memory")
     expect(everything).to_be_visible()
-    while "data-chosen" not in everything.evaluate("node => node.getAttributeNames()"):
+    while "data-active" not in everything.evaluate("node => node.getAttributeNames()"):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    hit = page.locator(".hit a").first
+    hit = page.locator(".search-hit a").first
     expect(hit).to_contain_text("greenhouse key")
     tab_to(page, hit)
     page.keyboard.press("Enter")
@@ -101,7 +101,7 @@ def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
 def test_whatever_the_tab_key_reaches_shows_that_it_has_the_focus(administrator, visit):
     page = visit(administrator, "/")
     thread = begin(page, "Hello")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     for path in [thread, "/search?q=hello", "/settings", *ADMIN_PAGES]:
         page.goto(path)
         for _ in range(25):
@@ -112,7 +112,7 @@ def test_whatever_the_tab_key_reaches_shows_that_it_has_the_focus(administrator,
 def test_a_command_shows_its_card_and_a_wrong_one_keeps_the_text(alice, visit):
     page = visit(alice, "/")
     begin(page, "Hello")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
 
     say(page, "/vstats")
     expect(page.locator(".card")).to_contain_text("Only you see this")
@@ -133,7 +133,7 @@ def test_an_invitation_works_once_and_the_new_person_sees_nothing_of_the_others(
     expect(turn(theirs).get_by_text("Remembered", exact=True)).to_be_visible()
 
     page = visit(administrator, "/admin/people")
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create link").click()
     link = page.get_by_label("The link; it is shown only now").input_value()
     new = visit(None, link, url=administrator.url)
     new.get_by_label("Your name").fill("Charlie New")
@@ -146,7 +146,7 @@ def test_an_invitation_works_once_and_the_new_person_sees_nothing_of_the_others(
         expect(new.locator("body")).not_to_contain_text("12-34-56")
 
     again = visit(None, link, url=administrator.url)
-    expect(again.get_by_text("This link is used up")).to_be_visible()
+    expect(again.get_by_text("This link is invalid")).to_be_visible()
 
 
 def test_an_administrator_forgets_by_ticking_and_gets_a_receipt(administrator, visit):
@@ -159,7 +159,7 @@ def test_an_administrator_forgets_by_ticking_and_gets_a_receipt(administrator, v
     page.get_by_role("button", name="Forget 1…").click()
     expect(page.get_by_text("Nobody can recall or find it from now on").first).to_be_visible()
     page.get_by_role("button", name="Forget it").last.click()
-    expect(page.get_by_text("Gone from the disk by")).to_be_visible()
+    expect(page.get_by_text("Purged from disk by")).to_be_visible()
 
     page.goto("/admin/exchanges")
     expect(page.get_by_role("row", name=re.compile("Test test test"))).to_have_count(0)
@@ -180,10 +180,10 @@ def test_what_could_not_be_embedded_is_listed_with_its_reason_and_tried_again(tm
     ) as cato:
         page = visit(cato.set_up(), "/")
         begin(page, "This cannot be embedded yet")
-        expect(turn(page)).to_contain_text("Could not be remembered.")
+        expect(turn(page)).to_contain_text("Could not save to memory.")
         page.goto("/admin/jobs")
         expect(page.get_by_role("row", name=re.compile("400"))).to_have_count(1)
 
         endpoint.script("broken")
-        page.get_by_role("button", name="Try again").first.click()
+        page.get_by_role("button", name="Retry").first.click()
         wait_for(lambda: cato.sql("SELECT count(*) FROM memory_embedding WHERE state = 'done'") == [(1,)], "the retry")

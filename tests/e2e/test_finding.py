@@ -10,12 +10,12 @@ from tests.e2e.conftest import begin, turn
 def test_ctrl_k_finds_a_thread_and_enter_opens_it(visit, alice):
     page = visit(alice)
     path = begin(page, "Where does the red boat lie in winter?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     page.goto("/stats")
 
     page.keyboard.press("Control+k")
-    page.locator("#find-query").press_sequentially("red boat")
-    expect(page.locator(".found-group.is-thread [data-chosen]")).to_contain_text("Where does the red boat lie")
+    page.locator("#quick-search-query").press_sequentially("red boat")
+    expect(page.locator(".quick-search__group--thread [data-active]")).to_contain_text("Where does the red boat lie")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**{path}")
 
@@ -24,12 +24,12 @@ def test_the_menu_of_commands_is_worked_by_keys(visit, alice):
     page = visit(alice)
     box = page.get_by_label("Message", exact=True)
     box.press_sequentially("/vs")
-    expect(page.locator("#commands [aria-selected]")).to_contain_text("/vstats")
+    expect(page.locator("#slash-menu [aria-selected]")).to_contain_text("/vstats")
     box.press("Tab")
     expect(box).to_have_value("/vstats")
     box.press("Enter")
     expect(page.locator(".card")).to_contain_text("Exchanges you may read")
-    expect(page.locator("#commands")).to_be_hidden()
+    expect(page.locator("#slash-menu")).to_be_hidden()
 
 
 def test_the_list_of_shortcuts_opens_and_closes(visit, alice):
@@ -43,7 +43,7 @@ def test_the_list_of_shortcuts_opens_and_closes(visit, alice):
 def test_what_was_typed_and_not_sent_survives_a_reload_in_its_own_thread(visit, alice):
     page = visit(alice)
     path = begin(page, "Hello")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     box = page.get_by_label("Message", exact=True)
     box.press_sequentially("half a thought")
     page.reload()

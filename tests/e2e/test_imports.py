@@ -45,9 +45,9 @@ def test_a_file_is_imported_while_one_looks_and_the_report_says_what_became_of_i
     page = visit(alice, "/import")
     bring(page, export(30))
 
-    card = page.locator(".import")
+    card = page.locator(".task--import")
     expect(card).to_contain_text("30 conversations.json")
-    expect(card.locator(".import-state")).to_have_text("Imported")
+    expect(card.locator(".task__state")).to_have_text("Imported")
     expect(page.get_by_role("status").filter(has_text="30 conversations.json: Imported")).to_be_attached()
     expect(card.get_by_role("button", name="Cancel")).to_have_count(0)
     card.get_by_text("What was left out, and why").click()
@@ -60,9 +60,9 @@ def test_a_file_is_imported_while_one_looks_and_the_report_says_what_became_of_i
 def test_how_far_it_is_survives_a_reload_and_it_is_called_off_by_keyboard(visit, alice, export):
     page = visit(alice, "/import")
     bring(page, export(4000))
-    state = page.locator(".import-state")
+    state = page.locator(".task__state")
     expect(state).to_have_text(re.compile(r"^[1-9][\d,]* of 4,001 conversations$"))
-    expect(page.locator(".import .progress")).to_be_visible()
+    expect(page.locator(".task--import .progress-bar")).to_be_visible()
 
     page.reload()
     expect(state).to_have_text(re.compile(r"^[1-9][\d,]* of 4,001 conversations$"))
@@ -81,13 +81,13 @@ def test_how_far_it_is_survives_a_reload_and_it_is_called_off_by_keyboard(visit,
 def test_without_scripts_a_file_is_imported_and_one_that_is_none_says_so(visit, alice, tmp_path, export):
     page = visit(alice, "/import", java_script_enabled=False)
     bring(page, export(3))
-    expect(page.locator(".import-state")).to_be_visible()  # a page that is still coming cannot be loaded again
+    expect(page.locator(".task__state")).to_be_visible()  # a page that is still coming cannot be loaded again
     for _ in range(60):
         page.reload()
-        if "Imported" in page.locator(".import-state").inner_text():
+        if "Imported" in page.locator(".task__state").inner_text():
             break
         page.wait_for_timeout(250)
-    expect(page.locator(".import-state")).to_have_text("Imported")
+    expect(page.locator(".task__state")).to_have_text("Imported")
 
     notes = tmp_path / "notes.json"
     notes.write_text("")

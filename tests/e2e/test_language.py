@@ -83,7 +83,7 @@ def test_a_page_the_other_way_round_has_its_sidebar_at_the_right_and_fits(admini
     page.add_init_script("new MutationObserver(() => document.documentElement?.setAttribute('dir', 'rtl'))"
                          ".observe(document, { childList: true })")  # fmt: skip
     thread = begin(page, "Where is the ladder?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     for path in [thread, "/search?q=ladder", "/documents", "/settings", "/admin/exchanges"]:
         page.goto(path)
         expect(page.locator("html[dir=rtl]")).to_have_count(1)
@@ -99,10 +99,10 @@ def test_a_page_the_other_way_round_has_its_sidebar_at_the_right_and_fits(admini
 def test_the_way_to_the_answer_before_points_to_where_one_began_to_read(administrator, visit):
     page = visit(administrator, "/", viewport={"width": 1280, "height": 800})
     begin(page, "Twice, please")
-    turn(page).get_by_role("button", name="Answer once more").click()
-    before = page.get_by_role("button", name="Show the one before")
+    turn(page).get_by_role("button", name="Regenerate").click()
+    before = page.get_by_role("button", name="Show previous version")
     expect(before).to_be_visible()
     expect(before.locator("svg")).to_have_css("scale", "none")
     page.evaluate("document.documentElement.dir = 'rtl'")
     expect(before.locator("svg")).to_have_css("scale", "-1 1")
-    expect(page.get_by_role("button", name="Show the next one").locator("svg")).to_have_css("scale", "none")
+    expect(page.get_by_role("button", name="Show next version").locator("svg")).to_have_css("scale", "none")

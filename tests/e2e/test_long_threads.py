@@ -37,20 +37,20 @@ def test_earlier_turns_come_while_one_scrolls_up_and_nothing_moves(visit, alice,
         line = page.locator("article.turn", has=page.get_by_text(seen, exact=True))
         wait_for(lambda line=line: abs(line.bounding_box()["y"] - 60) < 150, "the line to stay in view", seconds=5)
     expect(turn(page, 0)).to_contain_text("Question 0")
-    expect(page.get_by_text("Earlier in this thread")).to_have_count(0)
+    expect(page.get_by_text("Load earlier turns")).to_have_count(0)
 
 
 def test_what_is_said_while_one_reads_above_does_not_take_one_away(visit, alice, cato, endpoint, tmp_path):
     endpoint.script(KEY, answer="A long answer. " * 60, token_delay=0.02)
     page = visit(alice, long_thread(cato, alice, tmp_path))
     say(page, "One more")
-    expect(turn(page).locator(".open")).to_contain_text("A long answer")
+    expect(turn(page).locator(".answer__streaming")).to_contain_text("A long answer")
     page.mouse.move(600, 300)
     page.mouse.wheel(0, -900)
     line = page.locator("article.turn", has=page.get_by_text(f"Question {TURNS - 2}", exact=True))
     before = line.bounding_box()["y"]
-    expect(turn(page).locator(".tools")).to_be_visible(timeout=30_000)
+    expect(turn(page).locator(".turn__actions")).to_be_visible(timeout=30_000)
 
     assert abs(line.bounding_box()["y"] - before) < 2
     page.get_by_role("button", name="Jump to latest").click()
-    expect(turn(page).locator(".tools")).to_be_in_viewport()
+    expect(turn(page).locator(".turn__actions")).to_be_in_viewport()

@@ -13,23 +13,23 @@ CHANGES = "[data-author-only]"
 def test_only_authors_and_the_owner_are_offered_to_change_a_message(cato, administrator, alice, bob, visit):
     thread = start_thread(alice, make_group(cato, administrator, alice, bob), "Who has the key?")
     his = visit(bob, f"/t/{thread}")
-    expect(turn(his, 0).locator(".blocks")).to_have_text("All right.")
+    expect(turn(his, 0).locator(".answer__blocks")).to_have_text("All right.")
     expect(turn(his, 0).locator("[title='Copy']")).to_be_visible()
     expect(turn(his, 0).locator(f"{CHANGES}:visible")).to_have_count(0)
 
     # A turn that arrives while the page is open, and the same after a reload.
     say(his, "And the spare one?")
-    expect(turn(his, 1).locator(".blocks")).to_have_text("All right.")
-    expect(turn(his, 1).get_by_title("Answer once more")).to_be_visible()
+    expect(turn(his, 1).locator(".answer__blocks")).to_have_text("All right.")
+    expect(turn(his, 1).get_by_title("Regenerate")).to_be_visible()
     hers = visit(alice, f"/t/{thread}")
     for number in (0, 1):
-        expect(turn(hers, number).get_by_title("Answer once more")).to_be_visible()
+        expect(turn(hers, number).get_by_title("Regenerate")).to_be_visible()
     say(hers, "Thanks")
-    expect(turn(his, 2).locator(".blocks")).to_have_text("All right.")
+    expect(turn(his, 2).locator(".answer__blocks")).to_have_text("All right.")
     expect(turn(his, 2).locator(f"{CHANGES}:visible")).to_have_count(0)
     turn(his, 0).get_by_title("More", exact=True).click()
-    expect(turn(his, 0).get_by_text("Go on from here in a new thread")).to_be_visible()
-    expect(turn(his, 0).get_by_text("Edit the message…")).to_be_hidden()
+    expect(turn(his, 0).get_by_text("Fork into a new thread")).to_be_visible()
+    expect(turn(his, 0).get_by_text("Edit message…")).to_be_hidden()
 
 
 def test_messages_above_the_limit_are_queued_and_say_what_they_wait_for(cato, alice, endpoint, visit):
@@ -41,17 +41,17 @@ def test_messages_above_the_limit_are_queued_and_say_what_they_wait_for(cato, al
     stop = visit(alice, f"/t/{threads[0]}")
     endpoint.script("cato", answer="All right.")
     stop.get_by_label("Stop the answer").click()
-    expect(turn(page).locator(".blocks")).to_have_text("All right.")
+    expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
 
 
 def test_related_threads_open_over_the_thread(cato, alice, endpoint, visit):
     endpoint.script("cato", answer="The key of the archive hangs behind the boiler room's door.")
     first = visit(alice)
     begin(first, "Where does the key of the archive hang?")
-    expect(turn(first).locator(".memory .word")).to_have_text("Remembered")
+    expect(turn(first).locator(".turn__memory-text")).to_have_text("Remembered")
     page = visit(alice)
     begin(page, "Who has the key of the archive?")
-    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     page.get_by_title("This thread").click()
     page.get_by_text("Related threads…").click()
     dialog = page.locator("#dialog")

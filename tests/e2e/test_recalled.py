@@ -16,7 +16,7 @@ def told(visit, alice, endpoint) -> tuple[Page, str]:
     endpoint.script(KEY, answer="Noted: the greenhouse key hangs **behind the clock**.")
     page = visit(alice)
     path = begin(page, "The greenhouse key hangs behind the clock in the hall.")
-    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     endpoint.script(KEY, answer="Behind the clock.", first_delay=1.5)
     return page, path
 
@@ -26,18 +26,18 @@ def test_what_was_said_in_one_thread_comes_back_in_another_and_shows_why_and_whe
     page = visit(alice)
     begin(page, "Where do we keep the thing that opens the glass house?")
 
-    panel = turn(page).locator(".panel")
-    expect(panel.locator(".count")).to_have_text("Recalled 1")
-    expect(turn(page).locator(".open.is-live")).to_be_visible()  # it was there before the answer was
+    panel = turn(page).locator(".recall__panel")
+    expect(panel.locator(".recall__count")).to_have_text("1 recalled")
+    expect(turn(page).locator(".answer__streaming--live")).to_be_visible()  # it was there before the answer was
 
     panel.locator("> summary").click()
-    item = panel.locator(".item")
+    item = panel.locator(".recall-item")
     item.locator("summary").click()
-    expect(item.locator(".nearness")).to_have_text(re.compile(r"Similarity\s*\.\d\d"))
-    expect(item.locator(".item-body > p").nth(3)).not_to_be_empty()
-    expect(item.locator(".about").last).to_contain_text("Alice Owner")
-    expect(turn(page).locator(".tools")).to_be_visible()
-    expect(item.locator(".item-body")).to_be_visible()  # the answer's end did not close it
+    expect(item.locator(".similarity")).to_have_text(re.compile(r"Similarity\s*\.\d\d"))
+    expect(item.locator(".recall-item__body > p").nth(3)).not_to_be_empty()
+    expect(item.locator(".recall-item__source").last).to_contain_text("Alice Owner")
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    expect(item.locator(".recall-item__body")).to_be_visible()  # the answer's end did not close it
 
     item.get_by_role("link", name="Open").click()
     page.wait_for_url(re.compile(re.escape(path) + "#turn-"))
@@ -49,39 +49,39 @@ def test_forgetting_from_the_panel_asks_once_and_shows_in_the_other_browser_at_o
     first, path = told
     page = visit(alice)
     second = begin(page, "Where do we keep the thing that opens the glass house?")
-    expect(turn(page).locator(".count")).to_have_text("Recalled 1")
-    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    expect(turn(page).locator(".recall__count")).to_have_text("1 recalled")
+    expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     elsewhere = visit(alice, second, url=cato.other_url)
-    elsewhere.locator(".panel > summary").click()
-    expect(elsewhere.locator(".item .excerpt")).to_contain_text("behind the clock")
+    elsewhere.locator(".recall__panel > summary").click()
+    expect(elsewhere.locator(".recall-item .recall-item__excerpt")).to_contain_text("behind the clock")
 
-    page.locator(".panel > summary").click()
-    page.locator(".item summary").click()
-    page.locator(".item").get_by_role("link", name="Forget…").click()
+    page.locator(".recall__panel > summary").click()
+    page.locator(".recall-item summary").click()
+    page.locator(".recall-item").get_by_role("link", name="Forget…").click()
     question = page.get_by_role("dialog")
     expect(question).to_contain_text("Forget this exchange?")
-    expect(question.get_by_role("link", name="Keep it")).to_be_focused()
+    expect(question.get_by_role("link", name="Cancel")).to_be_focused()
     page.keyboard.press("Enter")
     expect(question).to_be_hidden()
-    expect(elsewhere.locator(".item .excerpt")).to_contain_text("behind the clock")
+    expect(elsewhere.locator(".recall-item .recall-item__excerpt")).to_contain_text("behind the clock")
 
-    page.locator(".item").get_by_role("link", name="Forget…").click()
+    page.locator(".recall-item").get_by_role("link", name="Forget…").click()
     question.get_by_role("button", name="Forget it").click()
     page.wait_for_url(re.compile(re.escape(path)))
     expect(page.locator(".toast")).to_contain_text("Forgotten.")
-    expect(elsewhere.locator(".item.is-forgotten")).to_contain_text("Forgotten")
+    expect(elsewhere.locator(".recall-item--forgotten")).to_contain_text("Forgotten")
     expect(elsewhere.locator("#turns")).not_to_contain_text("in the hall")
-    expect(first.locator(".forgotten-note")).to_contain_text("Forgotten by Alice Owner")
+    expect(first.locator(".recall__forgotten")).to_contain_text("Forgotten by Alice Owner")
 
     say(page, "And the key?")
-    expect(turn(page).locator(".tools")).to_be_visible()
-    expect(turn(page).locator(".item .excerpt")).to_have_text([re.compile("opens the glass house")])
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    expect(turn(page).locator(".recall-item .recall-item__excerpt")).to_have_text([re.compile("opens the glass house")])
 
 
 def test_a_thread_that_is_not_remembered_says_so_before_and_after(visit, alice, told):
     page = visit(alice)
     begin(page, "Hello there")
-    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     switch = page.get_by_role("switch")
     expect(switch).to_be_checked()
     switch.click()
@@ -90,19 +90,19 @@ def test_a_thread_that_is_not_remembered_says_so_before_and_after(visit, alice, 
     expect(switch).to_have_text("Not remembered")
 
     say(page, "Where do we keep the thing that opens the glass house?")
-    expect(turn(page).locator(".count")).to_have_text("Recalled 1")
-    expect(turn(page).locator(".tools")).to_be_visible()
-    expect(turn(page).locator(".memory.is-remembered")).to_have_count(0)
+    expect(turn(page).locator(".recall__count")).to_have_text("1 recalled")
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    expect(turn(page).locator(".turn__memory--remembered")).to_have_count(0)
 
 
 def test_how_recall_is_shown_is_each_persons_choice(visit, alice, told):
     page = visit(alice)
     path = begin(page, "Where do we keep the thing that opens the glass house?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
 
     for mode, shown, is_open in (("on", 1, True), ("off", 0, False), ("summary", 1, False)):
         say(page, f"/showcontext {mode}")
         expect(page.locator(".card").last).to_contain_text(f"Recalled context: {mode}")
         page.goto(path)
-        expect(page.locator(".panel:visible")).to_have_count(shown)
-        expect(page.locator(".item:visible")).to_have_count(1 if is_open else 0)
+        expect(page.locator(".recall__panel:visible")).to_have_count(shown)
+        expect(page.locator(".recall-item:visible")).to_have_count(1 if is_open else 0)

@@ -35,20 +35,20 @@ def test_the_first_person_sets_up_chats_in_dummy_mode_and_connects_a_model_witho
 
         expect(page.locator("#banner")).to_contain_text("Dummy mode.")
         path = begin(page, "Is anybody there?")
-        expect(turn(page).locator(".blocks")).to_contain_text("this is a placeholder")
-        expect(turn(page).locator(".tools")).to_be_visible()
+        expect(turn(page).locator(".answer__blocks")).to_contain_text("this is a placeholder")
+        expect(turn(page).locator(".turn__actions")).to_be_visible()
         assert row_count(cato, "chat_turn") == 1
         assert row_count(cato, "memory_exchange") == 0
 
         page.get_by_role("link", name="Connect a model").click()
         page.get_by_label("Address").fill("http://127.0.0.1:9")
         page.get_by_role("button", name="Try it").click()
-        expect(page.locator("#try-result .error")).to_contain_text("127.0.0.1:9")
+        expect(page.locator("#endpoint-test .error-message")).to_contain_text("127.0.0.1:9")
         page.get_by_label("Address").fill(endpoint.openai_url)
         page.get_by_label("API key").fill(SECRET)
         page.get_by_label("Model").fill("fake")
         page.get_by_role("button", name="Try it").click()
-        expect(page.locator("#try-result .tried")).to_be_visible()
+        expect(page.locator("#endpoint-test .success-message")).to_be_visible()
         page.get_by_role("button", name="Save").click()
         expect(page.get_by_text("It answers from the next message on.")).to_be_visible()
         expect(page.get_by_label("API key")).to_have_value("••••••••")
@@ -57,8 +57,8 @@ def test_the_first_person_sets_up_chats_in_dummy_mode_and_connects_a_model_witho
         page.goto(path)
         expect(page.locator("#banner")).to_be_empty()
         say(page, "And now?")
-        expect(turn(page).locator(".blocks")).to_have_text("A real answer.")
-        expect(turn(page).locator(".memory")).to_have_text(re.compile("Remembered"))
+        expect(turn(page).locator(".answer__blocks")).to_have_text("A real answer.")
+        expect(turn(page).locator(".turn__memory")).to_have_text(re.compile("Remembered"))
         said = cato.sql("SELECT user_message, assistant_message FROM memory_exchange")
         assert said == [("And now?", "A real answer.")]
 
@@ -70,7 +70,7 @@ def test_what_the_environment_sets_is_shown_as_such_and_cannot_be_changed_on_the
     expect(address).to_be_disabled()
     expect(address).to_have_value(endpoint.openai_url)
     expect(page.get_by_label("API key")).to_be_disabled()
-    expect(page.get_by_text("Set by the environment; change it there.")).to_have_count(2)
+    expect(page.get_by_text("Set by environment variable; cannot be changed here.")).to_have_count(2)
     expect(page.get_by_label("Model")).to_be_enabled()
 
 

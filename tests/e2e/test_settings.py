@@ -47,16 +47,19 @@ def choose_density(page, name: str) -> None:
 def test_compact_takes_less_room_and_its_letters_stay_legible(alice, visit):
     page = visit(alice, "/")
     thread = begin(page, "Hello")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     measured = {}
     for density in ("Comfortable", "Compact"):
         choose_density(page, density)
         page.goto(thread)
         measured[density] = [
             page.locator("article.turn").bounding_box()["height"],
-            page.locator(".sidebar .row").first.bounding_box()["height"],
+            page.locator(".sidebar .sidebar__link").first.bounding_box()["height"],
         ]
-        assert float(page.locator(".said").evaluate("node => parseFloat(getComputedStyle(node).fontSize)")) >= 15
+        assert (
+            float(page.locator(".turn__message-text").evaluate("node => parseFloat(getComputedStyle(node).fontSize)"))
+            >= 15
+        )
         smallest = page.evaluate(
             """() => Math.min(...[...document.querySelectorAll("body *")].filter((node) => node.checkVisibility() && !node.ariaHidden
                 && [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim()))
@@ -93,14 +96,14 @@ def test_compact_leaves_what_fingers_press_large_enough_and_no_page_scrolls_side
 def test_new_threads_begin_with_the_model_chosen_from_the_endpoints_list(alice, visit, cato):
     page = visit(alice, "/settings")
     model = page.get_by_label("Model of new threads")
-    expect(model.locator("option")).to_have_text(["As configured", "fake", "fake-large"])
+    expect(model.locator("option")).to_have_text(["Default", "fake", "fake-large"])
     model.select_option("fake-large")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_label("Model of new threads")).to_have_value("fake-large")
 
     page.goto("/")
     thread = begin(page, "Which one are you?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     assert cato.sql("SELECT model FROM chat_thread WHERE id = ?", thread.removeprefix("/t/").replace("-", "")) == [
         ("fake-large",)
     ]
@@ -110,27 +113,27 @@ def test_an_answer_that_ends_while_one_is_elsewhere_is_told_with_the_threads_tit
     page = visit(alice, "/settings")
     with_notifications(page, "granted")
     page.get_by_role("button", name="Switch on").click()
-    expect(page.get_by_text("You will be told.")).to_be_visible()
-    expect(page.locator("#notify")).to_contain_text("On.")
+    expect(page.get_by_text("Notifications on.")).to_be_visible()
+    expect(page.locator("#notification-settings")).to_contain_text("On.")
     page.goto("/")
     begin(page, "When is the greenhouse painted?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     title = page.title()
     assert page.evaluate("shown") == [], "who is here sees the answer"
 
     page.evaluate(LEAVE)
     say(page, "And the shed?")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     expect(page).to_have_title(f"● {title}")
     (told,) = page.evaluate("shown")
-    assert told["title"] == page.locator(".topbar-title").inner_text()
+    assert told["title"] == page.locator(".topbar__title").inner_text()
     assert "All right" not in json.dumps(told)
 
     page.evaluate(COME_BACK)
     expect(page).to_have_title(title)
     say(page, "And the house?")
     expect(page.locator("article.turn")).to_have_count(3)
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     assert len(page.evaluate("shown")) == 1
 
 
@@ -139,7 +142,7 @@ def test_who_did_not_ask_for_it_gets_the_mark_in_the_title_alone(alice, visit):
     with_notifications(page, "granted")
     page.evaluate("sessionStorage.setItem('permission', 'granted')")
     begin(page, "Hello")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     title = page.title()
 
     page.evaluate(LEAVE)
@@ -153,22 +156,22 @@ def test_without_the_browsers_permission_it_stays_off_and_the_page_says_what_to_
     with_notifications(page, "denied")
     page.get_by_role("button", name="Switch on").click()
 
-    expect(page.locator("#notify-state")).to_contain_text("The browser does not allow it.")
+    expect(page.locator("#notification-state")).to_contain_text("The browser does not allow it.")
     assert page.evaluate("asked") == 1
     page.reload()
-    expect(page.locator("#notify")).to_contain_text("Off.")
+    expect(page.locator("#notification-settings")).to_contain_text("Off.")
 
 
 def test_switched_on_in_another_browser_this_one_can_be_asked_too(alice, visit):
     alice.post("/settings/notify", {"notify": "yes"})
     page = visit(alice, "/settings")
     with_notifications(page, "granted")
-    expect(page.locator("#notify-state")).to_have_text("This browser has not been asked yet.")
+    expect(page.locator("#notification-state")).to_have_text("This browser has not been asked yet.")
 
     page.get_by_role("button", name="Allow it in this browser").click()
 
     expect(page.get_by_role("button", name="Allow it in this browser")).to_be_hidden()
-    expect(page.locator("#notify-state")).to_be_empty()
+    expect(page.locator("#notification-state")).to_be_empty()
     assert page.evaluate("asked") == 1
 
 
@@ -177,7 +180,7 @@ def test_a_browser_that_shows_none_is_told_so(alice, visit):
     page.context.add_init_script("delete window.Notification;")
     page.reload()
     page.get_by_role("button", name="Switch on").click()
-    expect(page.locator("#notify-state")).to_contain_text("https pages only")
+    expect(page.locator("#notification-state")).to_contain_text("https pages only")
 
 
 def test_everything_is_downloaded_by_one_button(alice, visit, tmp_path):
@@ -203,7 +206,7 @@ def test_other_sign_ins_are_seen_and_ended_from_the_page(alice, visit, cato):
     expect(rows).to_have_count(2)
     expect(rows.first).to_contain_text("this one")
     rows.last.get_by_role("button", name=re.compile("Sign out")).click()
-    expect(page.get_by_text("Signed out there.")).to_be_visible()
+    expect(page.get_by_text("Signed out.")).to_be_visible()
     expect(rows).to_have_count(1)
     assert elsewhere.get("/settings").status_code == 302
 
@@ -221,15 +224,15 @@ def test_deleting_the_account_ends_with_a_receipt_that_completes_by_itself(cato,
     page.goto("/settings")
     page.get_by_role("link", name="Delete the account…").click()
     expect(page.get_by_text("1 thread in your own space")).to_be_visible()
-    page.get_by_label("Your e-mail, typed out").fill(charlie.email)
+    page.get_by_label("Confirm your email").fill(charlie.email)
     page.get_by_label("Your password").fill("not the right one")
     page.get_by_role("button", name="Delete it for good").click()
     expect(page.get_by_text("This is not your password.")).to_be_visible()
-    expect(page.get_by_label("Your e-mail, typed out")).to_have_value(charlie.email)
+    expect(page.get_by_label("Confirm your email")).to_have_value(charlie.email)
     page.get_by_label("Your password").fill(PASSWORD)
     page.get_by_role("button", name="Delete it for good").click()
 
-    expect(page.get_by_role("heading", name="The account is deleted")).to_be_visible()
+    expect(page.get_by_role("heading", name="Account deleted")).to_be_visible()
     assert page.evaluate(DRAFTS) == []
     expect(page.locator("#receipt")).to_contain_text("confirmed by the index")
     expect(page.get_by_role("status").filter(has_text="Complete")).to_be_visible()

@@ -19,7 +19,7 @@ def page(alice, visit) -> Page:
     """A thread with a draft in its composer."""
     page = visit(alice, "/")
     begin(page, "Hello")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     page.get_by_label("Message", exact=True).fill(UNSENT)
     assert page.evaluate(DRAFTS) == [UNSENT]
     page.reload()

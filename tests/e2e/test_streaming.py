@@ -53,14 +53,14 @@ def test_markdown_and_code_are_drawn_while_the_answer_is_written(visit, alice, e
     page = visit(alice)
     begin(page, "How do we water?")
 
-    expect(turn(page).locator(".blocks strong")).to_have_text("greenhouse")
-    expect(turn(page).locator(".blocks .highlight span").first).to_be_visible()
-    expect(turn(page).locator(".open.is-live")).to_be_visible()
+    expect(turn(page).locator(".answer__blocks strong")).to_have_text("greenhouse")
+    expect(turn(page).locator(".answer__blocks .highlight span").first).to_be_visible()
+    expect(turn(page).locator(".answer__streaming--live")).to_be_visible()
     expect(page.get_by_role("button", name="Stop the answer")).to_be_visible()
-    expect(turn(page).locator(".tools")).to_be_visible()
-    expect(turn(page).locator(".blocks > .block")).to_have_count(6)
-    expect(turn(page).locator(".blocks td.right").first).to_have_text("12")
-    expect(turn(page).locator(".open")).to_be_empty()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    expect(turn(page).locator(".answer__blocks > .answer__block")).to_have_count(6)
+    expect(turn(page).locator(".answer__blocks td.answer__cell--end").first).to_have_text("12")
+    expect(turn(page).locator(".answer__streaming")).to_be_empty()
     expect(page.get_by_role("button", name="Stop the answer")).to_have_count(0)
 
 
@@ -69,9 +69,9 @@ def test_a_model_that_thinks_for_long_is_seen_to_think(visit, alice, endpoint):
     page = visit(alice)
     begin(page, "Think about it")
 
-    expect(turn(page).locator(".phase")).to_have_text("Thinking…")
-    expect(turn(page).locator(".phase")).to_have_text("Thinking…3 s")
-    expect(turn(page).locator(".blocks")).to_have_text("At last.")
+    expect(turn(page).locator(".answer__phase")).to_have_text("Thinking…")
+    expect(turn(page).locator(".answer__phase")).to_have_text("Thinking…3 s")
+    expect(turn(page).locator(".answer__blocks")).to_have_text("At last.")
 
 
 def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, cato, endpoint):
@@ -80,11 +80,11 @@ def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, c
     path = begin(writer, "How do we water?")
     with line_to(cato.other_url) as line:
         cut_off = visit(alice, path, url=line.url)
-        expect(turn(cut_off).locator(".blocks .code")).to_be_visible()
+        expect(turn(cut_off).locator(".answer__blocks .code-block")).to_be_visible()
         line.cut()
         then = turn(cut_off).locator(".answer").inner_text()
         latecomer = visit(alice, path, url=cato.other_url)
-        expect(turn(writer).locator(".blocks ol")).to_be_visible()
+        expect(turn(writer).locator(".answer__blocks ol")).to_be_visible()
         writer.reload()
         time.sleep(5.0)  # so long is the line cut
         assert turn(cut_off).locator(".answer").inner_text() == then
@@ -92,7 +92,7 @@ def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, c
 
         pages = {"the writer's": writer, "the latecomer's": latecomer, "the one that was cut off": cut_off}
         for page in pages.values():
-            expect(turn(page).locator(".memory .word")).to_have_text("Remembered", timeout=30_000)
+            expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered", timeout=30_000)
         fresh = visit(alice, path).evaluate(DRAWN)
         assert {name: page.evaluate(DRAWN) for name, page in pages.items()} == dict.fromkeys(pages, fresh)
     assert fresh.count("Nobody waters at noon.") == 1
@@ -102,7 +102,7 @@ def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, c
 def test_a_page_that_told_what_it_has_before_its_message_was_taken_still_shows_all_of_the_turn(visit, alice, endpoint):
     page = visit(alice)
     begin(page, "The greenhouse key hangs behind the clock in the hall.")
-    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     held = []
 
     def on_a_slow_line(near: WebSocketRoute) -> None:
@@ -111,19 +111,19 @@ def test_a_page_that_told_what_it_has_before_its_message_was_taken_still_shows_a
 
     page.goto("/")
     path = begin(page, "Hello")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     page.route_web_socket("**/ws/**", on_a_slow_line)
     page.goto(path)
     wait_for(lambda: page.title() and held, "the page to have told what it has")
     endpoint.script(KEY, answer="Behind the clock.", first_delay=4)
     say(page, "Where do we keep the thing that opens the glass house?")
-    expect(turn(page, 1).locator(".open")).to_contain_text("Recalling…")
+    expect(turn(page, 1).locator(".answer__streaming")).to_contain_text("Recalling…")
     wait_for(lambda: "Thinking…" in alice.thread_page(path.split("/")[-1]), "the model to be asked")
     for far, told in held:
         far.send(told)
 
-    expect(turn(page, 1).locator(".count")).to_have_text("Recalled 1")
-    expect(turn(page, 1).locator(".blocks")).to_have_text("Behind the clock.")
+    expect(turn(page, 1).locator(".recall__count")).to_have_text("1 recalled")
+    expect(turn(page, 1).locator(".answer__blocks")).to_have_text("Behind the clock.")
     expect(page.locator("article.turn")).to_have_count(2)
 
 
@@ -131,13 +131,13 @@ def test_what_is_selected_in_a_finished_paragraph_stays_selected_while_the_answe
     endpoint.script(KEY, answer=ANSWER, token_delay=0.06)
     page = visit(alice)
     begin(page, "How do we water?")
-    first = turn(page).locator(".blocks > .block").first
+    first = turn(page).locator(".answer__blocks > .answer__block").first
     expect(first).to_be_visible()
     first.evaluate("node => getSelection().selectAllChildren(node)")
     selected = page.evaluate("() => getSelection().toString()")
 
-    expect(turn(page).locator(".blocks > .block")).to_have_count(6)
-    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    expect(turn(page).locator(".answer__blocks > .answer__block")).to_have_count(6)
+    expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     assert "Here is the plan" in selected
     assert page.evaluate("() => getSelection().toString()") == selected
 
@@ -172,10 +172,10 @@ def test_a_message_sent_while_an_answer_runs_stands_once_and_is_answered_after_i
     begin(page, "First")
     say(page, "Second")
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
-    expect(turn(page, 1).locator(".open")).to_contain_text("Queued until the answer before it ends")
+    expect(turn(page, 1).locator(".answer__streaming")).to_contain_text("Queued until the answer before it ends")
 
     for number in (0, 1):
-        expect(turn(page, number).locator(".blocks")).to_have_text("Slowly but surely I answer this one.")
+        expect(turn(page, number).locator(".answer__blocks")).to_have_text("Slowly but surely I answer this one.")
     expect(page.locator("article.turn")).to_have_count(2)
 
 
@@ -183,7 +183,7 @@ def test_the_button_that_stops_is_not_replaced_under_the_finger(visit, alice, en
     endpoint.script(KEY, tokens=6000, token_delay=0.01)
     page = visit(alice)
     begin(page, "Count as far as you can")
-    stop = page.locator(".is-stop")
+    stop = page.locator(".send-button--stop")
     expect(turn(page)).to_contain_text("word3")
     box = stop.bounding_box()
     assert box
@@ -193,7 +193,7 @@ def test_the_button_that_stops_is_not_replaced_under_the_finger(visit, alice, en
     alice.say("One more that waits", path.removeprefix("/t/"))
     expect(turn(page)).to_contain_text("Queued until the answer before it ends")
     page.mouse.up()
-    expect(page.locator("article.turn").first.locator(".note-text")).to_have_text("Stopped")
+    expect(page.locator("article.turn").first.locator(".turn__status-text")).to_have_text("Stopped")
 
 
 def test_fifty_of_fifty_stops_take_effect_at_once_wherever_they_are_pressed(visit, alice, cato, endpoint):
@@ -207,15 +207,15 @@ def test_fifty_of_fifty_stops_take_effect_at_once_wherever_they_are_pressed(visi
         if number:
             say(here, f"Fifty stops, {number}")
         expect(here.locator("article.turn")).to_have_count(number + 1)
-        expect(here.locator(".is-stop")).to_be_visible()
+        expect(here.locator(".send-button--stop")).to_be_visible()
         if number % 3 == 2:
-            expect(elsewhere.locator(".is-stop")).to_be_visible()
+            expect(elsewhere.locator(".send-button--stop")).to_be_visible()
         time.sleep(chance.uniform(0, 0.5))
         _stop(here, elsewhere, number)
-        expect(turn(here).locator(".note-text")).to_have_text("Stopped")
-        expect(here.locator(".is-stop")).to_have_count(0)
+        expect(turn(here).locator(".turn__status-text")).to_have_text("Stopped")
+        expect(here.locator(".send-button--stop")).to_have_count(0)
         expect(elsewhere.locator("article.turn")).to_have_count(number + 1)
-        expect(turn(elsewhere).locator(".note-text")).to_have_text("Stopped")
+        expect(turn(elsewhere).locator(".turn__status-text")).to_have_text("Stopped")
 
     ended = cato.sql("SELECT state, count(*) FROM chat_turn WHERE message LIKE ? GROUP BY state", "Fifty stops, %")
     assert ended == [("stopped", 50)]

@@ -41,7 +41,7 @@ def test_formulas_and_long_words_stay_in_their_line(visit, alice, endpoint):
     for width in (390, 1280):
         page = visit(alice, "/", viewport={"width": width, "height": 900})
         begin(page, "Show me everything that is wide")
-        expect(turn(page).locator(".tools")).to_be_visible()
+        expect(turn(page).locator(".turn__actions")).to_be_visible()
         assert_fits(page)
         page.reload()
         expect(turn(page).locator("math").first).to_be_visible()
@@ -52,7 +52,7 @@ def test_a_small_formula_stands_on_the_line_and_does_not_scroll(visit, alice, en
     endpoint.script(KEY, answer=r"So $\frac{a}{b}$, $\sqrt{x^2}$, $\hat{x}$, $\sum_{i=1}^n i$ and $x_1$ it is.")
     page = visit(alice)
     begin(page, "Some formulas")
-    expect(turn(page).locator(".tools")).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
     scrolling, offset = page.evaluate(
         """() => {
           const boxes = [...document.querySelectorAll(".inline-math")];
@@ -72,7 +72,7 @@ def test_the_page_of_a_note_is_not_wider_than_the_window(visit, alice):
         row = kept.json()["exchanges"][0]
     for width in (390, 1280):
         page = visit(alice, f"/m/{row['id']}", viewport={"width": width, "height": 900})
-        expect(page.locator(".passage").first).to_be_visible()
+        expect(page.locator(".exchange__text").first).to_be_visible()
         assert_fits(page)
 
 
@@ -81,10 +81,10 @@ def test_a_long_open_block_comes_in_segments_and_ends_as_the_page_that_is_loaded
     endpoint.script(KEY, answer=f"Here:\n\n```\n{lines}```\n\nThat was it.", token_delay=0.001)
     page = visit(alice)
     begin(page, "A long listing")
-    expect(turn(page).locator(".segments > pre").nth(1)).to_be_visible()
-    expect(turn(page).locator(".tools")).to_be_visible()
-    expect(turn(page).locator(".segments")).to_be_empty()
-    expect(turn(page).locator(".memory .word")).to_have_text("Remembered")
+    expect(turn(page).locator(".answer__segments > pre").nth(1)).to_be_visible()
+    expect(turn(page).locator(".turn__actions")).to_be_visible()
+    expect(turn(page).locator(".answer__segments")).to_be_empty()
+    expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     live = page.evaluate(DRAWN)
     assert "line 599" in live
     page.reload()

@@ -18,16 +18,16 @@ def test_without_the_index_the_chat_goes_on_says_so_and_remembers_when_it_is_bac
         page = visit(cato.set_up())
         expect(page.locator("#banner")).to_contain_text("The search index is down.")
         begin(page, "The greenhouse key hangs behind the clock.")
-        expect(turn(page).locator(".blocks")).to_have_text("All right.")
-        expect(turn(page).locator(".memory .word")).to_have_text("Will be remembered when the index is back")
+        expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
+        expect(turn(page).locator(".turn__memory-text")).to_have_text("Waiting for the search index")
         say(page, "Where does it hang?")
-        expect(turn(page).locator(".recalled-note")).to_contain_text("recalled by words alone")
-        expect(turn(page).locator(".blocks")).to_have_text("All right.")
+        expect(turn(page).locator(".recall__status")).to_contain_text("recalled by keyword only")
+        expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
 
         chroma = start_chroma(tmp_path, "late-chroma", tmp_path / "late", port)
         try:
             for number in (0, 1):
-                word = turn(page, number).locator(".memory .word")
+                word = turn(page, number).locator(".turn__memory-text")
                 expect(word).to_have_text("Remembered", timeout=40_000)
             # Pages ask after the store every few seconds at most.
             wait_for(lambda: page.reload() and not page.locator("#banner p").count(), "the banner to go", every=0.5)

@@ -78,7 +78,7 @@ def notify(request: PeoplePageRequest) -> HttpResponse:
     """Tell of answers that end while this person is elsewhere, or no longer."""
     request.user.is_notified = request.POST.get("notify") == "yes"
     request.user.save(update_fields=["is_notified"])
-    said = _("You will be told.") if request.user.is_notified else _("You will not be told any more.")
+    said = _("Notifications on.") if request.user.is_notified else _("Notifications off.")
     messages.success(request, said)
     return redirect("settings")
 
@@ -108,12 +108,12 @@ def end_sign_in(request: PeoplePageRequest) -> HttpResponse:
     if which == "others":
         services.sign_out_elsewhere(request.user)
         ended = sign_ins.renew(request, request.user)
-        said = _("Signed out everywhere else: %(count)s ended.") if ended else _("There was no other.")
+        said = _("Signed out everywhere else: %(count)s ended.") if ended else _("No other sessions.")
         messages.success(request, said % {"count": ended})
     elif (id := parse_uuid(which)) and sign_ins.end(request.user, id):
-        messages.success(request, _("Signed out there."))
+        messages.success(request, _("Signed out."))
     else:
-        messages.error(request, _("That sign-in has ended already."))
+        messages.error(request, _("Already signed out."))
     return redirect("settings")
 
 

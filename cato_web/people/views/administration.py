@@ -68,7 +68,7 @@ def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase
     person = get_object_or_404(User, pk=person_id, left_at=None)
     space = spaces.own(person.pk)
     if space.pk not in spaces.shown_to_administrator(request.user.pk):
-        sentence = _("It holds what only %(name)s may read. Say why you need it, then ask again.")
+        sentence = _("This export contains %(name)s's personal space. Request access first.")
         messages.error(request, sentence % {"name": person.name})
         return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")
     services.note(request.user, AuditEntry.Action.PERSON_EXPORTED, str(person.pk))
@@ -81,7 +81,7 @@ def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     person = get_object_or_404(User, pk=person_id, left_at=None)
     role = request.POST.get("role", "")
     if person.pk == request.user.pk:
-        messages.error(request, _("Somebody else has to change your role."))
+        messages.error(request, _("You cannot change your own role."))
     elif role in User.Role.values:
         said = _("%(name)s is a member now.")
         if role == User.Role.ADMINISTRATOR:
@@ -98,7 +98,7 @@ def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def set_active(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     if person_id == request.user.pk:
-        messages.error(request, _("You cannot close your own account."))
+        messages.error(request, _("You cannot deactivate your own account."))
         return redirect("admin_people")
     try:
         services.set_active(person_id, request.POST.get("active") == "yes", by=request.user)

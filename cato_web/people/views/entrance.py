@@ -23,7 +23,7 @@ from memory.rate_limits import within
 from memory.shown import listed
 
 _TRIES, WINDOW = 10, 300
-TOO_MANY = gettext_noop("Too many tries. Wait five minutes and try again.")
+TOO_MANY = gettext_noop("Too many attempts. Try again in five minutes.")
 
 
 @login_not_required
@@ -177,5 +177,8 @@ def facts() -> list[dict[str, str]]:
     return [
         {"label": _("Memory"), "figure": here if conf.database_url is None else _("in your database")},
         {"label": _("Embeddings"), "figure": host or here},
-        {"label": _("Sent elsewhere"), "figure": _("to %(hosts)s") % {"hosts": listed(sent)} if sent else _("nothing")},
+        {
+            "label": _("Sent to third parties"),
+            "figure": _("to %(hosts)s") % {"hosts": listed(sent)} if sent else _("nothing"),
+        },
     ]

@@ -46,7 +46,7 @@ def change_group(request: PeoplePageRequest, group_id: uuid.UUID) -> HttpRespons
     def change() -> str:
         if request.POST.get("dissolve") == "yes":
             groups.dissolve(group, by=request.user)
-            return _("%(group)s is dissolved.") % {"group": group.name}
+            return _("Group %(group)s deleted.") % {"group": group.name}
         groups.rename(group, request.POST.get("name", ""), by=request.user)
         return _("Renamed.")
 

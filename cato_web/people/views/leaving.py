@@ -28,8 +28,8 @@ def leave(request: PeoplePageRequest) -> HttpResponse:
         departures.check_may_leave(request.user)
         if request.method == "POST" and not within(f"leave:{request.user.pk}", _TRIES, _WINDOW):
             form = LeaveForm(request.user)
-            context = _context(request.user, form) | {"error": _("Too many tries. Wait five minutes and try again.")}
-            answer = render(request, "people/leave.html", context, status=429)
+            context = _context(request.user, form) | {"error": _("Too many attempts. Try again in five minutes.")}
+            answer = render(request, "people/delete_account.html", context, status=429)
             answer["Retry-After"] = str(_WINDOW)
             return answer
         if request.method == "POST" and form.is_valid():
@@ -37,8 +37,12 @@ def leave(request: PeoplePageRequest) -> HttpResponse:
             logout(request)
             return redirect("farewell", token)
     except departures.AccountDeletionError as reason:
-        return render(request, "people/leave.html", {"section": "settings", "must_stay": str(reason)}, status=409)
-    return render(request, "people/leave.html", _context(request.user, form), status=422 if form.errors else 200)
+        return render(
+            request, "people/delete_account.html", {"section": "settings", "must_stay": str(reason)}, status=409
+        )
+    return render(
+        request, "people/delete_account.html", _context(request.user, form), status=422 if form.errors else 200
+    )
 
 
 @login_not_required
@@ -49,7 +53,7 @@ def farewell(request: HttpRequest, token: str) -> HttpResponse:
         lines, is_finished = departures.receipt(token)
     except departures.ReceiptNotFoundError:
         return render(request, "404.html", {"error": _("There is no receipt behind this link.")}, status=404)
-    return render(request, "people/farewell.html", {"lines": lines, "is_finished": is_finished})
+    return render(request, "people/deletion_receipt.html", {"lines": lines, "is_finished": is_finished})
 
 
 def _context(person: User, form: LeaveForm) -> dict[str, object]:

@@ -80,10 +80,10 @@ def change_members(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpRespo
     change = request.POST.get("change", "")
     if change == "add":
         groups.add(group, person, by=request.user)
-        done = _("%(name)s can read everything in %(group)s now.")
+        done = _("%(name)s added to %(group)s.")
     elif change == "remove":
         groups.take_out(group, person.pk, by=request.user)
-        done = _("%(name)s can no longer read anything in %(group)s.")
+        done = _("%(name)s removed from %(group)s.")
     else:
         groups.set_role(group, person.pk, change, by=request.user)
         done = _("Saved.")

@@ -39,9 +39,9 @@ def withdraw(request: PeoplePageRequest) -> HttpResponse:
     """Make the token named worthless."""
     _refuse_without_api()
     if tokens.withdraw_token(request.user, _id(request.POST.get("token", ""))):
-        messages.success(request, _("Withdrawn. Whatever used this token is not let in any more."))
+        messages.success(request, _("Token revoked."))
     else:
-        messages.error(request, _("That token is withdrawn already."))
+        messages.error(request, _("This token was already revoked."))
     return redirect("settings")
 
 

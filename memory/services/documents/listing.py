@@ -79,7 +79,7 @@ def document_for(spaces: SpaceIds, document_id: uuid.UUID) -> Document:
     """The document, where it lies in `spaces`. Raises NotFoundError, the same for "not yours" and "not there"."""
     found = among_living(spaces).filter(pk=document_id).select_related("space", "owner", "serving").first()
     if found is None:
-        raise NotFoundError(_("There is nothing here, or it is not yours to see."))
+        raise NotFoundError(_("Not found."))
     return found
 
 
@@ -87,7 +87,7 @@ def document_to_change(spaces: SpaceIds, document_id: uuid.UUID, *, by: uuid.UUI
     """The document, where it lies in `spaces` and is theirs, or they administrate. Raises NotFoundError."""
     document = document_for(spaces, document_id)
     if document.owner_id != by and not is_administrator:
-        raise NotFoundError(_("There is nothing here, or it is not yours to see."))
+        raise NotFoundError(_("Not found."))
     return document
 
 

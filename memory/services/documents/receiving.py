@@ -98,7 +98,7 @@ def check_size(name: str, size: int) -> None:
     if not size:
         raise InvalidInputError(_("%(name)s is empty.") % {"name": name})
     if size > most * 1_000_000:
-        said = _("%(name)s has %(size)s MB; a file may have %(most)s (documents.max_file_mb).")
+        said = _("%(name)s is too large (%(size)s MB; limit %(most)s MB, documents.max_file_mb).")
         raise InvalidInputError(said % {"name": name, "size": number(size / 1_000_000), "most": most})
 
 

@@ -76,7 +76,7 @@ def forget(request: PageRequest) -> HttpResponse:
         messages.error(request, _("Tick the documents that are to be deleted first."))
         return redirect("admin_documents")
     if request.POST.get("confirmed") != "yes":
-        return render(request, "memory/admin_confirm.html", _question(chosen, count))
+        return render(request, "memory/confirm.html", _question(chosen, count))
     what = chosen.what(shown)
     operation = operations.ask(Operation.Kind.FORGET_DOCUMENTS, by=request.user.pk, what=what, total=count)
     return redirect("admin_operation", operation.pk)
@@ -111,16 +111,13 @@ def _question(chosen: Chosen, count: int) -> dict[str, object]:
     question = ngettext("Delete this document?", "Delete %(count)s documents?", count)
     return {
         "section": "admin",
-        "count": count,
-        "name": "document",
-        "chosen": chosen,
+        "fields": chosen.form_fields("document"),
         "question": question % {"count": number(count)},
         "consequence": ngettext(
             "It goes with all versions, passages and originals. Nobody can recall or find it from now on.",
             "They go with all versions, passages and originals. Nobody can recall or find them from now on.",
             count,
         ),
-        "keep": npgettext("of a list", "Keep it", "Keep them", count),
         "act": npgettext("of a list", "Delete it", "Delete %(count)s", count) % {"count": number(count)},
         "action": reverse("admin_forget_documents"),
         "back_url": f"{reverse('admin_documents')}?{chosen.filters.urlencode()}",

@@ -79,7 +79,7 @@ def forget(request: PageRequest) -> HttpResponse:
         messages.error(request, _("Tick the exchanges that are to be forgotten first."))
         return redirect("admin_exchanges")
     if request.POST.get("confirmed") != "yes":
-        return render(request, "memory/admin_confirm.html", _question(chosen, count))
+        return render(request, "memory/confirm.html", _question(chosen, count))
     operation = operations.ask(Operation.Kind.FORGET, by=request.user.pk, what=chosen.what(shown), total=count)
     return redirect("admin_operation", operation.pk)
 
@@ -153,12 +153,9 @@ def _question(chosen: Chosen, count: int) -> dict[str, object]:
     act = npgettext("of a list", "Forget it", "Forget %(count)s", count)
     return {
         "section": "admin",
-        "count": count,
-        "name": "exchange",
-        "chosen": chosen,
+        "fields": chosen.form_fields("exchange"),
         "question": question % {"count": number(count)},
         "consequence": consequence,
-        "keep": npgettext("of a list", "Keep it", "Keep them", count),
         "act": act % {"count": number(count)},
         "action": reverse("admin_forget"),
         "back_url": f"{reverse('admin_exchanges')}?{chosen.filters.urlencode()}",

@@ -45,12 +45,12 @@ _COUNTED = {
 }
 _FOUND = {
     "queued": gettext_noop("Queued to be embedded"),
-    "vectors_removed": gettext_noop("Vectors of nothing living removed"),
-    "collections_dropped": gettext_noop("Collections that no index names dropped"),
-    "words_written": gettext_noop("Given their words"),
-    "words_removed": gettext_noop("Words of what was forgotten removed"),
-    "cached_removed": gettext_noop("Cached embeddings that nobody says removed"),
-    "files_removed": gettext_noop("Files that no document names removed"),
+    "vectors_removed": gettext_noop("Orphaned vectors removed"),
+    "collections_dropped": gettext_noop("Orphaned collections dropped"),
+    "words_written": gettext_noop("Keyword entries added"),
+    "words_removed": gettext_noop("Stale keyword entries removed"),
+    "cached_removed": gettext_noop("Unused cached embeddings removed"),
+    "files_removed": gettext_noop("Orphaned files removed"),
 }
 
 
@@ -99,7 +99,7 @@ def operation(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def cancel(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
     if not operations.cancel(operations.operation_for(operation_id)):
-        messages.error(request, _("It was over already."))
+        messages.error(request, _("Already finished."))
     return redirect("admin_operation", operation_id)
 
 
@@ -107,7 +107,7 @@ def cancel(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def retry(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
     if not operations.retry(operations.operation_for(operation_id)):
-        messages.error(request, _("It did not fail."))
+        messages.error(request, _("This task has not failed."))
     return redirect("admin_operation", operation_id)
 
 
@@ -161,8 +161,8 @@ def _state(operation: Operation) -> str:
     if operation.total:
         return _("%(done)s of %(total)s") % {"done": number(operation.done), "total": number(operation.total)}
     if not operation.done:
-        return _("Begins when a worker is free")
-    return _("%(count)s so far") % {"count": number(operation.done)}
+        return _("Queued")
+    return _("%(count)s processed") % {"count": number(operation.done)}
 
 
 def _lines(operation: Operation, waiting: int, failed: int) -> Iterator[dict[str, object]]:

@@ -48,7 +48,7 @@ def rules(request: PageRequest) -> HttpResponse:
         return _page(request, days, would_go=retention.too_old(wanted))
     retention.set_rules(wanted, by=request.user.pk)
     if not wanted:
-        messages.success(request, _("Everything is kept from now on."))
+        messages.success(request, _("Retention disabled."))
         return redirect("admin_retention")
     try:
         begun = operations.ask(Operation.Kind.RETENTION, by=request.user.pk, what={"days": wanted})

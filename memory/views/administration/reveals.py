@@ -50,5 +50,5 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def end_reveal(request: PageRequest, reveal_id: int) -> HttpResponse:
     if revealing.end(reveal_id, by=request.user.pk):
-        messages.success(request, _("Hidden again."))
+        messages.success(request, _("Access ended."))
     return redirect("admin_exchanges")

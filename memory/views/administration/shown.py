@@ -42,6 +42,11 @@ class Chosen:
         chosen: dict[str, object] = {"filters": filters, "shown": sorted(map(str, shown))}
         return chosen if self.is_all else chosen | {"ids": [str(id) for id in self.ids]}
 
+    def form_fields(self, name: str) -> list[tuple[str, str]]:
+        """Return the hidden fields that send the selection again; `name` is the field of the ids."""
+        selected = [("all", "yes")] if self.is_all else [(name, str(id)) for id in self.ids]
+        return [("filters", self.filters.urlencode()), *selected, ("confirmed", "yes")]
+
 
 def chosen_in(request: PageRequest, name: str) -> Chosen:
     """What was chosen in the list whose boxes are called `name`; what is no id is passed over."""
@@ -60,7 +65,7 @@ def reveals_running(request: PageRequest) -> list[RevealRow]:
 
 def whose(space: Space) -> str:
     """A space as administrators call it."""
-    return _("the own space of %(name)s") % {"name": space.owner} if space.owner else space.shown_name
+    return _("the personal space of %(name)s") % {"name": space.owner} if space.owner else space.shown_name
 
 
 def size_of(exchange: Exchange) -> str:

@@ -1,0 +1,56 @@
+// Synchronises the thread when the socket opens: sends the known revisions, and keeps the newer version of a turn.
+(() => {
+  const turns = document.getElementById("turns");
+  if (!turns) return;
+  const revision = (turn) => Number(turn.querySelector("[data-revision]")?.dataset.revision ?? 0);
+
+  // Reconnects after a random pause that grows to 8 s, so that not all pages reconnect at the same moment.
+  htmx.config.wsReconnectDelay = (tries) => Math.random() * Math.min(8000, 1000 * 2 ** tries);
+
+  document.addEventListener("htmx:wsOpen", (event) => {
+    if (!event.target.matches(".thread")) return;
+    const have = {};
+    for (const turn of turns.querySelectorAll("[data-turn]")) {
+      have[turn.dataset.turn] = revision(turn);
+    }
+    event.detail.socketWrapper.sendImmediately(JSON.stringify({ have }));
+  });
+
+  document.addEventListener("htmx:oobBeforeSwap", (event) => {
+    if (event.detail.target.id === "send") {
+      // The response to a message can arrive after its answer has ended; then there is nothing left to stop.
+      // The same Stop button is not replaced: a click during the replacement would be lost.
+      const turnId = event.detail.fragment.querySelector("[data-stops-turn]")?.dataset.stopsTurn;
+      const isSame = turnId && turnId === event.detail.target.querySelector("[data-stops-turn]")?.dataset.stopsTurn;
+      const isOver = turnId && document.querySelector(`#${turnId}-footer .turn__actions`);
+      if (isSame || isOver) event.detail.shouldSwap = false;
+      return;
+    }
+    // A menu that is open stays open when its footer is replaced.
+    if (event.detail.target.querySelector(".menu[open]")) {
+      event.detail.fragment.querySelector(".menu")?.setAttribute("open", "");
+    }
+    if (event.detail.target !== turns) return;
+    const arriving = event.detail.fragment.querySelector("[data-turn]");
+    const known = arriving && document.getElementById(arriving.id);
+    if (known) {
+      event.detail.shouldSwap = false;
+      if (revision(arriving) <= revision(known)) return;
+      known.replaceWith(arriving);
+      htmx.process(arriving);
+      htmx.trigger(arriving, "htmx:load");
+      return;
+    }
+    turns.hidden = false;
+    document.querySelector(".empty-thread")?.remove();
+  });
+
+  // Screen readers announce that the answer is complete, not each word of it.
+  document.addEventListener("htmx:oobAfterSwap", (event) => {
+    const { target } = event.detail;
+    if (!target?.id?.endsWith("-footer") || !event.target.querySelector?.(".turn__actions")) return;
+    const region = document.getElementById("live-region");
+    region.textContent = "";
+    requestAnimationFrame(() => (region.textContent = region.dataset.done));
+  });
+})();
