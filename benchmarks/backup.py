@@ -27,7 +27,7 @@ from cato_web.people.services import create_person
 from memory import generations, services, spaces
 from memory.embeddings import cache
 from memory.models import Exchange
-from memory.services import NewExchange
+from memory.api import NewExchange
 chance = random.Random(1)
 words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(3, 9))) for _ in range(5000)]
 text = lambda n: " ".join(chance.choices(words, k=n))

@@ -132,7 +132,7 @@ else:
 import django, os
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
 django.setup()
-from memory.chunking import split
+from memory.documents.chunking import split
 from memory.embeddings.local import LocalEmbedder
 import chromadb, uuid
 pieces = [text[s.start:s.end] for s in split(text, strategy="semantic", chunk_size=600, chunk_overlap=0,

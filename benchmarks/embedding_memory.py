@@ -39,8 +39,8 @@ def main() -> None:
     from django.conf import settings
 
     from memory import embeddings
+    from memory.index.parts import texts_of
     from memory.models import Exchange
-    from memory.services.parts import texts_of
 
     print(f"start                       {resident_mb():6.0f} MB")
     embedder = embeddings.configured(settings.CATO.vector_store)

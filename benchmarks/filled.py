@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from cato_web.people.models import User
+    from memory.api import NewExchange
     from memory.models import Exchange, Space
-    from memory.services import NewExchange
 
 Vectors = NDArray[np.float32]
 
@@ -60,12 +60,12 @@ class Layout:
 
 def lay_out(person: User) -> Layout:
     """Make the spaces of a store that only `person` is in."""
-    from memory import spaces
     from memory.models import Membership, Space
+    from memory.spaces import access
 
     made = [Space.objects.create(kind=Space.Kind.GROUP, name=f"Group {number}") for number in range(4)]
     Membership.objects.bulk_create([Membership(space=space, person=person) for space in made])
-    return Layout(person, spaces.own(person.pk), made[0], tuple(made[1:]))
+    return Layout(person, access.own(person.pk), made[0], tuple(made[1:]))
 
 
 class Texts:
@@ -80,7 +80,7 @@ class Texts:
 
     def exchanges(self, layout: Layout, space: Space, count: int) -> list[NewExchange]:
         """So many exchanges in sessions, to be remembered in `space`."""
-        from memory.services import NewExchange
+        from memory.api import NewExchange
 
         made = []
         for number in range(count):
@@ -131,7 +131,7 @@ class Texts:
 
 def fill(layout: Layout, texts: Texts, exchanges: int, *, seconds: float) -> bool:
     """Fill each space until the store holds so many exchanges; False where that was not done in `seconds`."""
-    from memory import services
+    from memory import api
     from memory.models import Exchange
 
     begun = time.monotonic()
@@ -143,10 +143,10 @@ def fill(layout: Layout, texts: Texts, exchanges: int, *, seconds: float) -> boo
             held = Exchange.objects.count()
             # A batch is real or mixed as a whole.
             count = min(BATCH, missing, REAL - held if held < REAL else missing)
-            kept = services.remember_many(texts.exchanges(layout, space, count))
+            kept = api.remember_many(texts.exchanges(layout, space, count))
             if held >= REAL:
                 _give_mixtures(kept, numbers)
-            done = services.index_pending()
+            done = api.index_pending()
             assert done == count, f"{done} of {count} exchanges were indexed"
     _gather_statistics()
     return True
@@ -166,8 +166,8 @@ def _gather_statistics() -> None:
 
 def _give_mixtures(exchanges: list[Exchange], numbers: np.random.Generator) -> None:
     """Put a mixture of two real exchanges' vectors into the cache for each of these."""
-    from memory import generations
     from memory.embeddings import cache
+    from memory.index import generations
 
     generation = generations.serving()
     real = _real_vectors()
@@ -202,8 +202,8 @@ def _real_vectors() -> Vectors:
 
 def _vectors_of(hashes: list[str]) -> dict[str, Vectors]:
     """The vectors (parts, dimension) of these texts, by content hash."""
-    from memory import generations
     from memory.embeddings import cache
+    from memory.index import generations
 
     generation = generations.serving()
     return cache.get_documents(generation.provider, generation.model, hashes)

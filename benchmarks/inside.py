@@ -41,11 +41,11 @@ def fill(wanted: int) -> None:
     """Store exchanges with random unit vectors in the first person's own space, past the worker and the model."""
     from django.utils import timezone
 
-    from memory import generations, store
-    from memory.lexical.writing import write_words
+    from memory.index import generations, store
+    from memory.index.vectors import vector_ids
+    from memory.lexical.indexing import write_words
     from memory.models import Embedding, Exchange, Job
     from memory.text import content_hash
-    from memory.vectors import vector_ids
 
     if not wanted:
         return
@@ -86,7 +86,8 @@ def fill(wanted: int) -> None:
 
 def recall(times: int) -> dict[str, float]:
     """Median and 95th percentile of a recall and of its parts, in milliseconds, each with another question."""
-    from memory import generations, services, store
+    from memory import api
+    from memory.index import generations, store
 
     _, space = _person()
     generation = generations.serving()
@@ -100,7 +101,7 @@ def recall(times: int) -> dict[str, float]:
         if index is not None:
             _, took = _timed(store.query, index.collection, vector, CANDIDATES)
             searching.append(took)
-        recalled, took = _timed(services.recall, [_question(dice)], spaces=frozenset({space.id}), keep_query=False)
+        recalled, took = _timed(api.recall, [_question(dice)], spaces=frozenset({space.id}), keep_query=False)
         assert not recalled.note, recalled.note
         whole.append(took)
     parts = {"embedding": embedding, "vectors": searching, "total": whole}
@@ -135,11 +136,11 @@ def _timed(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, 
 
 def _person() -> tuple[User, Space]:
     from cato_web.people.models import User
-    from memory import spaces
+    from memory.spaces import access
 
     person = User.objects.order_by("joined_at").first()
     assert person is not None
-    return person, spaces.own(person.pk)
+    return person, access.own(person.pk)
 
 
 def _question(dice: random.Random) -> str:

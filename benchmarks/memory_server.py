@@ -36,24 +36,24 @@ class Stores:
 
     def reset(self, name: str) -> dict[str, Any]:
         """Forget what the store held."""
-        from memory import services
+        from memory import api
         from memory.models import Exchange, Space
 
         if name in self._spaces:
             held = Exchange.objects.filter(space=self._spaces[name], forgotten_at=None)
-            services.forget(list(held.values_list("id", flat=True)), by=self._person.pk)
-            while services.erase_forgotten():
+            api.forget(list(held.values_list("id", flat=True)), by=self._person.pk)
+            while api.erase_forgotten():
                 pass
         self._spaces[name] = Space.objects.create(kind=Space.Kind.GROUP, name=name)
         return {}
 
     def keep(self, name: str, documents: list[dict[str, Any]]) -> dict[str, Any]:
         """Remember the documents and make them searchable."""
-        from memory import services
+        from memory import api
 
-        kept = services.remember_many(
+        kept = api.remember_many(
             [
-                services.NewExchange(
+                api.NewExchange(
                     space=self._spaces[name],
                     owner_id=self._person.pk,
                     source="import",
@@ -66,12 +66,12 @@ class Stores:
             ]
         )
         self._documents |= {row.id: document["id"] for row, document in zip(kept, documents, strict=True)}
-        services.index_pending()
+        api.index_pending()
         return {"stored": len(kept)}
 
     def ask(self, name: str, query: str, k: int, now: str | None) -> dict[str, Any]:
         """The ids of the exchanges that fit best, with their scores."""
-        from memory.services.search import ask
+        from memory.retrieval.search import ask
 
         ranking = ask(
             query,

@@ -40,7 +40,7 @@ def own_store(database_url: str = "") -> Iterator[User]:
             from django.core.management import call_command
 
             from cato_web.people.services import create_person
-            from memory import store
+            from memory.index import store
 
             call_command("migrate", interactive=False, verbosity=0)
             server.wait_for(lambda: _answers(store.ping), "Chroma")

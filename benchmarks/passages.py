@@ -21,7 +21,7 @@ from benchmarks.handbook.questions import QUESTIONS, Question
 from benchmarks.own_store import own_store
 
 if TYPE_CHECKING:
-    from memory.retrieval.results import Result
+    from memory.retrieval.types import Result
 
 HANDBOOK = Path(__file__).parent / "handbook"
 BUDGETS = (300, 600, 1000, 2000, 3000)
@@ -31,13 +31,13 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:|])\s+")
 
 def main() -> None:
     with own_store() as person:
-        from memory import spaces
-        from memory.services.search import ask
+        from memory.retrieval.search import ask
+        from memory.spaces import access
         from tests import factories
 
         for path in sorted(HANDBOOK.glob("*.md")):
             factories.document(person, path.name, path.read_bytes())
-        readable = spaces.readable_by(person.pk)
+        readable = access.readable_by(person.pk)
         ranked = [(q, ask(q.asks, spaces=readable, wanted=RANKED).results) for q in QUESTIONS]
         ways = {"best pieces, one by one": one_by_one, "neighbours merged": merged, "as a chat gets them": as_in_chat}
         rows = []
@@ -64,7 +64,7 @@ def as_in_chat(results: Sequence[Result], budget: int) -> str:
     """Through the product's own budget and prompt material."""
     from django.conf import settings
 
-    from memory.retrieval.context import HEADING, Budget, material
+    from memory.retrieval.prompt_context import HEADING, Budget, material
 
     room = Budget(limit=settings.CATO.vector_store.context_results, max_tokens=budget)
     taken = [result for result in results if not room.is_spent and room.takes(result)]
@@ -74,7 +74,7 @@ def as_in_chat(results: Sequence[Result], budget: int) -> str:
 def held(prompts: Sequence[tuple[Question, str]]) -> list[str]:
     """Of the sentences that answer, the share of characters that the prompts hold; the share of whole answers; and how
     many tokens a prompt took on average."""
-    from memory.retrieval.context import estimate_tokens
+    from memory.retrieval.prompt_context import estimate_tokens
 
     shares = []
     for question, prompt in prompts:
@@ -88,8 +88,8 @@ def held(prompts: Sequence[tuple[Question, str]]) -> list[str]:
 
 def _filled(results: Sequence[Result], budget: int, group: Callable[[Sequence[Result]], list[list[Result]]]) -> str:
     """As many of the results, from the best, as the budget holds once they are grouped."""
-    from memory.retrieval.context import estimate_tokens, quotation
     from memory.retrieval.passages import passages_of
+    from memory.retrieval.prompt_context import estimate_tokens, quotation
 
     text = ""
     for count in range(1, len(results) + 1):

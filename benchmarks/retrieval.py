@@ -29,11 +29,11 @@ Keys = dict[uuid.UUID, str]
 
 def main() -> None:
     with own_store() as person:
-        from memory import spaces
+        from memory.spaces import access
         from tests.questions.kept import keep_work
 
         keys = keep_work(person.pk)
-        readable = spaces.readable_by(person.pk)
+        readable = access.readable_by(person.pk)
         found, kept = [], []
         for strategy in STRATEGIES:
             use(strategy)
@@ -63,7 +63,7 @@ def use(strategy: str) -> None:
 
 def what_is_found(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
     """Recall@5 of each set, and the median milliseconds of a question."""
-    from memory.services.search import ask
+    from memory.retrieval.search import ask
 
     took: list[float] = []
 
@@ -94,7 +94,7 @@ def what_the_gate_does(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
 
 
 def kept_of_found(keys: Keys, readable: frozenset[uuid.UUID], questions: Iterable[tuple[str, str]]) -> str:
-    from memory.services.search import ask
+    from memory.retrieval.search import ask
 
     found = [
         (question, key)
@@ -106,9 +106,9 @@ def kept_of_found(keys: Keys, readable: frozenset[uuid.UUID], questions: Iterabl
 
 def recalled(keys: Keys, readable: frozenset[uuid.UUID], *messages: str) -> list[str]:
     """What a chat would be given, by name."""
-    from memory import services
+    from memory import api
 
-    return [keys[r.exchange.id] for r in services.recall(messages, spaces=readable).results]
+    return [keys[r.exchange.id] for r in api.recall(messages, spaces=readable).results]
 
 
 def share(outcomes: Iterable[bool]) -> str:

@@ -29,8 +29,8 @@ from benchmarks.own_store import own_store
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
-    from memory.retrieval.results import Query
-    from memory.spaces import SpaceIds
+    from memory.retrieval.types import Query
+    from memory.spaces.access import SpaceIds
 
 QUESTIONS = 120  # for each thing that is measured
 WARM_UP = 5  # of each that connect and load, and are not counted
@@ -112,16 +112,18 @@ def measure(layout: Layout, exchanges: int, questions: Iterator[str], rows: dict
 
 def searches(layout: Layout, questions: Iterator[str]) -> Times:
     """Searches as people and the chat make them, the stages they go through, and what is under them."""
-    from memory import generations, services, spaces
-    from memory.lexical.proposals import proposed, question
+    from memory import api
+    from memory.index import generations
+    from memory.lexical.candidates import proposed, question
+    from memory.retrieval.candidate_rows import Reader
     from memory.retrieval.candidates import BY_MEANING, BY_WORDS, NEAREST
-    from memory.retrieval.rows import Reader
-    from memory.retrieval.semantic import nearest
+    from memory.retrieval.vector_search import nearest
+    from memory.spaces import access
 
-    everything = spaces.readable_by(layout.person.pk)
+    everything = access.readable_by(layout.person.pk)
     generation = generations.serving()
     embedder = generations.embedder_of(generation)
-    find = partial(services.find, count=FOUND)
+    find = partial(api.find, count=FOUND)
     largest = _bare(generation.indexes.get(space=layout.own).collection)
 
     def words(text: str) -> list[str]:
@@ -144,9 +146,9 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
             "all": partial(find, spaces=everything),
             "own": partial(find, spaces=frozenset({layout.own.pk})),
             "small": partial(find, spaces=frozenset({layout.small.pk})),
-            "recall": lambda text: services.recall([text], spaces=everything),
-            "recall own": lambda text: services.recall([text], spaces=frozenset({layout.own.pk})),
-            "together": lambda text: services.recall([text, "And when was that?"], spaces=everything),
+            "recall": lambda text: api.recall([text], spaces=everything),
+            "recall own": lambda text: api.recall([text], spaces=frozenset({layout.own.pk})),
+            "together": lambda text: api.recall([text, "And when was that?"], spaces=everything),
             "bare": lambda query: largest.query(query.vector[None], n_results=BARE, include=["distances"]),
             "embedding": embedder.embed_query,
             "vectors": lambda query: nearest(query, NEAREST),
@@ -159,11 +161,12 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
 
 def filtered(layout: Layout, questions: Iterator[str]) -> Times:
     """Searches without a filter, with one that few pass, with one that half of all pass."""
-    from memory import services, spaces
+    from memory import api
     from memory.filters import parse
+    from memory.spaces import access
 
-    everything = spaces.readable_by(layout.person.pk)
-    find = partial(services.find, spaces=everything, count=FOUND)
+    everything = access.readable_by(layout.person.pk)
+    find = partial(api.find, spaces=everything, count=FOUND)
     narrow, broad = parse({"shelf": 7}), parse({"side": 1})
     return in_turn(
         questions, {"none": find, "narrow": partial(find, filters=narrow), "broad": partial(find, filters=broad)}
@@ -172,14 +175,15 @@ def filtered(layout: Layout, questions: Iterator[str]) -> Times:
 
 def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
     """How many of the ten exchanges whose best vectors are nearest the index finds, over all questions."""
-    from memory import generations, spaces
+    from memory.index import generations
     from memory.models import Exchange, Index
     from memory.retrieval.candidates import NEAREST
-    from memory.retrieval.semantic import nearest
+    from memory.retrieval.vector_search import nearest
+    from memory.spaces import access
 
     embedder = generations.embedder_of(generations.serving())
     asked = [(text, embedder.embed_query(text)) for text, _ in zip(questions, range(QUESTIONS), strict=False)]
-    everything = spaces.readable_by(layout.person.pk)
+    everything = access.readable_by(layout.person.pk)
     rows: list[Row] = []
     for reader, space_ids in (("1 %", frozenset({layout.small.pk})), ("all spaces", everything)):
         held = list(Exchange.objects.filter(space_id__in=space_ids).values_list("id", "content_hash"))
@@ -199,11 +203,11 @@ def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
 
 def by_strategy(layout: Layout, questions: Iterator[str]) -> list[Row]:
     """Every strategy on questions of its own, ungated, over all spaces."""
-    from memory import spaces
     from memory.retrieval import names
-    from memory.services.search import ask
+    from memory.retrieval.search import ask
+    from memory.spaces import access
 
-    everything = spaces.readable_by(layout.person.pk)
+    everything = access.readable_by(layout.person.pk)
     by = partial(ask, spaces=everything, wanted=FOUND)
     took = in_turn(questions, {name: partial(by, strategy_name=name) for name in names()})
     return [(name, _pair(times)) for name, times in took.items()]
@@ -214,11 +218,12 @@ def arrivals(layout: Layout, texts: Texts) -> list[Row]:
 
     The second loop has what stands beside each vector for filters stored as well, as Cato does.
     """
-    from memory import generations, services, store
+    from memory import api
     from memory.filters import chroma_fields
+    from memory.index import generations, store
+    from memory.index.parts import texts_of
+    from memory.index.vectors import vector_ids
     from memory.models import Space
-    from memory.services.parts import texts_of
-    from memory.vectors import vector_ids
 
     space = Space.objects.create(kind=Space.Kind.GROUP, name="Arrivals")
     embedder = generations.embedder_of(generations.serving())
@@ -232,8 +237,8 @@ def arrivals(layout: Layout, texts: Texts) -> list[Row]:
     for _ in range(ARRIVALS // TOGETHER):
         items = texts.exchanges(layout, space, TOGETHER)
         begun = time.perf_counter()
-        kept = services.remember_many(items)
-        done = services.index_pending()
+        kept = api.remember_many(items)
+        done = api.index_pending()
         cato += time.perf_counter() - begun
         assert done == TOGETHER, done
         parts = [(row, texts_of(row)) for row in kept]
@@ -269,8 +274,8 @@ def in_turn(questions: Iterator[str], calls: Calls, prepare: Calls | None = None
 def _query(text: str, vector: Vectors, space_ids: SpaceIds) -> Query:
     from django.utils import timezone
 
-    from memory import generations
-    from memory.retrieval.results import Query
+    from memory.index import generations
+    from memory.retrieval.types import Query
 
     serving = generations.serving()
     return Query(

@@ -10,12 +10,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
+from memory.documents import server_folders
+from memory.documents.server_folders import FoundFile
 from memory.errors import InvalidInputError, VectorStoreUnavailableError
 from memory.models import DocumentVersion
-from memory.services.documents import folders
-from memory.services.documents.folders import FoundFile
+from memory.spaces import access
 
 _Stage = DocumentVersion.Stage
 
@@ -26,18 +26,18 @@ def add(path: Path, *, person_id: uuid.UUID, is_quiet: bool) -> list[dict[str, A
     Returns for each its name with the document's id, what became of it and how many passages it has, or with the error.
     Raises InvalidInputError where there is no file, VectorStoreUnavailableError where what is kept can be embedded only later.
     """
-    files = folders.at(path)
+    files = server_folders.at(path)
     bar = tqdm(files, unit=" files", disable=True if is_quiet or len(files) == 1 else None, file=sys.stderr)
     return [_add(file, person_id) for file in bar]
 
 
 def _add(file: FoundFile, person_id: uuid.UUID) -> dict[str, Any]:
     try:
-        with folders.opened(file) as content:
+        with server_folders.opened(file) as content:
             received = memory.receive(
                 content,
                 name=file.name,
-                space=spaces.own(person_id),
+                space=access.own(person_id),
                 owner_id=person_id,
                 source="cli",
                 source_path=str(file.path),

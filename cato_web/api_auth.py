@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from cato_web.people.models import ApiToken, User
 from cato_web.people.services import hash_token
 from memory.errors import CatoError
-from memory.rate_limits import count_api_request
+from memory.utils.rate_limits import count_api_request
 
 _LAST_USE_INTERVAL = timedelta(minutes=1)
 

@@ -57,7 +57,7 @@ def _heedful_of_the_database(work: Callable[[], None]) -> None:
 
 def catch_up() -> None:
     """Write what an earlier version of Cato did not write yet for what it remembered."""
-    from memory import services as memory
+    from memory import api as memory
 
     memory.write_missing_words()
 
@@ -68,7 +68,7 @@ def sweep() -> None:
     from chat import frames
     from chat import services as chat
     from chat.broadcast import publish_from_outside
-    from memory import services as memory
+    from memory import api as memory
 
     for turn_id in chat.sweep():
         publish_from_outside(frames.turn(turn_id))
@@ -82,8 +82,8 @@ def sweep() -> None:
 def tidy() -> None:
     """What needs no haste: files that a crash may have left, and what is older than it may be."""
     from chat import services as chat
-    from memory import services as memory
-    from memory.services import operations
+    from memory import api as memory
+    from memory.administration import operations
 
     operations.retain_if_due()
     memory.remove_unnamed_files()

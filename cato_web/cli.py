@@ -168,13 +168,13 @@ def _add(options: argparse.Namespace, person: Any) -> Outcome:
 
 def _query(options: argparse.Namespace, person: Any) -> Outcome:
     """The nearest exchanges, not gated."""
-    from memory import services as memory
-    from memory import spaces
+    from memory import api as memory
+    from memory.spaces import access
     from memory.text import excerpt
 
     if not options.query_vector_store.strip():
         raise UsageError("Write what to look for after --query-vector-store.")
-    found = memory.find(options.query_vector_store, spaces=spaces.readable_by(person.pk), count=5)
+    found = memory.find(options.query_vector_store, spaces=access.readable_by(person.pk), count=5)
     rows = [
         {
             "id": str(hit.exchange.id),
@@ -202,11 +202,11 @@ def _stats(options: argparse.Namespace, person: Any) -> Outcome:
     """Return how much this person may read of memory, and where the vector store is."""
     from dataclasses import asdict
 
-    from memory import services as memory
-    from memory import spaces
-    from memory.services.disk import disk_use, index_location
+    from memory import api as memory
+    from memory.spaces import access
+    from memory.stats.disk import disk_use, index_location
 
-    figures = asdict(memory.figures(spaces.readable_by(person.pk)))
+    figures = asdict(memory.figures(access.readable_by(person.pk)))
     figures |= {"store": index_location(), "store_bytes": disk_use().index}
     lines = [f"{name.replace('_', ' ')}: {_in_words(value)}" for name, value in figures.items()]
     return Outcome(figures, "\n".join(lines), _embedding_meta())

@@ -48,8 +48,9 @@ async def _tend_queues() -> None:
 
 def _warm_up() -> None:
     """Load the local model and connect to the store, so that the first recall need not wait for either."""
-    from memory import embeddings, store
+    from memory import embeddings
     from memory.errors import EmbeddingError, VectorStoreUnavailableError
+    from memory.index import store
 
     conf = settings.CATO.vector_store
     if not conf.enabled:

@@ -14,8 +14,8 @@ from chat import measures, replies
 from chat.broadcast import broadcast
 from memory import jobs
 from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
+from memory.index.reconcile import drift
 from memory.models import Exchange
-from memory.services.reconciling import drift
 
 __all__ = ["CONTENT_TYPE", "exposition"]
 

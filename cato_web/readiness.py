@@ -16,8 +16,9 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from chat import broadcast
-from memory import jobs, store
+from memory import jobs
 from memory.errors import CatoError
+from memory.index import store
 
 OK, DEGRADED, DOWN, OFF = "ok", "degraded", "down", "off"
 _PATIENCE = 2.0  # seconds that one answer may take

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from chat import llm
 from chat.endpoint import Answering
-from memory.services.evaluation import Rephrase
+from memory.retrieval.tuning.evaluation import Rephrase
 
 _ASKED = (
     "Below is a passage that somebody said or kept some weeks ago. Write the one question with which they would look "

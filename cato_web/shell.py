@@ -14,9 +14,9 @@ from django.utils.translation import gettext as _
 from cato_web.people import sign_ins
 from chat import endpoint
 from chat.listing import ThreadGroup, thread_groups
-from memory import services as memory
-from memory import store
+from memory import api as memory
 from memory.errors import VectorStoreUnavailableError
+from memory.index import store
 
 _ASK_STORE_EVERY = 5.0
 _store_state: tuple[float, bool] = (0.0, True)

@@ -23,10 +23,10 @@ from chat.items import ItemRow, places_of, recalled_row
 from chat.markup import blocks_of
 from chat.models import Thread, Turn
 from chat.prompts import data_url
-from memory import services as memory
-from memory import spaces
-from memory.batches import batched
-from memory.spaces import SpaceIds
+from memory import api as memory
+from memory.spaces import access
+from memory.spaces.access import SpaceIds
+from memory.utils.batching import batched
 
 _PAGE = 200
 _VERSION = 1
@@ -129,7 +129,7 @@ def as_html(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
 
 
 def _told(thread: Thread, turns: Iterable[Turn], shown: SpaceIds | None = None) -> Iterator[Told]:
-    readers = spaces.read_by_all_of(thread.space_id)
+    readers = access.read_by_all_of(thread.space_id)
     if shown is not None:
         readers &= shown
     for page in batched(turns, _PAGE):

@@ -14,15 +14,15 @@ from django.utils.translation import pgettext
 
 from chat.models import Session, Thread, Turn
 from chat.services.forgetting import may_forget
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
+from memory.documents.locations import places_of as places_in_documents
+from memory.exchanges.feedback import Standing, standings
 from memory.models import Exchange
-from memory.retrieval.places import places_of as places_in_documents
-from memory.retrieval.results import Remembered, Result
-from memory.services.opinions import Standing, standings
-from memory.services.recalls import Recalled
-from memory.shown import nearness
+from memory.retrieval.recall_log import Recalled
+from memory.retrieval.types import Remembered, Result
+from memory.spaces import access
 from memory.text import excerpt, plain
+from memory.utils.formatting import nearness
 from memory.views.links import address_of
 
 
@@ -124,11 +124,11 @@ def recalled_row(item: Recalled, titles: dict[uuid.UUID, str]) -> ItemRow:
 
 def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[ItemRow]:
     """The items of this turn's panel as one person has them: what they think of each, and what they may forget."""
-    recalled = memory.recalled_for([turn.id], spaces=spaces.read_by_all_of(turn.thread.space_id))
+    recalled = memory.recalled_for([turn.id], spaces=access.read_by_all_of(turn.thread.space_id))
     titles = places_of(recalled)
     items = recalled.get(turn.id, [])
     exchanges = Exchange.objects.in_bulk([item.exchange_id for item in items if item.exchange])
-    known = standings(person_id, exchanges, spaces=spaces.readable_by(person_id))
+    known = standings(person_id, exchanges, spaces=access.readable_by(person_id))
     rows = [recalled_row(item, titles) for item in items]
 
     def own(row: ItemRow) -> ItemRow:

@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 from chat import access
 from chat.models import Thread, Turn
 from chat.services.reading import unread_of
-from memory import spaces
-from memory.spaces import SpaceIds
+from memory.spaces import access as spaces
+from memory.spaces.access import SpaceIds
 
 _MOST = 60
 

@@ -10,8 +10,8 @@ from django.db import transaction
 
 from chat.broadcast import tell_people
 from chat.models import Thread
-from memory import spaces
 from memory.models import Space
+from memory.spaces import access
 
 
 def thread_changed(thread_id: uuid.UUID) -> None:
@@ -34,4 +34,4 @@ def _tell_readers(thread_id: uuid.UUID) -> None:
 def readers_of(space: Space) -> list[uuid.UUID]:
     """Everybody with an open account who reads `space`."""
     active = get_user_model().objects.filter(is_active=True)
-    return list(spaces.readers(space, active).values_list("id", flat=True))
+    return list(access.readers(space, active).values_list("id", flat=True))

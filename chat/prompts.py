@@ -14,7 +14,7 @@ from django.conf import settings
 
 from chat.llm import Message
 from chat.models import Image, Turn
-from memory.retrieval.context import estimate_tokens
+from memory.retrieval.prompt_context import estimate_tokens
 
 BASE_PROMPT = Path(__file__).with_name("base_prompt.md")
 _RESERVE = 500

@@ -32,7 +32,7 @@ from chat.reply import Reply
 from chat.services import answering, asking, titling
 from chat.services.answering import ACCESS_LOST, ACCESS_LOST_TEXT, Brief, Ending, Saved
 from chat.services.asking import Asked
-from memory.services.search import Recollection
+from memory.retrieval.search import Recollection
 
 log = logging.getLogger(__name__)
 

@@ -22,11 +22,11 @@ from chat.failures import cut_off_note
 from chat.items import ItemRow, places_of, recalled_row
 from chat.markup import GrowingAnswer, blocks_of
 from chat.models import Thread, Turn
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
 from memory.models import Exchange, Space
-from memory.services.recalls import Recalled
-from memory.shown import day, day_of_this_year, number
+from memory.retrieval.recall_log import Recalled
+from memory.spaces import access
+from memory.utils.formatting import day, day_of_this_year, number
 
 THINKING = gettext_noop("Thinking…")
 _RECALL_NOTES = {
@@ -132,7 +132,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     """The rows of these turns (loaded with their authors), the same for everyone who reads the thread."""
     turns = list(turns)
     prefetch_related_objects(turns, "images")
-    recalled = memory.recalled_for((t.id for t in turns), spaces=spaces.read_by_all_of(thread.space_id))
+    recalled = memory.recalled_for((t.id for t in turns), spaces=access.read_by_all_of(thread.space_id))
     places = places_of(recalled)
     states = memory.memory_states(t.kept_as for t in turns if t.kept_as)
     forgotten = {
@@ -150,7 +150,7 @@ def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, 
     space = thread.space if thread else None
     kind = space.kind if space else Space.Kind.OWN
     people = get_user_model().objects.filter(is_active=True)
-    count = spaces.readers(space, people).count() if space else 1
+    count = access.readers(space, people).count() if space else 1
     audience = ngettext("Visible to %(count)s person", "Visible to %(count)s people", count)
     if kind == Space.Kind.OWN:
         audience = _("Visible only to you")

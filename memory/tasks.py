@@ -4,8 +4,8 @@ import threading
 
 from celery import shared_task
 
-from memory import services
-from memory.services import operations
+from memory import api
+from memory.administration import operations
 
 _indexing = threading.Lock()
 _indexing_wanted = threading.Event()
@@ -19,20 +19,20 @@ def index_pending() -> None:
     while _indexing_wanted.is_set() and _indexing.acquire(blocking=False):
         try:
             _indexing_wanted.clear()
-            services.index_pending()
-            services.serve_complete()
+            api.index_pending()
+            api.serve_complete()
         finally:
             _indexing.release()
 
 
 @shared_task(name="memory.tasks.erase_forgotten")
 def erase_forgotten() -> None:
-    services.erase_forgotten()
+    api.erase_forgotten()
 
 
 @shared_task(name="memory.tasks.read_documents")
 def read_documents() -> None:
-    services.start_reading()
+    api.start_reading()
 
 
 @shared_task(name="memory.tasks.run_operations")
@@ -42,4 +42,4 @@ def run_operations() -> None:
 
 @shared_task(name="memory.tasks.tidy_documents")
 def tidy_documents() -> None:
-    services.tidy_documents()
+    api.tidy_documents()

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from memory.views import document, documents, notes, opinions, search
+from memory.views import document, documents, feedback, notes, search
 from memory.views.administration import documents as admin_documents
 from memory.views.administration import exchanges, jobs, operations, retention, reveals
 
@@ -18,7 +18,7 @@ urlpatterns = [
     path("d/<uuid:document_id>/move", document.move, name="move_document"),
     path("d/<uuid:document_id>/forget", document.forget, name="forget_document"),
     path("d/<uuid:document_id>/original/<int:number>", document.original, name="original"),
-    path("m/<uuid:exchange_id>/opinion", opinions.opinion, name="opinion"),
+    path("m/<uuid:exchange_id>/opinion", feedback.opinion, name="opinion"),
     path("admin/exchanges", exchanges.exchanges, name="admin_exchanges"),
     path("admin/exchanges/forget", exchanges.forget, name="admin_forget"),
     path("admin/exchanges/export", exchanges.export, name="admin_export"),

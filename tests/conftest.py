@@ -46,8 +46,8 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
 def chroma(home: Path) -> Iterator[None]:
     """A real Chroma server for tests that call memory in this process."""
     process = server.start_chroma(home, "chroma", home / "chroma", topology.CHROMA_PORT)
-    from memory import store
     from memory.errors import VectorStoreUnavailableError
+    from memory.index import store
 
     def answers() -> bool:
         try:
@@ -83,13 +83,13 @@ def embed_once() -> Callable[..., Any]:
 @pytest.fixture
 def memory(chroma: None, db: None, embed_once: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
     """Memory's verbs on a real database, a real Chroma server and the model's own vectors."""
-    from memory import services
+    from memory import api
     from memory.embeddings import cache
     from memory.embeddings.local import LocalEmbedder
 
     monkeypatch.setattr(LocalEmbedder, "embed_documents", embed_once)
     cache.forget_queries()
-    return services
+    return api
 
 
 @pytest.fixture(scope="session")

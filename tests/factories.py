@@ -16,9 +16,10 @@ from cato_web.people.services import create_person
 from cato_web.people.tokens import make_token
 from chat.models import Image, Session, Thread, Turn
 from chat.services.images import receive as receive_image
-from memory import services, spaces
+from memory import api
+from memory.documents.uploads import Received
 from memory.models import Document, Exchange, Membership, Space
-from memory.services.documents.receiving import Received
+from memory.spaces import access
 
 
 class PersonFactory(factory.Factory[User]):
@@ -49,8 +50,8 @@ def group(name: str, *members: User) -> Space:
 
 def exchange(owner: User, said: str, answer: str = "Noted.", *, space: Space | None = None, **more: Any) -> Exchange:
     """Something remembered, still to be embedded."""
-    return services.remember(
-        space=space or spaces.own(owner.id),
+    return api.remember(
+        space=space or access.own(owner.id),
         owner_id=owner.id,
         user_message=said,
         assistant_message=answer,
@@ -61,7 +62,7 @@ def exchange(owner: User, said: str, answer: str = "Noted.", *, space: Space | N
 
 def thread(owner: User, *, space: Space | None = None, title: str = "A thread", **more: Any) -> Thread:
     return Thread.objects.create(
-        owner=owner, space=space or spaces.own(owner.id), title=title, spoken_at=timezone.now(), **more
+        owner=owner, space=space or access.own(owner.id), title=title, spoken_at=timezone.now(), **more
     )
 
 
@@ -107,8 +108,8 @@ def ago(**units: float) -> datetime:
 def upload(owner: User, name: str, content: str | bytes, *, space: Space | None = None, **more: Any) -> Received:
     """A file that was just received, still to be read."""
     data = content.encode() if isinstance(content, str) else content
-    return services.receive(
-        ContentFile(data), name=name, space=space or spaces.own(owner.id), owner_id=owner.id, source="upload", **more
+    return api.receive(
+        ContentFile(data), name=name, space=space or access.own(owner.id), owner_id=owner.id, source="upload", **more
     )
 
 
@@ -121,8 +122,8 @@ def document(owner: User, name: str, content: str | bytes, **more: Any) -> Docum
 
 def work_on_documents() -> None:
     """What the workers do for documents until nothing is left to do."""
-    services.read_documents()
-    services.index_pending()
-    services.serve_complete()
-    services.tidy_documents()
-    services.erase_forgotten()
+    api.read_documents()
+    api.index_pending()
+    api.serve_complete()
+    api.tidy_documents()
+    api.erase_forgotten()

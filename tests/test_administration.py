@@ -17,10 +17,11 @@ from django.utils import timezone
 
 from cato_web.people import services
 from cato_web.people.models import AuditEntry
-from memory import spaces
+from memory.administration import operations, retention, reveals
+from memory.api import keep_text, note_recall
 from memory.models import Document, DocumentVersion, Embedding, Exchange, Job, Operation, Retention, Reveal
-from memory.retrieval.results import Remembered, Result
-from memory.services import keep_text, note_recall, operations, retention, revealing
+from memory.retrieval.types import Remembered, Result
+from memory.spaces import access
 from tests.factories import (
     AdministratorFactory,
     PersonFactory,
@@ -111,7 +112,7 @@ def test_exchanges_are_found_by_what_the_index_has_of_them(memory, page, bob):
 
 def test_words_count_only_where_the_administrator_may_read_them(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
-    team = exchange(bob, "The kayak is red", space=spaces.team())
+    team = exchange(bob, "The kayak is red", space=access.team())
 
     text = listed(page, q="kayak")
     assert ids_in(text, hidden, team) == {team.pk}
@@ -144,7 +145,7 @@ def test_a_space_is_revealed_for_a_reason_for_a_while_and_its_owner_and_the_log_
     text = listed(page, q="kayak")
     assert "behind the barn" in text
     assert "The police asks for the kayak" in text
-    assert [row.by for row in revealing.reveals_of(spaces.own(bob.pk))] == [ada]
+    assert [row.by for row in reveals.reveals_of(access.own(bob.pk))] == [ada]
     assert "The police asks for the kayak" in said("space.revealed")[0]
 
     Reveal.objects.update(ends_at=timezone.now())
@@ -153,14 +154,14 @@ def test_a_space_is_revealed_for_a_reason_for_a_while_and_its_owner_and_the_log_
 
 @pytest.mark.parametrize("target", ["word", "admin_people", "https://evil.example/", "//evil.example"])
 def test_a_reveal_leads_back_to_paths_of_this_cato_only(memory, page, bob, target):
-    where = reverse("reveal", args=[spaces.own(bob.pk).pk])
+    where = reverse("reveal", args=[access.own(bob.pk).pk])
     answer = page.post(where, {"reason": "The police asks for the kayak", "next": target})
     assert (answer.status_code, answer.url) == (302, reverse("admin_exchanges"))
 
 
 def test_a_reveal_ends_by_its_button_and_counts_for_nobody_else(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
-    row = revealing.reveal(hidden.space, by=ada.pk, reason="The police asks for it")
+    row = reveals.reveal(hidden.space, by=ada.pk, reason="The police asks for it")
     other = Client()
     other.force_login(AdministratorFactory())
     assert "barn" not in listed(other)
@@ -175,29 +176,29 @@ def test_a_reveal_ends_by_its_button_and_counts_for_nobody_else(memory, page, ad
 @pytest.mark.parametrize("change", ["role", "account"])
 def test_a_reveal_ends_with_the_role_and_does_not_come_back_with_it(memory, ada, bob, change):
     eve = AdministratorFactory(name="Eve Admin")
-    own = spaces.own(bob.pk)
-    revealing.reveal(own, by=eve.pk, reason="The police asks for the kayak")
+    own = access.own(bob.pk)
+    reveals.reveal(own, by=eve.pk, reason="The police asks for the kayak")
     if change == "role":
         services.set_role(eve, "member", by=ada)
         services.set_role(eve, "administrator", by=ada)
     else:
         services.set_active(eve.pk, False, by=ada)
         services.set_active(eve.pk, True, by=ada)
-    assert own.pk not in spaces.shown_to_administrator(eve.pk)
+    assert own.pk not in access.shown_to_administrator(eve.pk)
 
 
 def test_a_reveal_opens_the_lists_of_the_administration_and_no_other_page(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
     memory.index_pending()
-    revealing.reveal(hidden.space, by=ada.pk, reason="The police asks for it")
+    reveals.reveal(hidden.space, by=ada.pk, reason="The police asks for it")
 
     assert "barn" not in page.get(reverse("search"), {"q": "kayak"}).content.decode()
     assert page.get(reverse("exchange", args=[hidden.pk])).status_code == 404
-    assert hidden.space_id not in spaces.readable_by(ada.pk)
+    assert hidden.space_id not in access.readable_by(ada.pk)
 
 
 def test_whose_space_was_revealed_reads_on_their_settings_page_who_did_it_and_why(memory, ada, bob):
-    revealing.reveal(spaces.own(bob.pk), by=ada.pk, reason="The police asks for the kayak")
+    reveals.reveal(access.own(bob.pk), by=ada.pk, reason="The police asks for the kayak")
     theirs, others = Client(), Client()
     theirs.force_login(bob)
     others.force_login(PersonFactory())
@@ -212,9 +213,9 @@ def test_all_that_is_kept_of_a_person_is_given_once_their_space_is_revealed(memo
     exchange(bob, "The kayak lies behind the barn")
     asked = reverse("export_person", args=[bob.pk])
     refused = page.post(asked)
-    assert refused.url.startswith(reverse("reveal", args=[spaces.own(bob.pk).pk]))
+    assert refused.url.startswith(reverse("reveal", args=[access.own(bob.pk).pk]))
 
-    revealing.reveal(spaces.own(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
+    reveals.reveal(access.own(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
     with ZipFile(BytesIO(b"".join(page.post(asked)))) as archive:
         assert "behind the barn" in archive.read("exchanges.jsonl").decode()
     assert said("person.exported") == [str(bob.pk)]
@@ -234,7 +235,7 @@ def test_an_administrators_archive_of_a_person_has_nothing_from_spaces_that_were
     note_recall(own.id, [Result(found, 0.9, 0.9, strategy="default", reason="ZEBRA reason", is_below_gate=False)])
     exchange(bob, "The kayak lies behind the barn")
     exchange(bob, "The oar is in the cellar", space=crew)
-    revealing.reveal(spaces.own(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
+    reveals.reveal(access.own(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
 
     def everything(client: Client, address: str) -> str:
         with ZipFile(BytesIO(b"".join(client.post(address)))) as archive:
@@ -256,7 +257,7 @@ def test_an_administrators_archive_of_a_person_has_nothing_from_spaces_that_were
     own_archive = everything(theirs, reverse("export_own"))
     assert own_archive.count("ZEBRA") > 8
     assert "- Gardeners" not in own_archive
-    revealing.reveal(gardeners, by=ada.pk, reason="Bob asked for a copy of his data")
+    reveals.reveal(gardeners, by=ada.pk, reason="Bob asked for a copy of his data")
     assert everything(page, asked).count("ZEBRA") > 8
 
 
@@ -299,10 +300,10 @@ def test_all_that_the_filters_leave_is_forgotten_and_nothing_that_came_since(mem
 
 def test_words_that_were_shown_when_it_was_asked_decide_what_is_forgotten(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
-    team = exchange(bob, "The kayak is red", space=spaces.team())
+    team = exchange(bob, "The kayak is red", space=access.team())
     form = {"filters": "q=kayak", "all": "yes", "confirmed": "yes"}
     answer = page.post(reverse("admin_forget"), form)
-    revealing.reveal(hidden.space, by=ada.pk, reason="Asked for after that")
+    reveals.reveal(hidden.space, by=ada.pk, reason="Asked for after that")
     finished(answer, page)
     hidden.refresh_from_db()
     team.refresh_from_db()
@@ -388,7 +389,7 @@ def test_an_operation_that_fails_says_so_and_is_tried_again_by_a_button(memory, 
 
 def test_the_export_has_texts_only_of_what_may_be_read(memory, page, bob):
     exchange(bob, "The kayak lies behind the barn")
-    exchange(bob, "The kayak is red", space=spaces.team())
+    exchange(bob, "The kayak is red", space=access.team())
     answer = page.post(reverse("admin_export"), {"all": "yes", "filters": ""})
     rows = [json.loads(line) for line in b"".join(answer).splitlines()]
 
@@ -401,7 +402,7 @@ def test_the_export_has_texts_only_of_what_may_be_read(memory, page, bob):
 
 def test_documents_of_others_are_listed_without_their_names_and_deleted_with_a_receipt(memory, page, bob):
     hidden = document(bob, "barn-plan.txt", "The kayak lies behind the barn. " * 40)
-    team = document(bob, "menu.txt", "Soup on Monday. " * 40, space=spaces.team())
+    team = document(bob, "menu.txt", "Soup on Monday. " * 40, space=access.team())
     text = page.get(reverse("admin_documents")).content.decode()
     assert "menu.txt" in text
     assert "barn-plan" not in text

@@ -15,13 +15,13 @@ FILES = [p for package in PACKAGES for p in (ROOT / package).rglob("*.py") if "m
 MAY_IMPORT = {"memory": {"memory"}, "chat": {"chat", "memory"}, "cato_web": {"cato_web", "chat", "memory"}}
 # Each of these has one home (or two, named in the design), and everything else goes through it.
 HOMES = {
-    "chromadb": {"memory/store.py"},
+    "chromadb": {"memory/index/store.py"},
     "openai": {"chat/llm.py", "memory/embeddings/openai.py", "memory/embeddings/remote.py"},
-    "onnxruntime": {"memory/onnx_runtime.py"},
+    "onnxruntime": {"memory/embeddings/onnxruntime.py"},
     "tokenizers": {"memory/embeddings/local.py", "memory/retrieval/rerank.py"},
-    "pypdf": {"memory/readers/pdf.py"},
-    "charset_normalizer": {"memory/readers/encoding.py"},
-    "redis": {"chat/broadcast.py", "memory/rate_limits.py"},
+    "pypdf": {"memory/documents/extraction/pdf.py"},
+    "charset_normalizer": {"memory/documents/extraction/encoding.py"},
+    "redis": {"chat/broadcast.py", "memory/utils/rate_limits.py"},
     "authlib": {"cato_web/people/openid.py"},
     "prometheus_client": {"chat/measures.py", "cato_web/metrics.py"},
     "mcp": {"cato_web/tools/server.py"},

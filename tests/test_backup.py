@@ -30,9 +30,11 @@ from cato_web.people.models import AuditEntry, Pass, User
 from cato_web.people.tokens import make_token
 from chat import endpoint
 from chat.models import Thread, Turn
-from memory import generations, spaces
+from memory import maintenance
+from memory.api import NewRecord
+from memory.index import generations, reconcile
 from memory.models import CachedEmbedding, Embedding, Exchange, Index, Words
-from memory.services import NewRecord, reconciling, upkeep
+from memory.spaces import access
 from tests import server
 from tests.backups import backup, emptied, lines, members, named, rewritten
 from tests.factories import PNG, PersonFactory, document, exchange, group, picture_of, thread, turn, upload
@@ -70,7 +72,7 @@ def told(memory, alice):
     endpoint.save(base_url="https://model.example/v1", api_key="sk-secret", model="m")
     make_token(alice, name="backup test", scopes=["read"], days=None)
     AuditEntry.objects.create(who=alice, action="person.joined", about="member")
-    upkeep.backfill()
+    maintenance.backfill()
     memory.erase_forgotten()
     return alice
 
@@ -93,7 +95,7 @@ def found_by(memory: Any, *people: Any) -> list[tuple[object, ...]]:
         (query, hit.exchange.id, hit.similarity and round(hit.similarity, 5), hit.reason)
         for person in people
         for query in QUERIES
-        for hit in memory.find(query, spaces=spaces.readable_by(person.pk), count=20).results
+        for hit in memory.find(query, spaces=access.readable_by(person.pk), count=20).results
     ]
 
 
@@ -111,10 +113,10 @@ def test_all_that_was_there_is_there_again_and_found_as_before(memory, told):
     assert {f"files/{name}": default_storage.open(name).read() for name in named()} == stored
     assert (restored.people, restored.files, restored.is_key_lost) == (2, 3, False)
     assert not Index.objects.exists()
-    reconciling.drop_unnamed()
-    upkeep.backfill()
+    reconcile.drop_unnamed()
+    maintenance.backfill()
     assert found_by(memory, told, bob) == found
-    assert reconciling.drift() == reconciling.Drift(0, 0)
+    assert reconcile.drift() == reconcile.Drift(0, 0)
 
 
 def test_people_sign_in_again_with_their_passwords_and_life_goes_on(memory, told):
@@ -127,7 +129,7 @@ def test_people_sign_in_again_with_their_passwords_and_life_goes_on(memory, told
     # New rows are numbered after those that came back.
     AuditEntry.objects.create(who=told, action="person.joined", about="again")
     exchange(told, "The ladder stands in the shed.")
-    assert upkeep.backfill().failed == 0
+    assert maintenance.backfill().failed == 0
     memory.read_documents()
     assert any("still to be read" in e.user_message for e in Exchange.objects.all())
 
@@ -141,11 +143,11 @@ def test_restored_texts_are_not_embedded_again_unless_their_vectors_were_left_ou
     assert len(without) < len(with_vectors)
 
     restore(emptied(with_vectors))
-    upkeep.backfill()
+    maintenance.backfill()
     assert asked == []
 
     restore(emptied(without))
-    upkeep.backfill()
+    maintenance.backfill()
     assert len(asked) >= CachedEmbedding.objects.count() > 0
 
 
@@ -201,7 +203,7 @@ def test_nothing_of_what_was_forgotten_is_in_it_and_it_stays_forgotten(memory, a
 
     data = backup()
     restore(emptied(data))
-    upkeep.backfill()
+    maintenance.backfill()
     memory.erase_forgotten()
 
     inside = gzip.decompress(data)
@@ -274,7 +276,7 @@ def test_where_somebody_is_already_nothing_is_restored(told):
 def test_a_set_up_link_and_what_the_first_start_made_give_way(told):
     data = emptied(backup())
     call_command("prepare")
-    spaces.team()
+    access.team()
     generations.serving()
     assert Pass.objects.filter(kind="setup").exists()
 

@@ -11,11 +11,11 @@ from django.urls import reverse
 
 from chat.citations import Citations
 from chat.markup import GrowingAnswer, blocks_of
-from memory import spaces
+from memory.documents.queries import pieces_of
 from memory.models import Recall
-from memory.retrieval.context import HEADING, Budget, estimate_tokens, material, quotation
 from memory.retrieval.passages import grouped, passages_of
-from memory.services.documents.listing import pieces_of
+from memory.retrieval.prompt_context import HEADING, Budget, estimate_tokens, material, quotation
+from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, thread, turn
 
 TURN = uuid.UUID("6a1f2f54-65f5-4d4c-9f66-0f3f3b3f6a10")
@@ -73,7 +73,7 @@ def handbook(memory, person):
 
 def results(memory, person, *indexes: int):
     """Search results for the pieces with these indexes, in this order."""
-    hits = memory.find("lighthouse keeper tower", spaces=spaces.readable_by(person.id), count=50).results
+    hits = memory.find("lighthouse keeper tower", spaces=access.readable_by(person.id), count=50).results
     by_index = {hit.exchange.place.index: hit for hit in hits if hit.exchange.place}
     return [by_index[index] for index in indexes]
 
@@ -145,7 +145,7 @@ def test_what_was_forgotten_of_a_document_does_not_come_back_as_a_neighbour(memo
 def test_numbers_of_an_earlier_answer_are_not_quoted(memory, person):
     said = exchange(person, "How long is the jetty?", "It is 40 metres [2], see [the plan](https://example.org).")
     memory.index_pending()
-    (found, *_) = memory.find("length of the jetty", spaces=spaces.readable_by(person.id)).results
+    (found, *_) = memory.find("length of the jetty", spaces=access.readable_by(person.id)).results
 
     quoted = material([found], max_tokens=1000)
     assert found.exchange.id == said.id

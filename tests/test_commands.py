@@ -9,9 +9,9 @@ from django.urls import reverse
 from chat import commands
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.models import Thread
-from memory import spaces
 from memory.errors import CatoError, NotFoundError, VectorStoreDisabledError
 from memory.models import Exchange
+from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, exchange, group, thread, turn
 
 pytestmark = pytest.mark.django_db
@@ -191,7 +191,7 @@ def test_a_card_is_for_who_typed_the_command_and_kept_nowhere(memory, person, to
 
     assert "Only you see this" in page
     assert told.turns.count() == before
-    assert not memory.find("vget thread", spaces=spaces.readable_by(person.id)).results[2:]
+    assert not memory.find("vget thread", spaces=access.readable_by(person.id)).results[2:]
 
 
 @pytest.mark.parametrize(

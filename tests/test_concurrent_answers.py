@@ -9,7 +9,7 @@ import pytest
 from chat import frames, services
 from chat.errors import ConflictError
 from chat.models import Turn
-from memory import spaces
+from memory.spaces import access
 from tests.factories import PersonFactory, thread, turn
 
 pytestmark = pytest.mark.django_db
@@ -55,7 +55,7 @@ def test_the_page_says_what_a_message_waits_for(person):
 
 def test_a_free_answer_goes_to_the_thread_that_waits_even_if_its_author_is_another(person):
     other = PersonFactory()
-    shared = thread(person, space=spaces.team())
+    shared = thread(person, space=access.team())
     first = services.ask(shared, author_id=person.id, message="One", client_key=uuid.uuid4()).turn
     second = services.ask(shared, author_id=other.id, message="Two", client_key=uuid.uuid4()).turn
     assert (first.state, second.state) == (RUNNING, QUEUED)

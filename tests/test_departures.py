@@ -19,10 +19,10 @@ from cato_web.celery import sweep
 from cato_web.people import departures, services
 from cato_web.people.models import AuditEntry, Departure, Pass, SignIn, User
 from chat.models import Thread, Turn
-from memory import spaces, store
+from memory.index import store
+from memory.index.vectors import ids_up_to
 from memory.models import CachedEmbedding, Document, Embedding, Erasure, Exchange, Job, Membership, Opinion, Words
-from memory.services import emptying
-from memory.vectors import ids_up_to
+from memory.spaces import access, deletion
 from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn
 from tests.server import PASSWORD
 from tests.topology import IS_LONG
@@ -108,7 +108,7 @@ def test_the_account_is_closed_at_once_and_its_row_stays_without_name(memory, al
 
 
 def test_what_was_said_in_shared_spaces_stays_with_a_former_member_as_its_author(memory, alice, administrator):
-    talk = thread(administrator, space=spaces.team(), title="The party")
+    talk = thread(administrator, space=access.team(), title="The party")
     said(alice, talk, "I bake a cake.")
     memory.index_pending()
 
@@ -119,7 +119,7 @@ def test_what_was_said_in_shared_spaces_stays_with_a_former_member_as_its_author
     assert "I bake a cake." in page
     assert "Former member" in page
     assert "Alice" not in page
-    (hit,) = memory.find("who bakes a cake", spaces=spaces.readable_by(administrator.pk)).results
+    (hit,) = memory.find("who bakes a cake", spaces=access.readable_by(administrator.pk)).results
     assert hit.exchange.user_message == "I bake a cake."
 
 
@@ -139,7 +139,7 @@ def test_groups_opinions_and_open_invitations_of_who_left_are_gone(memory, admin
 def test_the_page_says_in_numbers_what_goes_and_what_stays(memory, alice):
     said(alice, thread(alice), "One")
     said(alice, thread(alice), "Two")
-    said(alice, thread(alice, space=spaces.team()), "Three")
+    said(alice, thread(alice, space=access.team()), "Three")
     document(alice, "plans.txt", "The house has three floors.")
 
     page = page_of(alice).get("/settings/leave").content.decode()
@@ -243,7 +243,7 @@ def test_a_receipt_is_not_called_complete_while_it_says_that_something_is_under_
     memory.index_pending()
     address = leaving(alice)
 
-    def and_then_all_is_done(*args: Any, ask: Any = emptying.receipt_of_space, **fields: Any) -> Any:
+    def and_then_all_is_done(*args: Any, ask: Any = deletion.receipt_of_space, **fields: Any) -> Any:
         seen = ask(*args, **fields)
         sweep()
         return seen
@@ -312,7 +312,7 @@ class Crash(BaseException):
 def dying_at(step: int) -> Any:
     """A trace function that ends the process, as it were, before the line of that number of the emptying."""
     reached: set[tuple[str, int]] = set()
-    watched = {emptying.__file__, departures.__file__, sys.modules["chat.services.organising"].__file__}
+    watched = {deletion.__file__, departures.__file__, sys.modules["chat.services.organising"].__file__}
 
     def trace(frame: FrameType, event: str, arg: object) -> Any:
         if frame.f_code.co_filename not in watched:
@@ -350,7 +350,7 @@ def test_a_crash_at_any_line_of_the_emptying_is_finished_by_the_sweep(memory, ad
         departures.finish_departures()
         memory.erase_forgotten()
 
-        own = Exchange.objects.filter(space=spaces.own(person.pk))
+        own = Exchange.objects.filter(space=access.own(person.pk))
         assert set(own.values_list("user_message", flat=True)) == {""}, step
         assert not Thread.objects.filter(owner=person).exists(), step
         shown = figures(address)
@@ -360,7 +360,7 @@ def test_a_crash_at_any_line_of_the_emptying_is_finished_by_the_sweep(memory, ad
 
 
 def test_more_than_one_slice_is_emptied_by_several_sweeps(memory, alice, monkeypatch):
-    monkeypatch.setattr(emptying, "_TOGETHER", 2)
+    monkeypatch.setattr(deletion, "_TOGETHER", 2)
     monkeypatch.setattr(departures, "_SLICES", 1)
     for number in range(5):
         exchange(alice, f"Note {number}", manual_entry=True)

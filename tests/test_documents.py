@@ -18,15 +18,17 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from memory import jobs, spaces
+from memory import jobs
+from memory.documents import chunks as pieces
+from memory.documents import deletion, publishing
+from memory.documents.deletion import receipt_of
+from memory.documents.queries import document_for, pieces_of, states_of, versions_of
 from memory.embeddings import local
 from memory.errors import EmbeddingError, InvalidInputError
+from memory.index import indexing
+from memory.index.vectors import ids_up_to
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Job
-from memory.services import indexing
-from memory.services.documents import pieces, removing, serving
-from memory.services.documents.listing import document_for, pieces_of, states_of, versions_of
-from memory.services.documents.removing import receipt_of
-from memory.vectors import ids_up_to
+from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, upload, work_on_documents
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,7 +45,7 @@ BUOYS = "\n\n".join(
 
 def found(memory: Any, person: Any, text: str) -> list[str]:
     return [
-        hit.exchange.user_message for hit in memory.find(text, spaces=spaces.readable_by(person.id), count=50).results
+        hit.exchange.user_message for hit in memory.find(text, spaces=access.readable_by(person.id), count=50).results
     ]
 
 
@@ -55,7 +57,7 @@ def test_a_file_becomes_pieces_that_are_found_with_file_heading_and_place(memory
     made = document(person, "ADR-017 Uplink backoff.md", BUOYS, metadata={"team": "Hardware"})
 
     assert stage(made.serving) == "ready"
-    (hit, *_) = memory.find("silent until midnight", spaces=spaces.readable_by(person.id)).results
+    (hit, *_) = memory.find("silent until midnight", spaces=access.readable_by(person.id)).results
     assert "After forty attempts" in hit.exchange.user_message
     assert hit.exchange.source_file == "ADR-017 Uplink backoff.md"
     assert hit.exchange.place.label == "Uplink backoff"
@@ -161,7 +163,7 @@ def test_the_switch_takes_twice_the_work_for_twice_the_pieces_and_not_four_times
 
 def _work_of_serving(person: Any, pieces: int) -> int:
     """How many hundreds of steps SQLite's machine takes to let so many pieces serve."""
-    space = spaces.own(person.id)
+    space = access.own(person.id)
     made = Document.objects.create(space=space, owner=person, name=f"{pieces}.txt", source="upload")
     version = made.versions.create(
         number=1, size=1, uploaded_by=person, due_at=made.created_at, stage="embedding", total_chunks=pieces
@@ -176,7 +178,7 @@ def _work_of_serving(person: Any, pieces: int) -> int:
     steps = []
     connection.connection.set_progress_handler(lambda: steps.append(1), 100)
     try:
-        serving.serve_complete()
+        publishing.serve_complete()
     finally:
         connection.connection.set_progress_handler(None, 0)
     assert stage(version) == "ready"
@@ -211,7 +213,7 @@ def test_what_the_old_version_alone_said_is_gone_with_its_vectors_and_its_file(m
     assert not kept_at.exists()
     assert not Chunk.objects.filter(version=old.serving).exists()
     collection = Index.objects.get().collection
-    from memory import store
+    from memory.index import store
 
     assert not store.present(collection, [id for key in before for id in ids_up_to(key, 1)])
     assert [state.number for state in versions_of(new)] == [2]
@@ -224,7 +226,7 @@ def test_a_deleted_document_is_out_of_every_read_at_once_and_then_gone(memory, p
     assert memory.forget_documents([made.pk], by=person.id) == 1
 
     assert found(memory, person, "buoy") == []
-    assert memory.figures(spaces.readable_by(person.id)).exchanges == 0
+    assert memory.figures(access.readable_by(person.id)).exchanges == 0
     work_on_documents()
     receipt = receipt_of(made)
     assert receipt.exchanges == receipt.vectors == made.serving.total_chunks
@@ -263,7 +265,7 @@ def test_a_crash_while_a_document_is_deleted_ends_in_gone(memory, person, monkey
 def test_an_unreadable_file_says_why_and_can_be_tried_again(memory, person, monkeypatch):
     version = upload(person, "broken.pdf", b"%PDF-1.7 and then nothing").version
     memory.read_documents()
-    (state,) = states_of([document_for(spaces.readable_by(person.id), version.document_id)])
+    (state,) = states_of([document_for(access.readable_by(person.id), version.document_id)])
     assert state.newest.stage == "failed"
     assert "damaged" in state.newest.error
 
@@ -421,7 +423,7 @@ def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):
 
     from memory.filters import parse
 
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     hits = memory.find("buoy", spaces=readable, filters=parse({"zone": "north"})).results
     assert len(hits) == made.serving.total_chunks
     assert memory.find("buoy", spaces=readable, filters=parse({"document": str(made.pk)})).results
@@ -435,7 +437,7 @@ def test_metadata_given_with_an_upload_reaches_the_pieces_that_are_there_already
 
     document(person, "notes.txt", BUOYS, metadata={"zone": "north"})
     made = document(person, "notes.txt", BUOYS, metadata={"zone": "south"})
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "north"})).results
     assert (
         len(memory.find("buoy", spaces=readable, filters=parse({"zone": "south"})).results) == made.serving.total_chunks
@@ -507,12 +509,12 @@ def test_a_document_is_seen_by_those_who_read_its_space_and_nobody_else(memory, 
     stranger = PersonFactory()
     made = document(person, "notes.txt", BUOYS)
 
-    assert document_for(spaces.readable_by(person.id), made.pk)
+    assert document_for(access.readable_by(person.id), made.pk)
     assert found(memory, stranger, "buoy") == []
     from memory.errors import NotFoundError
 
     with pytest.raises(NotFoundError):
-        document_for(spaces.readable_by(stranger.id), made.pk)
+        document_for(access.readable_by(stranger.id), made.pk)
 
 
 def test_reconcile_removes_files_that_no_document_names_but_not_young_ones(memory, person):
@@ -520,8 +522,8 @@ def test_reconcile_removes_files_that_no_document_names_but_not_young_ones(memor
     lost, young = (default_storage.save(f"documents/{name}", ContentFile(b"left by a crash")) for name in ("a", "b"))
     os.utime(default_storage.path(lost), (1, 1))
 
-    assert removing.remove_unnamed_files(dry_run=True) == 1
-    assert removing.remove_unnamed_files() == 1
+    assert deletion.remove_unnamed_files(dry_run=True) == 1
+    assert deletion.remove_unnamed_files() == 1
 
     assert set(default_storage.listdir("documents")[1]) == {
         made.serving.original.name.removeprefix("documents/"),

@@ -1,7 +1,7 @@
 """Every door of the product, listed; behind each, another person's thing and a thing that is not there look the same.
 
 A route that is not in the table fails the suite. For every door that leads to somebody's thing there is also a test
-that opens the one question in `memory.spaces` for everybody and sees that door give way: so it does ask.
+that opens the one question in `memory.spaces.access` for everybody and sees that door give way: so it does ask.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
 from chat.routing import routes
 from chat.services.imports import receive as receive_import
-from memory import services, spaces
+from memory import api
 from memory.models import Space
+from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, picture_of, thread, turn
 
 pytestmark = pytest.mark.django_db
@@ -185,7 +186,7 @@ def things(chroma):
     picture = picture_of(alice)
     one.images.add(picture)
     imported = receive_import(ContentFile(b"[]", name="The secret of Alice.json"), owner_id=alice.pk)
-    services.note_recall(one.id, services.find("secret", spaces=spaces.readable_by(alice.pk)).results)
+    api.note_recall(one.id, api.find("secret", spaces=access.readable_by(alice.pk)).results)
     return {
         "space_id": group("The secret crew", alice).id,
         "image_id": picture.id,
@@ -279,7 +280,7 @@ def test_anothers_thing_and_no_thing_look_the_same(name, bob, things):
 
 @pytest.mark.parametrize("name", sorted(set(THINGS) - OWNERS_ONLY))
 def test_the_door_opens_when_the_one_question_does(name, bob, things, monkeypatch):
-    monkeypatch.setattr(spaces, "_readable", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "_readable", lambda person_id: Space.objects.all())
     for method in THINGS[name].methods:
         status, _ = open_door(signed_in(bob), name, method, things)
         # Forgetting asks further whether the exchange is theirs.
@@ -297,7 +298,7 @@ def test_no_page_tells_of_what_another_said(name, bob, things):
 
 
 def test_search_and_stats_give_way_when_the_one_question_does(bob, things, monkeypatch):
-    monkeypatch.setattr(spaces, "_readable", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "_readable", lambda person_id: Space.objects.all())
 
     assert "My secret" in signed_in(bob).get(reverse("search"), {"q": "secret 4711"}).content.decode()
     assert "The secret of Alice" in signed_in(bob).get(reverse("new_thread")).content.decode()

@@ -18,8 +18,8 @@ from django.test import Client
 
 from cato_web.api.authenticating import Token
 from cato_web.api.urls import operations
-from memory import spaces
 from memory.models import Space
+from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, program, thread, turn
 
 pytestmark = pytest.mark.django_db
@@ -150,7 +150,7 @@ def test_anothers_thing_and_no_thing_look_the_same(bob, things):
 
 def test_the_door_opens_when_the_one_question_does(bob, things, monkeypatch):
     client = program(bob)
-    monkeypatch.setattr(spaces, "_readable", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "_readable", lambda person_id: Space.objects.all())
     for name, way in THINGS.items():
         assert (come(client, name, things)[0] == 404) == way.is_owners, name
 
@@ -175,7 +175,7 @@ def test_no_list_tells_of_what_another_said(bob, things):
 
 def test_the_lists_give_way_when_the_one_question_does(bob, things, monkeypatch):
     client = program(bob)
-    monkeypatch.setattr(spaces, "_readable", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "_readable", lambda person_id: Space.objects.all())
 
     assert "4711" in client.get("/api/search?q=secret+4711").content.decode()
     assert "4711" in client.get("/api/exchanges").content.decode()

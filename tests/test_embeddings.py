@@ -14,8 +14,8 @@ import pytest
 
 from memory import embeddings
 from memory.embeddings import Options, embedder_for
+from memory.embeddings.base import Embedder
 from memory.embeddings.local import LocalEmbedder
-from memory.embeddings.protocol import Embedder
 from memory.embeddings.remote import MAX_INPUT_BYTES, batches
 from memory.errors import EmbeddingDimensionError, EmbeddingError
 from tests.fake_endpoint import FakeEndpoint

@@ -37,9 +37,9 @@ import django, json, sys, uuid
 django.setup()
 from django.utils import timezone
 from memory import services, spaces, store
-from memory.services import forgetting
+from memory.api import forgetting
 from memory.models import *
-from memory.vectors import vector_ids
+from memory.index.vectors import vector_ids
 from cato_web.people.models import User
 out = None
 {what}
@@ -243,7 +243,7 @@ def test_a_supervisor_that_was_killed_cleans_when_it_is_started_again(told):
     cato, known = told
     files = Path(cato.environment["CATO_DATA_DIR"])
     forget(cato, known["gone"])
-    in_process(cato, "from memory.services import erasing\nimport memory.store as s\nreal = s.ask_for_cleaning\n"
+    in_process(cato, "from memory.api import erasing\nimport memory.index.store as s\nreal = s.ask_for_cleaning\n"
                "erasing.erase_everything()")  # fmt: skip
     cato.processes[0].popen.kill()
     cato.processes[0].popen.wait()

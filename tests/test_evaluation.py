@@ -16,11 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chat import endpoint as model_endpoint
-from memory import generations, plots, retrieval, spaces
+from memory import plots, retrieval
+from memory.index import generations
 from memory.models import CachedEmbedding, Calibration, Evaluation, Exchange, Recall
 from memory.retrieval import levels
-from memory.services import calibration
-from memory.services.evaluation import WITHOUT_RAREST_WORDS, without_rarest_words
+from memory.retrieval.tuning import calibration
+from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, without_rarest_words
+from memory.spaces import access
 from tests.factories import PersonFactory, exchange
 from tests.facts import FACTS
 from tests.questions.silence import SMALL_TALK
@@ -174,7 +176,7 @@ def test_a_fitted_gate_opens_for_questions_in_other_words_and_not_for_small_talk
     run("calibrate", capsys)
     stored = {row.key for row in EXCHANGES[:60]}
     questions = [question for question, key in (*IN_OTHER_WORDS, *NAMES_ONLY) if key in stored]
-    readable = spaces.readable_by(alice.id)
+    readable = access.readable_by(alice.id)
 
     def opened_by(messages) -> float:
         return sum(bool(memory.recall([message], spaces=readable).results) for message in messages) / len(messages)

@@ -7,10 +7,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from memory import jobs, spaces
+from memory import jobs
+from memory.documents import extraction_runs
 from memory.models import DocumentVersion, Embedding
-from memory.services.documents import reading
-from memory.services.turns import Turns
+from memory.spaces import access
+from memory.utils.fairness import Turns
 from tests.factories import PersonFactory, exchange, upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,7 +55,7 @@ def test_a_file_that_is_being_read_leaves_a_reader_to_other_people(memory, alice
     for name in ("large-1.txt", "large-2.txt"):
         upload(alice, name, LARGE * 10)
     held = DocumentVersion.objects.get(document__name="large-1.txt")
-    assert held.size > reading._SMALL
+    assert held.size > extraction_runs._SMALL
     DocumentVersion.objects.filter(pk=held.pk).update(
         stage=Stage.READING, locked_until=timezone.now() + timedelta(minutes=1)
     )
@@ -84,7 +85,7 @@ def test_notes_go_before_passages_also_long_ones(memory, alice, bob):
     upload(alice, "large.txt", LARGE)
     memory.read_documents()
     notes = memory.keep_text(
-        "The key lies below the mat. " * 60, space=spaces.own(bob.id), owner_id=bob.pk, source="api"
+        "The key lies below the mat. " * 60, space=access.own(bob.id), owner_id=bob.pk, source="api"
     )
     said = exchange(bob, "Where is the key?")
     assert len(notes) > 1

@@ -14,12 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory import spaces, store
 from memory.errors import InvalidInputError
+from memory.exchanges.metadata import check_metadata, write_values
 from memory.filters import chroma_fields, parse, to_chroma, to_sql
-from memory.filters.few import few
+from memory.filters.selectivity import few
+from memory.index import store
 from memory.models import Exchange, MetadataValue, Space
-from memory.services.metadata import check_metadata, write_values
+from memory.spaces import access
 from tests.factories import PersonFactory
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +59,7 @@ def world(chroma: None, django_db_setup: None, django_db_blocker: Any) -> Iterat
         threads = tuple(uuid.UUID(int=n) for n in (1, 2))
         rows = [
             Exchange(
-                space=spaces.own(people[number % PEOPLE].id),
+                space=access.own(people[number % PEOPLE].id),
                 owner=people[number % PEOPLE],
                 user_message="anything",
                 size=8,
@@ -250,7 +251,7 @@ def test_no_filter_reaches_into_another_space(world):
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(filters_on(world))
     def stay(filters: dict[str, Any]) -> None:
-        rows = spaces.among(Exchange.objects.all(), readable).filter(to_sql(parse(filters)))
+        rows = access.among(Exchange.objects.all(), readable).filter(to_sql(parse(filters)))
         assert set(rows.values_list("id", flat=True)) <= mine
 
     stay()
@@ -267,7 +268,7 @@ def test_asking_for_another_space_gives_nothing_of_it(world, shape):
     }[shape]
     assert str(world.rows[1].id) in in_sql(asked), "the filter alone would let it through"
 
-    seen = spaces.among(Exchange.objects.all(), readable).filter(to_sql(parse(asked)))
+    seen = access.among(Exchange.objects.all(), readable).filter(to_sql(parse(asked)))
 
     assert all(row.space_id in readable for row in seen)
 

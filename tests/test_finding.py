@@ -61,7 +61,7 @@ def test_nothing_of_anothers_is_found(stored):
 
 
 def test_with_the_index_down_the_rest_is_found_all_the_same(stored, monkeypatch):
-    from memory import store
+    from memory.index import store
 
     monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(VectorStoreUnavailableError()))
     found = look_up("boat", person_id=stored.id)
@@ -71,7 +71,7 @@ def test_with_the_index_down_the_rest_is_found_all_the_same(stored, monkeypatch)
 
 
 def test_that_words_alone_find_is_said_where_the_index_is_down_and_only_there(memory, person, monkeypatch):
-    from memory import store
+    from memory.index import store
 
     client = signed_in(person)
     file = document(person, "boats.txt", "The red boat is called Petrel.")
@@ -93,7 +93,7 @@ def test_that_words_alone_find_is_said_where_the_index_is_down_and_only_there(me
 
 
 def test_models_that_search_are_told_that_words_alone_found(memory, person, monkeypatch):
-    from memory import store
+    from memory.index import store
 
     caller = Caller(person.pk, is_administrator=False, scopes=frozenset({"read"}))
     exchange(person, "The red boat lies at the north quay.")

@@ -14,9 +14,11 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from memory import generations, jobs, spaces, store, vectors
+from memory import jobs
 from memory.embeddings import cache, local
 from memory.errors import VectorStoreRequestError, VectorStoreUnavailableError
+from memory.exchanges import forgetting, lifecycle
+from memory.index import generations, store, vectors
 from memory.models import (
     CachedEmbedding,
     Embedding,
@@ -30,7 +32,7 @@ from memory.models import (
     Record,
     Words,
 )
-from memory.services import exchanges, forgetting
+from memory.spaces import access
 from tests.factories import exchange
 from tests.topology import IS_LONG
 
@@ -46,7 +48,7 @@ def said(memory, person):
 
 
 def test_it_is_out_of_search_recall_and_panels_at_once(memory, person, said):
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     turn_id = uuid.uuid4()
     memory.note_recall(turn_id, memory.recall(["safe combination"], spaces=readable).results)
     assert memory.recalled_for([turn_id], spaces=readable)[turn_id][0].exchange is not None
@@ -99,7 +101,7 @@ def test_while_the_store_is_down_it_waits_and_is_gone_when_it_is_back(memory, pe
         broken.setattr(store, "delete", down)
         assert memory.erase_forgotten() == 0
     assert Erasure.objects.get().state == Job.State.PENDING
-    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)).results == ()
+    assert memory.find("safe combination", spaces=access.readable_by(person.id)).results == ()
 
     Erasure.objects.update(due_at=said.created_at)
     assert memory.erase_forgotten() == 1
@@ -130,14 +132,14 @@ def test_a_forgotten_turn_stays_forgotten_when_its_answer_is_resumed(memory, per
 
     assert again.id == one.id
     memory.index_pending()
-    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)).results == ()
+    assert memory.find("safe combination", spaces=access.readable_by(person.id)).results == ()
     assert Exchange.objects.get().assistant_message == "Not"
 
 
 def test_words_metadata_opinions_records_and_reasons_are_gone_with_the_commit(memory, person):
     one = exchange(person, "The safe combination is 12-34-56.", metadata={"zone": "cellar"})
     memory.index_pending()
-    memory.note_recall(uuid.uuid4(), memory.recall(["safe combination"], spaces=spaces.readable_by(person.id)).results)
+    memory.note_recall(uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_by(person.id)).results)
     memory.express(person.id, one, "pinned")
     Record.objects.create(exchange=one, space=one.space, name="safe")
     assert Recall.objects.get().reason
@@ -163,7 +165,7 @@ def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded
     assert store.present(collection, vectors.ids_up_to(second.id, 1)) == set()
     assert not CachedEmbedding.objects.filter(content_hash=with_traces)
     memory.index_pending()
-    assert memory.find("who knows it", spaces=spaces.readable_by(person.id)).results[0].exchange.id == second.id
+    assert memory.find("who knows it", spaces=access.readable_by(person.id)).results[0].exchange.id == second.id
 
 
 def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person):
@@ -196,7 +198,7 @@ def test_it_is_removed_from_the_index_of_every_generation_and_from_a_copy_being_
 
 
 def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory, person, said):
-    memory.note_recall(uuid.uuid4(), memory.recall(["safe combination"], spaces=spaces.readable_by(person.id)).results)
+    memory.note_recall(uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_by(person.id)).results)
     parts = Embedding.objects.get().parts
     twin = exchange(person, said.user_message, said.assistant_message)
     memory.index_pending()
@@ -220,7 +222,7 @@ def followed_by_one_of_a_later_version(memory: Any, person: Any) -> tuple[Exchan
     first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
     second = exchange(person, "And who else knows it?", session_id=session)
     memory.index_pending()
-    exchanges.revise(second, user_message="And who else knows it?", assistant_message="Nobody.")
+    lifecycle.revise(second, user_message="And who else knows it?", assistant_message="Nobody.")
     memory.index_pending()
     second.refresh_from_db()
     assert second.version > 1
@@ -318,7 +320,7 @@ def quickly(embedder: object, texts: list[str]) -> np.ndarray:
 
 def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, person, monkeypatch):
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", quickly)
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     step, stride = -1, 1 if IS_LONG else 3
     crashed = True
     while crashed:

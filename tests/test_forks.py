@@ -11,7 +11,7 @@ from chat.errors import ConflictError, PermissionDeniedError
 from chat.models import Turn
 from chat.rows import turn_rows
 from chat.services.answering import recall_for, remember_turn
-from memory import spaces
+from memory.spaces import access as spaces
 from tests.factories import PersonFactory, thread, turn
 
 pytestmark = pytest.mark.django_db

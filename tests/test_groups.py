@@ -15,9 +15,9 @@ from chat import access, listing, services
 from chat.errors import ThreadBusyError
 from chat.models import Thread, Turn
 from chat.services.answering import remember_turn
-from memory import spaces
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Membership, Space
+from memory.spaces import access as spaces
 from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn, upload
 
 pytestmark = pytest.mark.django_db

@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from memory import spaces
+from memory.documents.extraction import Reading
+from memory.documents.extraction import read as read_file
 from memory.errors import ExtractionError
 from memory.models import Exchange, HiddenPassage
-from memory.readers import Reading
-from memory.readers import read as read_file
+from memory.spaces import access
 from tests import files
 from tests.factories import document
 
@@ -170,7 +170,7 @@ PAGE = (
 @pytest.mark.django_db(transaction=True)
 def test_hidden_text_is_neither_found_nor_recalled_and_the_page_of_the_document_says_why(memory, person):
     made = document(person, "buoys.html", PAGE)
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     browser = Client()
     browser.force_login(person)
 

@@ -11,11 +11,12 @@ import pytest
 from chromadb.errors import DuplicateIDError, InternalError, InvalidDimensionException, RateLimitError
 from django.utils import timezone
 
-from memory import generations, signals, spaces, store
+from memory import signals
 from memory.embeddings import local
 from memory.errors import EmbeddingDimensionError, EmbeddingError, VectorStoreRequestError, VectorStoreUnavailableError
+from memory.index import generations, parts, store
 from memory.models import CachedEmbedding, Embedding, Generation, Job
-from memory.services import parts
+from memory.spaces import access
 from tests.factories import exchange
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +35,7 @@ def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
         return real(self, texts)
 
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", counting)
-    own = spaces.own(person.id)
+    own = access.own(person.id)
     memory.remember_many(
         [
             memory.NewExchange(space=own, owner_id=person.id, user_message=f"Fact number {number}", source="import")
@@ -48,7 +49,7 @@ def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
 
 def test_what_comes_together_follows_what_was_said_before_in_each_session(memory, person):
     """By the link that has the end of the one embedded with the other."""
-    own, begun, new = spaces.own(person.id), uuid.uuid4(), uuid.uuid4()
+    own, begun, new = access.own(person.id), uuid.uuid4(), uuid.uuid4()
     earlier = exchange(person, "The boiler was replaced.", session_id=begun)
     said = [("By whom?", begun), ("The bees are back.", new), ("And when?", begun), ("Both colonies?", new)]
 
@@ -215,7 +216,7 @@ def test_the_sweep_finds_what_no_nudge_told_of(memory, person):
 def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_the_switch(memory, person, monkeypatch):
     said = exchange(person, "The boiler was replaced with a heat pump.")
     memory.index_pending()
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     old = generations.serving()
     assert not memory.models_in_use().differ
     generations.Generation.objects.filter(pk=old.pk).update(model="all-MiniLM-L6-v2-old")
@@ -263,5 +264,5 @@ def test_of_a_message_of_megabytes_only_a_bounded_part_is_taken_apart(memory, pe
     assert memory.index_pending() == 2
 
     assert max(map(len, given)) < 20_000
-    (found, *_others) = memory.find("story of the sea", spaces=spaces.readable_by(person.id)).results
+    (found, *_others) = memory.find("story of the sea", spaces=access.readable_by(person.id)).results
     assert found.exchange.user_message == "Tell me all of it."

@@ -15,10 +15,10 @@ from django.template.loader import render_to_string
 from django.utils import translation
 
 from cato_web.config import ConfigError, load
-from memory import shown
+from memory.documents.extraction.result import Mark, place_at
 from memory.errors import ExtractionError
 from memory.plots import Series, line_plot
-from memory.readers.reading import Mark, place_at
+from memory.utils import formatting
 from tests import catalog, server
 from tests.fake_endpoint import FakeEndpoint
 from tests.server import wait_for
@@ -117,19 +117,19 @@ def test_what_is_compiled_is_what_is_written():
 def test_numbers_and_days_are_written_as_in_the_language(language, expected):
     with translation.override(language):
         assert expected == [
-            shown.number(1204),
-            shown.percent(0.843, 1),
-            shown.nearness(0.843),
-            shown.day(AT),
-            shown.day_of_this_year(AT),
-            shown.moment(AT),
-            shown.listed(["a", "b", "c"]),
+            formatting.number(1204),
+            formatting.percent(0.843, 1),
+            formatting.nearness(0.843),
+            formatting.day(AT),
+            formatting.day_of_this_year(AT),
+            formatting.moment(AT),
+            formatting.listed(["a", "b", "c"]),
         ]
 
 
 def test_a_number_is_rounded_and_not_cut_off():
     with translation.override("de"):
-        assert [shown.number(2.678, 1), shown.number(-0.847, 2), shown.number(1_234_567.5)] == [
+        assert [formatting.number(2.678, 1), formatting.number(-0.847, 2), formatting.number(1_234_567.5)] == [
             "2,7",
             "-0,85",
             "1.234.568",
@@ -141,14 +141,14 @@ def test_why_a_file_gives_no_text_is_said_in_german_with_its_facts():
     assert str(error) == "This file has more than 20,000,000 characters of text. Upload it in parts."
     kinds = ExtractionError("Unsupported file type. Supported: %(formats)s.", formats=["Plain text", "PDF"])
     with translation.override("de"):
-        assert shown.sentence(error).startswith("Diese Datei hat mehr als 20.000.000 Zeichen Text.")
-        assert shown.sentence(kinds).endswith("Unterstützt: Reiner Text und PDF.")
+        assert formatting.sentence(error).startswith("Diese Datei hat mehr als 20.000.000 Zeichen Text.")
+        assert formatting.sentence(kinds).endswith("Unterstützt: Reiner Text und PDF.")
 
 
 def test_a_sentence_that_a_reader_made_up_does_no_more_than_stand_there():
     hostile = "%(most)s %(most)1000000000d %(other)s %s %"
     with translation.override("de"):
-        assert shown.sentence(ExtractionError(hostile, most=3)) == "3 %(most)1000000000d %(other)s %s %"
+        assert formatting.sentence(ExtractionError(hostile, most=3)) == "3 %(most)1000000000d %(other)s %s %"
 
 
 def test_a_place_in_a_document_is_named_in_german():

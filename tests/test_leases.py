@@ -8,9 +8,9 @@ import pytest
 from django.utils import timezone
 
 from memory import jobs
+from memory.documents import chunks, extraction_runs
 from memory.jobs import Lease, LeaseLostError
 from memory.models import DocumentVersion, Job, Operation
-from memory.services.documents import pieces, reading
 from tests.factories import AdministratorFactory, PersonFactory, ago, upload
 
 pytestmark = pytest.mark.django_db
@@ -105,20 +105,20 @@ def test_a_released_job_can_be_claimed_when_it_is_due(job):
 
 def test_a_reader_whose_document_was_taken_over_leaves_it_to_the_other(memory, monkeypatch):
     version = upload(PersonFactory(), "notes.txt", "The buoys lie at anchor. " * 40).version
-    write = pieces._write
+    write = chunks._write
 
     def overtaken(*args: object, **kwargs: object) -> object:
         DocumentVersion.objects.update(locked_until=ago(seconds=1))
         assert jobs.claim(DocumentVersion.objects.filter(pk=version.pk), 1)
         return write(*args, **kwargs)
 
-    monkeypatch.setattr(pieces, "_write", overtaken)
-    assert reading.read_documents(limit=1) == 0
+    monkeypatch.setattr(chunks, "_write", overtaken)
+    assert extraction_runs.read_documents(limit=1) == 0
     version.refresh_from_db()
     assert (version.stage, version.state, version.attempt) == ("chunking", Job.State.PENDING, 2)
 
     monkeypatch.undo()
     DocumentVersion.objects.update(locked_until=ago(seconds=1))
-    assert reading.read_documents(limit=1) == 1
+    assert extraction_runs.read_documents(limit=1) == 1
     version.refresh_from_db()
     assert (version.stage, version.state) == ("embedding", Job.State.DONE)

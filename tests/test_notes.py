@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from memory import spaces
 from memory.models import Exchange, Space
+from memory.spaces import access
 from tests.factories import PersonFactory, exchange, group
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,7 @@ def test_a_note_is_ones_own_unless_told_and_found_by_meaning(memory, alice, bob)
     assert "behind the clock" not in seen_by(bob)
 
     memory.index_pending()
-    (found,) = memory.find("Where is the key?", spaces=spaces.readable_by(alice.pk)).results
+    (found,) = memory.find("Where is the key?", spaces=access.readable_by(alice.pk)).results
     assert found.exchange.source == "vadd_command"
     assert Exchange.objects.get().manual_entry
 

@@ -25,7 +25,7 @@ from cato_web.people import departures, openid, services
 from cato_web.people.models import AuditEntry, Identity, Pass, SignIn, User
 from cato_web.people.openid import SignInRejectedError, Vouched
 from cato_web.people.own_data import members_of
-from memory import spaces
+from memory.spaces import access
 from tests import server
 from tests.factories import AdministratorFactory, PersonFactory
 from tests.server import PASSWORD
@@ -552,6 +552,6 @@ def test_who_has_a_password_still_types_it(alice, fake):
 
 
 def test_ones_own_data_name_the_account_elsewhere(nora):
-    account = next(member for member in members_of(nora, spaces.readable_by(nora.pk)) if member.path == "account.json")
+    account = next(member for member in members_of(nora, access.readable_by(nora.pk)) if member.path == "account.json")
     (told,) = json.loads(b"".join(account.pieces))["identities"]
     assert (told["issuer"], told["subject"]) == ("https://login.example", "n-1")

@@ -12,9 +12,9 @@ from django.utils import timezone
 from chat import services
 from chat.errors import InvalidMessageError, ThreadBusyError
 from chat.models import Thread, Turn
-from memory import spaces
 from memory.models import Exchange, Recall
-from memory.services.search import find
+from memory.retrieval.search import find
+from memory.spaces import access
 from tests.factories import PersonFactory, exchange, thread, turn
 
 pytestmark = pytest.mark.django_db
@@ -73,7 +73,7 @@ def test_a_title_of_ones_own_is_kept_and_an_empty_one_refused(person):
 def test_a_deleted_thread_is_out_of_every_read_at_once_and_comes_back_when_taken_back(memory, person):
     one = told(person, "The saw", "saw")
     memory.index_pending()
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     assert find("saw", spaces=readable).results
     client = browser(person)
 
@@ -91,7 +91,7 @@ def test_a_deleted_thread_is_out_of_every_read_at_once_and_comes_back_when_taken
 def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(memory, person):
     one = told(person, "The saw", "saw", "ladder")
     memory.index_pending()
-    memory.note_recall(one.turns.first().id, find("saw", spaces=spaces.readable_by(person.id)).results)
+    memory.note_recall(one.turns.first().id, find("saw", spaces=access.readable_by(person.id)).results)
     services.delete(one)
     assert services.purge_deleted() == 0
     Thread.objects.update(deleted_at=timezone.now() - timezone.timedelta(minutes=1))
@@ -131,7 +131,7 @@ def test_nothing_is_taken_away_while_an_answer_is_written(memory, person):
 
 
 def test_another_reader_may_export_and_continue_but_not_change(memory, person):
-    one = thread(person, space=spaces.team(), title="For all")
+    one = thread(person, space=access.team(), title="For all")
     other = browser(PersonFactory())
 
     assert other.get(reverse("export", args=[one.id, "md"])).status_code == 200

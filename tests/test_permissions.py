@@ -14,9 +14,9 @@ from django.urls import reverse
 
 from cato_web.people.models import Pass, User
 from chat.models import Thread, Turn
-from memory import spaces
+from memory.administration import operations, reveals
 from memory.models import Exchange, Membership, Reveal, Space
-from memory.services import operations, revealing
+from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, exchange, group, thread, turn
 
 pytestmark = [
@@ -209,8 +209,8 @@ def rename(case: Case) -> bool:
 
 @check("Move the thread")
 def move(case: Case) -> bool:
-    case.on_thread("move", space=str(spaces.team().id))
-    return case.thread.space_id == spaces.team().id
+    case.on_thread("move", space=str(access.team().id))
+    return case.thread.space_id == access.team().id
 
 
 @check("Archive the thread")
@@ -258,7 +258,7 @@ def change_members(case: Case) -> bool:
 def name_managers(case: Case) -> bool:
     Membership.objects.create(space=case.crew, person=case.bystander)
     case.post("change_members", case.crew.id, person=str(case.bystander.pk), change="manager")
-    return spaces.manages_space(case.bystander.pk, case.crew)
+    return access.manages_space(case.bystander.pk, case.crew)
 
 
 @check("Rename the group")
@@ -296,7 +296,7 @@ def deactivate(case: Case) -> bool:
 
 @check("Reveal a personal space")
 def reveal(case: Case) -> bool:
-    case.post("reveal", spaces.own(case.bystander.pk).pk, reason="Looking for the kayak")
+    case.post("reveal", access.own(case.bystander.pk).pk, reason="Looking for the kayak")
     return Reveal.objects.exists()
 
 
@@ -305,7 +305,7 @@ def export_person(case: Case) -> bool:
     exported = reverse("export_person", args=[case.bystander.pk])
     assert case.client.post(exported).get("Content-Type") != "application/zip"
     # Without this even an administrator is asked for a reason first.
-    revealing.reveal(spaces.own(case.bystander.pk), by=case.actor.pk, reason="Looking for the kayak")
+    reveals.reveal(access.own(case.bystander.pk), by=case.actor.pk, reason="Looking for the kayak")
     return case.client.post(exported).get("Content-Type") == "application/zip"
 
 

@@ -15,8 +15,8 @@ from chat.errors import InvalidMessageError
 from chat.models import Image, Turn
 from chat.prompts import history_of, prompt_for
 from chat.services.images import receive
-from memory import spaces
 from memory.errors import NotFoundError
+from memory.spaces import access as spaces
 from tests.factories import PNG, PersonFactory, ago, picture_of, thread, turn
 from tests.server import wait_for
 

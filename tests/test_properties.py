@@ -29,19 +29,20 @@ from chat.models import Thread, Turn
 from chat.news import readers_of
 from chat.rows import turn_rows
 from chat.services import answering, finding, forgetting
-from memory import generations, spaces, store, vectors
-from memory import services as memory
+from memory import api as memory
+from memory.documents.queries import among_living, document_for, pieces_of, states_of
 from memory.errors import CatoError, NotFoundError
 from memory.filters import parse
-from memory.lexical.proposals import proposed, question
+from memory.index import generations, store, vectors
+from memory.lexical.candidates import proposed, question
 from memory.models import Chunk, Exchange, Index, Space
 from memory.retrieval import duplicates
-from memory.retrieval.rows import Reader
-from memory.services.documents.listing import among_living, document_for, pieces_of, states_of
-from memory.services.documents.scope import Scope, names_in
-from memory.services.recalls import Shares, context_shares, times_recalled
-from memory.services.search import ask
-from memory.views.places import places_for
+from memory.retrieval.candidate_rows import Reader
+from memory.retrieval.recall_filter import Scope, names_in
+from memory.retrieval.recall_log import Shares, context_shares, times_recalled
+from memory.retrieval.search import ask
+from memory.spaces import access as spaces
+from memory.views.space_choices import places_for
 from tests.factories import AdministratorFactory, PersonFactory, upload, work_on_documents
 from tests.factories import group as make_group
 from tests.property_model import COMMON, Person, Piece, Team, Thing, made_up_words, sentence, words_in

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from memory.documents.extraction import FORMATS, ExtractionCancelledError, Limits, Mark, Reading, formats, place_at
+from memory.documents.extraction import read as read_file
+from memory.documents.extraction.plain import headings
+from memory.documents.extraction.protocol import Answer, line_of
 from memory.errors import ExtractionError
-from memory.readers import FORMATS, ExtractionCancelledError, Limits, Mark, Reading, kinds, place_at
-from memory.readers import read as read_file
-from memory.readers.answer import Answer, line_of
-from memory.readers.plain import headings
 from tests import files
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -546,7 +546,7 @@ def test_a_process_that_never_answers_is_ended(read, tmp_path, monkeypatch):
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\nexec sleep 600\n")
     silent.chmod(0o755)
-    monkeypatch.setattr("memory.readers.process.sys.executable", str(silent))
+    monkeypatch.setattr("memory.documents.extraction.process.sys.executable", str(silent))
     with pytest.raises(ExtractionError, match=r"took longer than 0\.3 seconds"):
         read("text", limits=Limits(wall_seconds=0.3))
 
@@ -585,7 +585,7 @@ def confined(code: str, limits: str = "Limits()") -> str:
     """What `code` prints in a process that confined itself."""
     script = (
         "import os, socket, subprocess, sys\n"
-        "from memory.readers.confinement import confine\nfrom memory.readers.reading import Limits\n"
+        "from memory.documents.extraction.sandbox import confine\nfrom memory.documents.extraction.result import Limits\n"
         f"confine({limits})\ntry:\n    {code}\n    print('allowed')\n"
         "except (OSError, MemoryError) as error:\n    print(type(error).__name__)\n"
     )
@@ -630,7 +630,7 @@ def test_it_may_not_take_more_memory_than_allowed():
 @pytest.mark.skipif(sys.platform != "linux", reason="namespaces are of Linux")
 def test_where_the_system_allows_it_there_is_no_network_even_without_the_hook():
     script = (
-        "import errno, socket\nfrom memory.readers.confinement import _leave_network\n"
+        "import errno, socket\nfrom memory.documents.extraction.sandbox import _leave_network\n"
         "left = _leave_network()\ns = socket.socket()\ns.settimeout(5)\n"
         "print(left, errno.errorcode.get(s.connect_ex(('192.0.2.1', 80))))"
     )
@@ -641,7 +641,7 @@ def test_where_the_system_allows_it_there_is_no_network_even_without_the_hook():
 
 def test_it_knows_nothing_of_django_or_the_configuration():
     code = (
-        "import sys, memory.readers.child, memory.readers.pdf, memory.readers.word, memory.readers.mail\n"
+        "import sys, memory.documents.extraction.worker, memory.documents.extraction.pdf, memory.documents.extraction.docx, memory.documents.extraction.mail\n"
         "print([m for m in sys.modules if m.split('.')[0] in ('django', 'chromadb', 'cato_web', 'chat', 'numpy')])"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -657,7 +657,7 @@ def test_it_is_given_no_secret(monkeypatch, tmp_path):
         seen.append(given["env"])
         return real(*args, **given)
 
-    monkeypatch.setattr("memory.readers.process.subprocess.Popen", watch)
+    monkeypatch.setattr("memory.documents.extraction.process.subprocess.Popen", watch)
     (tmp_path / "a").write_text("text")
     read_file(tmp_path / "a", name="a")
     assert set(seen[0]) == {"PYTHONPATH", "PYTHONUTF8"}
@@ -696,10 +696,10 @@ def test_half_an_answer_is_no_reading():
 
 
 def test_comments_without_end_before_a_page_do_not_hold_up_the_upload():
-    assert kinds.kind_of(io.BytesIO(b"<!---->" * 8000 + b"<p>"), "a.txt") == "text"
+    assert formats.kind_of(io.BytesIO(b"<!---->" * 8000 + b"<p>"), "a.txt") == "text"
 
 
 def test_a_kind_is_told_without_a_process_for_an_open_file():
     file = io.BytesIO(files.pdf(["Text"]))
-    assert kinds.kind_of(file, "a.txt") == "pdf"
+    assert formats.kind_of(file, "a.txt") == "pdf"
     assert file.tell() == 0

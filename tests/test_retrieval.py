@@ -8,15 +8,17 @@ from itertools import islice
 
 import pytest
 
-from memory import generations, retrieval, spaces, store
+from memory import retrieval
 from memory.errors import InvalidInputError
 from memory.filters import parse
+from memory.index import generations, store
+from memory.index.vectors import Near, by_exchange
 from memory.models import Opinion
 from memory.retrieval import candidates, gate, levels, strategies
 from memory.retrieval.courtesy import is_courtesy
-from memory.retrieval.results import Query, Ranking
-from memory.services.search import Asking, ask, recall_stream
-from memory.vectors import Near, by_exchange
+from memory.retrieval.search import Asking, ask, recall_stream
+from memory.retrieval.types import Query, Ranking
+from memory.spaces import access
 from tests.factories import PersonFactory, exchange
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
 from tests.questions.kept import keep_work
@@ -35,7 +37,7 @@ def work(memory, person):
 
 
 def test_the_right_exchange_is_among_the_first_five(memory, person, work):
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
 
     def share(pairs):
         found = [key in [work[r.exchange.id] for r in ask(q, spaces=readable, wanted=5).results] for q, key in pairs]
@@ -46,7 +48,7 @@ def test_the_right_exchange_is_among_the_first_five(memory, person, work):
 
 
 def test_what_is_found_in_other_words_is_mostly_recalled_and_tasks_recall_nothing(memory, person, work):
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
 
     def recalled(message):
         return [work[r.exchange.id] for r in memory.recall([message], spaces=readable).results]
@@ -68,7 +70,7 @@ def test_a_question_is_held_against_the_names_that_it_asks_for(memory, person, q
     exchange(person, "Anna keeps the spare key for the greenhouse behind the clock.")
     memory.index_pending()
 
-    assert (memory.recall([question], spaces=spaces.readable_by(person.id)).results == ()) is is_silent
+    assert (memory.recall([question], spaces=access.readable_by(person.id)).results == ()) is is_silent
 
 
 @pytest.mark.parametrize("said_by_others", [0, 400])
@@ -80,7 +82,7 @@ def test_a_name_unknown_to_who_asks_counts_as_much_however_often_others_say_it(m
     memory.index_pending(limit=1)
     asked = ("Where does Anna keep the key?", "Where do Mortimer Ashdown and Wilma Quillan keep the key?")
 
-    known, unknown = (memory.recall([question], spaces=spaces.readable_by(person.id)).results for question in asked)
+    known, unknown = (memory.recall([question], spaces=access.readable_by(person.id)).results for question in asked)
 
     assert known
     assert unknown == ()
@@ -92,7 +94,7 @@ def test_in_a_store_of_few_what_has_nothing_to_do_with_a_question_is_not_recalle
     memory.index_pending()
 
     question = "Where did we put the thing that opens the greenhouse?"
-    recalled = memory.recall([question], spaces=spaces.readable_by(person.id)).results
+    recalled = memory.recall([question], spaces=access.readable_by(person.id)).results
 
     assert [result.exchange.user_message for result in recalled] == [
         "The greenhouse key hangs behind the kitchen clock."
@@ -100,7 +102,7 @@ def test_in_a_store_of_few_what_has_nothing_to_do_with_a_question_is_not_recalle
 
 
 def test_follow_ups_are_understood_changes_of_subject_too_and_thanks_recall_nothing(memory, person, work):
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
 
     def recalled(*messages):
         return [work[r.exchange.id] for r in memory.recall(messages, spaces=readable).results]
@@ -150,7 +152,7 @@ def test_of_a_model_that_knows_english_alone_other_languages_need_more_and_of_no
 
 
 def test_what_must_not_come_back_takes_no_place_among_the_sixty_that_the_gate_looks_at(memory, person, work):
-    readable, said = spaces.readable_by(person.id), "When do we have lunch together?"
+    readable, said = access.readable_by(person.id), "When do we have lunch together?"
     nearest_sixty = [result.exchange.id for result in ask(said, spaces=readable, wanted=60).results]
     serving = generations.serving()
     vector = generations.embedder_of(serving).embed_query(said)
@@ -172,7 +174,7 @@ def test_how_near_a_sharer_of_words_is_is_known_beyond_those_that_meaning_propos
         exchange(person, f"Musicians gave a concert on day {number}.")
     far = exchange(person, "Ticket 48213: the radiator leaks, the caretaker drains it and orders a valve.")
     memory.index_pending()
-    serving, readable = generations.serving(), spaces.readable_by(person.id)
+    serving, readable = generations.serving(), access.readable_by(person.id)
     said = "Who plays an instrument, says 48213?"
     vector = generations.embedder_of(serving).embed_query(said)
 
@@ -197,7 +199,7 @@ def test_every_strategy_ranks_and_says_why(memory, person, name):
     exchange(person, "The garden shed has a new roof.")
     memory.index_pending()
 
-    ranking = ask("Who replaced the boiler?", spaces=spaces.readable_by(person.id), wanted=2, strategy_name=name)
+    ranking = ask("Who replaced the boiler?", spaces=access.readable_by(person.id), wanted=2, strategy_name=name)
 
     first = ranking.results[0]
     assert first.exchange.user_message.startswith("The boiler")
@@ -216,7 +218,7 @@ def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, 
         exchange(person, f"Boiler {number} was replaced.", metadata={"shelf": number, "even": number % 2 == 0})
     exchange(other, "Boiler 4 was replaced by Bob.", metadata={"shelf": 4, "even": True})
     memory.index_pending()
-    asked = {"text": "Who replaced the boiler?", "spaces": spaces.readable_by(person.id), "count": 30}
+    asked = {"text": "Who replaced the boiler?", "spaces": access.readable_by(person.id), "count": 30}
     similarities = {r.exchange.user_message: r.similarity for r in memory.find(**asked).results}
     filters_of_the_index = []
     monkeypatch.setattr(store, "query", lambda *q, ask=store.query: filters_of_the_index.append(q[3]) or ask(*q))
@@ -232,14 +234,14 @@ def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, 
 
 def test_an_unknown_strategy_names_those_there_are(memory, person):
     with pytest.raises(InvalidInputError, match="default, dynamic, hybrid, temporal, diverse"):
-        ask("boiler", spaces=spaces.readable_by(person.id), wanted=2, strategy_name="magic")
+        ask("boiler", spaces=access.readable_by(person.id), wanted=2, strategy_name="magic")
 
 
 def test_a_strategy_that_is_not_there_costs_an_answer_its_context_and_no_more(memory, person, settings):
     conf = settings.CATO.vector_store.model_copy(update={"retrieval_strategy": "magic"})
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
 
-    found = memory.recall(["What about the boiler?"], spaces=spaces.readable_by(person.id))
+    found = memory.recall(["What about the boiler?"], spaces=access.readable_by(person.id))
 
     assert (found.results, found.note) == ((), "failed")
 
@@ -289,7 +291,7 @@ def test_temporal_prefers_what_is_latest_only_where_that_is_asked(memory, person
     old = exchange(person, "The rota is kept by Gethin.", timestamp=datetime(2026, 1, 5, tzinfo=UTC))
     new = exchange(person, "The rota is kept by Maryam now.", timestamp=datetime(2026, 6, 5, tzinfo=UTC))
     memory.index_pending()
-    at = {"spaces": spaces.readable_by(person.id), "wanted": 2, "now": datetime(2026, 6, 8, tzinfo=UTC)}
+    at = {"spaces": access.readable_by(person.id), "wanted": 2, "now": datetime(2026, 6, 8, tzinfo=UTC)}
 
     latest = ask("Who keeps the rota currently?", strategy_name="temporal", **at).results
     old_one = ask("When did Gethin keep the rota?", strategy_name="temporal", **at).results
@@ -304,7 +306,7 @@ def test_a_date_that_is_named_raises_what_was_said_then(memory, person):
             person, "We went through the budget.", f"Month {month}.", timestamp=datetime(2026, month, 14, tzinfo=UTC)
         )
     memory.index_pending()
-    at = {"spaces": spaces.readable_by(person.id), "wanted": 3, "now": datetime(2026, 9, 1, tzinfo=UTC)}
+    at = {"spaces": access.readable_by(person.id), "wanted": 3, "now": datetime(2026, 9, 1, tzinfo=UTC)}
 
     for question in ("What about the budget in April?", "Was war mit dem Budget im April?"):
         first = ask(question, **at).results[0]
@@ -323,7 +325,7 @@ def test_what_goes_while_it_is_ranked_leaves_its_place_to_the_next(memory, perso
         return fuse(*arguments, **options)
 
     monkeypatch.setattr(strategies, "fuse", forget_and_fuse)
-    found = memory.find("Who of Bergmann's replaced the boiler?", spaces=spaces.readable_by(person.id), count=1).results
+    found = memory.find("Who of Bergmann's replaced the boiler?", spaces=access.readable_by(person.id), count=1).results
 
     assert [result.exchange.user_message for result in found] == ["The boiler in the annex was replaced in May."]
 
@@ -335,14 +337,14 @@ def test_what_was_said_twice_comes_back_once(memory, person):
     memory.index_pending()
 
     said = [
-        r.exchange.user_message for r in memory.find("alarm workshop", spaces=spaces.readable_by(person.id)).results
+        r.exchange.user_message for r in memory.find("alarm workshop", spaces=access.readable_by(person.id)).results
     ]
 
     assert sorted(said) == ["The alarm code of the workshop is 7781.", "The alarm in the workshop was tested."]
 
 
 def test_a_recall_can_be_broken_off_and_is_the_same_as_its_stream(memory, person, work):
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     question = [FOLLOW_UPS[0].in_full]
 
     whole = memory.recall(question, spaces=readable).results
@@ -361,7 +363,7 @@ def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, per
     said = exchange(person, "The boiler was replaced with a heat pump.", space=shared)
     memory.index_pending()
     memory.express(person.id, said, Opinion.Kind.IRRELEVANT)
-    question, readable = ["What about the boiler?"], spaces.readable_by(other.id)
+    question, readable = ["What about the boiler?"], access.readable_by(other.id)
 
     assert memory.recall(question, spaces=readable, person_id=person.id).results == ()
     assert memory.recall(question, spaces=readable, person_id=other.id).results
@@ -370,7 +372,7 @@ def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, per
 
 
 def test_prompt_material_topics_and_related_threads(memory, person):
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     first, second, third = uuid.uuid4(), uuid.uuid4(), uuid.uuid4()
     exchange(person, "The boiler was replaced with a heat pump.", thread_id=first, session_id=first)
     exchange(person, "The heat pump of the boiler room is loud.", thread_id=second, session_id=second)
@@ -413,7 +415,7 @@ def test_a_cross_encoder_has_the_last_word_where_one_is_configured(memory, perso
     for text in ("The boiler was replaced.", "The boiler is blue."):
         exchange(person, text, "")
     memory.index_pending()
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
 
     with pytest.raises(InvalidInputError, match=r"should hold tokenizer\.json and model\.onnx"):
         memory.find("boiler replaced", spaces=readable)

@@ -10,9 +10,9 @@ from django.urls import reverse
 
 from chat.models import Thread
 from chat.services.answering import recall_for
-from memory import spaces
 from memory.errors import InvalidInputError
-from memory.services.documents.scope import Scope, names_in, scope_of
+from memory.retrieval.recall_filter import Scope, names_in, scope_of
+from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, thread, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -90,7 +90,7 @@ def test_a_deleted_document_in_a_scope_is_said_and_recalls_nothing(memory, perso
     scope = Scope((ferry.pk,))
     memory.forget_documents([ferry.pk], by=person.id)
 
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     assert names_in(scope, spaces=readable) == ["a deleted document"]
     assert memory.recall(["When does the ferry leave?"], spaces=readable, filters=scope.filter()).results == ()
 
@@ -99,7 +99,7 @@ def test_a_scope_never_names_anothers_document(person, timetables):
     stranger = PersonFactory()
     ferry, _ = timetables
 
-    assert scope_of([str(ferry.pk)], {}, spaces=spaces.readable_by(stranger.id)).is_everything
+    assert scope_of([str(ferry.pk)], {}, spaces=access.readable_by(stranger.id)).is_everything
     page = browser(stranger).get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
     assert "ferry.txt" not in page
 

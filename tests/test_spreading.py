@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from memory import spaces
+from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +23,7 @@ RANDOM_WORDS = ("harbour", "lantern", "copper", "meadow", "violin", "gravel", "a
 
 @pytest.fixture
 def team():
-    return spaces.team()
+    return access.team()
 
 
 @pytest.fixture

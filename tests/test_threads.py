@@ -15,7 +15,7 @@ from chat.models import Endpoint, Session, Thread, Turn
 from chat.prompts import history_of, prompt_for
 from chat.services import answering
 from chat.snapshots import WINDOW
-from memory import spaces
+from memory.spaces import access
 from tests.factories import PersonFactory, exchange, thread, turn
 
 pytestmark = pytest.mark.django_db
@@ -148,6 +148,6 @@ def test_people_who_can_recall_it_are_counted(alice, page):
     own = thread(alice)
     assert "Visible only to you" in page.get(f"/t/{own.id}").content.decode()
 
-    Thread.objects.filter(id=own.id).update(space=spaces.team())
+    Thread.objects.filter(id=own.id).update(space=access.team())
     PersonFactory()
     assert "2 people can recall it" in page.get(f"/t/{own.id}").content.decode()

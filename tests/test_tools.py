@@ -17,10 +17,10 @@ from mcp.client.streamable_http import streamable_http_client
 
 from cato_web.tools import verbs
 from cato_web.tools.verbs import Caller
-from memory import spaces
 from memory.errors import InvalidInputError, NotFoundError
 from memory.errors import NotFoundError as NothingInMemory
 from memory.models import Space
+from memory.spaces import access
 from tests.factories import PersonFactory, exchange, group, thread, turn
 from tests.server import ROOT, wait_for
 from tests.tokens import tokens
@@ -273,7 +273,7 @@ def test_a_search_gives_nothing_of_what_another_said(caller, alices):
 
 
 def test_the_tools_give_way_when_the_one_question_does(caller, alices, monkeypatch):
-    monkeypatch.setattr(spaces, "_readable", lambda person_id: Space.objects.all())
+    monkeypatch.setattr(access, "_readable", lambda person_id: Space.objects.all())
 
     assert "4711" in verbs.search_memory(caller, "secret 4711", 5, None).results[0].message
     assert verbs.get_thread(caller, alices["thread"], 5).title == "The secret of Alice"

@@ -14,12 +14,13 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from cato_web.celery import catch_up
-from memory import generations, spaces, store, vectors
 from memory.embeddings import local
 from memory.errors import EmbeddingError
-from memory.lexical.writing import write_words
+from memory.exchanges import lifecycle
+from memory.index import generations, purge, reconcile, store, vectors
+from memory.lexical.indexing import write_words
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Words
-from memory.services import erasing, exchanges, reconciling
+from memory.spaces import access
 from tests import server
 from tests.factories import AdministratorFactory, exchange
 from tests.topology import IS_LONG, TOPOLOGY
@@ -44,12 +45,12 @@ def told(memory, person):
 
 
 def is_found(memory: Any, person: Any, text: str) -> str:
-    found = memory.find(text, spaces=spaces.readable_by(person.id)).results
+    found = memory.find(text, spaces=access.readable_by(person.id)).results
     return next((hit.exchange.user_message for hit in found if hit.similarity is not None), "")
 
 
 def at_rest() -> bool:
-    return reconciling.drift() == reconciling.Drift(0, 0)
+    return reconcile.drift() == reconcile.Drift(0, 0)
 
 
 def test_backfill_makes_the_index_again_after_its_files_were_removed(memory, person, told):
@@ -83,14 +84,14 @@ def test_a_new_worker_writes_the_words_that_an_earlier_version_did_not(memory, p
 
 def test_what_is_forgotten_while_words_are_written_gets_none(memory, person, told, monkeypatch):
     Words.objects.all().delete()
-    listed = reconciling.pages
+    listed = reconcile.pages
 
     def forgets_what_was_listed(*args: Any) -> Any:
         for page in listed(*args):
             memory.forget([told[0].id], by=person.id)
             yield page
 
-    monkeypatch.setattr(reconciling, "pages", forgets_what_was_listed)
+    monkeypatch.setattr(reconcile, "pages", forgets_what_was_listed)
     assert memory.write_missing_words() == 2
 
     assert not Words.objects.filter(exchange=told[0]).exists()
@@ -122,7 +123,7 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
     CachedEmbedding.objects.create(content_hash="0" * 64, provider="local", model="m", vectors=b"")
     unnamed = generations.renewed_name(index.collection)
     store.copy(index.collection, unnamed, stray)
-    expected = reconciling.Mended(
+    expected = reconcile.Mended(
         queued=2,
         vectors_removed=2,
         collections_dropped=1,
@@ -132,24 +133,24 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
         files_removed=0,
     )
 
-    assert reconciling.reconcile(dry_run=True) == expected
+    assert reconcile.reconcile(dry_run=True) == expected
     assert "2 exchanges queued" in run("reconcile", "--dry-run")
-    assert reconciling.reconcile() == expected
+    assert reconcile.reconcile() == expected
 
     memory.index_pending()
-    assert reconciling.reconcile() == reconciling.Mended(0, 0, 0, 0, 0, 0, 0)
+    assert reconcile.reconcile() == reconcile.Mended(0, 0, 0, 0, 0, 0, 0)
     assert at_rest()
     assert store.page(index.collection, 0, 100) != []
     assert is_found(memory, person, "what warms the house") == FACTS[0]
 
 
 def test_reconcile_leaves_alone_what_is_just_being_embedded(memory, person, told, monkeypatch):
-    exchanges.revise(told[0], user_message="The boiler is a heat pump now.", assistant_message="")
+    lifecycle.revise(told[0], user_message="The boiler is a heat pump now.", assistant_message="")
     real = store.upsert
 
     def reconcile_in_the_middle(collection: str, *args: Any) -> None:
         real(collection, *args)
-        assert reconciling.reconcile().vectors_removed == 0
+        assert reconcile.reconcile().vectors_removed == 0
 
     monkeypatch.setattr(store, "upsert", reconcile_in_the_middle)
     assert memory.index_pending() == 1
@@ -162,12 +163,12 @@ def test_reconcile_misses_nothing_in_an_index_that_is_made_anew_meanwhile(memory
 
     def after_it_was_made_anew(collection: str, ids: Any) -> set[str]:
         monkeypatch.setattr(store, "present", real)
-        assert erasing.renew(Index.objects.get())
+        assert purge.renew(Index.objects.get())
         return real(collection, ids)
 
     monkeypatch.setattr(store, "present", after_it_was_made_anew)
 
-    assert reconciling.reconcile(dry_run=dry_run).queued == 0
+    assert reconcile.reconcile(dry_run=dry_run).queued == 0
     assert at_rest()
 
 
@@ -175,9 +176,9 @@ def test_drift_counts_what_one_side_lacks_and_administrators_see_it(memory, pers
     assert at_rest()
     index = Index.objects.get()
     store.delete(index.collection, vectors.vector_ids(told[0].id, 1, 1))
-    assert reconciling.drift() == reconciling.Drift(rows_without_vector=1, vectors_without_row=0)
+    assert reconcile.drift() == reconcile.Drift(rows_without_vector=1, vectors_without_row=0)
     Embedding.objects.filter(exchange=told[1]).delete()
-    assert reconciling.drift().vectors_without_row > 0
+    assert reconcile.drift().vectors_without_row > 0
 
     client.force_login(person)
     assert "Drift" not in client.get("/stats", {"of": "everything"}).text
@@ -246,7 +247,7 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
         copied = real(source, target, ids)
         if not said:
             said.append(exchange(person, "The gate code hangs on the fridge."))
-            exchanges.revise(changed, user_message="The bees were sold.", assistant_message="")
+            lifecycle.revise(changed, user_message="The bees were sold.", assistant_message="")
             memory.forget([forgotten.id], by=person.id)
             memory.index_pending()
             assert memory.erase_forgotten() == 2
@@ -256,7 +257,7 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
     monkeypatch.setattr(store, "copy", in_the_middle)
     memory.forget([exchange(person, "Something else entirely.").id], by=person.id)
     before = Index.objects.get().collection
-    assert erasing.renew(Index.objects.get())
+    assert purge.renew(Index.objects.get())
 
     index = Index.objects.get()
     assert index.collection == generations.renewed_name(before)
@@ -273,17 +274,17 @@ def test_the_old_index_is_not_called_left_over_in_the_moment_before_it_is_droppe
     unnamed: list[int] = []
 
     def pause(_: float) -> None:
-        unnamed.append(reconciling.reconcile(dry_run=True).collections_dropped)
+        unnamed.append(reconcile.reconcile(dry_run=True).collections_dropped)
 
-    monkeypatch.setattr("memory.services.erasing.time.sleep", pause)
-    assert erasing.renew(Index.objects.get())
+    monkeypatch.setattr("memory.index.purge.time.sleep", pause)
+    assert purge.renew(Index.objects.get())
     assert unnamed == [0]
     assert at_rest()
 
 
 def test_an_index_whose_files_were_removed_is_made_anew_all_the_same(memory, person, told):
     store.drop(Index.objects.get().collection)
-    assert erasing.renew(Index.objects.get())
+    assert purge.renew(Index.objects.get())
     memory.index_pending()
     assert at_rest()
 
@@ -293,16 +294,16 @@ def test_an_index_is_made_anew_by_one_at_a_time_and_taken_over_from_one_that_die
     target = generations.renewed_name(index.collection)
     assert store.make_anew(target, unless_touched_within=60)
 
-    assert not erasing.renew(index), "somebody is at it"
+    assert not purge.renew(index), "somebody is at it"
 
-    monkeypatch.setattr(erasing, "ABANDONED", 0.0)
-    assert erasing.renew(index)
+    monkeypatch.setattr(purge, "ABANDONED", 0.0)
+    assert purge.renew(index)
     assert at_rest()
 
 
 def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, person, told, monkeypatch):
-    monkeypatch.setattr(erasing, "ABANDONED", 0.0)
-    monkeypatch.setattr(reconciling, "ABANDONED", 0.0)
+    monkeypatch.setattr(purge, "ABANDONED", 0.0)
+    monkeypatch.setattr(reconcile, "ABANDONED", 0.0)
     for name in ("make_anew", "copy", "page", "drop", "ask_for_cleaning"):
         one = exchange(person, f"Forget this before {name}.")
         memory.index_pending()
@@ -311,7 +312,7 @@ def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, pe
         with monkeypatch.context() as broken:
             broken.setattr(store, name, lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
-                erasing.erase_soiled()
+                purge.erase_soiled()
         assert Index.objects.exclude(soiled_at=None).exists(), name
 
         run("erase")
@@ -354,7 +355,7 @@ from django.db import connection
 from cato_web.people.services import create_person
 from memory import generations, services, spaces, store
 from memory.models import Embedding, Exchange, Job, Words
-from memory.services import erasing, reconciling, upkeep
+from memory.api import erasing, reconciling, upkeep
 
 COUNT, DIMENSION = int(sys.argv[1]), 16
 call_command("migrate", verbosity=0)

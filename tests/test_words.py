@@ -7,15 +7,16 @@ import uuid
 import pytest
 from django.db import connection
 
-from memory import spaces, store
 from memory.errors import VectorStoreUnavailableError
+from memory.index import store
 from memory.lexical import bm25, postings
 from memory.lexical.analyser import terms_of, terms_to_ask
+from memory.lexical.candidates import proposed, question
 from memory.lexical.expected import amount, kind_asked, says
 from memory.lexical.postings import statistics
-from memory.lexical.proposals import proposed, question
 from memory.models import Words
 from memory.retrieval.fusion import together
+from memory.spaces import access
 from tests.factories import PersonFactory, ago, exchange
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +57,7 @@ def test_a_word_is_found_in_any_form_and_script(memory, person, no_index, text, 
     exchange(person, "Something else altogether was said here.")
     exchange(person, text)
 
-    assert said(memory.find(asked, spaces=spaces.readable_by(person.id)).results)[0] == text
+    assert said(memory.find(asked, spaces=access.readable_by(person.id)).results)[0] == text
 
 
 def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(memory, person, no_index):
@@ -68,7 +69,7 @@ def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(
         "Which bird that likes quiet corners was seen beside the landing of the wooden ferry of our grandparents?"
     )
 
-    assert "heron" in said(memory.find(question, spaces=spaces.readable_by(person.id)).results)[0]
+    assert "heron" in said(memory.find(question, spaces=access.readable_by(person.id)).results)[0]
 
 
 @pytest.mark.parametrize("typed", ["kub", "kuber", "kubern", "kubernet", "kubernete", "kubernetes"])
@@ -76,7 +77,7 @@ def test_the_beginning_of_a_word_finds_it(memory, person, no_index, typed):
     exchange(person, "Our Kubernetes cluster has three nodes.")
     exchange(person, "The garden has three trees.")
 
-    assert said(memory.find(typed, spaces=spaces.readable_by(person.id)).results) == [
+    assert said(memory.find(typed, spaces=access.readable_by(person.id)).results) == [
         "Our Kubernetes cluster has three nodes."
     ]
 
@@ -88,7 +89,7 @@ def test_the_day_something_was_said_is_found_by_its_words(memory, person, no_ind
     exchange(person, "We met the plumber.", timestamp=datetime(2026, 5, 9, 12, tzinfo=UTC))
 
     for asked in ("Whom did we meet on 7 March 2026?", "Wen haben wir am 7. März getroffen?"):
-        assert said(memory.find(asked, spaces=spaces.readable_by(person.id)).results)[0] == "We met the architect."
+        assert said(memory.find(asked, spaces=access.readable_by(person.id)).results)[0] == "We met the architect."
 
 
 def test_who_said_it_is_found_by_their_name(memory, no_index):
@@ -99,7 +100,7 @@ def test_who_said_it_is_found_by_their_name(memory, no_index):
     exchange(petra, "The lathe needs oil.", space=shared)
     exchange(tom, "The lathe needs a belt.", space=shared)
 
-    assert said(memory.find("What did Petra say about the lathe?", spaces=spaces.readable_by(tom.id)).results)[0] == (
+    assert said(memory.find("What did Petra say about the lathe?", spaces=access.readable_by(tom.id)).results)[0] == (
         "The lathe needs oil."
     )
 
@@ -121,7 +122,7 @@ def test_without_the_index_words_are_recalled_whatever_the_strategy_and_threshol
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
     exchange(person, "The boiler valve was replaced by Bergmann.")
     memory.index_pending()
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
 
     found = memory.recall(["Who replaced the boiler valve?"], spaces=readable)
 
@@ -133,8 +134,8 @@ def test_words_are_found_from_the_commit_on_and_only_by_who_may_read_them(memory
     alice, bob = PersonFactory(), PersonFactory()
     exchange(alice, "The safe combination is 4711.")
 
-    assert said(memory.find("safe combination", spaces=spaces.readable_by(alice.id)).results)
-    assert memory.find("safe combination", spaces=spaces.readable_by(bob.id)).results == ()
+    assert said(memory.find("safe combination", spaces=access.readable_by(alice.id)).results)
+    assert memory.find("safe combination", spaces=access.readable_by(bob.id)).results == ()
 
 
 def test_forgotten_words_are_gone_at_once(memory, person, no_index):
@@ -143,7 +144,7 @@ def test_forgotten_words_are_gone_at_once(memory, person, no_index):
     memory.forget([kept.id], by=person.id)
 
     assert not Words.objects.filter(exchange=kept).exists()
-    assert memory.find("safe combination", spaces=spaces.readable_by(person.id)).results == ()
+    assert memory.find("safe combination", spaces=access.readable_by(person.id)).results == ()
 
 
 def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_index):
@@ -160,7 +161,7 @@ def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_i
         exchange(person, text, "")
 
     results = memory.find(
-        "Who replaced the boiler valve in the basement?", spaces=spaces.readable_by(person.id)
+        "Who replaced the boiler valve in the basement?", spaces=access.readable_by(person.id)
     ).results
 
     assert [texts.index(text) for text in said(results)] == [2, 0, 1, 3]
@@ -174,7 +175,7 @@ def test_many_rows_that_hold_a_common_word_are_proposed_by_their_rare_ones(memor
         exchange(person, f"The meeting number {number} was short.", "")
     wanted = exchange(person, "The meeting about zinc was long.", "")
 
-    results = memory.find("meeting about zinc", spaces=spaces.readable_by(person.id), count=5).results
+    results = memory.find("meeting about zinc", spaces=access.readable_by(person.id), count=5).results
 
     assert results[0].exchange.id == wanted.id
 
@@ -197,7 +198,7 @@ def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
     mine = [exchange(quiet, f"My zinc roof has {number} leaks.", "") for number in range(2)]
     others = [exchange(loud, f"Zinc of lot {number} was sold.", "") for number in range(230)]
 
-    found = memory.find("zinc", spaces=spaces.readable_by(quiet.id)).results
+    found = memory.find("zinc", spaces=access.readable_by(quiet.id)).results
     proposed_to_quiet = proposed(question("zinc", [mine[0].space_id]), [mine[0].space_id], 100)
     proposed_to_loud = proposed(question("zinc", [others[0].space_id]), [others[0].space_id], 100)
 
@@ -211,7 +212,7 @@ def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(m
     """A beginning of words, and one with an ending, are looked for as if the others had said nothing."""
     exchange(person, "The zarbellonics are red.", "")
     exchange(person, "Our brontov is blue.", "")
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
 
     def found(text: str) -> set[uuid.UUID]:
         return {result.exchange.id for result in memory.find(text, spaces=readable).results}
@@ -222,14 +223,14 @@ def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(m
     exchange(other, "Some zarbell for me, and some brontovish, and brontovi.", "")
 
     assert (found("zarbell"), found("brontovish")) == before
-    assert len(memory.find("zarbell", spaces=spaces.readable_by(other.id)).results) == 1
+    assert len(memory.find("zarbell", spaces=access.readable_by(other.id)).results) == 1
 
 
 def test_a_pasted_log_of_thousands_of_words_still_asks_for_something(memory, person, no_index):
     exchange(person, "The turbine controller reported overtemperature.", "")
     log = " ".join(f"line{n} ok" for n in range(3000)) + " turbine controller overtemperature"
 
-    assert said(memory.find(log, spaces=spaces.readable_by(person.id)).results) == [
+    assert said(memory.find(log, spaces=access.readable_by(person.id)).results) == [
         "The turbine controller reported overtemperature."
     ]
 
@@ -305,7 +306,7 @@ def test_a_sentence_that_says_it_is_found_before_a_text_that_holds_its_words_her
 
     assert (
         "valve of the kettle"
-        in said(memory.find("leaking valve kettle", spaces=spaces.readable_by(person.id)).results)[0]
+        in said(memory.find("leaking valve kettle", spaces=access.readable_by(person.id)).results)[0]
     )
 
 
@@ -344,5 +345,5 @@ def test_what_says_how_many_is_found_before_what_does_not(memory, no_index):
     exchange(person, "In the orchard we planted forty trees.", timestamp=ago(days=9))
     exchange(person, "In the orchard we planted apple trees.", timestamp=ago(days=1))
 
-    readable = spaces.readable_by(person.id)
+    readable = access.readable_by(person.id)
     assert "forty" in said(memory.find("How many trees did we plant in the orchard?", spaces=readable).results)[0]

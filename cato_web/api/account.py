@@ -7,7 +7,7 @@ from ninja import Router
 from cato_web.api import schemas
 from cato_web.api.answers import answers
 from cato_web.api.authenticating import ANY, READ, ApiRequest, person_in
-from memory import spaces
+from memory.spaces import access
 
 router = Router(tags=["account"])
 
@@ -29,6 +29,6 @@ def who_am_i(request: ApiRequest) -> schemas.Me:
 @router.get("/spaces", auth=READ, response=answers(schemas.Spaces))
 def list_spaces(request: ApiRequest) -> schemas.Spaces:
     """The spaces this person reads: their own, their groups', the team's."""
-    rows = spaces.all_readable(person_in(request).pk)
+    rows = access.all_readable(person_in(request).pk)
     shown = [schemas.SpaceShown(id=row.pk, kind=row.kind, name=row.shown_name) for row in rows]
     return schemas.Spaces(spaces=shown)

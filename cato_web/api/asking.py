@@ -27,7 +27,7 @@ from chat.hops import to_database
 from chat.models import Thread, Turn
 from chat.services import ApiOrigin
 from memory.errors import NotFoundError
-from memory.rate_limits import count_message
+from memory.utils.rate_limits import count_message
 
 router = Router(tags=["asking"])
 Key = Annotated[

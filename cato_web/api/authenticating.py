@@ -7,9 +7,9 @@ from ninja.security import HttpBearer
 
 from cato_web.api_auth import Principal, authenticate_header
 from cato_web.people.models import ApiToken, User
-from memory import spaces
 from memory.models import Space
-from memory.spaces import SpaceIds
+from memory.spaces import access
+from memory.spaces.access import SpaceIds
 from memory.text import parse_uuid
 
 Scope = ApiToken.Scope
@@ -49,13 +49,13 @@ def readable_in(request: ApiRequest, space: str | None = None) -> SpaceIds:
     """The spaces this person may read, or the one named of them. Raises NotFoundError."""
     if space is not None:
         return frozenset({space_named(request, space).pk})
-    return spaces.readable_by(person_in(request).pk)
+    return access.readable_by(person_in(request).pk)
 
 
 def space_named(request: ApiRequest, named: str | None) -> Space:
     """The space of this id or name, if this person reads it; None: their own. Raises NotFoundError."""
     person = person_in(request)
     if named is None:
-        return spaces.own(person.pk)
+        return access.own(person.pk)
     id = parse_uuid(named)
-    return spaces.called(person.pk, named) if id is None else spaces.space_for(person.pk, id)
+    return access.called(person.pk, named) if id is None else access.space_for(person.pk, id)

@@ -15,11 +15,9 @@ from cato_web.api.answers import CHANGE, FIND, STORE, answers, gone_by
 from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
 from cato_web.api.kinds import Line, MetadataText, SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
-from memory import services as memory
-from memory.downloads import download_of
-from memory.errors import NotFoundError
-from memory.models import Chunk, Document, Exchange
-from memory.services.documents.listing import (
+from memory import api as memory
+from memory.documents.downloads import download_of
+from memory.documents.queries import (
     DocumentState,
     among_living,
     document_for,
@@ -27,7 +25,9 @@ from memory.services.documents.listing import (
     states_of,
     versions_of,
 )
-from memory.services.documents.receiving import clean_name
+from memory.documents.uploads import clean_name
+from memory.errors import NotFoundError
+from memory.models import Chunk, Document, Exchange
 
 router = Router(tags=["documents"])
 _BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}

@@ -15,10 +15,10 @@ from cato_web.api.authenticating import READ, WRITE, ApiRequest, Scope, person_i
 from cato_web.api.kinds import SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
 from chat.services import forgetting
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Exchange
+from memory.spaces import access
 
 router = Router(tags=["exchanges"])
 
@@ -35,7 +35,7 @@ def list_exchanges(
     """What is remembered of all this person may read, latest first."""
     asked = {"thread_id": thread, "source": source}
     wanted = Exchange.objects.findable().filter(**{name: value for name, value in asked.items() if value is not None})
-    readable = spaces.among(wanted.select_related("owner"), readable_in(request, space))
+    readable = access.among(wanted.select_related("owner"), readable_in(request, space))
     page, after = page_of(readable, "timestamp", cursor, limit)
     return schemas.Exchanges(exchanges=rows.exchanges_shown(page), next=after)
 

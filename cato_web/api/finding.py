@@ -15,10 +15,10 @@ from cato_web.api.authenticating import READ, ApiRequest, person_in, readable_in
 from cato_web.api.kinds import SpaceName, Text, Time
 from chat import access
 from chat.services.finding import find_related
-from memory import services as memory
+from memory import api as memory
 from memory.filters import Filter, parse
 from memory.models import Exchange
-from memory.retrieval.context import material
+from memory.retrieval.prompt_context import material
 
 router = Router(tags=["memory"])
 Similarity = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]

@@ -11,7 +11,7 @@ from cato_web.api import schemas
 from cato_web.api.answers import STORE, answers
 from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
 from cato_web.api.kinds import ConditionsText, SpaceName, Text
-from memory import services as memory
+from memory import api as memory
 from memory.errors import InvalidInputError
 
 router = Router(tags=["records"])

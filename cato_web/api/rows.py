@@ -9,12 +9,12 @@ from typing import Any
 from cato_web.api import schemas
 from chat.citations import cited_in
 from chat.models import Thread, Turn
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
+from memory.documents.queries import DocumentState, VersionState
 from memory.models import Document, Exchange
-from memory.retrieval.results import Remembered, Result
-from memory.services.documents.listing import DocumentState, VersionState
-from memory.services.recalls import Recalled
+from memory.retrieval.recall_log import Recalled
+from memory.retrieval.types import Remembered, Result
+from memory.spaces import access
 
 
 def exchanges_shown(rows: Sequence[Exchange]) -> list[schemas.Exchange]:
@@ -61,7 +61,7 @@ def thread_fields(thread: Thread) -> dict[str, Any]:
 
 def turns_shown(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]:
     """These turns of the thread (loaded with their authors), with what everyone who reads it may see of their sources."""
-    recalled = memory.recalled_for((turn.id for turn in turns), spaces=spaces.read_by_all_of(thread.space_id))
+    recalled = memory.recalled_for((turn.id for turn in turns), spaces=access.read_by_all_of(thread.space_id))
     states = memory.memory_states(turn.kept_as for turn in turns if turn.kept_as)
     return [_turn(turn, recalled.get(turn.id, []), states) for turn in turns]
 

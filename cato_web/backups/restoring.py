@@ -24,9 +24,9 @@ from cato_web.config import keep_secret_key
 from cato_web.people.models import User
 from chat import endpoint
 from chat.models import Thread
-from memory.files import kept_with_its_row
+from memory.index.reconcile import Progress, unheard
 from memory.models import Document, Exchange
-from memory.services.reconciling import Progress, unheard
+from memory.utils.stored_files import kept_with_its_row
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from django.db.models import Exists, Field, Model, OuterRef, QuerySet
 from django.db.models.sql import InsertQuery
 
 from cato_web.backups.errors import CorruptBackupError
-from memory.batches import batched
+from memory.exchanges.forgetting import NOTHING_SAID
 from memory.models import CachedEmbedding, DocumentVersion, Embedding, Exchange, Job
-from memory.services.forgetting import NOTHING_SAID
+from memory.utils.batching import batched
 
 _TOGETHER = 500
 Row = dict[str, Any]

@@ -17,8 +17,9 @@ from django.utils import timezone
 from cato_web import VERSION
 from cato_web.backups import archive, rows, schema
 from cato_web.backups.errors import BackupWriteError
-from memory import embeddings, generations
-from memory.services.reconciling import Progress, unheard
+from memory import embeddings
+from memory.index import generations
+from memory.index.reconcile import Progress, unheard
 
 FORMAT = 1
 # How Django's SQLite begins a transaction; not of every database, so no type checker knows it.

@@ -9,7 +9,7 @@ from cato_web.compatible.refusals import no_such_model
 from chat import llm
 from chat.endpoint import Answering
 from chat.errors import ModelError
-from memory.services.embedding import embedding_model
+from memory.index.embedding import embedding_model
 
 OWN = "cato"
 _KNOWN_FOR = 60.0  # seconds

@@ -16,11 +16,11 @@ from cato_web.compatible.requests import ChatRequest, pictures_of, to_conversati
 from chat import access, replies, services
 from chat.models import Thread, Turn
 from chat.services import ThreadOptions, images
-from memory import services as memory
-from memory import spaces
-from memory.rate_limits import count_message
-from memory.services.recalls import Recalled
+from memory import api as memory
+from memory.retrieval.recall_log import Recalled
+from memory.spaces import access as spaces
 from memory.text import excerpt
+from memory.utils.rate_limits import count_message
 
 _KEYS = uuid.UUID("5f0c1b1e-0e39-5a3c-8c2b-6d7a1f3f9e52")
 _EXCERPT = 240

@@ -22,9 +22,9 @@ from cato_web.compatible.requests import ChatRequest, EmbeddingRequest, texts_of
 from cato_web.compatible.saying import say
 from chat import endpoint
 from chat.hops import to_database, to_memory
-from memory.batches import batched
-from memory.retrieval.context import estimate_tokens
-from memory.services.embedding import embed, embedding_model
+from memory.index.embedding import embed, embedding_model
+from memory.retrieval.prompt_context import estimate_tokens
+from memory.utils.batching import batched
 
 _MOST_TEXTS = 2048
 # So many are embedded before somebody's recall has its turn.

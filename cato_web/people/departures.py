@@ -21,10 +21,11 @@ from cato_web.people import services, sign_ins
 from cato_web.people.models import ApiToken, AuditEntry, Departure, Identity, User
 from chat import services as chat
 from chat.models import ReadMark, Thread, Turn
-from memory import jobs, spaces
-from memory import services as memory
+from memory import api as memory
+from memory import jobs
 from memory.models import Document, Exchange, Space
-from memory.shown import moment, number
+from memory.spaces import access
+from memory.utils.formatting import moment, number
 
 FORMER = gettext_noop("Former member")
 # How much one sweep removes before others have their turn, and how soon what waits for an answer to stop is tried again.
@@ -55,7 +56,7 @@ class Belongings:
 
 def belongings(person: User) -> Belongings:
     """What there is of this person now."""
-    own = spaces.own(person.pk)
+    own = access.own(person.pk)
     shared_turns = Turn.objects.filter(author_id=person.pk, thread__deleted_at=None)
     shared_turns = shared_turns.exclude(thread__space__kind=Space.Kind.OWN)
     return Belongings(
@@ -129,7 +130,7 @@ def receipt(token: str) -> tuple[list[dict[str, str]], bool]:
     left = Departure.objects.filter(token_hash=services.hash_token(token)).first()
     if left is None:
         raise ReceiptNotFoundError
-    own = spaces.own(left.person_id)
+    own = access.own(left.person_id)
     removed, originals = memory.receipt_of_space(own.pk, since=left.asked_at)
     threads = Thread.objects.filter(space=own).count()
     gone_by = left.asked_at + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
@@ -154,7 +155,7 @@ def receipt(token: str) -> tuple[list[dict[str, str]], bool]:
 
 
 def _go_on(job: Departure) -> bool:
-    space = spaces.own(job.person_id)
+    space = access.own(job.person_id)
     for _slice in range(_SLICES):
         # First, so that no worker goes on to add to what is removed here.
         removed = chat.remove_imports_of(job.person_id)

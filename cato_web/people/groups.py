@@ -12,10 +12,10 @@ from cato_web.people.models import AuditEntry, User
 from cato_web.people.services import note
 from chat.models import Thread
 from chat.news import tell
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
 from memory.errors import InvalidInputError
 from memory.models import Membership, Space
+from memory.spaces import access
 
 _ROLE_ACTIONS = {
     Membership.Role.MANAGER: AuditEntry.Action.GROUP_MADE_MANAGER,
@@ -29,13 +29,13 @@ def space_for(person: User, space_id: uuid.UUID) -> Space:
     Raises NotFoundError.
     """
     group = Space.objects.filter(pk=space_id, kind=Space.Kind.GROUP).first() if person.is_administrator else None
-    return group or spaces.space_for(person.pk, space_id)
+    return group or access.space_for(person.pk, space_id)
 
 
 def can_edit_members(person: User, space: Space) -> bool:
     """Return whether this person adds and removes members of `space` and names its managers."""
     is_group = space.kind == Space.Kind.GROUP
-    return is_group and (person.is_administrator or spaces.manages_space(person.pk, space))
+    return is_group and (person.is_administrator or access.manages_space(person.pk, space))
 
 
 def group_to_edit(person: User, group_id: uuid.UUID) -> Space:

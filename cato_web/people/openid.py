@@ -23,8 +23,8 @@ from django.utils.translation import gettext as _
 
 from cato_web.people import services
 from cato_web.people.models import AuditEntry, Identity, Pass, User
-from memory.shown import listed
 from memory.text import clean_name, clean_text
+from memory.utils.formatting import listed
 
 log = logging.getLogger(__name__)
 

@@ -23,13 +23,13 @@ from cato_web.people.models import AuditEntry, User
 from chat import access
 from chat.exports import as_json, as_markdown
 from chat.models import Image, Import, Thread, Turn
-from memory import services as memory
-from memory import spaces
-from memory.batches import pages
+from memory import api as memory
+from memory.administration import reveals
 from memory.models import Chunk, Document, DocumentVersion, Exchange, Opinion, Space
-from memory.services import revealing
-from memory.spaces import SpaceIds
+from memory.spaces import access as spaces
+from memory.spaces.access import SpaceIds
 from memory.text import excerpt
+from memory.utils.batching import pages
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -142,7 +142,7 @@ def members_of(person: User, shown: SpaceIds) -> Iterator[Member]:
     yield from _documents(person, shown)
     yield Member("opinions.jsonl", now, _lines(Opinion.objects.filter(person_id=person.pk), own_rows.of_opinion))
     yield Member("imports.jsonl", now, _lines(Import.objects.filter(owner_id=person.pk), own_rows.of_import))
-    yield Member("reveals.jsonl", now, _lines(revealing.reveals_of(spaces.own(person.pk)), own_rows.of_reveal))
+    yield Member("reveals.jsonl", now, _lines(reveals.reveals_of(spaces.own(person.pk)), own_rows.of_reveal))
     yield Member("audit.jsonl", now, _lines(AuditEntry.objects.filter(who=person), own_rows.of_audit))
 
 

@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cato_web.people.models import AuditEntry, Pass, User
-from memory import spaces
-from memory.services import revealing
+from memory.administration import reveals
+from memory.spaces import access
 from memory.text import clean_name, clean_text
 
 INVITATION_DAYS = 7
@@ -96,7 +96,7 @@ def set_role(person: User, role: str, *, by: User) -> None:
         if administrators <= {person.pk}:
             raise LastAdministratorError
         _expire_links_of_author(person, by=by)
-        revealing.end_all(person.pk)
+        reveals.end_all(person.pk)
     User.objects.filter(pk=person.pk).update(role=role)
     note(by, _ROLE_ACTIONS[User.Role(role)], str(person.pk))
 
@@ -178,8 +178,8 @@ def create_person(*, name: str, email: str, password: str | None, role: str = Us
     person = User(name=clean_name(name), email=clean_text(email).strip().lower(), role=role)
     person.set_password(password)
     person.save()
-    spaces.own(person.id)
-    spaces.team()
+    access.own(person.id)
+    access.team()
     return person
 
 
@@ -198,7 +198,7 @@ def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
         person = User.objects.get(pk=person_id)
         _expire_links_of_author(person, by=by)
         _expire_links_for(person)
-        revealing.end_all(person_id)
+        reveals.end_all(person_id)
     note(by, AuditEntry.Action.PERSON_ACTIVATED if is_active else AuditEntry.Action.PERSON_DEACTIVATED, str(person_id))
 
 

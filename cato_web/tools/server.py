@@ -20,7 +20,7 @@ from cato_web.tools import verbs
 from cato_web.tools.verbs import Caller, Forgotten, Kept, SearchResult, ThreadResult
 from chat.hops import to_memory
 from memory.errors import CatoError
-from memory.services.search import MOST_RESULTS
+from memory.retrieval.search import MOST_RESULTS
 
 P = ParamSpec("P")
 R = TypeVar("R")

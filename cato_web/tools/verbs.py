@@ -13,12 +13,12 @@ from pydantic import BaseModel, Field
 from chat import access
 from chat.models import Turn
 from chat.services import forgetting
-from memory import services as memory
-from memory import spaces
-from memory.audience import audience_of
+from memory import api as memory
 from memory.errors import NotFoundError
 from memory.models import Exchange, Space
-from memory.retrieval.results import Result
+from memory.retrieval.types import Result
+from memory.spaces import access as spaces
+from memory.spaces.audience import audience_of
 from memory.text import parse_uuid
 
 # For the model that reads what the tools give.

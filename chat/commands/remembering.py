@@ -16,15 +16,15 @@ from chat.commands.command import Caller, Card, Command, Line, unquoted
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.items import result_rows, row_of_exchange
 from chat.services.forgetting import may_forget, readable_exchange
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
+from memory.documents import server_folders
+from memory.documents.queries import states_of
+from memory.documents.server_folders import FoundFile
 from memory.errors import CatoError, NotFoundError
 from memory.models import Exchange
-from memory.services.disk import disk_use, index_location
-from memory.services.documents import folders
-from memory.services.documents.folders import FoundFile
-from memory.services.documents.listing import states_of
-from memory.shown import FOUND_BY_WORDS, number
+from memory.spaces import access
+from memory.stats.disk import disk_use, index_location
+from memory.utils.formatting import FOUND_BY_WORDS, number
 from memory.views.document_rows import Chip, row_of
 
 _MOST_FILES, _MOST_CHIPS, _MOST_SHOWN, _MOST_IDS = 500, 20, 50, 10
@@ -34,9 +34,9 @@ _COUNT_OPTION = re.compile(r"(?P<text>.*\S)\s+(?P<count>\d{1,9})", re.DOTALL)
 
 def _vadd(caller: Caller, arguments: list[str]) -> Card:
     typed = _SPACE_OPTION.fullmatch(arguments[0])
-    space = spaces.own(caller.person_id)
+    space = access.own(caller.person_id)
     if typed is not None:
-        space = spaces.called(caller.person_id, unquoted(typed["space"]))
+        space = access.called(caller.person_id, unquoted(typed["space"]))
     text = unquoted(typed["text"] if typed is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("Usage: /vadd TEXT"), "/vadd ")
@@ -53,7 +53,7 @@ def _vadd(caller: Caller, arguments: list[str]) -> Card:
 def _vdoc(caller: Caller, arguments: list[str]) -> Card:
     if not arguments:
         return Card("/vdoc", "", goes_to=reverse("documents"))
-    files = [file for asked in arguments for file in folders.named(settings.CATO.locations, asked)]
+    files = [file for asked in arguments for file in server_folders.named(settings.CATO.locations, asked)]
     if len(files) > _MOST_FILES:
         facts = {"count": number(len(files)), "most": _MOST_FILES}
         raise InvalidMessageError(
@@ -70,9 +70,9 @@ def _vdoc(caller: Caller, arguments: list[str]) -> Card:
 
 
 def _received(caller: Caller, file: FoundFile) -> Chip:
-    own = spaces.own(caller.person_id)
+    own = access.own(caller.person_id)
     try:
-        with folders.opened(file) as content:
+        with server_folders.opened(file) as content:
             received = memory.receive(
                 content,
                 name=file.name,
@@ -94,7 +94,7 @@ def _vquery(caller: Caller, arguments: list[str]) -> Card:
     text = unquoted(typed["text"] if typed is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
-    found = memory.find(text, spaces=spaces.readable_by(caller.person_id), count=count)
+    found = memory.find(text, spaces=access.readable_by(caller.person_id), count=count)
     title = _("%(count)s matches for “%(text)s”") if found.results else _("No matches for “%(text)s”")
     title %= {"count": len(found.results), "text": text}
     note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
@@ -105,8 +105,8 @@ def _vget(caller: Caller, arguments: list[str]) -> Card:
     if len(arguments) != 1:
         raise InvalidMessageError(_("Which? Write /vget ID, /vget session or /vget thread."), "/vget ")
     (which,) = arguments
-    readable = spaces.readable_by(caller.person_id)
-    rows = spaces.among(Exchange.objects.findable(), readable).select_related("owner")
+    readable = access.readable_by(caller.person_id)
+    rows = access.among(Exchange.objects.findable(), readable).select_related("owner")
     if which == "thread":
         rows = rows.filter(thread_id=caller.in_thread().id)
     elif which == "session":
@@ -134,7 +134,7 @@ def _vdelete(caller: Caller, arguments: list[str]) -> Card:
 
 
 def _vstats(caller: Caller, arguments: list[str]) -> Card:
-    mine = memory.figures(spaces.readable_by(caller.person_id))
+    mine = memory.figures(access.readable_by(caller.person_id))
     lines = [
         Line(_("Exchanges you may read"), number(mine.exchanges)),
         Line(_("Still to be embedded"), number(mine.pending)),

@@ -19,8 +19,8 @@ from chat.importers.pieces import pieces
 from chat.importers.sources import DAMAGED, streams
 from chat.importers.values import Fields, text_in
 from memory.errors import ExtractionError
-from memory.shown import listed
 from memory.text import content_hash
+from memory.utils.formatting import listed
 
 __all__ = ["PROVIDERS", "conversations"]
 

@@ -10,9 +10,9 @@ from typing import IO, BinaryIO, cast
 
 from django.utils.translation import gettext as _
 
+from memory.documents import server_folders
 from memory.errors import ExtractionError
-from memory.services.documents import folders
-from memory.shown import number
+from memory.utils.formatting import number
 
 # Zip's own ways to say that it is damaged; they come up while a member is read.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
@@ -35,9 +35,9 @@ def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
     if not isinstance(source, Path):
         yield from _in_file(_("The file"), source)
         return
-    found = {file.name: file for file in folders.at(source)}
+    found = {file.name: file for file in server_folders.at(source)}
     for name in _chosen(found) if source.is_dir() else found:
-        with folders.opened(found[name]) as file:
+        with server_folders.opened(found[name]) as file:
             yield from _in_file(name, cast(BinaryIO, file))
 
 

@@ -21,13 +21,13 @@ from chat.llm import Message
 from chat.models import Thread, Turn
 from chat.news import thread_changed
 from chat.prompts import history_of, prompt_for, room_for_history
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
 from memory.errors import VectorStoreDisabledError
-from memory.retrieval.context import material
 from memory.retrieval.passages import grouped
-from memory.services.documents.scope import Scope
-from memory.services.search import Recollection
+from memory.retrieval.prompt_context import material
+from memory.retrieval.recall_filter import Scope
+from memory.retrieval.search import Recollection
+from memory.spaces import access as spaces
 
 log = logging.getLogger(__name__)
 

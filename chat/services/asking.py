@@ -23,11 +23,11 @@ from chat.services.locks import ensure_not_answering, lock_person, lock_thread
 from chat.services.organising import set_scope
 from chat.services.reading import note_seen
 from chat.services.stopping import SILENCE
-from memory import spaces
 from memory.models import Space
-from memory.services.documents.scope import EVERYTHING, Scope
-from memory.shown import number
+from memory.retrieval.recall_filter import EVERYTHING, Scope
+from memory.spaces import access
 from memory.text import clean_text, excerpt
+from memory.utils.formatting import number
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def open_thread(
         return Asked(again, is_new=False)
     thread = Thread.objects.create(
         owner_id=person_id,
-        space=space or spaces.own(person_id),
+        space=space or access.own(person_id),
         title=excerpt(message, 80),
         model=person.default_model,
         is_remembered=is_remembered,

@@ -24,7 +24,7 @@ from chat.services.asking import (
 )
 from chat.services.locks import ensure_idle, lock_person, lock_thread
 from chat.services.reading import note_seen
-from memory import services as memory
+from memory import api as memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from chat.services.asking import ApiOrigin, Asked, ask, checked_message, retry
 from chat.services.branching import Switched, answer_again, edit
 from chat.services.locks import ensure_idle, lock_person
 from chat.services.remembering import set_remembered
-from memory import spaces
-from memory.shown import number
+from memory.spaces import access
 from memory.text import clean_text, content_hash, excerpt
+from memory.utils.formatting import number
 
 # How many threads that began with the same message are compared with a conversation, the latest first.
 _MAX_CANDIDATES = 20
@@ -179,7 +179,7 @@ def _create_thread(
     now = timezone.now()
     thread = Thread.objects.create(
         owner_id=person_id,
-        space=spaces.own(person_id),
+        space=access.own(person_id),
         title=excerpt(_opening_of(conversation), 80),
         model=model if options.model is None else options.model,
         is_remembered=options.is_remembered is not False,

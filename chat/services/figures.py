@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 
 from chat.events import MOST_TOKENS
 from chat.models import Turn
-from memory.spaces import SpaceIds
+from memory.spaces.access import SpaceIds
 
 _NEWEST = 1000
 

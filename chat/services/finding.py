@@ -11,14 +11,14 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from chat import access
 from chat.commands import COMMANDS, Command
 from chat.models import Thread, Turn
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
+from memory.documents.queries import among_living
 from memory.errors import CatoError
 from memory.models import Document, Exchange
-from memory.rate_limits import count_search
-from memory.retrieval.results import Result
-from memory.services.documents.listing import among_living
-from memory.shown import FOUND_BY_WORDS
+from memory.retrieval.types import Result
+from memory.spaces import access as spaces
+from memory.utils.formatting import FOUND_BY_WORDS
+from memory.utils.rate_limits import count_search
 
 _EACH = 5
 M = TypeVar("M", bound=Model)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import uuid
 
 from chat.models import Thread
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
 from memory.errors import NotFoundError
 from memory.models import Exchange
+from memory.spaces import access
 
 
 def readable_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
     """The exchange, if this person may read it; a forgotten one is as if it were not there. Raises NotFoundError."""
-    rows = spaces.among(Exchange.objects.findable().filter(id=exchange_id), spaces.readable_by(person_id))
+    rows = access.among(Exchange.objects.findable().filter(id=exchange_id), access.readable_by(person_id))
     exchange: Exchange | None = rows.select_related("owner", "space").first()
     if exchange is None:
         raise NotFoundError

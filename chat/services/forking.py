@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
-from memory import spaces
+from memory.spaces import access
 
 _COPIED = (
     "author_id",
@@ -35,7 +35,7 @@ def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
     first = turn.thread
     forked = Thread.objects.create(
         owner_id=person_id,
-        space=spaces.own(person_id),
+        space=access.own(person_id),
         title=first.title,
         titled_by=Thread.TitledBy.OWN,
         is_remembered=first.is_remembered,

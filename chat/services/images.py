@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError
 from chat.models import IMAGES, Image, Turn
-from memory import files
-from memory.shown import number
 from memory.text import clean_text
+from memory.utils import stored_files
+from memory.utils.formatting import number
 
 # By their first bytes, whatever their names say; these four are what models take and browsers show without acting.
 _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
@@ -37,7 +37,7 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Image:
         raise InvalidMessageError(_("%(name)s is not a supported image (PNG, JPEG, GIF, WebP).") % {"name": name})
     image = Image(owner_id=owner_id, name=name, media_type=media_type)
     image.file.save(name, file, save=False)
-    with files.kept_with_its_row(str(image.file.name)):
+    with stored_files.kept_with_its_row(str(image.file.name)):
         image.save(force_insert=True)
     return image
 
@@ -58,7 +58,7 @@ def remove_without_turn(images: Iterable[Image]) -> int:
     """Remove those that no turn has any more, with their files; returns how many."""
     lone = [image for image in images if not image.turns.exists()]
     for image in lone:
-        files.delete_after_commit(image.file.name)
+        stored_files.delete_after_commit(image.file.name)
         image.delete()
     return len(lone)
 
@@ -71,7 +71,7 @@ def tidy_images() -> int:
 
 def remove_unnamed_images(*, dry_run: bool = False) -> int:
     """Remove stored pictures that no row names; returns how many."""
-    return files.remove_unnamed(Image, "file", folder=IMAGES, dry_run=dry_run)
+    return stored_files.remove_unnamed(Image, "file", folder=IMAGES, dry_run=dry_run)
 
 
 def images_of(turns: Iterable[Turn]) -> list[Image]:

@@ -16,10 +16,11 @@ from chat.importers.pieces import pieces
 from chat.importers.sources import DAMAGED, streams
 from chat.models import Import
 from chat.services.importing import Report, import_conversations
-from memory import files, jobs
+from memory import jobs
 from memory.errors import ExtractionError, InvalidInputError
 from memory.jobs import Lease, LeaseLostError
 from memory.models import Job
+from memory.utils import stored_files
 
 log = logging.getLogger(__name__)
 
@@ -150,13 +151,13 @@ class _Run:
         """All of the file is imported, and it is not needed any more. Raises LeaseLostError."""
         with transaction.atomic():
             self._lease.finish(finished_at=timezone.now(), file="", **self._figures())
-            files.delete_after_commit(self._row.file.name)
+            stored_files.delete_after_commit(self._row.file.name)
 
     def _fail(self, error: str) -> None:
         """The file cannot be imported, and is not needed any more. Raises LeaseLostError."""
         with transaction.atomic():
             self._lease.fail(error, finished_at=timezone.now(), file="", **self._figures())
-            files.delete_after_commit(self._row.file.name)
+            stored_files.delete_after_commit(self._row.file.name)
 
     def _leave_to_its_owner(self) -> None:
         """Where it was cancelled, say how far it came: this worker knows it better than the row did."""

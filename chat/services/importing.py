@@ -24,14 +24,14 @@ from chat import access
 from chat.importers import PROVIDERS, cato, conversations
 from chat.importers.conversation import UNASKED, Conversation, Pair, Unread, pairs_of
 from chat.models import Session, Thread, Turn
-from memory import services as memory
-from memory import spaces
-from memory.batches import batched
+from memory import api as memory
+from memory.api import NewExchange
 from memory.errors import ExtractionError
+from memory.index.reconcile import Progress, unheard
 from memory.models import Exchange, Space
-from memory.services import NewExchange
-from memory.services.reconciling import Progress, unheard
+from memory.spaces import access as spaces
 from memory.text import excerpt, parse_uuid
+from memory.utils.batching import batched
 
 _TOGETHER = 50
 # A database takes some tens of thousands of values in one question.

@@ -14,11 +14,12 @@ from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError
 from chat.models import IMPORTS, Import
-from memory import files, jobs, nudge
+from memory import jobs, nudge
 from memory.errors import NotFoundError
 from memory.models import Job
-from memory.shown import number
 from memory.text import clean_text
+from memory.utils import stored_files
+from memory.utils.formatting import number
 
 _LONGEST_NAME = 255
 # How long the file of a failed import waits for its owner to try again, and one that no row names for its row.
@@ -39,7 +40,7 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Import:
         raise InvalidMessageError(sentence % {"name": name, "size": number(file.size / 1_000_000), "most": most})
     row = Import(owner_id=owner_id, name=name, due_at=timezone.now())
     row.file.save(name, file, save=False)
-    with files.kept_with_its_row(str(row.file.name)), transaction.atomic():
+    with stored_files.kept_with_its_row(str(row.file.name)), transaction.atomic():
         row.save(force_insert=True)
         nudge.after_commit("import_conversations", module="chat.tasks")
     return row
@@ -66,7 +67,7 @@ def cancel(row: Import) -> bool:
             return False
         now = timezone.now()
         same.update(cancelled_at=now, finished_at=now, file="")
-        files.delete_after_commit(row.file.name)
+        stored_files.delete_after_commit(row.file.name)
     return True
 
 
@@ -86,7 +87,7 @@ def remove_imports_of(person_id: uuid.UUID) -> int:
     with transaction.atomic():
         rows = list(Import.objects.filter(owner_id=person_id))
         for row in rows:
-            files.delete_after_commit(row.file.name)
+            stored_files.delete_after_commit(row.file.name)
             row.delete()
     return len(rows)
 
@@ -107,11 +108,11 @@ def remove_old_imports() -> int:
         with transaction.atomic():
             # Its owner may be trying again at this moment.
             if Import.objects.filter(pk=row.pk, attempt=row.attempt, state=Job.State.FAILED).update(file=""):
-                files.delete_after_commit(row.file.name)
+                stored_files.delete_after_commit(row.file.name)
                 removed += 1
     return removed
 
 
 def remove_unnamed_imports(*, dry_run: bool = False) -> int:
     """Remove stored files that no row names; returns how many."""
-    return files.remove_unnamed(Import, "file", folder=IMPORTS, older_than=_KEPT_FOR, dry_run=dry_run)
+    return stored_files.remove_unnamed(Import, "file", folder=IMPORTS, older_than=_KEPT_FOR, dry_run=dry_run)

@@ -9,7 +9,7 @@ from django.db import transaction
 from chat.models import ReadMark, Thread
 from chat.news import readers_of, tell, thread_changed
 from chat.services.locks import ensure_idle, lock_thread
-from memory import services as memory
+from memory import api as memory
 from memory.models import Space
 
 

@@ -16,12 +16,12 @@ from chat.models import Session, Thread, Turn
 from chat.news import thread_changed
 from chat.services.images import images_of, remove_without_turn
 from chat.services.locks import ensure_idle, ensure_not_answering, lock_thread
-from memory import services as memory
-from memory import spaces
-from memory.batches import batched
+from memory import api as memory
 from memory.models import Space
-from memory.services.documents.scope import Scope
+from memory.retrieval.recall_filter import Scope
+from memory.spaces import access
 from memory.text import clean_text
+from memory.utils.batching import batched
 
 # So long may a deleted thread be taken back; a little longer than the page offers it.
 _REGRET = timedelta(seconds=15)
@@ -36,7 +36,7 @@ def begin_thread(
     title = _title(title)
     thread = Thread.objects.create(
         owner_id=person_id,
-        space=space or spaces.own(person_id),
+        space=space or access.own(person_id),
         title=title or _("New thread"),
         titled_by=Thread.TitledBy.OWN if title else Thread.TitledBy.FIRST,
         model=get_user_model().objects.get(pk=person_id).default_model,

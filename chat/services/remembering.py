@@ -12,11 +12,11 @@ from django.utils.translation import gettext as _
 from chat.models import Thread, Turn
 from chat.news import thread_changed
 from chat.services.answering import remember_turn
-from memory import services as memory
-from memory.batches import batched
+from memory import api as memory
 from memory.errors import DISABLED, VectorStoreDisabledError
+from memory.index.reconcile import Progress, unheard
 from memory.models import Exchange
-from memory.services.reconciling import Progress, unheard
+from memory.utils.batching import batched
 
 _TOGETHER = 200
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Import
 from memory.models import Job
-from memory.shown import number
+from memory.utils.formatting import number
 
 
 @dataclass(frozen=True, slots=True)

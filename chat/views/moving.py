@@ -12,10 +12,10 @@ from django.views.decorators.http import require_http_methods
 
 from chat import access, services
 from chat.errors import ThreadBusyError
-from memory.audience import audience_of
 from memory.errors import InvalidInputError
 from memory.requests import PageRequest
-from memory.views.places import places_for, sent_space
+from memory.spaces.audience import audience_of
+from memory.views.space_choices import places_for, sent_space
 
 
 @require_http_methods(["GET", "POST"])

@@ -18,12 +18,12 @@ from chat import access
 from chat.models import Turn
 from chat.services import forgetting
 from chat.snapshots import WINDOW
-from memory import spaces
+from memory.documents.locations import places_of
+from memory.exchanges.feedback import standings
 from memory.models import Exchange
 from memory.requests import PageRequest
-from memory.retrieval.places import places_of
-from memory.services.opinions import standings
-from memory.shown import SOURCES
+from memory.spaces import access as spaces
+from memory.utils.formatting import SOURCES
 from memory.views.links import address_in_document
 
 _FORGOTTEN = gettext_noop("It will no longer be recalled or found, even if it is imported again.")

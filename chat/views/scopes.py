@@ -10,13 +10,13 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from chat import access, services
-from memory import spaces
+from memory.documents.queries import among_living
 from memory.errors import InvalidInputError
 from memory.requests import PageRequest
-from memory.services.documents.listing import among_living
-from memory.services.documents.scope import Scope, scope_of
-from memory.spaces import SpaceIds
-from memory.views.described import metadata_of, metadata_text
+from memory.retrieval.recall_filter import Scope, scope_of
+from memory.spaces import access as spaces
+from memory.spaces.access import SpaceIds
+from memory.views.metadata_form import metadata_of, metadata_text
 
 _MOST_SHOWN = 200
 

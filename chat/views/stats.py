@@ -17,17 +17,20 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.services import figures as of_answers
-from memory import services, spaces
+from memory import api
 from memory.charts import Chart, area_chart, bar_chart
 from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
+from memory.index import reconcile
 from memory.models import DocumentVersion, Job, Operation
 from memory.requests import PageRequest
 from memory.retrieval import names as strategy_names
-from memory.services import calibration, history, reconciling
-from memory.services.disk import disk_use
-from memory.services.figures import Figures
-from memory.services.recalls import context_shares
-from memory.shown import SOURCES, day, day_of_this_year, listed, number, percent
+from memory.retrieval.recall_log import context_shares
+from memory.retrieval.tuning import calibration
+from memory.spaces import access
+from memory.stats import history
+from memory.stats.counts import Figures
+from memory.stats.disk import disk_use
+from memory.utils.formatting import SOURCES, day, day_of_this_year, listed, number, percent
 from memory.views.evaluations import evaluations
 
 _MONTH = timedelta(days=30)
@@ -54,8 +57,8 @@ class Group:
 def stats(request: PageRequest) -> HttpResponse:
     """Tiles, plots with their figures beside, and facts on dotted lines."""
     is_everything = request.user.is_administrator and request.GET.get("of") == "everything"
-    shown = None if is_everything else spaces.readable_by(request.user.pk)
-    now = services.figures(shown)
+    shown = None if is_everything else access.readable_by(request.user.pk)
+    now = api.figures(shown)
     since = timezone.now() - _MONTH
     groups = [Group(_("By source"), [*_sources(now), *_forgotten(shown, since)])] if now.by_source else []
     groups += [Group(_("By person"), _people(shown))] if now.exchanges else []
@@ -76,7 +79,7 @@ def stats(request: PageRequest) -> HttpResponse:
     return render(request, "chat/stats.html", context)
 
 
-def _tiles(request: PageRequest, now: Figures, shown: spaces.SpaceIds | None, since: datetime) -> list[Line]:
+def _tiles(request: PageRequest, now: Figures, shown: access.SpaceIds | None, since: datetime) -> list[Line]:
     before, after = history.growth(shown, [since, timezone.now()])
     lately = _("%(count)s of them in the last 30 days")
     tiles = [Line(_("Remembered"), number(now.exchanges), lately % {"count": number(after - before)})]
@@ -100,7 +103,7 @@ def _tiles(request: PageRequest, now: Figures, shown: spaces.SpaceIds | None, si
     return tiles
 
 
-def _growth(shown: spaces.SpaceIds | None) -> Chart | None:
+def _growth(shown: access.SpaceIds | None) -> Chart | None:
     first = history.began(shown)
     if first is None:
         return None
@@ -113,7 +116,7 @@ def _growth(shown: spaces.SpaceIds | None) -> Chart | None:
     return area_chart(counts, columns=columns, title=title)
 
 
-def _shares(shown: spaces.SpaceIds | None) -> Chart | None:
+def _shares(shown: access.SpaceIds | None) -> Chart | None:
     spans = history.answers(shown, history.ends(12, history.WEEK))
     if not any(span.answers for span in spans):
         return None
@@ -129,7 +132,7 @@ def _share_of(span: history.Span) -> str:
     return _("%(share)s of %(count)s") % {"share": percent(span.share), "count": number(span.answers)}
 
 
-def _recalls(shown: spaces.SpaceIds | None) -> Chart | None:
+def _recalls(shown: access.SpaceIds | None) -> Chart | None:
     at = history.ends(_DAYS, history.DAY)
     counts = history.recalls(shown, at)
     if not any(counts):
@@ -144,12 +147,12 @@ def _sources(now: Figures) -> list[Line]:
     return [Line(str(SOURCES[source]), number(count)) for source, count in now.by_source.items()]
 
 
-def _forgotten(shown: spaces.SpaceIds | None, since: datetime) -> list[Line]:
+def _forgotten(shown: access.SpaceIds | None, since: datetime) -> list[Line]:
     count = history.forgotten_since(shown, since)
     return [Line(_("Forgotten in the last 30 days"), number(count))] if count else []
 
 
-def _people(shown: spaces.SpaceIds | None) -> list[Line]:
+def _people(shown: access.SpaceIds | None) -> list[Line]:
     return [Line(name, number(count)) for name, count in history.by_person(shown)]
 
 
@@ -177,7 +180,7 @@ def _disk() -> list[Line]:
 
 def _drift() -> Line:
     try:
-        drift = reconciling.drift()
+        drift = reconcile.drift()
     except (VectorStoreUnavailableError, VectorStoreDisabledError):
         return Line(_("Drift"), _("not known, the index does not answer"))
     lacking, surplus = drift.rows_without_vector, drift.vectors_without_row

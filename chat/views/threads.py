@@ -24,15 +24,15 @@ from chat.services.remembering import remembered_of
 from chat.snapshots import WINDOW
 from chat.views.scopes import scope_in
 from chat.views.sent import sent_images, sent_key
-from memory import spaces
 from memory.errors import CatoError, InvalidInputError, RateLimitedError
-from memory.rate_limits import count_message
 from memory.requests import PageRequest
-from memory.services.documents.scope import Scope, names_in
+from memory.retrieval.recall_filter import Scope, names_in
+from memory.spaces import access as spaces
 from memory.text import clean_text
-from memory.views.described import metadata_text
+from memory.utils.rate_limits import count_message
 from memory.views.documents import accepts
-from memory.views.places import places_for, sent_space
+from memory.views.metadata_form import metadata_text
+from memory.views.space_choices import places_for, sent_space
 
 # What an address may put into the composer.
 _LONGEST_GIVEN = 2000

@@ -21,13 +21,13 @@ from chat.models import Turn
 from chat.services import Switched
 from chat.views.places import place_of
 from chat.views.sent import sent_key
-from memory import services as memory
-from memory import spaces
+from memory import api as memory
 from memory.errors import NotFoundError, RateLimitedError
 from memory.models import Embedding
-from memory.rate_limits import count_message
 from memory.requests import PageRequest
+from memory.spaces import access as spaces
 from memory.text import clean_text, excerpt
+from memory.utils.rate_limits import count_message
 from memory.views.links import address_of
 
 # So much of a message fits into an address.

@@ -15,7 +15,7 @@ from memory.errors import EmbeddingError
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from memory.embeddings.protocol import Embedder
+    from memory.embeddings.base import Embedder
 
 # What each provider embeds with where no model is named.
 PRESETS: dict[str, str] = {

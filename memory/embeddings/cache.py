@@ -10,7 +10,7 @@ import numpy as np
 from django.db.models import Exists, OuterRef
 from numpy.typing import NDArray
 
-from memory.embeddings.protocol import Embedder
+from memory.embeddings.base import Embedder
 from memory.models import CachedEmbedding, Exchange
 
 _QUERIES = 512

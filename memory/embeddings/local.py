@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from django.utils.translation import gettext as _
 
-from memory.embeddings.protocol import Vectors, normalised
+from memory.embeddings.base import Vectors, normalised
+from memory.embeddings.onnxruntime import silent_onnxruntime
 from memory.errors import EmbeddingError
-from memory.onnx_runtime import silent_onnxruntime
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-    from memory.onnx_runtime import InferenceSession
+    from memory.embeddings.onnxruntime import InferenceSession
 
 SHIPPED_MODEL = "all-MiniLM-L6-v2"
 MAX_TOKENS = 256  # what all-MiniLM-L6-v2 was trained with; a folder's sentence_bert_config.json may say otherwise

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from django.utils.translation import gettext as _
 
-from memory.embeddings.protocol import Vectors, normalised
+from memory.embeddings.base import Vectors, normalised
 from memory.errors import EmbeddingDimensionError, EmbeddingError
-from memory.shown import listed
+from memory.utils.formatting import listed
 
 TIMEOUT_SECONDS = 60.0
 # OpenAI's bounds on one request: 2,048 inputs, 300,000 tokens, 8,192 of them in one input.

@@ -3,10 +3,10 @@
 A filter narrows and never widens: what it becomes is a condition that callers add to those on spaces.
 """
 
-from memory.filters.chroma import chroma_fields, to_chroma
-from memory.filters.parsing import parse
-from memory.filters.sql import to_sql
-from memory.filters.tree import LONGEST_KEY, And, Condition, Filter, Or, Scalar
+from memory.filters.ast import LONGEST_KEY, And, Condition, Filter, Or, Scalar
+from memory.filters.parser import parse
+from memory.filters.to_chroma import chroma_fields, to_chroma
+from memory.filters.to_sql import to_sql
 
 __all__ = [
     "LONGEST_KEY",

@@ -4,10 +4,10 @@ from memory.models.documents import Chunk, Document, DocumentVersion, HiddenPass
 from memory.models.exchanges import Exchange, MetadataValue, Opinion, Recall, Words
 from memory.models.index import CachedEmbedding, Embedding, Erasure, Generation, Index
 from memory.models.jobs import Job
-from memory.models.measured import Calibration, Evaluation
 from memory.models.operations import Operation, Retention, Reveal
 from memory.models.records import Record
 from memory.models.spaces import Membership, MembershipChange, Space
+from memory.models.tuning import Calibration, Evaluation
 
 __all__ = [
     "CachedEmbedding",

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from memory.errors import InvalidInputError
 from memory.retrieval import strategies
-from memory.retrieval.results import Strategy
+from memory.retrieval.types import Strategy
 
 log = logging.getLogger(__name__)
 

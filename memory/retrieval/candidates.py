@@ -13,14 +13,14 @@ from typing import Any
 
 from memory.errors import VectorStoreUnavailableError
 from memory.filters import Filter, to_chroma
-from memory.filters.few import few
+from memory.filters.selectivity import few
 from memory.lexical import bm25
 from memory.lexical.analyser import terms_of_date
-from memory.lexical.proposals import Question, proposed, question
+from memory.lexical.candidates import Question, proposed, question
+from memory.retrieval.candidate_rows import Reader, Row, passing, spaces_with_other_authors
 from memory.retrieval.levels import level_of
-from memory.retrieval.results import Query
-from memory.retrieval.rows import Reader, Row, passing, spaces_with_other_authors
-from memory.retrieval.semantic import Found, begin, nearest, weighed
+from memory.retrieval.types import Query
+from memory.retrieval.vector_search import Found, begin, nearest, weighed
 
 log = logging.getLogger(__name__)
 

@@ -11,14 +11,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from memory import store
 from memory.errors import VectorStoreUnavailableError
+from memory.index import store
+from memory.index.vectors import exchange_of, vector_ids
 from memory.models import Embedding, Job
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.diversity import overlap
-from memory.retrieval.results import Query
-from memory.retrieval.semantic import in_parallel
-from memory.vectors import exchange_of, vector_ids
+from memory.retrieval.types import Query
+from memory.retrieval.vector_search import in_parallel
 
 log = logging.getLogger(__name__)
 

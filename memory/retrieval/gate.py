@@ -18,7 +18,7 @@ from django.conf import settings
 from memory.lexical.analyser import language_of
 from memory.retrieval.candidates import Candidate, Pool
 from memory.retrieval.levels import Level, level_of
-from memory.retrieval.results import Query
+from memory.retrieval.types import Query
 
 _BACKGROUND = slice(20, 60)
 # What names and numbers that question and exchange share add, and those that no exchange has take away, as far as they are

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
+from memory.documents.locations import Place
 from memory.models import Chunk
-from memory.retrieval.places import Place
-from memory.retrieval.results import Remembered, Result
+from memory.retrieval.types import Remembered, Result
 
 # So many pieces on each side may be added; more is another subject as a rule.
 _WIDEST = 2

@@ -16,14 +16,14 @@ import numpy as np
 from django.conf import settings
 from django.utils.translation import gettext as _
 
+from memory.embeddings.onnxruntime import silent_onnxruntime
 from memory.errors import InvalidInputError
-from memory.onnx_runtime import silent_onnxruntime
-from memory.retrieval.results import Result
+from memory.retrieval.types import Result
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from memory.onnx_runtime import InferenceSession
+    from memory.embeddings.onnxruntime import InferenceSession
 
 _MOST_TOKENS = 512
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from memory.documents.locations import places_of
 from memory.models import Exchange
 from memory.retrieval import rerank
 from memory.retrieval.candidates import Candidate, Pool, gather
 from memory.retrieval.dates import Period, favour_named_dates, period_named
 from memory.retrieval.diversity import spread, vary, without_repeats
 from memory.retrieval.duplicates import without_near_duplicates
+from memory.retrieval.explanations import reason_of
 from memory.retrieval.fusion import fuse
 from memory.retrieval.gate import is_below
-from memory.retrieval.places import places_of
-from memory.retrieval.reasons import reason_of
 from memory.retrieval.recency import asks_for_latest, favour_recent
-from memory.retrieval.results import Query, Ranking, Remembered, Result
+from memory.retrieval.types import Query, Ranking, Remembered, Result
 
 
 def default(query: Query) -> Ranking:

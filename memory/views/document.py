@@ -17,28 +17,22 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory import services, spaces
-from memory.audience import audience_of
-from memory.downloads import download_of
+from memory import api
+from memory.documents.downloads import download_of
+from memory.documents.queries import PieceRow, VersionState, document_for, index_at, pieces_of, versions_of
 from memory.errors import CatoError
 from memory.filters import parse
 from memory.models import Chunk, Document, DocumentVersion, HiddenPassage
 from memory.requests import PageRequest
-from memory.services.documents.listing import (
-    PieceRow,
-    VersionState,
-    document_for,
-    index_at,
-    pieces_of,
-    versions_of,
-)
-from memory.shown import FOUND_BY_WORDS, moment, number
-from memory.spaces import SpaceIds
+from memory.spaces import access
+from memory.spaces.access import SpaceIds
+from memory.spaces.audience import audience_of
 from memory.text import clean_text, excerpt
-from memory.views.described import metadata_of, metadata_text
+from memory.utils.formatting import FOUND_BY_WORDS, moment, number
 from memory.views.document_rows import about, row_of, state_text
 from memory.views.documents import accepts, changeable, state_for
-from memory.views.places import places_for, sent_space
+from memory.views.metadata_form import metadata_of, metadata_text
+from memory.views.space_choices import places_for, sent_space
 
 _WINDOW = 60
 _BEFORE = 8
@@ -68,7 +62,7 @@ class VersionRow:
 @require_GET
 def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """The text from the passage at `at` (characters) or numbered `from` on; `q` searches within it."""
-    readable = spaces.readable_by(request.user.pk)
+    readable = access.readable_by(request.user.pk)
     found = document_for(readable, document_id)
     state = state_for(request, document_id)
     cited = index_at(found, _number(request, "at")) if "at" in request.GET else None
@@ -99,7 +93,7 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def original(request: PageRequest, document_id: uuid.UUID, number: int) -> StreamingHttpResponse:
     """The file as it was uploaded, to be kept, never shown by the browser."""
-    return download_of(document_for(spaces.readable_by(request.user.pk), document_id), number)
+    return download_of(document_for(access.readable_by(request.user.pk), document_id), number)
 
 
 @require_POST
@@ -107,7 +101,7 @@ def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Other metadata, one line each."""
     found = changeable(request, document_id)
     try:
-        services.describe(found, metadata_of(request.POST.get("metadata", "")))
+        api.describe(found, metadata_of(request.POST.get("metadata", "")))
         messages.success(request, _("Saved."))
     except CatoError as error:
         messages.error(request, str(error))
@@ -124,7 +118,7 @@ def move(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     try:
         to = sent_space(request)
         if to is not None:
-            services.move_document(found, to=to, by=request.user.pk)
+            api.move_document(found, to=to, by=request.user.pk)
             messages.success(request, _("Moved. %(audience)s") % {"audience": audience_of(to)})
     except CatoError as error:
         messages.error(request, str(error))
@@ -140,13 +134,13 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     if request.method == "GET":
         return render(request, "memory/confirm.html", _question(found, version))
     if version is not None:
-        services.forget_version(version, by=request.user.pk)
+        api.forget_version(version, by=request.user.pk)
         found.refresh_from_db()
         if found.forgotten_at is None:
             messages.success(request, _("Version %(number)s is deleted.") % {"number": version.number})
             return redirect("document", document_id)
     else:
-        services.forget_documents([found.pk], by=request.user.pk)
+        api.forget_documents([found.pk], by=request.user.pk)
     return render(request, "memory/receipt.html", _receipt(found))
 
 
@@ -180,7 +174,7 @@ def _version(found: Document, version: VersionState, may_change: bool) -> Versio
 def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object]:
     """What is nearest to `query` in this document, in the order of the text."""
     try:
-        found_here = services.find(query, spaces=readable, count=_FOUND, filters=parse({"document": str(found.pk)}))
+        found_here = api.find(query, spaces=readable, count=_FOUND, filters=parse({"document": str(found.pk)}))
     except CatoError as error:
         return {"search_error": str(error)}
     rows = [

@@ -11,9 +11,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from memory.readers import FORMATS
-from memory.services.documents.listing import DocumentState, VersionState
-from memory.shown import number
+from memory.documents.extraction import FORMATS
+from memory.documents.queries import DocumentState, VersionState
+from memory.utils.formatting import number
 
 _LABELS = {each.kind: each.label for each in FORMATS}
 _STAGES = {

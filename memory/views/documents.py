@@ -17,23 +17,18 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory import services, spaces
+from memory import api
+from memory.documents.extraction import FORMATS
+from memory.documents.queries import DocumentState, among_living, document_for, document_to_change, states_of
+from memory.documents.uploads import clean_name
 from memory.embeddings import remote_host
 from memory.errors import CatoError, InvalidInputError, NotFoundError
 from memory.models import Document, DocumentVersion
-from memory.readers import FORMATS
 from memory.requests import PageRequest
-from memory.services.documents.listing import (
-    DocumentState,
-    among_living,
-    document_for,
-    document_to_change,
-    states_of,
-)
-from memory.services.documents.receiving import clean_name
+from memory.spaces import access
 from memory.text import parse_uuid
 from memory.views.document_rows import Chip, DocumentRow, row_of
-from memory.views.places import places_for, sent_space
+from memory.views.space_choices import places_for, sent_space
 
 _PAGE = 50
 _FORMATS = gettext_noop("Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code")
@@ -72,7 +67,7 @@ def row(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 def cancel(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Give up the version that does not serve yet."""
     document = changeable(request, document_id)
-    services.cancel(_newest(document), by=request.user.pk)
+    api.cancel(_newest(document), by=request.user.pk)
     messages.success(request, _("Upload of %(name)s cancelled.") % {"name": document.name})
     return redirect("documents")
 
@@ -80,7 +75,7 @@ def cancel(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def retry(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Go on with a version that failed."""
-    services.retry(_newest(changeable(request, document_id)))
+    api.retry(_newest(changeable(request, document_id)))
     return redirect("documents")
 
 
@@ -98,12 +93,12 @@ def accepts() -> Accepts:
 def changeable(request: PageRequest, document_id: uuid.UUID) -> Document:
     """The document, where this person reads it and it is theirs, or they administrate. Raises NotFoundError."""
     person = request.user
-    readable = spaces.readable_by(person.pk)
+    readable = access.readable_by(person.pk)
     return document_to_change(readable, document_id, by=person.pk, is_administrator=person.is_administrator)
 
 
 def _listed(request: PageRequest) -> dict[str, object]:
-    rows = among_living(spaces.readable_by(request.user.pk)).select_related("space", "owner").order_by("-created_at")
+    rows = among_living(access.readable_by(request.user.pk)).select_related("space", "owner").order_by("-created_at")
     page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
     return {
         "section": "documents",
@@ -137,10 +132,10 @@ def _receive(request: PageRequest, file: File[bytes], document: Document | None)
     """Keep the file: the next version of `document`, or of the one that has its name."""
     name = document.name if document else clean_name(file.name or "")
     try:
-        received = services.receive(
+        received = api.receive(
             file,
             name=name,
-            space=document.space if document else sent_space(request) or spaces.own(request.user.pk),
+            space=document.space if document else sent_space(request) or access.own(request.user.pk),
             owner_id=request.user.pk,
             source="upload",
             version_of=document,
@@ -167,7 +162,7 @@ def _uploaded(request: PageRequest, chips: Sequence[Chip]) -> HttpResponse:
 
 def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentState:
     """The document's state, where this person reads it. Raises NotFoundError."""
-    states = states_of([document_for(spaces.readable_by(request.user.pk), document_id)])
+    states = states_of([document_for(access.readable_by(request.user.pk), document_id)])
     if not states:
         raise NotFoundError(_("Not found."))
     return states[0]

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from memory.models import Evaluation
 from memory.plots import Plot, Series, line_plot
-from memory.shown import day_of_this_year, number, percent
+from memory.utils.formatting import day_of_this_year, number, percent
 
 RUNS = 12
 

@@ -6,8 +6,8 @@ import uuid
 
 from django.urls import reverse
 
-from memory.retrieval.places import Place
-from memory.retrieval.results import Remembered
+from memory.documents.locations import Place
+from memory.retrieval.types import Remembered
 
 
 def address_of(said: Remembered) -> str:

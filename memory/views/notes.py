@@ -14,13 +14,14 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from memory import services, spaces
-from memory.audience import audience_of
+from memory import api
 from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.models import Exchange
 from memory.requests import PageRequest
+from memory.spaces import access
+from memory.spaces.audience import audience_of
 from memory.text import excerpt
-from memory.views.places import places_for, sent_space
+from memory.views.space_choices import places_for, sent_space
 
 _PAGE = 50
 _EXCERPT = 240
@@ -43,10 +44,8 @@ def notes(request: PageRequest) -> HttpResponse:
     text = request.POST.get("text", "")
     if request.method == "POST":
         try:
-            space = sent_space(request) or spaces.own(request.user.pk)
-            services.keep_text(
-                text, space=space, owner_id=request.user.pk, source=Exchange.Source.VADD, manual_entry=True
-            )
+            space = sent_space(request) or access.own(request.user.pk)
+            api.keep_text(text, space=space, owner_id=request.user.pk, source=Exchange.Source.VADD, manual_entry=True)
         except (InvalidInputError, VectorStoreDisabledError) as error:
             return _page(request, text=text, error=str(error), status=422)
         messages.success(request, _("Remembered. %(audience)s") % {"audience": audience_of(space)})
@@ -55,13 +54,13 @@ def notes(request: PageRequest) -> HttpResponse:
 
 
 def _page(request: PageRequest, *, text: str = "", error: str = "", status: int = 200) -> HttpResponse:
-    readable = spaces.readable_by(request.user.pk)
-    written = spaces.among(Exchange.objects.findable().filter(source=Exchange.Source.VADD), readable)
+    readable = access.readable_by(request.user.pk)
+    written = access.among(Exchange.objects.findable().filter(source=Exchange.Source.VADD), readable)
     whole = written.filter(Q(chunk_index=None) | Q(chunk_index=0))
     page = Paginator(whole.select_related("owner", "space").order_by("-timestamp", "id"), _PAGE).get_page(
         request.GET.get("page")
     )
-    states = services.memory_states(note.pk for note in page)
+    states = api.memory_states(note.pk for note in page)
     context = {
         "section": "documents",
         "tab": "notes",

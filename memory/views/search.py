@@ -11,7 +11,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from memory import services, spaces
+from memory import api
 from memory.errors import (
     EmbeddingError,
     InvalidInputError,
@@ -20,12 +20,13 @@ from memory.errors import (
     VectorStoreUnavailableError,
 )
 from memory.models import Space
-from memory.rate_limits import count_search
 from memory.requests import PageRequest
-from memory.retrieval.results import Result
-from memory.services.documents.scope import names_in, scope_of
-from memory.shown import FOUND_BY_WORDS, SOURCES, nearness
+from memory.retrieval.recall_filter import names_in, scope_of
+from memory.retrieval.types import Result
+from memory.spaces import access
 from memory.text import clean_text, excerpt
+from memory.utils.formatting import FOUND_BY_WORDS, SOURCES, nearness
+from memory.utils.rate_limits import count_search
 from memory.views.links import address_of
 
 _COUNT = 20
@@ -52,7 +53,7 @@ class HitRow:
 def search(request: PageRequest) -> HttpResponse:
     """The page, and for htmx its list of hits alone."""
     query = clean_text(request.GET.get("q", "")).strip()
-    readable = spaces.readable_by(request.user.pk)
+    readable = access.readable_by(request.user.pk)
     context: dict[str, object] = {"section": "search", "query": query, "searched": bool(query), "hits": []}
     scope = scope_of(request.GET.getlist("only"), {}, spaces=readable)
     context |= {"only": scope.documents, "only_names": names_in(scope, spaces=readable)}
@@ -60,7 +61,7 @@ def search(request: PageRequest) -> HttpResponse:
     if query:
         try:
             count_search(request.user.pk)
-            found = services.find(query, spaces=readable, count=_COUNT, filters=scope.filter())
+            found = api.find(query, spaces=readable, count=_COUNT, filters=scope.filter())
             hits = hit_rows(found.results)
             # Out of how many is not counted: that would take longer than to find them.
             context |= {

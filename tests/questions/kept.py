@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime
 
-from memory import services, spaces
+from memory import api
+from memory.spaces import access
 from tests.questions.work import EXCHANGES
 
 
@@ -14,11 +15,11 @@ def keep_work(person_id: int) -> dict[uuid.UUID, str]:
 
     Returns the name that each has in the sets, by its id.
     """
-    own = spaces.own(person_id)
+    own = access.own(person_id)
     sessions = {said.session: uuid.uuid4() for said in EXCHANGES}
-    kept = services.remember_many(
+    kept = api.remember_many(
         [
-            services.NewExchange(
+            api.NewExchange(
                 space=own,
                 owner_id=person_id,
                 user_message=said.user,
@@ -31,5 +32,5 @@ def keep_work(person_id: int) -> dict[uuid.UUID, str]:
             for said in EXCHANGES
         ]
     )
-    services.index_pending()
+    api.index_pending()
     return {row.id: said.key for row, said in zip(kept, EXCHANGES, strict=True)}

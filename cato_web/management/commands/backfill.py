@@ -9,8 +9,8 @@ from django.core.management.base import CommandError
 
 from cato_web.beside import Bars, StoreCommand
 from chat.services.remembering import store_missing_turns
+from memory import maintenance
 from memory.errors import CatoError
-from memory.services import upkeep
 
 
 class Command(StoreCommand):
@@ -28,7 +28,7 @@ class Command(StoreCommand):
             with Bars() as bars:
                 if options["from_history"]:
                     self.stdout.write(f"{store_missing_turns(progress=bars):,} turns stored in memory.")
-                embedded = upkeep.backfill(progress=bars)
+                embedded = maintenance.backfill(progress=bars)
         except CatoError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{embedded.done:,} exchanges embedded.")

@@ -8,10 +8,10 @@ from django.core.management.base import CommandError, CommandParser
 
 from cato_web.beside import StoreCommand
 from cato_web.people.named import UserLookupError, person_called
-from memory import spaces
 from memory.errors import CatoError
-from memory.services import calibration
-from memory.services.calibration import Fit, Row
+from memory.retrieval.tuning import calibration
+from memory.retrieval.tuning.calibration import Fit, Row
+from memory.spaces import access
 
 
 class Command(StoreCommand):
@@ -32,7 +32,7 @@ class Command(StoreCommand):
             return
         try:
             whose = options["user"]
-            readable = None if whose == "all" else spaces.readable_by(person_called(whose).pk)
+            readable = None if whose == "all" else access.readable_by(person_called(whose).pk)
             found = calibration.fit(readable)
         except (CatoError, UserLookupError) as error:
             raise CommandError(str(error)) from error

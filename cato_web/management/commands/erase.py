@@ -8,10 +8,10 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from cato_web.beside import Bars, StoreCommand, has_own_store, wait_until_clean
-from memory import store
 from memory.errors import CatoError
+from memory.exchanges import forgetting
+from memory.index import purge, store
 from memory.models import Erasure, Job
-from memory.services import erasing, forgetting
 
 _NOT_OURS = """The Chroma server at {url} is not run by this Cato. What was dropped there is still in its files.
 Where they are: stop it for a moment, run `python -m cato_web.cleaning PATH`, start it again. (By hand: remove the
@@ -27,7 +27,7 @@ class Command(StoreCommand):
             with Bars() as bars:
                 while gone := forgetting.erase_forgotten():
                     bars("forgotten exchanges", gone)
-                renewed = erasing.erase_everything(progress=bars)
+                renewed = purge.erase_everything(progress=bars)
         except CatoError as error:
             raise CommandError(f"{error} What was begun is finished when this is called again.") from error
         self.stdout.write(f"{renewed:,} indexes and the database were made anew.")

@@ -9,9 +9,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from cato_web.api.rows import exchanges_shown
 from cato_web.people.named import UserLookupError, person_called
-from memory import spaces
-from memory.batches import pages
 from memory.models import Exchange
+from memory.spaces import access
+from memory.utils.batching import pages
 
 _TOGETHER = 200
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             person = person_called(options["user"])
         except UserLookupError as error:
             raise CommandError(str(error)) from error
-        readable = spaces.among(Exchange.objects.findable(), spaces.readable_by(person.pk))
+        readable = access.among(Exchange.objects.findable(), access.readable_by(person.pk))
         for page in pages(readable.select_related("owner"), _TOGETHER):
             for row in exchanges_shown(page):
                 self.stdout.write(row.model_dump_json())

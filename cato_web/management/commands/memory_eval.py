@@ -13,11 +13,12 @@ from cato_web.people.named import UserLookupError, person_called
 from cato_web.rephrasing import rephrasing
 from chat import endpoint
 from chat.errors import ModelError
-from memory import retrieval, spaces
+from memory import retrieval
 from memory.errors import CatoError, InvalidInputError
 from memory.models import Evaluation
-from memory.services.evaluation import WITHOUT_RAREST_WORDS, Rephrase, evaluate
-from memory.services.sampling import MOST
+from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, Rephrase, evaluate
+from memory.retrieval.tuning.sampling import MOST
+from memory.spaces import access
 
 
 class Command(StoreCommand):
@@ -46,7 +47,7 @@ class Command(StoreCommand):
                     return ask_model(text)
 
             try:
-                readable = spaces.readable_by(person_called(options["user"]).pk) if options["user"] else None
+                readable = access.readable_by(person_called(options["user"]).pk) if options["user"] else None
                 rows = evaluate(
                     strategies=strategies,
                     sample=options["sample"],

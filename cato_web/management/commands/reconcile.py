@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 from cato_web.beside import Bars, StoreCommand
 from chat import services as chat
 from memory.errors import CatoError
-from memory.services import reconciling
+from memory.index import reconcile
 
 
 class Command(StoreCommand):
@@ -22,7 +22,7 @@ class Command(StoreCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with Bars() as bars:
-                mended = reconciling.reconcile(dry_run=options["dry_run"], progress=bars)
+                mended = reconcile.reconcile(dry_run=options["dry_run"], progress=bars)
         except CatoError as error:
             raise CommandError(str(error)) from error
         if options["dry_run"]:

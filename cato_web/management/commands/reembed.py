@@ -9,10 +9,10 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from cato_web.beside import Bars, StoreCommand
-from memory import generations
+from memory import maintenance
 from memory.errors import CatoError
+from memory.index import generations
 from memory.models import Generation
-from memory.services import upkeep
 
 
 class Command(StoreCommand):
@@ -46,7 +46,7 @@ class Command(StoreCommand):
             return
         with Bars() as bars:
             while Generation.objects.filter(pk=building.pk, state=Generation.State.BUILDING).exists():
-                embedded = upkeep.embed_queued(progress=bars)
+                embedded = maintenance.embed_queued(progress=bars)
                 if embedded.failed or embedded.waiting:
                     raise CommandError(
                         f"{embedded.failed:,} exchanges failed and {embedded.waiting:,} wait: {embedded.error} "

@@ -16,8 +16,9 @@ from cato_web.backups.restoring import restore
 from cato_web.beside import Bars, StoreCommand, alone, running
 from cato_web.plan import StartupError
 from chat.broadcast import count_web_processes
+from memory import maintenance
 from memory.errors import CatoError
-from memory.services import reconciling, upkeep
+from memory.index import reconcile
 
 _LATER = "The index is built when Cato runs; until it is, memory finds by words."
 _KEY_LOST = (
@@ -66,8 +67,8 @@ def _index(bars: Bars) -> str:
     """Build the index; what cannot be done now the workers do. Returns what is to be said."""
     try:
         # Collections of these spaces that a store still has from before may hold what has been forgotten since.
-        reconciling.drop_unnamed()
-        embedded = upkeep.backfill(progress=bars)
+        reconcile.drop_unnamed()
+        embedded = maintenance.backfill(progress=bars)
     except CatoError as error:
         return f"{error} {_LATER}"
     if embedded.failed or embedded.waiting:

@@ -9,9 +9,9 @@ from django.core.management import CommandError
 
 from cato_web.beside import StoreCommand
 from cato_web.people.named import UserLookupError, person_called
-from memory import services as memory
-from memory import spaces
-from memory.services.documents.listing import among_living, versions_of
+from memory import api as memory
+from memory.documents.queries import among_living, versions_of
+from memory.spaces import access
 
 
 class Command(StoreCommand):
@@ -29,7 +29,7 @@ class Command(StoreCommand):
             person = person_called(options["user"])
         except UserLookupError as error:
             raise CommandError(str(error)) from error
-        document = among_living(spaces.readable_by(person.pk)).filter(name=options["name"]).first()
+        document = among_living(access.readable_by(person.pk)).filter(name=options["name"]).first()
         if document is None:
             raise CommandError(f"{person} reads no document called {options['name']}.")
         if options["delete"] is not None:

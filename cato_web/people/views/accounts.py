@@ -21,8 +21,8 @@ from cato_web.people.models import AuditEntry
 from cato_web.people.requests import PeoplePageRequest
 from cato_web.people.token_rows import token_rows
 from cato_web.people.views.archives import zip_of
-from memory import spaces
-from memory.services import revealing
+from memory.administration import reveals
+from memory.spaces import access
 from memory.text import parse_uuid
 
 _REVEALS = 20
@@ -65,7 +65,7 @@ def rendered(
         "token": token,
         "sign_ins": _rows(request),
         "groups": groups_of(request.user),
-        "reveals": revealing.reveals_of(spaces.own(request.user.pk))[:_REVEALS],
+        "reveals": reveals.reveals_of(access.own(request.user.pk))[:_REVEALS],
         "has_password": request.user.has_usable_password(),
         "openid": openid.name(),
         "has_identity": request.user.identities.exists(),

@@ -19,8 +19,8 @@ from cato_web.people.forms import InvitationForm
 from cato_web.people.models import AuditEntry, Pass, User
 from cato_web.people.requests import PeoplePageRequest
 from cato_web.people.views.archives import zip_of
-from memory import spaces
 from memory.guards import administrators_only
+from memory.spaces import access
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ def reset_link(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse
 def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase:
     """Return what is kept of a person, once their personal space is revealed: without the spaces that are not."""
     person = get_object_or_404(User, pk=person_id, left_at=None)
-    space = spaces.own(person.pk)
-    if space.pk not in spaces.shown_to_administrator(request.user.pk):
+    space = access.own(person.pk)
+    if space.pk not in access.shown_to_administrator(request.user.pk):
         sentence = _("This export contains %(name)s's personal space. Request access first.")
         messages.error(request, sentence % {"name": person.name})
         return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")

@@ -17,10 +17,10 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from cato_web.people.models import AuditEntry, User
+from memory.administration.filters import DATE
 from memory.guards import administrators_only
 from memory.models import Space
-from memory.selecting import DATE
-from memory.views.administration.shown import whose
+from memory.views.administration.shared import whose
 
 _PAGE = 100
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

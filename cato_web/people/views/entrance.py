@@ -19,8 +19,8 @@ from cato_web.people.forms import JoinForm, ResetForm, SetUpForm, SignInForm
 from cato_web.people.models import Pass
 from chat import endpoint
 from memory.embeddings import remote_host
-from memory.rate_limits import within
-from memory.shown import listed
+from memory.utils.formatting import listed
+from memory.utils.rate_limits import within
 
 _TRIES, WINDOW = 10, 300
 TOO_MANY = gettext_noop("Too many attempts. Try again in five minutes.")

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.people import groups
 from cato_web.people.requests import PeoplePageRequest
-from memory import services as memory
+from memory import api as memory
 from memory.errors import InvalidInputError
 from memory.guards import administrators_only
 from memory.models import Membership, Space

@@ -14,7 +14,7 @@ from cato_web.people import departures
 from cato_web.people.forms import LeaveForm
 from cato_web.people.models import User
 from cato_web.people.requests import PeoplePageRequest
-from memory.rate_limits import within
+from memory.utils.rate_limits import within
 
 _TRIES, _WINDOW = 10, 300
 

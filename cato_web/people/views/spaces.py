@@ -17,8 +17,8 @@ from django.views.decorators.http import require_GET, require_POST
 from cato_web.people import groups
 from cato_web.people.models import User
 from cato_web.people.requests import PeoplePageRequest
-from memory import spaces
 from memory.models import Membership, MembershipChange, Space
+from memory.spaces import access
 from memory.text import parse_uuid
 
 _CHANGES = 30
@@ -101,7 +101,7 @@ def leave_group(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpResponse
 
 
 def _members(found: Space, you: User) -> list[MemberRow]:
-    people = spaces.readers(found, User.objects.filter(left_at=None)).order_by("name", "id")
+    people = access.readers(found, User.objects.filter(left_at=None)).order_by("name", "id")
     if found.kind == Space.Kind.GROUP:
         in_role = Membership.objects.filter(space=found, role=Membership.Role.MANAGER)
         managers = set(in_role.values_list("person_id", flat=True))

@@ -16,14 +16,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, npgettext
 from django.views.decorators.http import require_GET, require_POST
 
-from memory import selecting, spaces
+from memory.administration import filters, operations
+from memory.documents.queries import states_of
 from memory.guards import administrators_only
 from memory.models import Document, Operation
 from memory.requests import PageRequest
-from memory.services import operations
-from memory.services.documents.listing import states_of
-from memory.shown import number
-from memory.views.administration.shown import Chosen, chosen_in, reveals_running, space_shown
+from memory.spaces import access
+from memory.utils.formatting import number
+from memory.views.administration.shared import Chosen, chosen_in, reveals_running, space_shown
 from memory.views.document_rows import state_text
 
 _PAGE = 50
@@ -50,8 +50,8 @@ class DocumentRow:
 @require_GET
 def documents(request: PageRequest) -> HttpResponse:
     """Those that the filters leave, newest first."""
-    shown = spaces.shown_to_administrator(request.user.pk)
-    selection = selecting.documents(request.GET, shown=shown)
+    shown = access.shown_to_administrator(request.user.pk)
+    selection = filters.documents(request.GET, shown=shown)
     page = Paginator(selection.qs.select_related("owner", "space__owner"), _PAGE).get_page(request.GET.get("page"))
     context = {
         "section": "admin",
@@ -69,8 +69,8 @@ def documents(request: PageRequest) -> HttpResponse:
 @require_POST
 def forget(request: PageRequest) -> HttpResponse:
     """Ask once how many are meant, then have a worker delete them."""
-    chosen, shown = chosen_in(request, "document"), spaces.shown_to_administrator(request.user.pk)
-    rows = selecting.documents(chosen.filters, shown=shown).certain
+    chosen, shown = chosen_in(request, "document"), access.shown_to_administrator(request.user.pk)
+    rows = filters.documents(chosen.filters, shown=shown).certain
     count = (rows if chosen.is_all else rows.filter(pk__in=chosen.ids)).count()
     if not count:
         messages.error(request, _("Tick the documents that are to be deleted first."))
@@ -82,8 +82,8 @@ def forget(request: PageRequest) -> HttpResponse:
     return redirect("admin_operation", operation.pk)
 
 
-def _rows(request: PageRequest, found: list[Document], shown: spaces.SpaceIds) -> list[DocumentRow]:
-    readable = spaces.readable_by(request.user.pk)
+def _rows(request: PageRequest, found: list[Document], shown: access.SpaceIds) -> list[DocumentRow]:
+    readable = access.readable_by(request.user.pk)
     states = {state.id: state for state in states_of(found)}
     rows = []
     for document in found:

@@ -19,15 +19,17 @@ from django.utils.translation import gettext as _
 from django.utils.translation import npgettext
 from django.views.decorators.http import require_GET, require_POST
 
-from memory import generations, selecting, signals, spaces
-from memory.batches import pages
+from memory import signals
+from memory.administration import filters, operations
 from memory.guards import administrators_only
+from memory.index import generations
 from memory.models import Embedding, Exchange, Job, Operation
 from memory.requests import PageRequest
-from memory.services import operations
-from memory.shown import SOURCES, number
+from memory.spaces import access
 from memory.text import excerpt
-from memory.views.administration.shown import Chosen, chosen_in, reveals_running, size_of, space_shown
+from memory.utils.batching import pages
+from memory.utils.formatting import SOURCES, number
+from memory.views.administration.shared import Chosen, chosen_in, reveals_running, size_of, space_shown
 
 _PAGE = 50
 # Those that are commands by the name people know them by.
@@ -51,8 +53,8 @@ class ExchangeRow:
 @require_GET
 def exchanges(request: PageRequest) -> HttpResponse:
     """Those that the filters leave, newest first."""
-    shown = spaces.shown_to_administrator(request.user.pk)
-    selection = selecting.exchanges(request.GET, shown=shown)
+    shown = access.shown_to_administrator(request.user.pk)
+    selection = filters.exchanges(request.GET, shown=shown)
     serving = Embedding.objects.filter(generation=generations.serving())
     rows = selection.qs.select_related("owner", "space__owner")
     rows = rows.prefetch_related(Prefetch("embeddings", queryset=serving, to_attr="serving"))
@@ -73,7 +75,7 @@ def exchanges(request: PageRequest) -> HttpResponse:
 @require_POST
 def forget(request: PageRequest) -> HttpResponse:
     """Ask once how many are meant, then have a worker forget them."""
-    chosen, shown = chosen_in(request, "exchange"), spaces.shown_to_administrator(request.user.pk)
+    chosen, shown = chosen_in(request, "exchange"), access.shown_to_administrator(request.user.pk)
     count = _meant(chosen, shown).count()
     if not count:
         messages.error(request, _("Tick the exchanges that are to be forgotten first."))
@@ -88,7 +90,7 @@ def forget(request: PageRequest) -> HttpResponse:
 @require_POST
 def export(request: PageRequest) -> HttpResponseBase:
     """What is meant as JSON lines; texts only of what this administrator is shown."""
-    chosen, shown = chosen_in(request, "exchange"), spaces.shown_to_administrator(request.user.pk)
+    chosen, shown = chosen_in(request, "exchange"), access.shown_to_administrator(request.user.pk)
     rows = _meant(chosen, shown)
     count = rows.count()
     if not count:
@@ -101,18 +103,18 @@ def export(request: PageRequest) -> HttpResponseBase:
     return response
 
 
-def _meant(chosen: Chosen, shown: spaces.SpaceIds) -> QuerySet[Exchange]:
-    rows: QuerySet[Exchange] = selecting.exchanges(chosen.filters, shown=shown).certain
+def _meant(chosen: Chosen, shown: access.SpaceIds) -> QuerySet[Exchange]:
+    rows: QuerySet[Exchange] = filters.exchanges(chosen.filters, shown=shown).certain
     return rows if chosen.is_all else rows.filter(pk__in=chosen.ids)
 
 
-def _lines(rows: QuerySet[Exchange], shown: spaces.SpaceIds) -> Iterator[bytes]:
+def _lines(rows: QuerySet[Exchange], shown: access.SpaceIds) -> Iterator[bytes]:
     for page in pages(rows.select_related("owner", "space"), 200):
         lines = (json.dumps(_fields(exchange, shown), ensure_ascii=False, default=str) for exchange in page)
         yield "".join(f"{line}\n" for line in lines).encode()
 
 
-def _fields(exchange: Exchange, shown: spaces.SpaceIds) -> dict[str, object]:
+def _fields(exchange: Exchange, shown: access.SpaceIds) -> dict[str, object]:
     names = ("id", "thread_id", "session_id", "source", "timestamp", "created_at", "size")
     about = {name: getattr(exchange, name) for name in names}
     about |= {"who": str(exchange.owner), "space": exchange.space.name or exchange.space.kind}
@@ -122,7 +124,7 @@ def _fields(exchange: Exchange, shown: spaces.SpaceIds) -> dict[str, object]:
     return about | {"is_shown": True} | {name: getattr(exchange, name) for name in texts}
 
 
-def _row(request: PageRequest, exchange: Exchange, shown: spaces.SpaceIds) -> ExchangeRow:
+def _row(request: PageRequest, exchange: Exchange, shown: access.SpaceIds) -> ExchangeRow:
     hidden = exchange.space_id not in shown
     names = {Job.State.PENDING: _("waiting"), Job.State.DONE: "remembered", Job.State.FAILED: _("failed")}
     states = [embedding.state for embedding in getattr(exchange, "serving", [])]

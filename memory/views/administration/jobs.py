@@ -17,14 +17,14 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
+from memory import api, nudge
 from memory import jobs as job_rows
-from memory import nudge, services
+from memory.documents import publishing
 from memory.guards import administrators_only
 from memory.models import DocumentVersion, Embedding, Erasure, Job
 from memory.requests import PageRequest
-from memory.services.documents import serving
-from memory.shown import number
-from memory.views.administration.shown import size_of
+from memory.utils.formatting import number
+from memory.views.administration.shared import size_of
 
 _MOST = 50
 
@@ -76,7 +76,7 @@ def _kinds() -> dict[str, tuple[QuerySet[Any], Callable[[QuerySet[Any]], int]]]:
     erasures = Erasure.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
     versions = DocumentVersion.objects.filter(stage=DocumentVersion.Stage.FAILED).select_related("document__owner")
     return {
-        "embedding": (embeddings, services.retry_failed),
+        "embedding": (embeddings, api.retry_failed),
         "erasure": (erasures, _erase_again),
         "document": (versions, _read_again),
     }
@@ -91,7 +91,7 @@ def _erase_again(rows: QuerySet[Erasure]) -> int:
 def _read_again(rows: QuerySet[DocumentVersion]) -> int:
     versions = list(rows)
     for version in versions:
-        serving.retry(version)
+        publishing.retry(version)
     return len(versions)
 
 

@@ -17,12 +17,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from memory.administration import operations
 from memory.errors import InvalidInputError
 from memory.guards import administrators_only
 from memory.models import Job, Operation
 from memory.requests import PageRequest
-from memory.services import operations
-from memory.shown import number
+from memory.utils.formatting import number
 
 Kind = Operation.Kind
 _PAGE = 20

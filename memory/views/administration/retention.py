@@ -11,12 +11,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
+from memory.administration import operations, retention
 from memory.errors import InvalidInputError
 from memory.guards import administrators_only
 from memory.models import Exchange, Operation
 from memory.requests import PageRequest
-from memory.services import operations, retention
-from memory.shown import SOURCES, listed, number
+from memory.utils.formatting import SOURCES, listed, number
 
 _LONGEST = 36_500
 

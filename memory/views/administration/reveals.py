@@ -12,18 +12,18 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
+from memory.administration import reveals
 from memory.errors import InvalidInputError
 from memory.guards import administrators_only
 from memory.requests import PageRequest
-from memory.services import revealing
-from memory.views.administration.shown import whose
+from memory.views.administration.shared import whose
 
 
 @administrators_only
 @require_http_methods(["GET", "POST"])
 def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
     """Ask why; with a reason, show the space's text for a while."""
-    space = revealing.hidden_space(space_id)
+    space = reveals.hidden_space(space_id)
     back = request.POST.get("next") or request.GET.get("next") or ""
     # Without the slash it would be taken for the name of a view.
     if not back.startswith("/") or not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
@@ -33,14 +33,14 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
         "section": "admin",
         "space_id": space.pk,
         "whose": whose(space),
-        "minutes": int(revealing.LASTS.total_seconds() // 60),
+        "minutes": int(reveals.LASTS.total_seconds() // 60),
         "next": back,
         "reason": reason,
     }
     if request.method == "GET":
         return render(request, "memory/reveal.html", context)
     try:
-        revealing.reveal(space, by=request.user.pk, reason=reason)
+        reveals.reveal(space, by=request.user.pk, reason=reason)
     except InvalidInputError as error:
         return render(request, "memory/reveal.html", context | {"error": str(error)}, status=422)
     return redirect(back)
@@ -49,6 +49,6 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
 @administrators_only
 @require_POST
 def end_reveal(request: PageRequest, reveal_id: int) -> HttpResponse:
-    if revealing.end(reveal_id, by=request.user.pk):
+    if reveals.end(reveal_id, by=request.user.pk):
         messages.success(request, _("Access ended."))
     return redirect("admin_exchanges")

@@ -1,0 +1,162 @@
+"""Which exchanges and documents an administrator means: by person, source, date, state, space and size, and by words
+only where they may read them.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import django_filters as filters
+from django import forms
+from django.contrib.auth import get_user_model
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from memory.index import generations
+from memory.lexical.analyser import terms_to_ask
+from memory.lexical.postings import holding_all
+from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Job, Space
+from memory.spaces.access import SpaceIds, among
+from memory.text import clean_text
+from memory.utils.formatting import SOURCES
+
+Stage = DocumentVersion.Stage
+DATE = forms.DateInput(attrs={"type": "date"})
+# Everybody's own space at once, where a form asks for a space.
+OWN = "own"
+_STATES = {"remembered": Job.State.DONE, "waiting": Job.State.PENDING, "failed": Job.State.FAILED}
+_DOCUMENT_STATES = {"ready": [Stage.READY], "under_way": DocumentVersion.UNDER_WAY, "failed": [Stage.FAILED]}
+
+
+def _people(request: object) -> QuerySet[Any]:
+    return get_user_model()._default_manager.filter(left_at=None).order_by("name", "pk")
+
+
+def _spaces() -> list[tuple[str, str]]:
+    shared = Space.objects.exclude(kind=Space.Kind.OWN).order_by("kind", "name")
+    return [(OWN, gettext("People’s own")), *((str(space.pk), space.shown_name) for space in shared)]
+
+
+class Selection(filters.FilterSet):  # type: ignore[misc]
+    """A filter set that looks for words only in the spaces of `shown`."""
+
+    def __init__(self, data: Mapping[str, Any] | None, rows: QuerySet[Any], *, shown: SpaceIds) -> None:
+        self.shown = shown
+        super().__init__(data, rows)
+
+    q = filters.CharFilter(method="saying", label=_("Words, or an id"))
+    person = filters.ModelChoiceFilter(field_name="owner", queryset=_people, empty_label=_("Anyone"), label=_("Who"))
+    space = filters.ChoiceFilter(choices=_spaces, method="in_space", empty_label=_("All spaces"), label=_("Space"))
+
+    # Filters that stand in the first row of their form.
+    common = ("q", "person", "space", "source")
+    # Those that links set, and the form shows only then.
+    hidden = ("thread", "document")
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is left out."""
+        return self.is_valid() and any(self.form.cleaned_data.values())
+
+    @property
+    def certain(self) -> QuerySet[Any]:
+        """The rows to do something to: none where a filter makes no sense, for without it there would be more."""
+        rows: QuerySet[Any] = self.qs if self.is_valid() else self.queryset.none()
+        return rows
+
+    @property
+    def has_rare(self) -> bool:
+        """Whether one of the others is set, or wrong."""
+        return any(field.value() for field in self.form if field.name not in self.common)
+
+    def saying(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        raise NotImplementedError
+
+    def in_space(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        if value == OWN:
+            return rows.filter(space__kind=Space.Kind.OWN)
+        return rows.filter(space_id=uuid.UUID(value))
+
+
+class ExchangeSelection(Selection):
+    """Exchanges that were not forgotten."""
+
+    source = filters.ChoiceFilter(choices=list(SOURCES.items()), empty_label=_("Any source"), label=_("Source"))
+    since = filters.DateFilter(field_name="timestamp", lookup_expr="date__gte", widget=DATE, label=_("Said from"))
+    until = filters.DateFilter(field_name="timestamp", lookup_expr="date__lte", widget=DATE, label=_("Said until"))
+    state = filters.ChoiceFilter(
+        choices=[
+            ("remembered", _("Remembered")),
+            ("waiting", _("Waiting")),
+            ("failed", _("Failed")),
+            ("none", _("Not in the index")),
+        ],
+        method="in_state",
+        empty_label=_("Any state"),
+        label=_("State"),
+    )
+    least = filters.NumberFilter(field_name="size", lookup_expr="gte", label=_("Characters, at least"))
+    most = filters.NumberFilter(field_name="size", lookup_expr="lte", label=_("Characters, at most"))
+    thread = filters.UUIDFilter(field_name="thread_id", label=_("Thread"))
+    document = filters.UUIDFilter(method="of_document", label=_("Document"))
+
+    def saying(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
+        """The one of this id, or those that say all of these words, where these may be read."""
+        text = clean_text(value).strip()
+        try:
+            return rows.filter(pk=uuid.UUID(text))
+        except ValueError:
+            terms = terms_to_ask(text)
+        readable = among(rows, self.shown)
+        return readable.filter(words__in=holding_all(terms)) if terms else readable.none()
+
+    def in_state(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
+        made = Embedding.objects.filter(generation=generations.serving())
+        if value in _STATES:
+            return rows.filter(pk__in=made.filter(state=_STATES[value]).values("exchange_id"))
+        return rows.exclude(pk__in=made.values("exchange_id"))
+
+    def of_document(self, rows: QuerySet[Exchange], name: str, value: uuid.UUID) -> QuerySet[Exchange]:
+        return rows.filter(pk__in=Chunk.objects.filter(version__document_id=value).values("exchange_id"))
+
+
+class DocumentSelection(Selection):
+    """Documents that were not deleted."""
+
+    since = filters.DateFilter(field_name="created_at", lookup_expr="date__gte", widget=DATE, label=_("Added from"))
+    until = filters.DateFilter(field_name="created_at", lookup_expr="date__lte", widget=DATE, label=_("Added until"))
+    state = filters.ChoiceFilter(
+        choices=[("ready", _("Remembered")), ("under_way", _("Under way")), ("failed", _("Not added"))],
+        method="in_state",
+        empty_label=_("Any state"),
+        label=_("State"),
+    )
+
+    def saying(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
+        """The one of this id, or those with this in their name, where that may be read."""
+        text = clean_text(value).strip()
+        try:
+            return rows.filter(pk=uuid.UUID(text))
+        except ValueError:
+            return among(rows.filter(name__icontains=text), self.shown)
+
+    def in_state(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
+        versions = DocumentVersion.objects.filter(stage__in=_DOCUMENT_STATES[value])
+        return rows.filter(pk__in=versions.values("document_id"))
+
+
+def exchanges(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> ExchangeSelection:
+    """The exchanges that these filters leave, the newest first, those of branches that do not stand as well; text counts
+    only in `shown`."""
+    of_old_versions = Q(is_hidden=True, total_chunks__isnull=False)
+    rows = Exchange.objects.filter(forgotten_at=None).exclude(of_old_versions).order_by("-timestamp", "id")
+    return ExchangeSelection(data, rows, shown=shown)
+
+
+def documents(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> DocumentSelection:
+    """The documents that these filters leave, the newest first; names count only in `shown`."""
+    rows = Document.objects.filter(forgotten_at=None).order_by("-created_at", "id")
+    return DocumentSelection(data, rows, shown=shown)

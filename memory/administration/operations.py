@@ -1,0 +1,247 @@
+"""Long pieces of administration: asked for on a page, done by a worker, slice by slice, whatever crashes between."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from django.db import transaction
+from django.db.models import Model, Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory import jobs, maintenance, nudge, signals
+from memory.administration import filters, retention
+from memory.documents.deletion import forget_documents, tidy_documents
+from memory.errors import CatoError, InvalidInputError, NotFoundError
+from memory.exchanges import forgetting
+from memory.index import purge, reconcile, store
+from memory.jobs import Lease, LeaseLostError
+from memory.models import Chunk, Document, Erasure, Exchange, Job, Operation
+from memory.utils.formatting import number
+
+M = TypeVar("M", bound=Model)
+
+log = logging.getLogger(__name__)
+
+Kind = Operation.Kind
+_TOGETHER = 200
+_TELL_EVERY = 0.5  # seconds
+# Those of which one at a time is enough, and two would undo each other's work.
+_ALONE = (Kind.BACKFILL, Kind.RECONCILE, Kind.ERASE, Kind.RETENTION)
+
+
+class Progress:
+    """Counts what an operation has done and writes it to its row, which renews the lease."""
+
+    def __init__(self, lease: Lease[Operation]) -> None:
+        self._lease, operation = lease, lease.job
+        self._done, self._counts = operation.done, dict(operation.counts)
+        self._told_at = time.monotonic()
+
+    def __call__(self, what: str, count: int) -> None:
+        """Count what was done, as a progress callback. Raises LeaseLostError."""
+        self._counts[what] = self._counts.get(what, 0) + count
+        self._done += count
+        if time.monotonic() - self._told_at > _TELL_EVERY:
+            self.tell()
+
+    def tell(self, **changed: object) -> None:
+        """Write how far it is, and anything else that changed. Raises LeaseLostError."""
+        self._told_at = time.monotonic()
+        self._lease.renew(**(self._figures() | changed))
+
+    def finish(self) -> None:
+        """Write that the operation is done. Raises LeaseLostError."""
+        self._lease.finish(finished_at=timezone.now(), **self._figures())
+
+    def _figures(self) -> dict[str, object]:
+        return {"done": self._done, "counts": self._counts}
+
+
+@transaction.atomic
+def ask(kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, total: int | None = None) -> Operation:
+    """Have a worker do this. Raises InvalidInputError where the same is being done already, and only one at a time may be."""
+    if kind in _ALONE and Operation.objects.filter(kind=kind, state=Job.State.PENDING).exists():
+        raise InvalidInputError(_("“%(what)s” is already running.") % {"what": kind.label})
+    now = timezone.now()
+    operation = Operation.objects.create(
+        kind=kind, what=dict(what or {}), asked_by_id=by, asked_at=now, due_at=now, total=total
+    )
+    nudge.after_commit("run_operations")
+    transaction.on_commit(lambda: signals.operation_asked.send(sender=None, operation=operation))
+    return operation
+
+
+def operation_for(operation_id: uuid.UUID) -> Operation:
+    """The operation. Raises NotFoundError."""
+    found = Operation.objects.select_related("asked_by").filter(pk=operation_id).first()
+    if found is None:
+        raise NotFoundError(_("There is no such operation."))
+    return found
+
+
+def latest() -> QuerySet[Operation]:
+    """All that was ever asked for, the newest first."""
+    return Operation.objects.select_related("asked_by").order_by("-asked_at", "id")
+
+
+@transaction.atomic
+def cancel(operation: Operation) -> bool:
+    """Go no further with it; what was done stays done. False where it was over already."""
+    same = Operation.objects.filter(pk=operation.pk)
+    if not jobs.stop(same.filter(state=Job.State.PENDING)):
+        return False
+    now = timezone.now()
+    same.update(cancelled_at=now, finished_at=now)
+    return True
+
+
+@transaction.atomic
+def retry(operation: Operation) -> bool:
+    """Go on with one that failed. False where it did not."""
+    failed = Operation.objects.filter(pk=operation.pk, state=Job.State.FAILED)
+    if not jobs.begin_again(failed):
+        return False
+    Operation.objects.filter(pk=operation.pk).update(finished_at=None)
+    nudge.after_commit("run_operations")
+    return True
+
+
+def retain_if_due() -> bool:
+    """Ask for what the rules of retention take, once a day; False where that is not due."""
+    by = retention.who_is_due()
+    if by is None:
+        return False
+    ask(Kind.RETENTION, by=by, what={"days": retention.rules()})
+    return True
+
+
+def run_operations() -> int:
+    """Do what was asked for until nothing is due; returns how many were finished. Repeatable, from any process."""
+    finished = 0
+    while claimed := jobs.claim(Operation.objects.order_by("due_at", "asked_at"), 1):
+        finished += _run(claimed[0])
+    return finished
+
+
+def still_under_way(operation: Operation) -> int:
+    """How many of the exchanges that it forgot are not verified to be gone yet."""
+    exchanges = Exchange.objects.filter(forgotten_in=operation, erased_at=None).count()
+    documents = operation.what.get("deleted", [])
+    if not documents:
+        return exchanges
+    pieces = Chunk.objects.filter(version__document_id__in=documents, exchange__erased_at=None)
+    return exchanges + pieces.values("exchange_id").distinct().count()
+
+
+def given_up(operation: Operation) -> int:
+    """Return how many of the exchanges that it forgot could not be erased after several tries."""
+    documents = Chunk.objects.filter(version__document_id__in=operation.what.get("deleted", [])).values("exchange_id")
+    forgotten = Q(exchange__forgotten_in=operation) | Q(exchange_id__in=documents)
+    return Erasure.objects.filter(forgotten, state=Job.State.FAILED).count()
+
+
+def _run(operation: Operation) -> bool:
+    progress = Progress(Lease(operation))
+    try:
+        _WORK[Kind(operation.kind)](operation, progress)
+        progress.finish()
+    except LeaseLostError:
+        return False
+    except CatoError as error:
+        _put_off(operation, str(error))
+        return False
+    except Exception as error:  # logged whole, and said on its page; a worker that died of it would try for ever
+        log.exception("the operation %s failed", operation.pk)
+        reason = _("Something went wrong in Cato itself (%(error)s); the worker's log says what.")
+        _put_off(operation, reason % {"error": type(error).__name__})
+        return False
+    return True
+
+
+def _put_off(operation: Operation, reason: str) -> None:
+    if jobs.put_off(operation, reason, counts=True):
+        failed = Operation.objects.filter(pk=operation.pk, state=Job.State.FAILED)
+        failed.update(finished_at=timezone.now())
+
+
+def _forget(operation: Operation, progress: Progress) -> None:
+    what = operation.what
+    rows = _asked_for(filters.exchanges(what.get("filters"), shown=_shown(what)).certain, operation)
+    _forget_all(rows, operation, progress)
+
+
+def _asked_for(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
+    """Of these what was chosen when it was asked for, and nothing that came since."""
+    rows = rows.filter(created_at__lte=operation.asked_at)
+    return rows.filter(pk__in=operation.what["ids"]) if "ids" in operation.what else rows
+
+
+def _forget_all(rows: QuerySet[Exchange], operation: Operation, progress: Progress) -> None:
+    while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
+        with transaction.atomic():
+            gone = forgetting.forget(ids, by=operation.asked_by_id, operation=operation)
+            progress("exchanges", len(gone))
+            progress.tell()
+
+
+def _forget_documents(operation: Operation, progress: Progress) -> None:
+    what = operation.what
+    rows = _asked_for(filters.documents(what.get("filters"), shown=_shown(what)).certain, operation)
+    _delete_all(rows, operation, progress)
+
+
+def _delete_all(rows: QuerySet[Document], operation: Operation, progress: Progress) -> None:
+    """Each slice with its names in the operation, from which its receipt is counted."""
+    while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
+        with transaction.atomic():
+            gone = forget_documents(ids, by=operation.asked_by_id)
+            operation.what["deleted"] = [*operation.what.get("deleted", []), *map(str, ids)]
+            progress("documents", gone)
+            progress.tell(what=operation.what)
+
+
+def _retain(operation: Operation, progress: Progress) -> None:
+    rules = operation.what["days"]
+    for documents in retention.documents_too_old(rules, at=operation.asked_at):
+        _delete_all(documents, operation, progress)
+    for exchanges in retention.exchanges_too_old(rules, at=operation.asked_at):
+        _forget_all(exchanges, operation, progress)
+
+
+def _backfill(operation: Operation, progress: Progress) -> None:
+    maintenance.backfill(progress=progress)
+
+
+def _reconcile(operation: Operation, progress: Progress) -> None:
+    mended = reconcile.reconcile(dry_run=bool(operation.what.get("is_dry_run")), progress=progress)
+    progress.tell(what=operation.what | {"found": {name: getattr(mended, name) for name in type(mended).__slots__}})
+
+
+def _erase(operation: Operation, progress: Progress) -> None:
+    tidy_documents()
+    while gone := forgetting.erase_forgotten(_TOGETHER):
+        progress("forgotten exchanges", gone)
+    purge.erase_everything(progress=progress)
+    store.ask_for_cleaning()
+    if waiting := Erasure.objects.filter(state=Job.State.PENDING).count():
+        raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": number(waiting)})
+
+
+def _shown(what: Mapping[str, Any]) -> frozenset[uuid.UUID]:
+    """The spaces in which words counted when it was asked."""
+    return frozenset(uuid.UUID(space) for space in what.get("shown", []))
+
+
+_WORK: dict[Kind, Callable[[Operation, Progress], None]] = {
+    Kind.FORGET: _forget,
+    Kind.FORGET_DOCUMENTS: _forget_documents,
+    Kind.RETENTION: _retain,
+    Kind.BACKFILL: _backfill,
+    Kind.RECONCILE: _reconcile,
+    Kind.ERASE: _erase,
+}

@@ -1,0 +1,51 @@
+"""Cuts long text into spans of it that can be embedded whole and shown in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memory.documents.chunking.filling import hybrid, semantic
+from memory.documents.chunking.spans import Sizes, Span
+from memory.documents.chunking.windows import fixed_size, truncate
+from memory.errors import InvalidInputError
+
+STRATEGIES: dict[str, Callable[[str, Sizes], list[Span]]] = {
+    "truncate": truncate,
+    "fixed_size": fixed_size,
+    "semantic": semantic,
+    "hybrid": hybrid,
+}
+__all__ = ["STRATEGIES", "Span", "split"]
+
+
+def split(
+    text: str,
+    *,
+    strategy: str,
+    chunk_size: int,
+    chunk_overlap: int,
+    max_chunk_size: int,
+    preserve_sentence_boundaries: bool,
+) -> list[Span]:
+    """Spans of `text` in order, none of them blank at an end; sizes in characters. No spans for a blank text.
+
+    All but "truncate" together cover every character that is not white space. No span is longer than
+    `max_chunk_size`, and only "semantic" makes any longer than `chunk_size`. Neighbours share at most `chunk_overlap`
+    characters. `preserve_sentence_boundaries` is for "fixed_size". Raises InvalidInputError for an unknown strategy and for
+    sizes that do not agree.
+    """
+    if strategy not in STRATEGIES:
+        raise InvalidInputError(f"There is no chunking strategy {strategy!r}; allowed are {', '.join(STRATEGIES)}.")
+    if chunk_size < 1:
+        raise InvalidInputError(f"chunk_size should be at least 1, not {chunk_size}.")
+    if not 0 <= chunk_overlap < chunk_size:
+        raise InvalidInputError(
+            f"chunk_overlap should be at least 0 and below chunk_size ({chunk_size}), not {chunk_overlap}."
+        )
+    if max_chunk_size < chunk_size:
+        raise InvalidInputError(
+            f"max_chunk_size should not be below chunk_size ({chunk_size}); it is {max_chunk_size}."
+        )
+    sizes = Sizes(chunk_size, chunk_overlap, max_chunk_size, preserve_sentence_boundaries)
+    # Where a span holds one character, an accent that stands on a space is cut from it, and the space is blank.
+    return [span for span in STRATEGIES[strategy](text, sizes) if text[span.start : span.end].strip()]

@@ -1,0 +1,181 @@
+"""The blocks of a Markdown text: headings, fences, tables, list items and paragraphs.
+
+Line by line and without nesting, which is enough to know what belongs together. Plain text is all paragraphs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from memory.documents.chunking.spans import Span, without_trailing_blank
+
+_NONBLANK = re.compile(r"\S")
+_HEADING = re.compile(r" {0,3}#{1,6}(?=\s|\Z)")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|(\d{1,9})[.)])(?=[ \t]|$)", re.MULTILINE)
+
+
+class Kind(Enum):
+    """What a block is."""
+
+    HEADING = "heading"
+    FENCE = "fence"
+    TABLE = "table"
+    ITEM = "item"
+    PARAGRAPH = "paragraph"
+
+
+class Block(NamedTuple):
+    """One block without white space after it. `whole` are the ends of the list and of the item that begin with it."""
+
+    kind: Kind
+    start: int
+    end: int
+    whole: tuple[int, ...]
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The blocks of `text` in order; together they hold all that is not white space."""
+    listed: list[Block] = []
+    for block in _flat(text):
+        belongs = block.kind is Kind.ITEM or (
+            bool(listed) and block.kind is not Kind.HEADING and _is_indented(text, block.start)
+        )
+        if not belongs:
+            yield from _as_list(listed)
+            listed = []
+            yield block
+        else:
+            listed.append(block)
+    yield from _as_list(listed)
+
+
+def lines(text: str, start: int, end: int) -> Iterator[Span]:
+    """The lines of `text[start:end]` that are not blank."""
+    while (line := _next_line(text, start, end)) is not None:
+        yield line
+        start = line.end
+
+
+def _as_list(listed: list[Block]) -> Iterator[Block]:
+    """The blocks of one list, each item with its end: an item lasts until the next begins."""
+    marked: list[Block] = []
+    item_end = 0
+    for block in reversed(listed):
+        item_end = item_end or block.end
+        if block.kind is Kind.ITEM:
+            block, item_end = block._replace(whole=(item_end,)), 0
+        marked.append(block)
+    if marked:
+        marked[-1] = marked[-1]._replace(whole=(listed[-1].end, *marked[-1].whole))
+    return reversed(marked)
+
+
+def _flat(text: str) -> Iterator[Block]:
+    at = 0
+    while (line := _next_line(text, at, len(text))) is not None:
+        kind = _kind(text, line)
+        if kind is Kind.PARAGRAPH and (underline := _underline(text, line)):
+            kind, at = Kind.HEADING, underline.end
+        else:
+            at = _end(text, line, kind)
+        yield Block(kind, line.start, without_trailing_blank(text, line.start, at), ())
+
+
+def _kind(text: str, line: Span) -> Kind:
+    """What a block that began with this line would be."""
+    bare = text[line.start : line.end].strip()
+    if bare[0] == "#" and _HEADING.match(text, line.start):
+        return Kind.HEADING
+    if bare[0] in "`~" and _fence_mark(bare):
+        return Kind.FENCE
+    if _ITEM.match(text, line.start):
+        return Kind.ITEM
+    if bare[0] == "|" or ("|" in bare and _is_ruled(text, line)):
+        return Kind.TABLE
+    return Kind.PARAGRAPH
+
+
+def _end(text: str, line: Span, kind: Kind) -> int:
+    """Where the block that begins with `line` ends."""
+    if kind is Kind.HEADING:
+        return line.end
+    if kind is Kind.FENCE:
+        return _fence_end(text, line)
+    while (following := _following(text, line)) is not None and not _interrupts(text, following, kind):
+        line = following
+    return line.end
+
+
+def _fence_mark(bare: str) -> str:
+    """The run of three or more that opens a fence; "" for a line that opens none."""
+    mark = bare[: len(bare) - len(bare.lstrip(bare[0]))]
+    is_code_in_text = bare[0] == "`" and "`" in bare[len(mark) :]
+    return "" if len(mark) < 3 or is_code_in_text else mark
+
+
+def _fence_end(text: str, line: Span) -> int:
+    """A fence ends with a line of its own mark, at least as long, else with the text."""
+    mark = _fence_mark(text[line.start : line.end].strip())
+    at = line.end
+    while (found := text.find(mark, at)) >= 0:
+        broken = text.find("\n", found)
+        end = broken if broken >= 0 else len(text)
+        bare = text[text.rfind("\n", at, found) + 1 : end].strip()
+        if not bare.strip(mark[0]):
+            return end
+        at = end
+    return len(text)
+
+
+def _interrupts(text: str, line: Span, running: Kind) -> bool:
+    """Whether `line`, right below a block of the `running` kind, begins another one."""
+    kind = _kind(text, line)
+    if running is Kind.TABLE:
+        return "|" not in text[line.start : line.end] or kind not in (Kind.TABLE, Kind.PARAGRAPH)
+    if running is Kind.PARAGRAPH and kind is Kind.ITEM:
+        # A line of prose may begin with a year and a full stop.
+        found = _ITEM.match(text, line.start)
+        return found is not None and found[1] in (None, "1")
+    return kind is not Kind.PARAGRAPH
+
+
+def _underline(text: str, line: Span) -> Span | None:
+    """The line of = or - right below `line` that makes a heading of it."""
+    following = _following(text, line)
+    if following is None:
+        return None
+    bare = text[following.start : following.end].strip()
+    return following if not bare.strip("=") or not bare.strip("-") else None
+
+
+def _is_ruled(text: str, line: Span) -> bool:
+    """Whether the line below `line` rules off a table's head."""
+    following = _following(text, line)
+    if following is None:
+        return False
+    bare = text[following.start : following.end].strip()
+    return "-" in bare and "|" in bare and not bare.strip("|:- \t")
+
+
+def _is_indented(text: str, start: int) -> bool:
+    return text.startswith(("  ", "\t"), start)
+
+
+def _following(text: str, line: Span) -> Span | None:
+    """The line below `line`, if there is one and it is not blank."""
+    start = line.end + 1
+    broken = text.find("\n", start)
+    end = broken if broken >= 0 else len(text)
+    return Span(start, end) if text[start:end].strip() else None
+
+
+def _next_line(text: str, at: int, end: int) -> Span | None:
+    """The next line that is not blank, from its indentation (or `at`) to its line break."""
+    found = _NONBLANK.search(text, at, end)
+    if found is None:
+        return None
+    broken = text.find("\n", found.start(), end)
+    return Span(max(text.rfind("\n", at, found.start()) + 1, at), broken if broken >= 0 else end)

@@ -1,0 +1,126 @@
+"""The strategies that follow the text's own structure: fill a span with whole units until the next does not fit."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import replace
+
+from memory.documents.chunking.graphemes import is_border
+from memory.documents.chunking.spans import Sizes, Span, next_nonblank, without_trailing_blank
+from memory.documents.chunking.units import Unit, units
+from memory.documents.chunking.windows import cut_at_word
+
+
+def semantic(text: str, sizes: Sizes) -> list[Span]:
+    """Spans of whole units up to `chunk_size`; what cannot be cut sensibly stands whole up to `longest`."""
+    filling = _Filling(text, sizes)
+    for unit in units(text, sizes):
+        filling.add(unit)
+    return filling.close()
+
+
+def hybrid(text: str, sizes: Sizes) -> list[Span]:
+    """Semantic spans bounded by `chunk_size`, neighbours that fit together merged: mostly short sections."""
+    merged: list[Span] = []
+    for span in semantic(text, replace(sizes, longest=sizes.chunk_size)):
+        if merged and span.end - merged[-1].start <= sizes.chunk_size:
+            merged[-1] = Span(merged[-1].start, span.end)
+        else:
+            merged.append(span)
+    return merged
+
+
+class _Filling:
+    """Spans under way: the finished ones, and the open one from `_start` to `_end`."""
+
+    def __init__(self, text: str, sizes: Sizes) -> None:
+        self._text, self._sizes = text, sizes
+        self._spans: list[Span] = []
+        self._start = self._end = -1
+        self._settled = -1  # what ends here or before goes into the open span, unasked
+        self._begun: list[int] = []  # where the open span's sentences, rows and lines begin
+        self._headings: list[Unit] = []  # the open span, as long as it holds nothing else
+
+    def add(self, unit: Unit) -> None:
+        """Put `unit` into the open span, or close that and begin the next."""
+        if unit.end <= self._settled:
+            self._take(unit)
+        elif unit.is_heading:
+            if not self._headings or not self._fits(unit.end):
+                self._open(unit, reach=unit.end)
+            self._take(unit)
+            self._headings.append(unit)
+        elif self._headings:
+            self._add_below_heading(unit)
+        else:
+            self._add_plain(unit)
+
+    def close(self) -> list[Span]:
+        """All spans, the open one included."""
+        if self._start >= 0:
+            self._spans.append(Span(self._start, self._end))
+            self._start = -1
+        return self._spans
+
+    def _add_plain(self, unit: Unit) -> None:
+        size = self._sizes.chunk_size
+        for end in (*unit.whole, unit.paragraph_end, unit.end):
+            if self._fits(end):
+                return self._take(unit, settled=end)
+            if end - unit.start <= size:
+                self._open(unit, reach=end)
+                return self._take(unit, settled=end)
+        self._open(unit, reach=unit.end)
+        return self._take(unit)
+
+    def _add_below_heading(self, unit: Unit) -> None:
+        """As `_add_plain`, but the open span may not end yet; so what would stand whole does so up to `longest`."""
+        size, longest = self._sizes.chunk_size, self._sizes.longest
+        for end in unit.whole:
+            if end - self._start <= (longest if end - unit.start <= size else size):
+                return self._take(unit, settled=end)
+        if self._fits(unit.paragraph_end):
+            return self._take(unit, settled=unit.paragraph_end)
+        if unit.end - self._start <= longest:
+            return self._take(unit)
+        return self._cut_below_heading(unit)
+
+    def _cut_below_heading(self, unit: Unit) -> None:
+        """Leave as much of `unit` below its heading as there is room for; without any, below the last heading alone."""
+        size, longest = self._sizes.chunk_size, self._sizes.longest
+        at = -1
+        if unit.start < self._start + size:
+            at = cut_at_word(self._text, self._start, unit.start, size, longest)
+        if is_border(self._text, at, unit.start) and at > unit.start:
+            self._end = without_trailing_blank(self._text, self._start, at)
+            rest = next_nonblank(self._text, at, unit.end)
+            self._open(unit._replace(start=rest, is_part=True), reach=unit.end)
+            return self._take(unit._replace(start=rest, is_part=True))
+        if len(self._headings) > 1:
+            *before, last = self._headings
+            self._spans.append(Span(self._start, before[-1].end))
+            self._start, self._begun, self._headings = last.start, [last.start], [last]
+            return self._add_below_heading(unit)
+        self._headings = []
+        return self._add_plain(unit)
+
+    def _fits(self, end: int) -> bool:
+        return self._start >= 0 and end - self._start <= self._sizes.chunk_size
+
+    def _open(self, unit: Unit, *, reach: int) -> None:
+        """Begin the next span, which will hold what ends at `reach`, with as much of the last as may be shared."""
+        shared: list[int] = []
+        if not unit.is_heading and not unit.is_part:
+            earliest = max(self._end - self._sizes.overlap, reach - self._sizes.chunk_size)
+            shared = self._begun[bisect_left(self._begun, earliest) :]
+        self.close()
+        self._begun = shared
+        self._start, self._headings = shared[0] if shared else unit.start, []
+
+    def _take(self, unit: Unit, *, settled: int = -1) -> None:
+        self._end = unit.end
+        self._settled = max(self._settled, settled)
+        if not unit.is_part:
+            self._begun.append(unit.start)
+        if not unit.is_heading:
+            self._headings = []

@@ -1,0 +1,53 @@
+"""Where sentences end, in English, German, Chinese and Japanese: a small rule that rather joins two than cuts one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from memory.documents.chunking.graphemes import is_border
+from memory.documents.chunking.spans import Span, next_nonblank, without_trailing_blank
+
+# Each match begins where the last one ended and takes all it can, so the scan is linear whatever the text.
+_END = re.compile(r"""[.!?…。！？｡]+["'”’»›)\]}」』）】》*_`]*|\n\s*\n""")
+_WIDE = re.compile(r"[。！？｡]")
+_LAST_WORD = re.compile(r"\w*\Z")
+_LONGEST_ABBREVIATION = 6
+_ABBREVIATIONS = {
+    "Dr", "Mr", "Mrs", "Ms", "Prof", "St", "No", "Fig", "vs", "cf", "pp", "Hr",
+    "Fr", "Nr", "Abb", "Abs", "Art", "bzw", "ca", "ggf", "inkl", "usw", "vgl", "Mio",
+}  # fmt: skip
+
+
+def sentences(text: str, start: int, end: int) -> Iterator[Span]:
+    """The sentences of `text[start:end]` in order, without the white space between them. A blank line ends one too."""
+    at = next_nonblank(text, start, end)
+    for found in _END.finditer(text, at, end):
+        if found.start() >= at and _ends_sentence(text, found, end):
+            stop = without_trailing_blank(text, at, found.end())
+            if stop > at:
+                yield Span(at, stop)
+            at = next_nonblank(text, found.end(), end)
+    if at < end:
+        yield Span(at, without_trailing_blank(text, at, end))
+
+
+def _ends_sentence(text: str, found: re.Match[str], end: int) -> bool:
+    mark, after = found[0], found.end()
+    if mark[0] == "\n" or after == end:
+        return True
+    if _WIDE.search(mark):
+        return is_border(text, after, found.start())
+    if not text[after].isspace():
+        return False
+    following = next_nonblank(text, after, end)
+    if following < end and text[following].islower():
+        return False
+    return mark != "." or not _is_abbreviated(text[max(0, found.start() - _LONGEST_ABBREVIATION - 1) : found.start()])
+
+
+def _is_abbreviated(before: str) -> bool:
+    """Whether a full stop after `before` belongs to its last word: "z. B.", "J. Doe", "Dr.", "am 3. Mai"."""
+    found = _LAST_WORD.search(before)
+    word = found[0] if found else ""
+    return (len(word) == 1 and word.isalpha()) or (len(word) <= 2 and word.isdigit()) or word in _ABBREVIATIONS

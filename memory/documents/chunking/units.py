@@ -1,0 +1,61 @@
+"""The smallest pieces that text is filled from: headings, sentences, rows and lines, each with what it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memory.documents.chunking.blocks import Block, Kind, blocks, lines
+from memory.documents.chunking.sentences import sentences
+from memory.documents.chunking.spans import Sizes, Span, next_nonblank, without_trailing_blank
+from memory.documents.chunking.windows import cut_at_word
+
+
+class Unit(NamedTuple):
+    """One unit, without white space at its ends.
+
+    `whole`: the ends of the list, item, table or fence that begin with it, the outermost first. `paragraph_end`: the
+    end of the paragraph that begins with it, else its own. `is_part`: it goes on with a sentence that had to be cut.
+    """
+
+    start: int
+    end: int
+    whole: tuple[int, ...]
+    paragraph_end: int
+    is_heading: bool
+    is_part: bool
+
+
+def units(text: str, sizes: Sizes) -> Iterator[Unit]:
+    """The units of `text` in order, none longer than `sizes.longest`."""
+    for block in blocks(text):
+        start = next_nonblank(text, block.start, block.end)
+        # A line of more than half a piece is no title: it would leave no room for what it titles.
+        if block.kind is Kind.HEADING and block.end - start <= sizes.chunk_size // 2:
+            yield Unit(start, block.end, (), block.end, is_heading=True, is_part=False)
+        else:
+            yield from _units_of(text, block, sizes)
+
+
+def _units_of(text: str, block: Block, sizes: Sizes) -> Iterator[Unit]:
+    lined = block.kind in (Kind.FENCE, Kind.TABLE)
+    whole = (*block.whole, block.end) if lined else block.whole
+    paragraph_end = block.end
+    for leaf in (lines if lined else sentences)(text, block.start, block.end):
+        for part, is_part in _fitting(text, leaf, sizes):
+            yield Unit(part.start, part.end, whole, paragraph_end or part.end, is_heading=False, is_part=is_part)
+            whole, paragraph_end = (), 0
+
+
+def _fitting(text: str, leaf: Span, sizes: Sizes) -> Iterator[tuple[Span, bool]]:
+    """`leaf` itself, or its lines where it is too long, or their parts; and whether it goes on with a cut line."""
+    for line in [leaf] if leaf.end - leaf.start <= sizes.longest else lines(text, leaf.start, leaf.end):
+        start = next_nonblank(text, line.start, line.end)
+        stop = without_trailing_blank(text, start, line.end)
+        limit, is_part = sizes.longest, False
+        while stop - start > limit:
+            at = cut_at_word(text, start, start, sizes.chunk_size, sizes.longest)
+            yield Span(start, without_trailing_blank(text, start, at)), is_part
+            start, limit, is_part = next_nonblank(text, at, stop), sizes.chunk_size, True
+        if start < stop:
+            yield Span(start, stop), is_part

@@ -1,0 +1,81 @@
+"""The strategies that take text by length: its beginning alone, or window after window."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from memory.documents.chunking.graphemes import first_border, last_border
+from memory.documents.chunking.sentences import sentences
+from memory.documents.chunking.spans import Sizes, Span, next_nonblank, without_trailing_blank
+
+
+def truncate(text: str, sizes: Sizes) -> list[Span]:
+    """One span: the first `chunk_size` characters after leading white space; none for a blank text."""
+    start = next_nonblank(text, 0, len(text))
+    if start == len(text):
+        return []
+    end = cut_anywhere(text, start, start, sizes.chunk_size, sizes.chunk_size)
+    return [Span(start, without_trailing_blank(text, start, end))]
+
+
+def fixed_size(text: str, sizes: Sizes) -> list[Span]:
+    """Spans of `chunk_size`, each back to the sentence end or else the word in its second half where that is asked for."""
+    ends = [sentence.end for sentence in sentences(text, 0, len(text))] if sizes.at_sentences else []
+    spans: list[Span] = []
+    new = next_nonblank(text, 0, len(text))
+    while new < len(text):
+        start = _start(text, new, spans, sizes)
+        end = _end(text, start, new, ends, sizes)
+        spans.append(Span(start, without_trailing_blank(text, start, end)))
+        new = next_nonblank(text, end, len(text))
+    return spans
+
+
+def cut_at_word(text: str, start: int, after: int, size: int, longest: int) -> int:
+    """Where to end a span from `start`, beyond `after`: before white space late in the window, else anywhere.
+
+    `start` and `after` are borders, and after + 1 is within the window. Looks at the second half only, so that every
+    span takes a fair share.
+    """
+    last = min(start + size, len(text))
+    if last == len(text):
+        return last
+    for at in range(last, (max(start, after) + last) // 2, -1):
+        if text[at].isspace():
+            return at
+    return cut_anywhere(text, start, after, size, longest)
+
+
+def cut_anywhere(text: str, start: int, after: int, size: int, longest: int) -> int:
+    """The last border of a cluster beyond `after` within `size` of `start`, else the first one within `longest`.
+
+    A single cluster that is longer is cut at `longest`.
+    """
+    last = min(start + size, len(text))
+    at = last_border(text, last, after)
+    if at > after:
+        return at
+    return min(first_border(text, last, after, start + longest), start + longest)
+
+
+def _start(text: str, new: int, spans: list[Span], sizes: Sizes) -> int:
+    """Where the span that brings what begins at `new` starts: up to `overlap` characters back in the last one."""
+    if not spans or not sizes.overlap:
+        return new
+    last = spans[-1]
+    start = first_border(text, max(last.end - sizes.overlap, last.start + 1), last.start, last.end)
+    start = next_nonblank(text, start, last.end) if start < last.end else last.end
+    has_room = first_border(text, new + 1, new, start + sizes.chunk_size) <= start + sizes.chunk_size
+    return start if start < last.end and has_room else new
+
+
+def _end(text: str, start: int, new: int, ends: list[int], sizes: Sizes) -> int:
+    last = start + sizes.chunk_size
+    if last >= len(text):
+        return len(text)
+    if not sizes.at_sentences:
+        return cut_anywhere(text, start, new, sizes.chunk_size, sizes.chunk_size)
+    found = bisect_right(ends, last) - 1
+    if found >= 0 and ends[found] > max(new, start + sizes.chunk_size // 2):
+        return ends[found]
+    return cut_at_word(text, start, new, sizes.chunk_size, sizes.chunk_size)

@@ -1,0 +1,136 @@
+"""A text under way: readers add blocks and marks to it, and it keeps the offsets and the limit on its length."""
+
+from __future__ import annotations
+
+import re
+
+from memory.documents.extraction.result import BETWEEN, Hidden, Mark, MarkKind, Reading
+from memory.errors import ExtractionError, gettext_noop
+from memory.text import clean_text
+
+# Form feed, vertical tab, NEL and the two separators of Unicode end a line; the other control characters say nothing.
+_LINE_ENDS = re.compile(r"[\f\v\x85\u2028\u2029]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]")
+_LONGEST_LABEL = 120
+# Marks are objects in the worker that reads: a hundred bytes each.
+_MOST_MARKS = 500_000
+# Characters of hidden text that are kept of a file, to be shown on its page.
+_MOST_HIDDEN = 20_000
+_MOST_HIDDEN_PASSAGES = 200
+
+
+def tidy(text: str) -> str:
+    """`text` with `\\n` as its only line end, without control characters other than tabs, and without byte order marks."""
+    # Rows come by the hundred thousand, and hardly any has something to tidy.
+    if text.isprintable():
+        return text
+    return _CONTROLS.sub("", _LINE_ENDS.sub("\n", clean_text(text)))
+
+
+def one_line(text: str) -> str:
+    """`text` with each run of white space made one space, and none at its ends."""
+    return " ".join(text.split())
+
+
+class Draft:
+    """Collects the text and marks of one file. A mark stands where the next text begins.
+
+    Every method that adds raises ExtractionError when the text gets longer than `longest` characters.
+    """
+
+    def __init__(self, longest: int) -> None:
+        self.title = ""
+        self._longest = longest
+        self._parts: list[str] = []
+        self._length = 0
+        self._marks: list[Mark] = []
+        self._pending: list[tuple[MarkKind, str, int, str]] = []
+        self._path: list[tuple[int, str]] = []
+        self.hidden: list[Hidden] = []
+        self._hidden_room = _MOST_HIDDEN
+
+    @property
+    def blank(self) -> bool:
+        """Whether there is no text yet."""
+        return not self._parts
+
+    def block(self, text: str, *, gap: str = "\n\n") -> None:
+        """Add a paragraph, with `gap` between it and what comes before; nothing where it is blank."""
+        text = tidy(text).strip("\n").rstrip()
+        if text:
+            if self._parts:
+                self._append(gap)
+            self._place_marks()
+            self._append(text)
+
+    def conceal(self, text: str) -> None:
+        """Keep text that a reader of the file does not see apart from the rest: where it stands, and its beginning."""
+        text = tidy(text).strip()[: self._hidden_room]
+        if not text:
+            return
+        self._hidden_room -= len(text)
+        if self.hidden and self.hidden[-1].start == self._length:
+            text = f"{self.hidden.pop().text}\n{text}"
+        if len(self.hidden) < _MOST_HIDDEN_PASSAGES:
+            self.hidden.append(Hidden(self._length, text))
+
+    def line(self, text: str) -> None:
+        """Add a line right below what comes before."""
+        self.block(text, gap="\n")
+
+    def verbatim(self, text: str) -> None:
+        """Add `text`, which is tidy, as it is."""
+        if text:
+            self._place_marks()
+            self._append(text)
+
+    def mark(self, kind: MarkKind, label: str, *, level: int = 0, within: str = "") -> None:
+        """Say where the next text stands. A page, slide or row that had no text before the next one leaves no mark."""
+        if kind != "heading":
+            self._pending = [pending for pending in self._pending if pending[0] != kind]
+        self._pending.append((kind, _short(label), level, within))
+
+    def heading(self, level: int, words: str) -> None:
+        """Mark a heading below those of a smaller level; its words are the next text."""
+        label = _short(words)
+        while self._path and self._path[-1][0] >= level:
+            self._path.pop()
+        # A chapter often opens with its own name.
+        if label and not (self._path and self._path[-1][1] == label):
+            self.mark("heading", label, level=level, within=BETWEEN.join(above for _, above in self._path))
+            self._path.append((level, label))
+
+    def chapter(self, name: str) -> None:
+        """Mark a chapter, which ends every heading before it."""
+        self._path = [(0, _short(name))]
+        self.mark("chapter", name)
+
+    def finish(self, kind: str) -> Reading:
+        """The whole. Raises ExtractionError where there is no text."""
+        text = "".join(self._parts)
+        if not text.strip() and self.hidden:
+            raise ExtractionError(
+                gettext_noop("All text of this file is invisible to its readers, so none of it is kept.")
+            )
+        if not text.strip():
+            raise ExtractionError(gettext_noop("There is no text in this file."))
+        return Reading(text, tuple(self._marks), kind, _short(tidy(self.title)), tuple(self.hidden))
+
+    def _append(self, text: str) -> None:
+        self._length += len(text)
+        if self._length > self._longest:
+            sentence = gettext_noop("This file has more than %(most)s characters of text. Upload it in parts.")
+            raise ExtractionError(sentence, most=self._longest)
+        self._parts.append(text)
+
+    def _place_marks(self) -> None:
+        self._marks += [Mark(self._length, *pending) for pending in self._pending]
+        self._pending.clear()
+        if len(self._marks) > _MOST_MARKS:
+            sentence = gettext_noop("This file has more than %(most)s rows or headings. Upload it in parts.")
+            raise ExtractionError(sentence, most=_MOST_MARKS)
+
+
+def _short(label: str) -> str:
+    label = one_line(tidy(label))
+    return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1].rstrip() + "…"

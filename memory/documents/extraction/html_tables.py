@@ -1,0 +1,77 @@
+"""A table of a web page: its rows with the names of their columns, or its cells one by one where it only lays out."""
+
+from __future__ import annotations
+
+from memory.documents.extraction.builder import Draft, one_line
+from memory.documents.extraction.labelled_rows import line_of, named_rows
+
+
+class Table:
+    """Collects cells. `is_layout` is for tables that hold headings or other tables: their text goes by as it comes."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._rows: list[list[tuple[str, bool]]] = []
+        self._cell: list[str] | None = None
+        self._names_a_column = False
+        self._is_layout = False
+
+    @property
+    def is_layout(self) -> bool:
+        return self._is_layout
+
+    @is_layout.setter
+    def is_layout(self, value: bool) -> None:
+        """Give out what was held back."""
+        self._is_layout = value
+        for row in self._rows:
+            for text, _ in row:
+                self._draft.block(text)
+        for text in self._cell or ():
+            self._draft.block(text)
+        self._rows.clear()
+        self._cell = None
+
+    def begin_row(self) -> None:
+        self._rows.append([])
+
+    def begin_cell(self, *, is_name: bool) -> None:
+        """A cell begins; `is_name` where it names its column or row."""
+        if not self._is_layout:
+            self._cell, self._names_a_column = [], is_name
+
+    def take(self, text: str) -> bool:
+        """Whether `text` was taken into the open cell; without one it stands by itself."""
+        if self._cell is None:
+            return False
+        self._cell.append(text)
+        return True
+
+    def end_cell(self) -> None:
+        if self._cell is not None:
+            if not self._rows:
+                self.begin_row()
+            self._rows[-1].append((one_line(" ".join(self._cell)), self._names_a_column))
+            self._cell = None
+
+    def finish(self) -> None:
+        """Add the rows to the draft."""
+        self.end_cell()
+        rows = [row for row in self._rows if any(text for text, _ in row)]
+        # Where some cells are said to be names, nothing need be guessed.
+        told = any(is_name for row in rows for _, is_name in row)
+        header = bool(rows) and len(rows) > 1 and all(is_name or not text for text, is_name in rows[0])
+        if told and not header:
+            lines = [_named_by_first(row) for row in rows]
+        else:
+            texts = [[text for text, _ in row] for row in rows]
+            lines = [line for _, line in named_rows(enumerate(texts, 1), header=True if header else None)]
+        self._draft.block("\n".join(lines))
+
+
+def _named_by_first(row: list[tuple[str, bool]]) -> str:
+    """A row whose first cell may say what the others are."""
+    cells = [text for text, _ in row if text]
+    if row[0][1] and row[0][0] and len(cells) > 1:
+        return f"{cells[0]}: {line_of(cells[1:], [])}"
+    return line_of(cells, [])

@@ -1,0 +1,50 @@
+"""Rows of cells as lines that keep each value beside the name of its column: "Item: Paper; Price: 4"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from memory.documents.extraction.builder import one_line
+
+_NUMBER = re.compile(r"[-+]?[^\w\s]?\s?\d[\d.,' ]*\s?[%€$£]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_LONGEST_NAME = 80
+
+
+def named_rows(rows: Iterable[tuple[int, Sequence[str]]], *, header: bool | None = None) -> Iterator[tuple[int, str]]:
+    """Each row that is not blank, a number and its cells, as the number and a line of text.
+
+    `header` says whether the first row names the columns; None guesses: the first row with several cells does, where
+    they differ, are short and none is a number or date (years may name columns). Rows above it stand as they are. The
+    row of names is not repeated, unless nothing comes below it.
+    """
+    names: list[str] = []
+    undecided, only_names = header is not False, 0
+    for number, row in rows:
+        cells = [one_line(cell) for cell in row]
+        filled = [cell for cell in cells if cell]
+        if not filled:
+            continue
+        if undecided and (header or len(filled) > 1):
+            undecided = False
+            if header or _are_names(filled):
+                names, only_names = cells, number
+                continue
+        only_names = 0
+        yield number, line_of(cells, names)
+    if only_names:
+        yield only_names, line_of(names, [])
+
+
+def line_of(cells: Sequence[str], names: Sequence[str]) -> str:
+    """One row as a line; a value whose column has no name stands alone."""
+    padded = [*names, *[""] * (len(cells) - len(names))]
+    pairs = zip(padded, cells, strict=False)
+    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell)
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    return len(set(cells)) == len(cells) and all(
+        len(cell) <= _LONGEST_NAME and (_YEAR.fullmatch(cell) or not _NUMBER.fullmatch(cell)) for cell in cells
+    )

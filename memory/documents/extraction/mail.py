@@ -1,0 +1,51 @@
+"""E-mail: who wrote to whom, when and about what, the message, and the names of what was attached."""
+
+from __future__ import annotations
+
+import re
+from email import message_from_bytes, policy
+from email.message import MIMEPart
+from typing import BinaryIO
+
+from memory.documents.extraction.builder import Draft, one_line
+from memory.documents.extraction.encoding import decode
+from memory.documents.extraction.html import add_page
+from memory.documents.extraction.result import Limits
+from memory.errors import ExtractionError, gettext_noop
+
+# The parser looks through all parts that are open for each line: its time grows with their square.
+_MOST_MULTIPARTS = 500
+_MULTIPART = re.compile(rb"^content-type:\s{0,20}multipart/", re.IGNORECASE | re.MULTILINE)
+_HEADERS = ("From", "To", "Cc", "Date", "Subject")
+
+
+def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+    """Add the message in `file`. Of plain text and HTML it is the plain text, if there is any in it."""
+    data = file.read()
+    if len(_MULTIPART.findall(data)) > _MOST_MULTIPARTS:
+        sentence = gettext_noop("This e-mail has more than %(most)s parts within parts. Save its text and upload that.")
+        raise ExtractionError(sentence, most=_MOST_MULTIPARTS)
+    message = message_from_bytes(data, policy=policy.default)
+    for name in _HEADERS:
+        if value := one_line(str(message.get(name, ""))):
+            draft.line(f"{name}: {value}")
+    for preferred in ("plain", "html"):
+        part = message.get_body((preferred,))
+        if part is not None and (body := _text_of(part)).strip():
+            if preferred == "html":
+                add_page(body, draft)
+            else:
+                draft.block(body)
+            break
+    for attached in message.iter_attachments():
+        draft.block(f"Attachment: {_name_of(attached)}")
+    draft.title = one_line(str(message.get("Subject", "")))
+
+
+def _text_of(part: MIMEPart) -> str:
+    data = part.get_payload(decode=True)
+    return decode(data, declared=part.get_content_charset("")) if isinstance(data, bytes) else ""
+
+
+def _name_of(part: MIMEPart) -> str:
+    return one_line(part.get_filename() or "") or f"without a name ({part.get_content_type()})"

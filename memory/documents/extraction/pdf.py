@@ -1,0 +1,87 @@
+"""PDF: the text of each page, as far as it is text and not a picture of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable
+from itertools import count
+from typing import Any, BinaryIO
+
+from pypdf import PageObject, PdfReader
+from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
+from pypdf.generic import ArrayObject, TextStringObject
+
+from memory.documents.extraction.builder import Draft, one_line
+from memory.documents.extraction.pdf_visibility import PageVisibility
+from memory.documents.extraction.result import Limits
+from memory.errors import ExtractionError, gettext_noop
+
+_PROTECTED = gettext_noop("This PDF is protected by a password. Remove it and upload again.")
+# What programs put there when nobody gave a title.
+_NO_TITLE = re.compile(r"untitled.*|(?:microsoft (?:word|powerpoint|excel) - )?\S+\.\w{2,5}|\W*", re.IGNORECASE)
+_LONGEST_TITLE = 200
+_SHOWING = frozenset({b"Tj", b"TJ", b"'", b'"'})
+# Fonts have these as one glyph; nobody searches for them.
+_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
+
+
+def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+    """Add the text of each page, marked with its number, from 1 in the order of the file."""
+    # pypdf reports each oddity it works around; here nobody listens.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    try:
+        reader = PdfReader(file)
+        # Many a PDF has a password for changing it only, and opens with an empty one.
+        if reader.is_encrypted and not reader.decrypt(""):
+            raise ExtractionError(_PROTECTED)
+        pages = len(reader.pages)
+        if pages > limits.max_pages:
+            sentence = gettext_noop("This PDF has %(count)s pages; at most %(most)s can be read. Upload it in parts.")
+            raise ExtractionError(sentence, count=pages, most=limits.max_pages)
+        for number, page in enumerate(reader.pages, start=1):
+            draft.mark("page", str(number))
+            _add_page(page, draft)
+        draft.title = _title_of(reader)
+    except (FileNotDecryptedError, DependencyError) as error:
+        raise ExtractionError(_PROTECTED) from error
+    except PyPdfError as error:
+        raise ExtractionError(gettext_noop("This PDF is damaged and cannot be read.")) from error
+    if draft.blank and not draft.hidden:
+        sentence = gettext_noop(
+            "This PDF has no text in it, only pictures of pages. Run it through text recognition (OCR) first."
+        )
+        raise ExtractionError(sentence)
+
+
+def _add_page(page: PageObject, draft: Draft) -> None:
+    """Add the text that can be seen on the page, and apart from it the text that cannot."""
+    box, resources = page.cropbox, page.get("/Resources")
+    visibility = PageVisibility(
+        (float(box.left), float(box.bottom), float(box.right), float(box.top)),
+        resources.get_object() if resources is not None else {},
+    )
+    text = page.extract_text(visitor_operand_before=visibility.before, visitor_operand_after=visibility.after)
+    hidden = visibility.hidden()
+    if hidden:
+        draft.conceal(_only(page, lambda number: number in hidden))
+        text = _only(page, lambda number: number not in hidden)
+    draft.block(text.translate(_LIGATURES))
+
+
+def _only(page: PageObject, is_wanted: Callable[[int], bool]) -> str:
+    """The text of those operations that are wanted by their number among those that show text."""
+    numbers = count()
+
+    def blank(operator: bytes, operands: list[Any], *_: object) -> None:
+        if operator in _SHOWING and not is_wanted(next(numbers)) and operands:
+            operands[-1] = ArrayObject() if operator == b"TJ" else TextStringObject("")
+
+    return page.extract_text(visitor_operand_before=blank)
+
+
+def _title_of(reader: PdfReader) -> str:
+    """The title among the PDF's properties; "" where it is none."""
+    said = reader.metadata.title if reader.metadata else None
+    title = one_line(said or "")
+    return title if len(title) <= _LONGEST_TITLE and not _NO_TITLE.fullmatch(title) else ""

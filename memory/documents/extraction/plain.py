@@ -1,0 +1,76 @@
+"""Plain text, source code and Markdown: the text as it is, in whatever encoding; headings of Markdown become marks."""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO
+
+from memory.documents.extraction.builder import Draft, tidy
+from memory.documents.extraction.encoding import decode
+from memory.documents.extraction.result import Limits
+
+_HASHES = re.compile(r" {0,3}(#{1,6})[ \t]+")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+# A line that begins so is no paragraph, and so no heading when it is underlined.
+_NOT_A_PARAGRAPH = re.compile(
+    r"(?: {4}|\t|\s*$| {0,3}(?:[-+*>|]|\d+[.)])(?:\s|$)| {0,3}(?:#{1,6}\s|`{3}|~{3}|---|===))"
+)
+
+
+def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+    """Add the text of `file` as it is."""
+    draft.verbatim(tidy(decode(file.read())))
+
+
+def read_markdown(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+    """Add the Markdown in `file` as it is, with its headings marked; the first is its title."""
+    text = tidy(decode(file.read()))
+    told = 0
+    for at, level, words in headings(text):
+        draft.verbatim(text[told:at])
+        draft.heading(level, words)
+        draft.title = draft.title or words
+        told = at
+    draft.verbatim(text[told:])
+
+
+def headings(text: str) -> list[tuple[int, int, str]]:
+    """The headings of a Markdown text: where the line of each begins, its level and its words; none out of code."""
+    found: list[tuple[int, int, str]] = []
+    at, fence, above = 0, "", (0, "")
+    lines = text.split("\n")
+    front_matter = lines[0].rstrip() == "---" and any(line.rstrip() == "---" for line in lines[1:100])
+    for number, line in enumerate(lines):
+        here, at = at, at + len(line) + 1
+        if front_matter:
+            front_matter = number == 0 or line.rstrip() != "---"
+        elif fence:
+            if line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        elif (opening := _FENCE.match(line)) and not (opening[1][0] == "`" and "`" in opening[2]):
+            fence, above = opening[1], (0, "")
+        elif hashes := _HASHES.match(line):
+            if words := _without_closing(line[hashes.end() :]):
+                found.append((here, len(hashes[1]), _plain(words)))
+            above = (0, "")
+        elif above[1] and (underline := _UNDERLINE.match(line)):
+            found.append((above[0], 1 if underline[1][0] == "=" else 2, _plain(above[1])))
+            above = (0, "")
+        else:
+            # Of a paragraph of several lines only the last could be meant; more than one is no heading for us.
+            above = (here, line.strip()) if not above[1] and not _NOT_A_PARAGRAPH.match(line) else (0, "")
+    return found
+
+
+def _without_closing(words: str) -> str:
+    """The words of a heading without the row of hashes that may end it."""
+    words = words.strip()
+    bare = words.rstrip("#")
+    return bare.rstrip() if bare != words and bare[-1:] in ("", " ", "\t") else words
+
+
+def _plain(words: str) -> str:
+    """`words` without the marks of links, emphasis and code."""
+    words = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", words)
+    return re.sub(r"(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)|`", "", words)

@@ -1,0 +1,121 @@
+"""PowerPoint slides (PPTX): the text of each slide, its title first, tables by row, and the speaker's notes."""
+
+from __future__ import annotations
+
+import zipfile
+from typing import BinaryIO
+
+from memory.documents.extraction.builder import Draft
+from memory.documents.extraction.labelled_rows import named_rows
+from memory.documents.extraction.result import Limits
+from memory.documents.extraction.xml_stream import Listener
+from memory.documents.extraction.zip_package import Relation, hear, main_part, opened, relations, title_of
+
+_TITLES = frozenset({"title", "ctrTitle"})
+# Placeholders that every slide repeats.
+_FURNITURE = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
+_NO = frozenset({"0", "false"})
+
+
+def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+    """Add each slide, marked with its number from 1; hidden ones are counted but not read."""
+    with opened(file) as package:
+        draft.title = title_of(package)
+        part = main_part(package)
+        order = _Order()
+        hear(package, part, order)
+        related = relations(package, part)
+        for number, slide_id in enumerate(order.ids, start=1):
+            draft.mark("slide", str(number))
+            if slide_id in related:
+                _add_slide(package, related[slide_id], draft)
+
+
+def _add_slide(package: zipfile.ZipFile, slide: Relation, draft: Draft) -> None:
+    shown = _Shapes()
+    hear(package, slide.part, shown)
+    if shown.hidden:
+        return
+    draft.title = draft.title or (shown.titles[0] if shown.titles else "")
+    for text in shown.titles + shown.texts:
+        draft.block(text)
+    for relation in relations(package, slide.part).values():
+        if relation.kind == "notesSlide":
+            notes = _Shapes()
+            hear(package, relation.part, notes)
+            draft.block("Notes: " + "\n".join(notes.texts) if notes.texts else "")
+
+
+class _Order(Listener):
+    """Listens for the ids of the relations that lead to the slides, in order."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "sldId":
+            self.ids.append(attributes.get("r:id", ""))
+
+
+class _Shapes(Listener):
+    """Listens for the shapes of a slide: the text of its title, and of the others in the order they stand in."""
+
+    def __init__(self) -> None:
+        self.titles: list[str] = []
+        self.texts: list[str] = []
+        self.hidden = False
+        self._dropped = 0
+        self._shape_hidden = False
+        self._placeholder = ""
+        self._paragraphs: list[str] = []
+        self._words: list[str] = []
+        self._in_text = False
+        self._rows: list[list[str]] | None = None
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if self._dropped or name == "Fallback":
+            self._dropped += 1
+        elif name == "sld":
+            self.hidden = attributes.get("show", "1") in _NO
+        elif name in ("sp", "graphicFrame"):
+            self._placeholder, self._shape_hidden = "", False
+            self._paragraphs = []
+        elif name == "cNvPr":
+            self._shape_hidden = attributes.get("hidden", "0") not in _NO
+        elif name == "ph":
+            self._placeholder = attributes.get("type", "")
+        elif name == "tbl":
+            self._rows = []
+        elif name == "tr" and self._rows is not None:
+            self._rows.append([])
+        elif name == "p":
+            self._words = []
+        elif name == "t":
+            self._in_text = True
+        elif name == "br":
+            self._words.append("\n")
+
+    def end(self, name: str) -> None:
+        self._in_text = False
+        if self._dropped:
+            self._dropped -= 1
+        elif name == "p":
+            self._paragraphs.append("".join(self._words).strip())
+        elif name == "tc" and self._rows:
+            self._rows[-1].append(" ".join(self._paragraphs))
+            self._paragraphs = []
+        elif name == "tbl" and self._rows is not None:
+            self._paragraphs = [line for _, line in named_rows(enumerate(self._rows, 1))]
+            self._rows = None
+        elif name in ("sp", "graphicFrame"):
+            self._end_shape()
+
+    def text(self, text: str) -> None:
+        if self._in_text:
+            self._words.append(text)
+
+    def _end_shape(self) -> None:
+        text = "\n".join(paragraph for paragraph in self._paragraphs if paragraph)
+        if text and not self._shape_hidden and self._placeholder not in _FURNITURE:
+            (self.titles if self._placeholder in _TITLES else self.texts).append(text)
+        self._paragraphs = []

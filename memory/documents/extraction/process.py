@@ -1,0 +1,100 @@
+"""Runs the process that reads a file, watches its clock, and says in a sentence how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import BinaryIO, NoReturn
+
+from memory.documents.extraction.formats import FORMATS
+from memory.documents.extraction.protocol import OUT_OF_MEMORY, Answer
+from memory.documents.extraction.result import ExtractionCancelledError, Limits, Reading
+from memory.errors import ExtractionError, gettext_noop
+
+_ROOT = Path(__file__).resolve().parents[3]
+# How often, in seconds, a caller is asked whether to go on.
+_PATIENCE = 0.2
+_PIECE_BYTES = 65_536
+
+
+def read_apart(file: BinaryIO, name: str, limits: Limits, stop: Callable[[], bool] | None) -> Reading:
+    """`memory.documents.extraction.read`, for a file that is open."""
+    # Its environment holds no secret of ours, and the file is all it is given.
+    with subprocess.Popen(  # noqa: S603  (the command is ours)
+        [
+            sys.executable,
+            "-s",
+            "-P",
+            "-m",
+            "memory.documents.extraction.worker",
+            json.dumps({"name": name, "limits": asdict(limits)}),
+        ],
+        stdin=file,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={"PYTHONPATH": str(_ROOT), "PYTHONUTF8": "1"},
+        start_new_session=True,
+    ) as process:
+        try:
+            answer = _hear(process, limits, stop)
+            status = process.wait()
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    reading = answer.reading()
+    if status != 0 or reading is None:
+        _explain(status, answer.kind, limits)
+    return reading
+
+
+def _hear(process: subprocess.Popen[bytes], limits: Limits, stop: Callable[[], bool] | None) -> Answer:
+    """All that the process says until it falls silent, which it does only by ending."""
+    assert process.stdout is not None  # noqa: S101  (it was asked for)
+    answer, deadline, next_asked = Answer(limits), time.monotonic() + limits.wall_seconds, 0.0
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            now = time.monotonic()
+            if stop is not None and now >= next_asked:
+                next_asked = now + _PATIENCE
+                if stop():
+                    raise ExtractionCancelledError("Reading this file was stopped.")
+            if now > deadline:
+                raise _too_slow(limits)
+            if selector.select(_PATIENCE):
+                data = os.read(process.stdout.fileno(), _PIECE_BYTES)
+                if not data:
+                    return answer
+                answer.take(data)
+
+
+def _too_slow(limits: Limits) -> ExtractionError:
+    sentence = gettext_noop("This file took longer than %(seconds)s seconds to read.")
+    return ExtractionError(sentence, seconds=f"{limits.wall_seconds:g}")
+
+
+def _explain(status: int, kind: str, limits: Limits) -> NoReturn:
+    """Say why a process that ended with `status` (minus a signal) has no reading to give."""
+    # Python notices that memory is short; other code aborts; where the system is short of it, the kernel kills.
+    if status in (OUT_OF_MEMORY, -signal.SIGABRT, -signal.SIGKILL):
+        sentence = gettext_noop("This file needs more than %(most)s MB of memory to be read.")
+        raise ExtractionError(sentence, most=str(limits.memory_mb))
+    if status == -signal.SIGXCPU:
+        sentence = gettext_noop("Reading this file exceeded the CPU limit (%(seconds)s s).")
+        raise ExtractionError(sentence, seconds=str(limits.processor_seconds))
+    if status == -signal.SIGALRM:
+        raise _too_slow(limits)
+    label = next((f.label for f in FORMATS if f.kind == kind), "")
+    if not label:
+        raise ExtractionError(gettext_noop("This file is damaged: it could not be read."))
+    sentence = gettext_noop("This file is damaged: it begins as %(format)s but could not be read to its end.")
+    raise ExtractionError(sentence, format=label)

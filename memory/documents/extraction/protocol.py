@@ -1,0 +1,107 @@
+"""How a reading comes back from the process that made it: lines of JSON, believed only as far as they make sense.
+
+A string is the next piece of text, a list a batch of marks, an object a word on the whole: {"kind"} as soon as it is
+known, {"hidden", "start"} a piece of hidden text, then {"title"} when all is there, or {"cannot", "facts"} with the
+reason.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, get_args
+
+from memory.documents.extraction.result import Hidden, Limits, Mark, MarkKind, Reading
+from memory.errors import ExtractionError, Fact, gettext_noop
+
+# The exit status that says that memory ran out; that of any exception is 1.
+OUT_OF_MEMORY = 77
+_AS_LIST = attrgetter(*(field.name for field in fields(Mark)))
+_PIECE = 65_536
+_BATCH = 1000
+_LONGEST_LINE = 2_000_000
+_NONSENSE = gettext_noop("This file is damaged: what was read of it makes no sense.")
+
+
+def lines_of(reading: Reading) -> Iterator[bytes]:
+    """The lines that say a reading."""
+    for start in range(0, len(reading.text), _PIECE):
+        yield line_of(reading.text[start : start + _PIECE])
+    for start in range(0, len(reading.marks), _BATCH):
+        yield line_of([_AS_LIST(mark) for mark in reading.marks[start : start + _BATCH]])
+    for hidden in reading.hidden:
+        yield line_of({"hidden": hidden.text, "start": hidden.start})
+    yield line_of({"title": reading.title})
+
+
+def line_of(value: Any) -> bytes:
+    """One line."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+class Answer:
+    """Puts a reading together from the bytes that come; they are the work of a process that read a stranger's file."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.kind = ""
+        self._longest = limits.max_characters
+        self._rest = b""
+        self._texts: list[str] = []
+        self._length = 0
+        self._marks: list[Mark] = []
+        self._title: str | None = None
+        self._hidden: list[Hidden] = []
+        self._hidden_length = 0
+
+    def take(self, data: bytes) -> None:
+        """Take the next bytes. Raises ExtractionError with the reason that the other side gives, and for nonsense."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            raise ExtractionError(_NONSENSE)
+        for line in lines:
+            try:
+                self._understand(json.loads(line))
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                raise ExtractionError(_NONSENSE) from error
+
+    def reading(self) -> Reading | None:
+        """The whole; None while some of it lacks."""
+        if self._title is None:
+            return None
+        return Reading("".join(self._texts), tuple(self._marks), self.kind, self._title, tuple(self._hidden))
+
+    def _understand(self, said: Any) -> None:
+        if isinstance(said, str):
+            self._texts.append(said)
+            self._length += len(said)
+        elif isinstance(said, list):
+            self._marks += [self._mark(*values) for values in said]
+        elif "cannot" in said:
+            raise ExtractionError(
+                str(said["cannot"]), **{str(name): _fact(fact) for name, fact in said["facts"].items()}
+            )
+        elif "hidden" in said:
+            self._hidden.append(Hidden(int(said["start"]), str(said["hidden"])))
+            self._hidden_length += len(self._hidden[-1].text)
+        elif "kind" in said:
+            self.kind = str(said["kind"])
+        else:
+            self._title = str(said["title"])
+        if max(self._length, len(self._marks), self._hidden_length) > self._longest:
+            raise ValueError("more than was asked for")
+
+    def _mark(self, start: int, kind: MarkKind, label: str, level: int, within: str) -> Mark:
+        latest = self._marks[-1].start if self._marks else 0
+        if kind not in get_args(MarkKind) or not latest <= start <= self._length or not isinstance(level, int):
+            raise ValueError("a mark out of place")
+        # A hundred thousand rows stand within one sheet.
+        return Mark(start, kind, label, level, sys.intern(within))
+
+
+def _fact(said: Any) -> Fact:
+    if isinstance(said, list):
+        return [str(each) for each in said]
+    return said if isinstance(said, int) else str(said)

@@ -1,0 +1,75 @@
+"""The process that reads one file: it confines itself, then reads standard input and answers on standard output.
+
+To see what goes wrong with a file, run it by hand, to a pipe, as it may not write files:
+`python -m memory.documents.extraction.worker '{"name": "a.pdf"}' < a.pdf | cat`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from typing import BinaryIO
+
+from memory.documents.extraction.builder import Draft, tidy
+from memory.documents.extraction.formats import kind_of
+from memory.documents.extraction.protocol import OUT_OF_MEMORY, line_of, lines_of
+from memory.documents.extraction.result import Limits, Reading
+from memory.documents.extraction.sandbox import confine
+from memory.errors import ExtractionError, Fact
+
+# The module and function that read each kind; imported when it is known, since each costs time and memory.
+READERS = {
+    "text": ("plain", "read"),
+    "code": ("plain", "read"),
+    "markdown": ("plain", "read_markdown"),
+    "html": ("html", "read"),
+    "pdf": ("pdf", "read"),
+    "docx": ("docx", "read"),
+    "pptx": ("pptx", "read"),
+    "xlsx": ("xlsx", "read"),
+    "csv": ("csv", "read"),
+    "epub": ("epub", "read"),
+    "email": ("mail", "read"),
+}
+
+
+def main() -> None:
+    """Read what standard input holds, a file that can be wound back, as the first argument says."""
+    said = json.loads(sys.argv[1])
+    limits = Limits(**said.get("limits", {}))
+    # What a library prints must not end up in the answer.
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    confine(limits)
+    try:
+        kind = kind_of(sys.stdin.buffer, said["name"])
+        answer.write(line_of({"kind": kind}))
+        # Before the work: whatever happens in it, the parent can say what was read.
+        answer.flush()
+        answer.writelines(lines_of(_read(sys.stdin.buffer, kind, limits)))
+    except ExtractionError as error:
+        answer.write(
+            line_of({"cannot": tidy(error.words), "facts": {name: _tidy(fact) for name, fact in error.facts.items()}})
+        )
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    answer.flush()
+    # Without the work of taking apart all that was read.
+    os._exit(0)
+
+
+def _tidy(fact: Fact) -> Fact:
+    return tidy(fact) if isinstance(fact, str) else fact
+
+
+def _read(file: BinaryIO, kind: str, limits: Limits) -> Reading:
+    module, function = READERS[kind]
+    draft = Draft(limits.max_characters)
+    getattr(import_module(f"memory.documents.extraction.{module}"), function)(file, draft, limits)
+    return draft.finish(kind)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Zip archives of parts, as Office documents and e-books are: opened only if unpacking them is safe."""
+
+from __future__ import annotations
+
+import posixpath
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, NamedTuple
+from urllib.parse import unquote
+
+from memory.documents.extraction.xml_stream import Listener, listen_in_steps
+from memory.errors import ExtractionError, gettext_noop
+
+MOST_UNPACKED = 200_000_000
+MOST_MEMBERS = 10_000
+# Dense XML packs 1 to 50; a bomb packs 1 to 1000 and is small.
+_HIGHEST_RATIO = 200
+_RATIO_MATTERS_FROM = 20_000_000
+
+
+class Relation(NamedTuple):
+    """A reference from one part to another: the last word of its type, and the name of the part it leads to."""
+
+    kind: str
+    part: str
+
+
+@contextmanager
+def opened(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
+    """The archive in `file`. Raises ExtractionError, also for what fails inside the `with`, when it is damaged or too large.
+
+    Declared sizes are what is counted: `zipfile` gives no more of a member than it declares, and fails on its checksum.
+    """
+    try:
+        with zipfile.ZipFile(file) as package:
+            _check(package.infolist())
+            yield package
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise ExtractionError(
+            gettext_noop("This file is damaged: it does not unpack (%(error)s)."), error=str(error)
+        ) from error
+    except KeyError as error:
+        raise ExtractionError(gettext_noop("This file is damaged: a part that it refers to is not in it.")) from error
+
+
+def hear(package: zipfile.ZipFile, part: str, listener: Listener) -> None:
+    """Tell `listener` the XML of `part`; KeyError where there is no such part."""
+    for _ in hear_in_steps(package, part, listener):
+        pass
+
+
+def hear_in_steps(package: zipfile.ZipFile, part: str, listener: Listener) -> Iterator[None]:
+    """`hear`, with pauses in which to take what was heard so far."""
+    with package.open(part) as file:
+        yield from listen_in_steps(file, listener)
+
+
+def relations(package: zipfile.ZipFile, part: str) -> dict[str, Relation]:
+    """What `part` ("" for the whole package) refers to inside the package, by the id of the relation."""
+    folder, name = posixpath.split(part)
+    source = posixpath.join(folder, "_rels", name + ".rels")
+    if source not in package.NameToInfo:
+        return {}
+    found = _Relations(folder)
+    hear(package, source, found)
+    return found.by_id
+
+
+def main_part(package: zipfile.ZipFile) -> str:
+    """The name of the part that is the document itself. Raises ExtractionError where none is named."""
+    for relation in relations(package, "").values():
+        if relation.kind == "officeDocument":
+            return relation.part
+    raise ExtractionError(gettext_noop("This file is damaged: it does not say where its document is."))
+
+
+def title_of(package: zipfile.ZipFile) -> str:
+    """The title among the properties of an Office document; "" where it has none."""
+    for relation in relations(package, "").values():
+        if relation.kind == "core-properties" and relation.part in package.NameToInfo:
+            found = FirstText("title")
+            hear(package, relation.part, found)
+            return found.words
+    return ""
+
+
+def resolve(folder: str, target: str) -> str:
+    """The name of the member that `target` leads to from `folder`, without its fragment."""
+    path = unquote(target.partition("#")[0])
+    return posixpath.normpath(path.lstrip("/") if path.startswith("/") else posixpath.join(folder, path))
+
+
+class FirstText(Listener):
+    """Listens for the text of the first element called `name`."""
+
+    def __init__(self, name: str) -> None:
+        self.words = ""
+        self._name = name
+        self._inside = False
+        self._done = False
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._inside = name == self._name and not self._done
+
+    def end(self, name: str) -> None:
+        self._done = self._done or self._inside
+        self._inside = False
+
+    def text(self, text: str) -> None:
+        if self._inside:
+            self.words += text
+
+
+class _Relations(Listener):
+    """Listens for relations."""
+
+    def __init__(self, folder: str) -> None:
+        self.by_id: dict[str, Relation] = {}
+        self._folder = folder
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "Relationship" and attributes.get("TargetMode") != "External":
+            kind = attributes.get("Type", "").rpartition("/")[2]
+            part = resolve(self._folder, attributes.get("Target", ""))
+            self.by_id[attributes.get("Id", "")] = Relation(kind, part)
+
+
+def _check(members: list[zipfile.ZipInfo]) -> None:
+    unpacked = sum(member.file_size for member in members)
+    packed = sum(member.compress_size for member in members)
+    if len(members) > MOST_MEMBERS:
+        raise ExtractionError(gettext_noop("This file holds more than %(most)s parts."), most=MOST_MEMBERS)
+    if unpacked > MOST_UNPACKED:
+        raise ExtractionError(
+            gettext_noop("This file unpacks to more than %(most)s MB."), most=MOST_UNPACKED // 1_000_000
+        )
+    if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _HIGHEST_RATIO:
+        raise ExtractionError(
+            gettext_noop("This file unpacks to more than %(most)s times its size."), most=_HIGHEST_RATIO
+        )
+    if any(member.flag_bits & 1 for member in members):
+        raise ExtractionError(gettext_noop("This file is protected by a password. Remove it and upload again."))

@@ -1,0 +1,73 @@
+"""A document's metadata, which each of its pieces carries beside where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import transaction
+from django.db.models import F
+from django.utils.translation import gettext as _
+
+from memory import jobs, nudge
+from memory.errors import InvalidInputError
+from memory.exchanges.lifecycle import Metadata
+from memory.exchanges.metadata import Checked, check_metadata, write_values
+from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange
+from memory.utils.batching import pages
+
+# Keys of a piece's metadata that Cato writes itself.
+DOCUMENT, PAGE, PLACE = "document", "page", "place"
+OWN_KEYS = (DOCUMENT, PAGE, PLACE)
+_TOGETHER = 500
+
+
+def check_description(metadata: Metadata) -> Checked:
+    """A document's metadata as it may be kept. Raises InvalidInputError, also for the keys that Cato writes itself."""
+    checked = check_metadata(metadata)
+    taken = [key for key in OWN_KEYS if key in checked]
+    if taken:
+        raise InvalidInputError(
+            _("The key %(key)s is written by Cato itself. Choose another name for it.") % {"key": taken[0]}
+        )
+    return checked
+
+
+def describe(document: Document, metadata: Metadata) -> None:
+    """Give a document, and each piece of its versions, other metadata. Raises InvalidInputError."""
+    checked = check_description(metadata)
+    with transaction.atomic():
+        held = Document.objects.select_for_update().get(pk=document.pk)
+        if held.forgotten_at is not None or held.metadata == checked:
+            return
+        held.metadata = checked
+        held.save(update_fields=["metadata"])
+        pieces = Exchange.objects.filter(
+            forgotten_at=None,
+            pk__in=Chunk.objects.filter(version__document=held, version__removed_at=None).values("exchange"),
+        )
+        for some in pages(pieces, _TOGETHER):
+            _describe_together(some, checked)
+        nudge.after_commit("index_pending")
+    document.metadata = checked
+
+
+def metadata_of_piece(version: DocumentVersion, *, page: int | None, place: str) -> Checked:
+    """What a piece of `version` carries: the document's metadata, the document's id, where the piece stands."""
+    own: Checked = {DOCUMENT: str(version.document_id)}
+    if page is not None:
+        own[PAGE] = page
+    if place:
+        own[PLACE] = place
+    return {**version.document.metadata, **own}
+
+
+def _describe_together(pieces: list[Exchange], described: Mapping[str, object]) -> None:
+    for piece in pieces:
+        own = {key: piece.metadata[key] for key in OWN_KEYS if key in piece.metadata}
+        piece.metadata = {**described, **own}
+    Exchange.objects.bulk_update(pieces, ["metadata"])
+    write_values(pieces)
+    # The index only adds to the fields of a vector it knows: other metadata needs new vectors too.
+    ids = [piece.pk for piece in pieces]
+    Exchange.objects.filter(pk__in=ids).update(version=F("version") + 1)
+    jobs.begin_again(Embedding.objects.filter(exchange_id__in=ids))

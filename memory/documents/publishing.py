@@ -1,0 +1,110 @@
+"""The switch: a version that is embedded takes the place of the one before it, all of it in one step."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, UUIDField, Value
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from memory import jobs, nudge
+from memory.index import generations
+from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Job
+
+Stage = DocumentVersion.Stage
+
+
+def serve_complete(versions: QuerySet[DocumentVersion] | None = None) -> list[uuid.UUID]:
+    """Let every version (or those of `versions`) serve whose pieces are all in the index; say of those with a failed
+    one that they failed.
+
+    Returns the documents that changed. Cheap where nothing is under way; any process may call it.
+    """
+    changed = []
+    looked_at = DocumentVersion.objects.all() if versions is None else versions
+    for version in looked_at.filter(stage=Stage.EMBEDDING, document__forgotten_at=None).distinct():
+        embeddings = embeddings_of(version)
+        failed = embeddings.filter(state=Job.State.FAILED).first()
+        if failed is not None:
+            held = DocumentVersion.objects.filter(pk=version.pk, stage=Stage.EMBEDDING)
+            held.update(stage=Stage.FAILED, state=Job.State.FAILED, error=failed.error)
+            changed.append(version.document_id)
+        elif not embeddings.exclude(state=Job.State.DONE).exists() and _serve(version):
+            changed.append(version.document_id)
+    return changed
+
+
+def embeddings_of(version: DocumentVersion) -> QuerySet[Embedding]:
+    """The embeddings of this version's pieces in the index that serves, without what was forgotten of it."""
+    return Embedding.objects.filter(
+        exchange__chunks__version=version, exchange__forgotten_at=None, generation=generations.serving()
+    )
+
+
+@transaction.atomic
+def _serve(version: DocumentVersion) -> bool:
+    document = Document.objects.select_for_update().get(pk=version.document_id)
+    version = DocumentVersion.objects.select_for_update().get(pk=version.pk)
+    if version.stage != Stage.EMBEDDING or document.forgotten_at is not None:
+        return False
+    old, mine = document.serving, Chunk.objects.filter(version=version)
+    if old is not None:
+        left = Chunk.objects.filter(version=old).exclude(exchange__in=mine.values("exchange"))
+        Exchange.objects.filter(pk__in=left.values("exchange")).update(is_hidden=True)
+        DocumentVersion.objects.filter(pk=old.pk).update(stage=Stage.REPLACED)
+    _line_up(version)
+    now = timezone.now()
+    DocumentVersion.objects.filter(pk=version.pk).update(stage=Stage.READY, ready_at=now, error="")
+    Document.objects.filter(pk=document.pk).update(serving=version)
+    nudge.after_commit("tidy_documents")
+    return True
+
+
+def _line_up(version: DocumentVersion) -> None:
+    """Show the pieces, each at its place in this version, after the one before it."""
+    chunks = Chunk.objects.filter(version=version)
+    # Not `chunks.filter`: SQLite would then look through all pieces of the version for each of them.
+    of = Coalesce("version_id", Value(version.pk, UUIDField()))
+    here = Chunk.objects.alias(of=of).filter(of=version.pk, exchange=OuterRef("pk"))
+    before = chunks.filter(index=OuterRef("chunk_index") - 1)
+    pieces = Exchange.objects.filter(pk__in=chunks.values("exchange"))
+    pieces.update(is_hidden=False, chunk_index=Subquery(here.values("index")[:1]), total_chunks=version.total_chunks)
+    pieces.update(previous=Subquery(before.values("exchange")[:1]))
+
+
+def is_waiting(version: DocumentVersion) -> bool:
+    """Whether embedding it waits for something that is away, such as the index."""
+    pending = embeddings_of(version).filter(state=Job.State.PENDING, locked_until=None)
+    return pending.exclude(error="").exists()
+
+
+def progress_of(version_ids: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, int]]:
+    """For each version that has pieces: how many are in the index, and how many are laid out so far."""
+    in_index = Count(
+        "exchange__embeddings",
+        filter=Q(exchange__embeddings__generation=generations.serving(), exchange__embeddings__state=Job.State.DONE),
+    )
+    rows = (
+        Chunk.objects.filter(version__in=version_ids).values_list("version").annotate(done=in_index, laid=Count("id"))
+    )
+    return {version_id: (done, laid) for version_id, done, laid in rows.order_by()}
+
+
+def retry(version: DocumentVersion) -> None:
+    """Go on with a failed version: where its pieces could not be embedded with those, else from reading on."""
+    with transaction.atomic():
+        held = DocumentVersion.objects.select_for_update().get(pk=version.pk)
+        if held.stage != Stage.FAILED:
+            return
+        if held.total_chunks and held.chunks.count() == held.total_chunks:
+            DocumentVersion.objects.filter(pk=held.pk).update(
+                stage=Stage.EMBEDDING, state=Job.State.DONE, error="", attempt=F("attempt") + 1
+            )
+            jobs.begin_again(embeddings_of(held).filter(state=Job.State.FAILED))
+            nudge.after_commit("index_pending")
+        else:
+            DocumentVersion.objects.filter(pk=held.pk).update(stage=Stage.RECEIVED)
+            jobs.begin_again(DocumentVersion.objects.filter(pk=held.pk))
+            nudge.after_commit("read_documents")

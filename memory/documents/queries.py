@@ -1,0 +1,177 @@
+"""Documents as readers get them: plain rows with how far each is."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from memory.documents.publishing import progress_of
+from memory.errors import NotFoundError
+from memory.models import Chunk, Document, DocumentVersion
+from memory.spaces import access as who
+from memory.spaces.access import SpaceIds
+
+Stage = DocumentVersion.Stage
+
+
+@dataclass(frozen=True, slots=True)
+class VersionState:
+    """One version: `stage`, how many of its pieces are in the index, how many it will have (None: not known yet)."""
+
+    id: uuid.UUID
+    number: int
+    stage: str
+    done: int
+    total: int | None
+    error: str
+    size: int
+    kind: str
+    title: str
+    uploaded_by: str
+    created_at: datetime
+    ready_at: datetime | None
+    has_original: bool
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.stage in DocumentVersion.UNDER_WAY
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """One document: the version that serves, and the newest that is wanted, which may be on its way or have failed."""
+
+    id: uuid.UUID
+    name: str
+    space_id: uuid.UUID
+    space_kind: str
+    space_name: str
+    owner_id: uuid.UUID
+    owner_name: str
+    created_at: datetime
+    serving: VersionState | None
+    newest: VersionState
+
+    @property
+    def is_under_way(self) -> bool:
+        return self.newest.is_under_way
+
+
+@dataclass(frozen=True, slots=True)
+class PieceRow:
+    """A piece of a document's text; `text` is None where it was forgotten by itself."""
+
+    exchange_id: uuid.UUID
+    index: int
+    start: int
+    end: int
+    joint: str
+    place: str
+    text: str | None
+
+
+def document_for(spaces: SpaceIds, document_id: uuid.UUID) -> Document:
+    """The document, where it lies in `spaces`. Raises NotFoundError, the same for "not yours" and "not there"."""
+    found = among_living(spaces).filter(pk=document_id).select_related("space", "owner", "serving").first()
+    if found is None:
+        raise NotFoundError(_("Not found."))
+    return found
+
+
+def document_to_change(spaces: SpaceIds, document_id: uuid.UUID, *, by: uuid.UUID, is_administrator: bool) -> Document:
+    """The document, where it lies in `spaces` and is theirs, or they administrate. Raises NotFoundError."""
+    document = document_for(spaces, document_id)
+    if document.owner_id != by and not is_administrator:
+        raise NotFoundError(_("Not found."))
+    return document
+
+
+def among_living(spaces: SpaceIds) -> QuerySet[Document]:
+    """The documents that lie in `spaces` and were not deleted."""
+    return who.among(Document.objects.filter(forgotten_at=None), spaces)
+
+
+def states_of(documents: Iterable[Document]) -> list[DocumentState]:
+    """Rows for these documents, in their order."""
+    given = list(documents)
+    versions: dict[uuid.UUID, list[DocumentVersion]] = {document.pk: [] for document in given}
+    wanted = DocumentVersion.objects.filter(document__in=given).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
+    for version in wanted.filter(removed_at=None).select_related("uploaded_by").order_by("-number"):
+        versions[version.document_id].append(version)
+    progress = progress_of([version.pk for some in versions.values() for version in some])
+    rows = []
+    for document in given:
+        states = {version.pk: _state(version, progress) for version in versions[document.pk]}
+        if not states:
+            continue
+        rows.append(
+            DocumentState(
+                id=document.pk,
+                name=document.name,
+                space_id=document.space_id,
+                space_kind=document.space.kind,
+                space_name=document.space.shown_name,
+                owner_id=document.owner_id,
+                owner_name=str(document.owner),
+                created_at=document.created_at,
+                serving=states.get(document.serving_id) if document.serving_id else None,
+                newest=next(iter(states.values())),
+            )
+        )
+    return rows
+
+
+def versions_of(document: Document) -> list[VersionState]:
+    """All versions that are still there, newest first."""
+    kept = document.versions.filter(removed_at=None).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
+    versions = list(kept.select_related("uploaded_by").order_by("-number"))
+    progress = progress_of([version.pk for version in versions])
+    return [_state(version, progress) for version in versions]
+
+
+def pieces_of(document: Document, *, since: int, count: int) -> list[PieceRow]:
+    """`count` pieces of the version that serves, from the one numbered `since` on."""
+    chunks = Chunk.objects.filter(version=document.serving_id, index__gte=since).select_related("exchange")
+    return [
+        PieceRow(
+            exchange_id=chunk.exchange_id,
+            index=chunk.index,
+            start=chunk.start,
+            end=chunk.end,
+            joint=chunk.joint,
+            place=chunk.place,
+            text=None if chunk.exchange.forgotten_at else chunk.exchange.user_message,
+        )
+        for chunk in chunks.order_by("index")[:count]
+    ]
+
+
+def index_at(document: Document, offset: int) -> int:
+    """The number of the piece that holds the character `offset`, or of the last one before it."""
+    chunks = Chunk.objects.filter(version=document.serving_id, start__lte=max(offset, 0))
+    found = chunks.order_by("-index").values_list("index", flat=True).first()
+    return found or 0
+
+
+def _state(version: DocumentVersion, progress: dict[uuid.UUID, tuple[int, int]]) -> VersionState:
+    done, _failed = progress.get(version.pk, (0, 0))
+    return VersionState(
+        id=version.pk,
+        number=version.number,
+        stage=version.stage,
+        done=done,
+        total=version.total_chunks,
+        error=version.error,
+        size=version.size,
+        kind=version.kind,
+        title=version.title,
+        uploaded_by=str(version.uploaded_by),
+        created_at=version.created_at,
+        ready_at=version.ready_at,
+        has_original=bool(version.original),
+    )

@@ -1,0 +1,182 @@
+"""Receiving a file: its bytes are safe, and a row says what is to be done with them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import BinaryIO, cast
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory import jobs, nudge
+from memory.documents.extraction import formats
+from memory.documents.metadata import check_description, describe
+from memory.errors import DocumentConflictError, ExtractionError, InvalidInputError, VectorStoreDisabledError
+from memory.exchanges.lifecycle import Metadata
+from memory.models import Document, DocumentVersion, Space
+from memory.models.documents import place_of
+from memory.text import clean_text, has_visible_text, without_bidi_controls
+from memory.utils import stored_files
+from memory.utils.formatting import number, sentence
+
+Stage = DocumentVersion.Stage
+_LONGEST_NAME = 255
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What became of an upload; `is_known`: these very bytes are this document's present version already."""
+
+    version: DocumentVersion
+    is_known: bool
+
+
+def receive(
+    file: File[bytes],
+    *,
+    name: str,
+    space: Space,
+    owner_id: uuid.UUID,
+    source: str,
+    source_path: str = "",
+    metadata: Metadata | None = None,
+    version_of: Document | None = None,
+) -> Received:
+    """Keep a file as the next version of the document called `name` in `space`; a worker reads it after the commit.
+
+    A file that was read from `source_path` on this machine is a version of the document from that path instead; where
+    another document has its name, a new one is named with more of the path. `metadata` takes the place of the document's;
+    None leaves it. `version_of`: the document that the caller has checked this person may change; without it a person
+    adds versions to their own documents alone. Raises InvalidInputError for a file that cannot be taken, DocumentConflictError if
+    the document of this name belongs to another person, VectorStoreDisabledError.
+    """
+    if not settings.CATO.vector_store.enabled:
+        raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
+    name = clean_name(name)
+    if not all(has_visible_text(PurePath(part).stem) for part in name.split("/")):
+        raise InvalidInputError(
+            _("The name of this file has only invisible characters. Rename the file and upload it again.")
+        )
+    check_size(name, file.size)
+    if metadata is not None:
+        check_description(metadata)
+    kind = _kind(file, name)
+    digest = _digest(file)
+    kept = default_storage.save(place_of(DocumentVersion(), name), file)
+    with stored_files.kept_with_its_row(kept), transaction.atomic():
+        document = _document(name, space, owner_id, source, source_path)
+        known = _same_bytes(document, digest)
+        may_change = document.owner_id == owner_id or (version_of is not None and version_of.pk == document.pk)
+        if not may_change and (known is None or metadata is not None):
+            raise DocumentConflictError(
+                _("%(owner)s already has a document %(name)s here. Give the file another name.")
+                % {"owner": document.owner, "name": name}
+            )
+        if metadata is not None:
+            describe(document, metadata)
+        version = known or _next_version(document, kept, file.size, digest, kind, owner_id)
+        nudge.after_commit("read_documents")
+    if known:
+        default_storage.delete(kept)
+    return Received(version, is_known=known is not None)
+
+
+def check_size(name: str, size: int) -> None:
+    """Raises InvalidInputError for an empty file and one above `documents.max_file_mb`."""
+    most = settings.CATO.documents.max_file_mb
+    if not size:
+        raise InvalidInputError(_("%(name)s is empty.") % {"name": name})
+    if size > most * 1_000_000:
+        said = _("%(name)s is too large (%(size)s MB; limit %(most)s MB, documents.max_file_mb).")
+        raise InvalidInputError(said % {"name": name, "size": number(size / 1_000_000), "most": most})
+
+
+def clean_name(name: str) -> str:
+    """A file's name as a document's identity: without control characters and those that turn the direction of what
+    follows, its folders joined by slashes."""
+    parts = clean_text(unicodedata.normalize("NFC", name)).replace("\\", "/").split("/")
+    seen = (without_bidi_controls(_UNSEEN.sub(" ", part)).strip() for part in parts)
+    cleaned = "/".join(part for part in seen if part not in ("", ".", ".."))
+    return cleaned[-_LONGEST_NAME:] or _("Without a name")
+
+
+def _kind(file: File[bytes], name: str) -> str:
+    try:
+        return formats.kind_of(cast(BinaryIO, file), name)
+    except ExtractionError as error:
+        raise InvalidInputError(f"{name}: {sentence(error)}") from error
+
+
+def _digest(file: File[bytes]) -> str:
+    digest = hashlib.sha256()
+    for chunk in file.chunks():
+        digest.update(chunk)
+    file.seek(0)
+    return digest.hexdigest()
+
+
+def _document(name: str, space: Space, owner_id: uuid.UUID, source: str, source_path: str) -> Document:
+    """The document that the file is a version of, locked; created where there is none."""
+    documents = Document.objects.select_for_update().filter(space=space, forgotten_at=None)
+    if source_path and (found := documents.filter(source_path=source_path).first()) is not None:
+        return found
+    for candidate in _names(name, source_path):
+        document, is_new = documents.get_or_create(
+            name=candidate,
+            defaults={"space": space, "owner_id": owner_id, "source": source, "source_path": source_path},
+        )
+        if is_new or not source_path:
+            return document
+    raise InvalidInputError(
+        _("%(name)s is the name of another document. Rename the file or its folder.") % {"name": name}
+    )
+
+
+def _names(name: str, source_path: str) -> Iterator[str]:
+    """The name, then longer and longer ends of the path."""
+    yield name
+    parts = PurePath(source_path).parts
+    for count in range(name.count("/") + 2, len(parts) + 1):
+        yield clean_name("/".join(parts[-count:]))
+
+
+def _same_bytes(document: Document, digest: str) -> DocumentVersion | None:
+    """The newest version, where it has these bytes and serves, or is on its way; a failed one is tried again."""
+    newest = document.versions.exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED]).order_by("-number").first()
+    if newest is None or newest.digest != digest or newest.stage == Stage.REPLACED:
+        return None
+    if newest.stage == Stage.FAILED:
+        return None
+    return newest
+
+
+def _next_version(
+    document: Document, kept: str, size: int, digest: str, kind: str, owner_id: uuid.UUID
+) -> DocumentVersion:
+    """A new version; one that was still on its way gives up its place."""
+    overtaken = document.versions.filter(stage__in=[*DocumentVersion.UNDER_WAY, Stage.FAILED])
+    jobs.stop(overtaken)
+    overtaken.update(stage=Stage.CANCELLED)
+    last = document.versions.aggregate(last=Max("number"))["last"] or 0
+    return DocumentVersion.objects.create(
+        document=document,
+        number=last + 1,
+        original=kept,
+        size=size,
+        digest=digest,
+        kind=kind,
+        uploaded_by_id=owner_id,
+        due_at=timezone.now(),
+    )

@@ -1,0 +1,281 @@
+"""Forgetting: out of every read at once, then out of index, caches and text, verified, whatever crashes between."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory import jobs, nudge, signals
+from memory.embeddings import cache
+from memory.errors import VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
+from memory.exchanges.lifecycle import embed_again
+from memory.index import generations, store
+from memory.index.vectors import ids_up_to
+from memory.lexical.indexing import remove_words
+from memory.models import (
+    CachedEmbedding,
+    Embedding,
+    Erasure,
+    Exchange,
+    Index,
+    Job,
+    MetadataValue,
+    Operation,
+    Opinion,
+    Recall,
+    Record,
+    Space,
+    Words,
+)
+from memory.utils.batching import batched
+
+log = logging.getLogger(__name__)
+
+_TOGETHER = 100
+# What the row of a forgotten exchange says of it.
+NOTHING_SAID = {
+    "user_message": "",
+    "assistant_message": "",
+    "prior_exchange_ids": [],
+    "source_file": "",
+    "content_hash": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was removed of forgotten exchanges, by place, and what is still under way.
+
+    `vectors` and `cached` are counted when they are verified to be gone: until then the exchange is `under_way`.
+    `failed` are those of them whose erasure was given up after several tries: an administrator tries it again.
+    `in_files` are those of which the index's files, or the database's, may still hold bytes.
+    """
+
+    exchanges: int
+    vectors: int
+    words: int
+    cached: int
+    recalls: int
+    records: int
+    under_way: int
+    failed: int
+    in_files: int
+
+
+@transaction.atomic
+def forget(
+    exchange_ids: Iterable[uuid.UUID],
+    *,
+    by: uuid.UUID,
+    as_part_of_a_document: bool = False,
+    operation: Operation | None = None,
+) -> list[uuid.UUID]:
+    """Make these exchanges tombstones, unreadable from the commit on; returns those that were not already.
+
+    The caller has asked whether `by` may. Vectors, cached embeddings and texts follow in a worker.
+    `as_part_of_a_document`: what `by` deleted or replaced was the document, which is announced by itself. `operation`:
+    it is one of many that this forgets, and its receipt counts it.
+    """
+    forgotten = [id for some in batched(exchange_ids, _TOGETHER) for id in _forget_together(some, by, operation)]
+    if forgotten:
+        cache.forget_queries()
+        nudge.after_commit("erase_forgotten")
+        told = {"exchange_ids": forgotten, "by": by, "by_itself": not as_part_of_a_document and operation is None}
+        transaction.on_commit(lambda: signals.forgotten.send(sender=None, **told))
+    return forgotten
+
+
+def erase_forgotten(limit: int = 10_000) -> int:
+    """Remove what is left of forgotten exchanges; returns how many are verified to be gone.
+
+    Repeatable: each step removes what is there, and a row counts as erased only after the index was asked again.
+    """
+    erased = 0
+    while erased < limit:
+        due = Erasure.objects.select_related("exchange").order_by("due_at", "id")
+        claimed = jobs.claim(due, _TOGETHER)
+        if not claimed:
+            break
+        by_space: dict[uuid.UUID, list[Erasure]] = defaultdict(list)
+        for job in claimed:
+            by_space[job.exchange.space_id].append(job)
+        for some in by_space.values():
+            erased += _erase_together(some)
+    return erased
+
+
+def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> Receipt:
+    """What became of those of these exchanges that were forgotten."""
+    totals: dict[str, int] = defaultdict(int)
+    for some in batched(exchange_ids, _TOGETHER):
+        rows = Exchange.objects.filter(pk__in=some).exclude(forgotten_at=None)
+        totals["failed"] += Erasure.objects.filter(exchange__in=rows, state=Job.State.FAILED).count()
+        soiled = set(
+            Index.objects.filter(space__exchange__in=rows).exclude(soiled_at=None).values_list("space", flat=True)
+        )
+        for space_id, erased_at, removed in rows.values_list("space_id", "erased_at", "metadata"):
+            totals["exchanges"] += 1
+            totals["under_way"] += erased_at is None
+            totals["in_files"] += erased_at is None or space_id in soiled
+            for place, count in _tally(removed).items():
+                totals[place] += count
+    return Receipt(**{name: totals[name] for name in Receipt.__slots__})
+
+
+# What the metadata of a tombstone counts.
+_PLACES = ("vectors", "words", "cached", "recalls", "records")
+
+
+def _tally(metadata: Mapping[str, Any]) -> dict[str, int]:
+    """What a tombstone's metadata counts; what was said of the exchange, if any of it is still there, is left out."""
+    return {place: metadata[place] for place in _PLACES if isinstance(metadata.get(place), int)}
+
+
+def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation: Operation | None) -> list[uuid.UUID]:
+    now = timezone.now()
+    fresh = list(Exchange.objects.select_for_update().filter(id__in=exchange_ids, forgotten_at=None))
+    ids = [exchange.pk for exchange in fresh]
+    removed = {
+        "words": _counted(Words.objects.filter(exchange_id__in=ids)),
+        "recalls": _counted(Recall.objects.filter(exchange_id__in=ids)),
+        "records": _counted(Record.objects.filter(exchange_id__in=ids)),
+    }
+    for exchange in fresh:
+        exchange.forgotten_at, exchange.forgotten_by_id, exchange.forgotten_in = now, by, operation
+        # What was said of it is gone with it; from here on the metadata is what its receipt counts.
+        exchange.metadata = {place: counts[exchange.pk] for place, counts in removed.items() if exchange.pk in counts}
+    Exchange.objects.bulk_update(fresh, ["forgotten_at", "forgotten_by", "forgotten_in", "metadata"])
+    remove_words(ids)
+    MetadataValue.objects.filter(exchange_id__in=ids).delete()
+    Record.objects.filter(exchange_id__in=ids).delete()
+    Opinion.objects.filter(exchange_id__in=ids).delete()
+    Recall.objects.filter(exchange_id__in=ids).update(reason="")
+    busy_until = _when_nobody_embeds_what_followed(ids, now)
+    followers = dict(Exchange.objects.filter(previous_id__in=ids).values_list("pk", "space_id"))
+    embed_again(followers)
+    _soil(ids, {*(exchange.space_id for exchange in fresh), *followers.values()})
+    Erasure.objects.bulk_create(
+        [Erasure(exchange_id=id, due_at=busy_until.get(id, now)) for id in ids], ignore_conflicts=True
+    )
+    return ids
+
+
+def _soil(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:
+    """Note that the files of all indexes of these spaces, and of where the exchanges were, hold what was forgotten."""
+    spaces = Space.objects.filter(pk__in=list(space_ids))
+    for space in spaces:
+        generations.index_of(space, generations.serving())  # so that a row says it, even of words alone
+    generations.soil(Index.objects.filter(space__in=spaces))
+    generations.soil(Index.objects.filter(embeddings__exchange_id__in=exchange_ids))
+
+
+def _counted(rows: QuerySet[Any]) -> dict[uuid.UUID, int]:
+    return dict(rows.values_list("exchange_id").annotate(n=Count("pk")).order_by())
+
+
+def _when_nobody_embeds_what_followed(ids: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, datetime]:
+    """Per exchange the end of the last lease on one that followed it: till then its words may still be embedded there."""
+    leased = Embedding.objects.filter(exchange__previous_id__in=ids, locked_until__gt=now)
+    return dict(leased.values_list("exchange__previous_id").annotate(end=Max("locked_until")).order_by())
+
+
+def _erase_together(claimed: Sequence[Erasure]) -> int:
+    """Erase exchanges of one space; returns how many are gone."""
+    now = timezone.now()
+    leased = set(
+        Embedding.objects.filter(
+            exchange_id__in=[job.exchange_id for job in claimed], locked_until__gt=now
+        ).values_list("exchange_id", flat=True)
+    )
+    # A worker is just embedding it and will see the tombstone when it is through.
+    for job in claimed:
+        if job.exchange_id in leased:
+            with suppress(jobs.LeaseLostError):
+                jobs.Lease(job).release(due_at=now + timedelta(seconds=2))
+    return _erase_ready([job for job in claimed if job.exchange_id not in leased])
+
+
+def _erase_ready(ready: Sequence[Erasure]) -> int:
+    """Erase exchanges that nobody is embedding; returns how many are gone.
+
+    If the index refuses to remove them together, each half is tried by itself, down to the one that it refuses.
+    """
+    try:
+        vectors = _remove_vectors([job.exchange for job in ready])
+    except VectorStoreRequestError as error:
+        if len(ready) > 1:
+            middle = len(ready) // 2
+            return _erase_ready(ready[:middle]) + _erase_ready(ready[middle:])
+        log.warning("an exchange could not be erased: %s", error)
+        jobs.put_off(ready[0], str(error), counts=True)
+        return 0
+    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
+        log.warning("%d exchanges could not be erased yet: %s", len(ready), error)
+        for job in ready:
+            jobs.put_off(job, str(error), counts=False)
+        return 0
+    with transaction.atomic():
+        for job in ready:
+            _empty(job, vectors[job.exchange_id])
+    return len(ready)
+
+
+def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
+    """Remove the vectors of every version and part, and the older ones of what followed, wherever they may be.
+
+    Returns how many each had. Raises VectorStoreRequestError where the index still holds some afterwards.
+    """
+    ids = [exchange.pk for exchange in exchanges]
+    rows = Embedding.objects.filter(exchange_id__in=ids, state=Job.State.DONE)
+    noted = dict(rows.values_list("exchange_id").annotate(n=Sum("parts")).order_by())
+    found: dict[uuid.UUID, int] = defaultdict(int)
+    # Those that are erased together with what they followed lose all their versions anyway.
+    followers = Exchange.objects.filter(previous_id__in=ids).exclude(pk__in=ids).only("pk", "version")
+    doomed = [id for exchange in exchanges for id in ids_up_to(exchange.pk, exchange.version)]
+    doomed += [id for exchange in followers for id in ids_up_to(exchange.pk, exchange.version - 1)]
+    for collection in _collections_of(ids, {exchange.space_id for exchange in exchanges}):
+        held = store.present(collection, doomed)
+        for vector_id in held:
+            found[uuid.UUID(vector_id.split(":", 1)[0])] += 1
+        store.delete(collection, held)
+        if store.present(collection, held):
+            raise VectorStoreRequestError(_("The vector store still holds what it was told to delete."))
+    # What a crash had removed before it was noted is counted by what the rows say.
+    return {id: max(found[id], noted.get(id) or 0) for id in ids}
+
+
+def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> list[str]:
+    """Every collection that may hold vectors of these exchanges: of all generations, and those being made anew."""
+    rows = Embedding.objects.filter(Q(exchange_id__in=ids) | Q(exchange__previous_id__in=ids))
+    indexes = Index.objects.filter(Q(pk__in=rows.values("index_id")) | Q(space_id__in=list(space_ids)))
+    serving = indexes.values_list("collection", flat=True)
+    return sorted({generations.renewed_name(name, step) for name in serving for step in (-1, 0, 1)})
+
+
+def _empty(job: Erasure, vectors: int) -> None:
+    """Empty the row, which says from now on only that it was forgotten, and what was removed of it."""
+    exchange = job.exchange
+    digest = exchange.content_hash
+    twins = Exchange.objects.filter(content_hash=digest, forgotten_at=None)
+    cached = 0 if twins.exists() else CachedEmbedding.objects.filter(content_hash=digest).count()
+    Embedding.objects.filter(exchange=exchange).delete()
+    Opinion.objects.filter(exchange=exchange).delete()
+    Record.objects.filter(exchange=exchange).delete()
+    Exchange.objects.filter(pk=exchange.pk).update(
+        metadata=_tally(exchange.metadata) | {"vectors": vectors, "cached": cached},
+        erased_at=timezone.now(),
+        **NOTHING_SAID,
+    )
+    cache.drop_unused([digest])
+    Erasure.objects.filter(pk=job.pk).update(state=Job.State.DONE, locked_until=None, error="")

@@ -1,0 +1,210 @@
+"""Remembering: an exchange goes into SQL with its words and the work of embedding it, in the caller's transaction."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory import jobs, nudge
+from memory.embeddings import cache
+from memory.errors import InvalidInputError, VectorStoreDisabledError
+from memory.exchanges.metadata import check_metadata, write_values
+from memory.index.generations import live
+from memory.index.parts import hash_of
+from memory.lexical.indexing import write_words
+from memory.models import Embedding, Exchange, Space
+from memory.text import clean_text
+
+Scalar = str | int | float | bool
+Metadata = Mapping[str, Scalar | Sequence[Scalar]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewExchange:
+    """What is to be remembered. A note has its text in `user_message` alone."""
+
+    space: Space
+    owner_id: uuid.UUID
+    user_message: str
+    source: str
+    assistant_message: str = ""
+    timestamp: datetime | None = None
+    thread_id: uuid.UUID | None = None
+    session_id: uuid.UUID | None = None
+    turn_id: uuid.UUID | None = None
+    thread_continuation_seq: int = 0
+    prior_exchange_ids: Sequence[uuid.UUID] = ()
+    manual_entry: bool = False
+    source_file: str = ""
+    chunk_index: int | None = None
+    total_chunks: int | None = None
+    metadata: Metadata = field(default_factory=dict)
+
+
+def remember(**fields: Any) -> Exchange:
+    """Keep one exchange (the fields of NewExchange), to be embedded after the commit.
+
+    A turn that has an exchange already gets its text renewed. Raises VectorStoreDisabledError, and InvalidInputError for an empty text.
+    """
+    return remember_many([NewExchange(**fields)])[0]
+
+
+@transaction.atomic
+def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
+    """Keep several exchanges at once, in their order; all of them or none.
+
+    They are embedded together, in as few requests as the provider takes. Raises VectorStoreDisabledError, InvalidInputError.
+    """
+    if not settings.CATO.vector_store.enabled:
+        raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
+    turns = [item.turn_id for item in items if item.turn_id]
+    known = {row.turn_id: row for row in Exchange.objects.filter(turn_id__in=turns)} if turns else {}
+    kept: list[Exchange] = []
+    latest: dict[uuid.UUID, Exchange | None] = dict.fromkeys(_new_sessions(items))
+    for item in items:
+        if item.turn_id in known:
+            kept.append(
+                revise(known[item.turn_id], user_message=item.user_message, assistant_message=item.assistant_message)
+            )
+            continue
+        exchange = _row(item)
+        exchange.previous = _before(exchange, latest, kept[-1] if kept else None)
+        if exchange.session_id:
+            latest[exchange.session_id] = exchange
+        exchange.content_hash = hash_of(exchange)
+        kept.append(exchange)
+    fresh = [exchange for exchange in kept if exchange._state.adding]
+    Exchange.objects.bulk_create(fresh)
+    _write_beside(fresh)
+    now = timezone.now()
+    generations = live()
+    Embedding.objects.bulk_create([Embedding(exchange=e, generation=g, due_at=now) for e in fresh for g in generations])
+    nudge.after_commit("index_pending")
+    return kept
+
+
+@transaction.atomic
+def revise(
+    exchange: Exchange, *, user_message: str, assistant_message: str, metadata: Metadata | None = None
+) -> Exchange:
+    """Give an exchange its later text (an answer that was resumed) and metadata; a forgotten one stays forgotten."""
+    exchange = Exchange.objects.select_for_update(of=("self",)).select_related("owner", "previous").get(pk=exchange.pk)
+    if exchange.forgotten_at:
+        return exchange
+    exchange.user_message, exchange.assistant_message = clean_text(user_message), clean_text(assistant_message)
+    _refuse_empty(exchange.user_message)
+    described = exchange.metadata if metadata is None else check_metadata(metadata)
+    # The index only adds to the fields of a vector it knows: other metadata needs new vectors too.
+    is_described_otherwise, exchange.metadata = described != exchange.metadata, described
+    exchange.size = len(exchange.user_message) + len(exchange.assistant_message)
+    exchange.save(update_fields=["user_message", "assistant_message", "metadata", "size"])
+    _write_beside([exchange])
+    embed_again([exchange.pk], even_if_the_same=is_described_otherwise)
+    embed_again(exchange.following.values_list("pk", flat=True))
+    exchange.refresh_from_db()
+    return exchange
+
+
+@transaction.atomic
+def annotate(exchange: Exchange, metadata: Metadata) -> Exchange:
+    """Give an exchange other metadata. Raises InvalidInputError, also for a piece of a document: it carries the document's."""
+    held = Exchange.objects.select_for_update().get(pk=exchange.pk)
+    if held.chunks.exists():
+        raise InvalidInputError(_("This is a passage of a document. Change the metadata of the document instead."))
+    return revise(held, user_message=held.user_message, assistant_message=held.assistant_message, metadata=metadata)
+
+
+def embed_again(exchange_ids: Iterable[uuid.UUID], *, even_if_the_same: bool = False) -> None:
+    """Queue those exchanges whose vectors no longer say what their text, or the text before them, says."""
+    rows = Exchange.objects.select_related("previous").filter(pk__in=list(exchange_ids), forgotten_at=None)
+    changed, outdated = [], []
+    for exchange in rows:
+        digest = hash_of(exchange)
+        if even_if_the_same or digest != exchange.content_hash:
+            Exchange.objects.filter(pk=exchange.pk).update(content_hash=digest, version=F("version") + 1)
+            changed.append(exchange.pk)
+            outdated.append(exchange.content_hash)
+    if changed:
+        cache.drop_unused(outdated)
+        jobs.begin_again(Embedding.objects.filter(exchange_id__in=changed))
+        nudge.after_commit("index_pending")
+
+
+def _row(item: NewExchange) -> Exchange:
+    user_message, assistant_message = clean_text(item.user_message), clean_text(item.assistant_message)
+    _refuse_empty(user_message)
+    return Exchange(
+        space=item.space,
+        owner_id=item.owner_id,
+        user_message=user_message,
+        assistant_message=assistant_message,
+        source=item.source,
+        timestamp=item.timestamp or timezone.now(),
+        thread_id=item.thread_id,
+        session_id=item.session_id,
+        turn_id=item.turn_id,
+        thread_continuation_seq=item.thread_continuation_seq,
+        prior_exchange_ids=[str(i) for i in item.prior_exchange_ids],
+        manual_entry=item.manual_entry,
+        source_file=item.source_file,
+        chunk_index=item.chunk_index,
+        total_chunks=item.total_chunks,
+        metadata=check_metadata(item.metadata),
+        size=len(user_message) + len(assistant_message),
+    )
+
+
+def _before(
+    exchange: Exchange, latest: Mapping[uuid.UUID, Exchange | None], kept_last: Exchange | None
+) -> Exchange | None:
+    """What was said before `exchange` in its session, or the piece before it of the same text."""
+    if exchange.session_id is None:
+        return kept_last if exchange.chunk_index else None
+    if exchange.session_id in latest:
+        return latest[exchange.session_id]
+    said = Exchange.objects.findable().filter(session_id=exchange.session_id, timestamp__lte=exchange.timestamp)
+    return said.order_by("-timestamp", "-created_at").first()
+
+
+def _new_sessions(items: Sequence[NewExchange]) -> set[uuid.UUID]:
+    """The sessions, where there are several, in which nothing was said yet: one question instead of one for each."""
+    sessions = {item.session_id for item in items if item.session_id}
+    if len(sessions) < 2:
+        return set()
+    begun = Exchange.objects.findable().filter(session_id__in=sessions).values_list("session_id", flat=True)
+    return sessions - set(begun.distinct())
+
+
+def _write_beside(exchanges: Sequence[Exchange]) -> None:
+    write_words(exchanges)
+    write_values(exchanges)
+
+
+def _refuse_empty(user_message: str) -> None:
+    if not user_message.strip():
+        raise InvalidInputError(_("There is nothing to remember: the text is empty."))
+
+
+def hide(exchange_ids: Iterable[uuid.UUID | None]) -> int:
+    """Let these be found no more until they are shown again; returns how many. They stay stored and embedded."""
+    return _set(exchange_ids, is_hidden=True)
+
+
+def show(exchange_ids: Iterable[uuid.UUID | None]) -> int:
+    """Let these be found again; returns how many."""
+    return _set(exchange_ids, is_hidden=False)
+
+
+def _set(exchange_ids: Iterable[uuid.UUID | None], *, is_hidden: bool) -> int:
+    ids = [id for id in exchange_ids if id is not None]
+    changed = Exchange.objects.filter(id__in=ids, forgotten_at=None).exclude(is_hidden=is_hidden)
+    return changed.update(is_hidden=is_hidden)

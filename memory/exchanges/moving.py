@@ -1,0 +1,59 @@
+"""Moving what a thread said, or a document, to another space: SQL at once, the vectors right after."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+
+from memory import jobs, nudge, signals
+from memory.errors import InvalidInputError
+from memory.index import generations
+from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Space, Words
+from memory.utils.batching import batched
+
+_TOGETHER = 500
+
+
+@transaction.atomic
+def move_thread(thread_id: uuid.UUID, *, to: Space, by: uuid.UUID) -> int:
+    """Put every exchange of the thread into the space `to`; returns how many moved."""
+    _announce(by, to, thread_id=thread_id)
+    return _move(Exchange.objects.filter(thread_id=thread_id), to)
+
+
+@transaction.atomic
+def move_document(document: Document, *, to: Space, by: uuid.UUID) -> int:
+    """Put the document with all its pieces into the space `to`; returns how many pieces moved.
+
+    Raises InvalidInputError while a version of it is on its way, and where `to` has a document of this name.
+    """
+    locked = Document.objects.select_for_update().get(pk=document.pk)
+    if locked.versions.filter(stage__in=DocumentVersion.UNDER_WAY).exists():
+        sentence = _("%(name)s is still being read. Move it when it is remembered, or cancel that first.")
+        raise InvalidInputError(sentence % {"name": locked.name})
+    if Document.objects.filter(space=to, name=locked.name, forgotten_at=None).exclude(pk=locked.pk).exists():
+        raise InvalidInputError(_("There is a document %(name)s in that space already.") % {"name": locked.name})
+    # What is added from the same path again belongs to the space it is added to; here the name identifies it.
+    Document.objects.filter(pk=locked.pk).update(space=to, source_path="")
+    _announce(by, to, document_id=locked.pk)
+    pieces = Chunk.objects.filter(version__document=locked).values("exchange_id")
+    return _move(Exchange.objects.filter(id__in=pieces), to)
+
+
+def _announce(by: uuid.UUID, to: Space, **what: uuid.UUID) -> None:
+    transaction.on_commit(lambda: signals.moved.send(sender=None, by=by, to=to, **what))
+
+
+def _move(exchanges: QuerySet[Exchange], to: Space) -> int:
+    ids = list(exchanges.exclude(space=to).values_list("id", flat=True))
+    for some in batched(ids, _TOGETHER):
+        # What is forgotten after the move would else stay in the files of where it was.
+        generations.soil(Index.objects.filter(embeddings__exchange_id__in=some))
+        Exchange.objects.filter(id__in=some).update(space=to)
+        Words.objects.filter(exchange_id__in=some).update(space=to)
+        jobs.begin_again(Embedding.objects.filter(exchange_id__in=some))
+    nudge.after_commit("index_pending")
+    return len(ids)

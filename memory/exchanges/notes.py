@@ -1,0 +1,61 @@
+"""Keeping text that nobody said in a conversation: notes and plain text files, in pieces where they are long."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.conf import settings
+from django.utils.translation import gettext as _
+
+from memory.documents.chunking import split
+from memory.errors import InvalidInputError
+from memory.exchanges.lifecycle import Metadata, NewExchange, remember_many
+from memory.models import Exchange, Space
+from memory.text import clean_text
+
+
+def keep_text(
+    text: str,
+    *,
+    space: Space,
+    owner_id: uuid.UUID,
+    source: str,
+    source_file: str = "",
+    manual_entry: bool = False,
+    timestamp: datetime | None = None,
+    metadata: Metadata | None = None,
+) -> list[Exchange]:
+    """Remember `text` as one or more exchanges, in its order, each with the metadata.
+
+    Raises InvalidInputError for an empty text and for metadata that cannot be kept, VectorStoreDisabledError.
+    """
+    text = clean_text(text)
+    configured = settings.CATO.vector_store
+    spans = split(
+        text,
+        strategy=configured.chunking_strategy,
+        chunk_size=configured.chunk_size,
+        chunk_overlap=configured.chunk_overlap,
+        max_chunk_size=configured.max_chunk_size,
+        preserve_sentence_boundaries=configured.preserve_sentence_boundaries,
+    )
+    if not spans:
+        raise InvalidInputError(_("There is nothing to remember: the text is empty."))
+    return remember_many(
+        [
+            NewExchange(
+                space=space,
+                owner_id=owner_id,
+                user_message=text[span.start : span.end],
+                source=source,
+                source_file=source_file,
+                manual_entry=manual_entry,
+                timestamp=timestamp,
+                metadata=metadata or {},
+                chunk_index=number,
+                total_chunks=len(spans),
+            )
+            for number, span in enumerate(spans)
+        ]
+    )

@@ -1,0 +1,303 @@
+"""Records: what another program keeps here under names of its own, to find by vector, by text and by metadata."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django.utils.translation import ngettext
+from numpy.typing import NDArray
+
+from memory.embeddings.base import normalised
+from memory.errors import InvalidInputError, RecordConflictError, VectorStoreDisabledError
+from memory.exchanges.forgetting import forget
+from memory.exchanges.lifecycle import NewExchange, embed_again, remember_many, revise
+from memory.exchanges.metadata import Checked, check_metadata
+from memory.filters import And, Filter, parse, to_sql
+from memory.index import generations
+from memory.models import Exchange, Generation, Record, Space
+from memory.retrieval import query_embedding, strategy
+from memory.retrieval.types import Query, Ranking
+from memory.spaces.access import SpaceIds, among
+from memory.text import clean_text
+
+MOST_RECORDS = 1000
+MOST_RESULTS = 100
+LONGEST_ID = 255
+
+Vector = Sequence[float] | NDArray[np.float32]
+_BATCH = 500
+# How many conflicting ids a message names, and how much of each.
+_SHOWN_IDS, _SHOWN_CHARS = 20, 80
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """What is to be kept under `id`. Without a vector of its own it is embedded from its text."""
+
+    id: str
+    text: str
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    vector: Vector | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHit:
+    """One record found. `similarity` in [-1, 1] is None where it was not found by its vector."""
+
+    id: str
+    exchange_id: uuid.UUID
+    text: str
+    metadata: Checked
+    similarity: float | None
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    id: str
+    text: str
+    metadata: Checked
+    vector: bytes | None
+
+
+def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid.UUID) -> list[uuid.UUID]:
+    """Keep these records, all of them or none, and return their exchanges' ids in the same order.
+
+    A known id keeps its exchange, whose text, metadata and vector are replaced and whose version rises; what is just as
+    before is left alone. Only its owner may replace a record. The caller has asked whether `owner_id` may write in
+    `space`. Raises InvalidInputError, RecordConflictError if one of the ids belongs to another person, VectorStoreDisabledError, and
+    EmbeddingError where a vector cannot be checked because the model does not say how long its own are.
+    """
+    _refuse_disabled()
+    checked = _check(records)
+    with transaction.atomic():
+        # Two programs that bring the same new id wait for each other; exchanges can be written to the space meanwhile.
+        Space.objects.select_for_update(no_key=True).get(pk=space.pk)
+        # A name whose exchange was forgotten is free again.
+        Record.objects.filter(
+            space=space, name__in=[r.id for r in checked], exchange__forgotten_at__isnull=False
+        ).delete()
+        rows = Record.objects.filter(space=space, name__in=[r.id for r in checked]).select_related("exchange")
+        known = {row.name: row for row in rows}
+        _refuse_conflicts(known.values(), owner_id)
+        _replace([(known[r.id], r) for r in checked if r.id in known])
+        made = _make([r for r in checked if r.id not in known], space, owner_id)
+    ids = {name: row.exchange_id for name, row in known.items()} | made
+    return [ids[r.id] for r in checked]
+
+
+def query_records(
+    *,
+    spaces: SpaceIds,
+    text: str | None = None,
+    vector: Vector | None = None,
+    top_k: int = 8,
+    filters: Mapping[str, object] | None = None,
+    prefer: Mapping[str, object] | None = None,
+) -> list[RecordHit]:
+    """The `top_k` records of `spaces` that fit best, not gated: by cosine to `vector`, or by meaning and words of `text`.
+
+    Every hit fulfils `filters`; those that fulfil `prefer` too come first. Where the index does not answer, words find;
+    and where there are none, `filters` and `prefer` alone do, newest first. Raises InvalidInputError, VectorStoreDisabledError.
+    """
+    _refuse_disabled()
+    if not 1 <= top_k <= MOST_RESULTS:
+        raise InvalidInputError(f"Ask for 1 to {MOST_RESULTS} records (top_k), not {top_k}.")
+    asked = clean_text(text or "").strip()
+    if not asked and vector is None:
+        raise InvalidInputError("Ask with a text or with a vector.")
+    required = parse(filters) if filters else None
+    serving = generations.serving()
+    query = Query(
+        text=asked,
+        embedded=_vector_of(asked, vector, serving),
+        generation=serving,
+        spaces=spaces,
+        wanted=top_k,
+        now=timezone.now(),
+    )
+    if not spaces:
+        return []
+    if not prefer:
+        return _ask(query, required)
+    first = _ask(query, _both(required, parse(prefer)))
+    return (first + _ask(query, _both(required, parse({"$not": prefer}))))[:top_k]
+
+
+def delete_records(
+    *,
+    spaces: SpaceIds,
+    by: uuid.UUID,
+    ids: Iterable[str] | None = None,
+    filters: Mapping[str, object] | None = None,
+) -> int:
+    """Forget the records of `spaces` that have one of `ids` and fulfil `filters` (one of both may be missing).
+
+    Returns how many. Their ids are free at once. The caller has asked whether `by` may delete in `spaces`. Raises
+    InvalidInputError, also where neither is given: nothing deletes everything by omission.
+    """
+    if ids is None and filters is None:
+        raise InvalidInputError("Say which records to delete, by ids or by filters.")
+    rows = _alive(spaces)
+    if ids is not None:
+        rows = rows.filter(record__name__in=_names(ids))
+    if filters is not None:
+        rows = rows.filter(to_sql(parse(filters)))
+    with transaction.atomic():
+        found = list(rows.values_list("id", flat=True))
+        batches = [found[start : start + _BATCH] for start in range(0, len(found), _BATCH)]
+        forgotten = [gone for batch in batches for gone in forget(batch, by=by)]
+        for batch in batches:
+            Record.objects.filter(exchange_id__in=batch).delete()
+    return len(forgotten)
+
+
+def _check(records: Sequence[NewRecord]) -> list[_Checked]:
+    if len(records) > MOST_RECORDS:
+        raise InvalidInputError(f"Bring at most {MOST_RECORDS} records at once, not {len(records)}.")
+    names = _names(record.id for record in records)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInputError(f"The record {twice:.80} is there twice.")
+    return [_checked(name, record) for name, record in zip(names, records, strict=True)]
+
+
+def _checked(name: str, record: NewRecord) -> _Checked:
+    text = clean_text(record.text)
+    if not text.strip():
+        raise InvalidInputError(f"The record {name:.80} has no text.")
+    vector = None if record.vector is None else _checked_vector(record.vector).astype("<f4").tobytes()
+    return _Checked(name, text, check_metadata(record.metadata), vector)
+
+
+def _names(ids: Iterable[str]) -> list[str]:
+    names = [clean_text(id) for id in ids]
+    if len(names) > MOST_RECORDS:
+        raise InvalidInputError(f"Name at most {MOST_RECORDS} records at once, not {len(names)}.")
+    if not all(1 <= len(name) <= LONGEST_ID for name in names):
+        raise InvalidInputError(f"A record's id is a text of 1 to {LONGEST_ID} characters.")
+    return names
+
+
+def _checked_vector(given: Vector) -> NDArray[np.float32]:
+    """The vector scaled to length 1. Raises InvalidInputError where the index in service could not hold it."""
+    try:
+        vector = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError("A vector is a list of numbers.") from error
+    generation = generations.serving()
+    # Not left to the first vector that comes: a wrong one would set the length for everything that is embedded.
+    dimension = generation.dimension or generations.embedder_of(generation).dimension
+    if vector.shape != (dimension,):
+        raise InvalidInputError(
+            f"The index holds vectors of {dimension} numbers ({generation.model}), not {vector.size}."
+        )
+    if not np.isfinite(vector).all() or not vector.any():
+        raise InvalidInputError("A vector has finite numbers that are not all zero.")
+    scaled: NDArray[np.float32] = normalised(vector[None])[0]
+    return scaled
+
+
+def _make(records: Sequence[_Checked], space: Space, owner_id: uuid.UUID) -> dict[str, uuid.UUID]:
+    exchanges = remember_many(
+        [
+            NewExchange(
+                space=space, owner_id=owner_id, user_message=r.text, source=Exchange.Source.API, metadata=r.metadata
+            )
+            for r in records
+        ]
+    )
+    pairs = list(zip(records, exchanges, strict=True))
+    serving = generations.serving()
+    Record.objects.bulk_create(
+        [Record(exchange=e, space=space, name=r.id, vector=r.vector, generation=serving) for r, e in pairs]
+    )
+    return {r.id: e.pk for r, e in pairs}
+
+
+def _refuse_conflicts(known: Iterable[Record], owner_id: uuid.UUID) -> None:
+    """Raise RecordConflictError if another person owns one of these records."""
+    names = sorted(row.name for row in known if row.exchange.owner_id != owner_id)
+    if not names:
+        return
+    shown = ", ".join(name[:_SHOWN_CHARS] for name in names[:_SHOWN_IDS])
+    said = ngettext(
+        "The record %(ids)s belongs to another person, so nothing was stored. Use an id of your own for it.",
+        "%(count)s records belong to another person, so nothing was stored. Use ids of your own for them: %(ids)s",
+        len(names),
+    )
+    raise RecordConflictError(said % {"ids": shown if len(names) <= _SHOWN_IDS else f"{shown} …", "count": len(names)})
+
+
+def _replace(pairs: Iterable[tuple[Record, _Checked]]) -> None:
+    serving = generations.serving()
+    for row, record in pairs:
+        exchange = row.exchange
+        vector = None if row.vector is None else bytes(row.vector)
+        if (exchange.user_message, exchange.metadata, vector) == (record.text, record.metadata, record.vector):
+            continue
+        Record.objects.filter(pk=row.pk).update(vector=record.vector, generation=serving)
+        Exchange.objects.filter(pk=exchange.pk).update(timestamp=timezone.now())
+        revise(exchange, user_message=record.text, assistant_message="", metadata=record.metadata)
+        if vector != record.vector:
+            embed_again([exchange.pk], even_if_the_same=True)
+
+
+def _vector_of(text: str, vector: Vector | None, serving: Generation) -> Callable[[], NDArray[np.float32] | None]:
+    if vector is None:
+        return query_embedding.begin([text], generations.embedder_of(serving))
+    checked = _checked_vector(vector)
+    return lambda: checked
+
+
+def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:
+    """Of the records that fulfil `filters` those that fit best: of a bare vector by cosine alone."""
+    ranking = strategy("hybrid" if query.text else "default")(_narrowed(query, filters))
+    hits = _hits(ranking)
+    if hits or not ranking.by_words_alone or filters is None:
+        return hits[: query.wanted]
+    rows = _alive(query.spaces).filter(to_sql(filters)).order_by("-timestamp", "id")[: query.wanted]
+    return [_hit(row, None, 0.0) for row in rows]
+
+
+def _narrowed(query: Query, filters: Filter | None) -> Query:
+    # Programs keep exchanges and notes too; those are entries made by hand.
+    records = parse({"source": str(Exchange.Source.API), "manual_entry": False})
+    return replace(query, keep_repeats=True, filters=_both(records, filters))
+
+
+def _both(one: Filter | None, other: Filter | None) -> Filter | None:
+    if one is None or other is None:
+        return one or other
+    return And((one, other))
+
+
+def _hits(ranking: Ranking) -> list[RecordHit]:
+    """The records among the results; what else came by the same source is none."""
+    ids = [result.exchange.id for result in ranking.results]
+    rows = {row.pk: row for row in Exchange.objects.filter(_IS_RECORD, pk__in=ids).select_related("record")}
+    return [_hit(rows[r.exchange.id], r.similarity, r.score) for r in ranking.results if r.exchange.id in rows]
+
+
+_IS_RECORD = Q(record__isnull=False, forgotten_at=None)
+
+
+def _alive(spaces: SpaceIds) -> QuerySet[Exchange]:
+    return among(Exchange.objects.filter(_IS_RECORD).select_related("record"), spaces)
+
+
+def _hit(row: Any, similarity: float | None, score: float) -> RecordHit:
+    return RecordHit(row.record.name, row.pk, row.user_message, row.metadata, similarity, score)
+
+
+def _refuse_disabled() -> None:
+    if not settings.CATO.vector_store.enabled:
+        raise VectorStoreDisabledError

@@ -1,0 +1,146 @@
+"""From the mapping that people and programs write to the tree; whatever cannot be meant is said clearly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import get_args
+
+from django.utils.translation import gettext as _
+
+from memory.errors import InvalidInputError
+from memory.filters.ast import LONGEST_KEY, And, Condition, Filter, Operator, Or, Value, conditions
+from memory.filters.fields import OWN_FIELDS
+from memory.text import clean_text
+
+MOST_DEPTH = 8
+MOST_CONDITIONS = 100
+MOST_MEMBERS = 1000
+# Chroma's own database takes two variables for a number and 32,766 in all.
+MOST_VALUES = 10_000
+
+_PREFIX = "metadata."
+_OPERATORS: tuple[Operator, ...] = get_args(Operator)
+_RANGES = ("$gt", "$gte", "$lt", "$lte")
+
+
+def parse(given: Mapping[str, object]) -> Filter:
+    """The tree of a filter such as `{"zone": "DMZ", "version": {"$gte": 3}, "$not": {"said_by": "…"}}`.
+
+    Every entry of a mapping must hold. A key is an own field of exchanges or free metadata (`metadata.<key>` where an
+    own field has that name); a value is what it equals, or a mapping of operators. Raises InvalidInputError.
+    """
+    tree = _mapping(given, 1, False)
+    all_of_it = conditions(tree)
+    if len(all_of_it) > MOST_CONDITIONS:
+        sentence = _("A filter has at most %(most)s conditions, this one %(count)s.")
+        raise InvalidInputError(sentence % {"most": MOST_CONDITIONS, "count": len(all_of_it)})
+    values = sum(len(condition.values) for condition in all_of_it)
+    if values > MOST_VALUES:
+        sentence = _("A filter names at most %(most)s values in all, this one %(count)s.")
+        raise InvalidInputError(sentence % {"most": MOST_VALUES, "count": values})
+    return tree
+
+
+def _mapping(given: object, depth: int, negated: bool) -> Filter:
+    if depth > MOST_DEPTH:
+        raise InvalidInputError(_("A filter is at most %(most)s levels deep.") % {"most": MOST_DEPTH})
+    if not isinstance(given, Mapping) or not given:
+        raise InvalidInputError(_('A filter is a mapping with at least one condition, such as {"zone": "DMZ"}.'))
+    return _all([_entry(name, value, depth, negated) for name, value in given.items()], negated)
+
+
+def _entry(name: object, value: object, depth: int, negated: bool) -> Filter:
+    if name == "$not":
+        return _mapping(value, depth + 1, not negated)
+    if name == "$and" or name == "$or":
+        if not isinstance(value, list | tuple) or not value:
+            raise InvalidInputError(_("%(name)s takes a list of filters, at least one.") % {"name": name})
+        parts = [_mapping(part, depth + 1, negated) for part in value]
+        return _all(parts, negated) if name == "$and" else _any(parts, negated)
+    if not isinstance(name, str) or name.startswith("$"):
+        sentence = _("There is no %(name).80r between filters; there are $and, $or and $not.")
+        raise InvalidInputError(sentence % {"name": name})
+    return _field(name, value, negated)
+
+
+def _field(name: str, value: object, negated: bool) -> Filter:
+    is_own = name in OWN_FIELDS
+    key = clean_text(name if is_own else name.removeprefix(_PREFIX))
+    if not 1 <= len(key) <= LONGEST_KEY or key.startswith("$"):
+        sentence = _("A metadata key is a text of 1 to %(most)s characters that does not begin with $.")
+        raise InvalidInputError(sentence % {"most": LONGEST_KEY})
+    if not isinstance(value, Mapping):
+        return _equals(key, is_own, [value], negated)
+    if not value:
+        sentence = _("%(name)s is compared with nothing; there are %(operators)s.")
+        raise InvalidInputError(sentence % {"name": name, "operators": ", ".join(_allowed(key, is_own))})
+    return _all([_comparison(key, is_own, operator, operand, negated) for operator, operand in value.items()], negated)
+
+
+def _comparison(key: str, is_own: bool, operator: object, operand: object, negated: bool) -> Filter:
+    allowed = _allowed(key, is_own)
+    known = next((each for each in allowed if each == operator), None)
+    if known is None:
+        sentence = _("%(name)s cannot be compared by %(operator).80r: there are equality and %(operators)s.")
+        raise InvalidInputError(sentence % {"name": key, "operator": operator, "operators": ", ".join(allowed)})
+    if known == "$in":
+        if not isinstance(operand, list | tuple):
+            raise InvalidInputError(_("$in takes a list of values, %(name)s was given something else.") % {"name": key})
+        if len(operand) > MOST_MEMBERS:
+            sentence = _("$in takes at most %(most)s values, %(name)s was given %(count)s.")
+            raise InvalidInputError(sentence % {"most": MOST_MEMBERS, "name": key, "count": len(operand)})
+        return _equals(key, is_own, operand, negated)
+    value = _read(key, is_own, operand)
+    if known in _RANGES and not is_own and not _is_number(value):
+        sentence = _("%(operator)s compares numbers; %(name)s was given %(value).80r.")
+        raise InvalidInputError(sentence % {"operator": known, "name": key, "value": operand})
+    return Condition(key, is_own, known, (value,), negated)
+
+
+def _equals(key: str, is_own: bool, operands: Sequence[object], negated: bool) -> Filter:
+    """One condition for each type among the values: a row or field holds one type."""
+    by_type: dict[type, list[Value]] = {}
+    for operand in operands:
+        value = _read(key, is_own, operand)
+        by_type.setdefault(type(value), []).append(value)
+    parts = [Condition(key, is_own, "$in", tuple(values), negated) for values in by_type.values()]
+    return _any(parts, negated)
+
+
+def _read(key: str, is_own: bool, value: object) -> Value:
+    if is_own:
+        return OWN_FIELDS[key].read(key, value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, int | float):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    sentence = _("%(name)s is compared with texts, finite numbers, true or false, not with %(value).80r.")
+    raise InvalidInputError(sentence % {"name": key, "value": value})
+
+
+def _allowed(key: str, is_own: bool) -> tuple[Operator, ...]:
+    return tuple(each for each in _OPERATORS if not is_own or each in OWN_FIELDS[key].operators)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, float)
+
+
+def _all(parts: Sequence[Filter], negated: bool) -> Filter:
+    return _joined(parts, Or if negated else And)
+
+
+def _any(parts: Sequence[Filter], negated: bool) -> Filter:
+    return _joined(parts, And if negated else Or)
+
+
+def _joined(parts: Sequence[Filter], kind: Callable[[tuple[Filter, ...]], Filter]) -> Filter:
+    return parts[0] if len(parts) == 1 else kind(tuple(parts))

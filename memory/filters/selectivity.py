@@ -1,0 +1,59 @@
+"""Filters that few exchanges can fulfil, where an index of the database tells so at once."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db.models import QuerySet
+
+from memory.filters.ast import And, Condition, Filter
+from memory.filters.fields import OWN_FIELDS
+from memory.filters.to_sql import COLUMNS, lookup
+from memory.models import Exchange, MetadataValue
+
+# The exchange's own fields that have an index of their own.
+_INDEXED = ("thread", "session")
+
+
+def few(tree: Filter, most: int) -> set[uuid.UUID] | None:
+    """At most so many exchanges, of every space, among which are all that fulfil `tree`; None where there may be more.
+
+    Reads no more than that of each condition. Whoever is given ids has to ask what else must hold of them.
+    """
+    if isinstance(tree, Condition):
+        return _few(tree, most)
+    parts = (few(part, most) for part in tree.parts)
+    if isinstance(tree, And):
+        return next((found for found in parts if found is not None), None)
+    together: set[uuid.UUID] = set()
+    for found in parts:
+        if found is None:
+            return None
+        together |= found
+    return together if len(together) <= most else None
+
+
+def _few(condition: Condition, most: int) -> set[uuid.UUID] | None:
+    if condition.negated:
+        return None
+    ids = _own(condition) if condition.is_own else _free(condition)
+    if ids is None:
+        return None
+    found = list(ids[: most + 1])
+    return None if len(found) > most else set(found)
+
+
+def _own(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
+    if condition.key not in _INDEXED:
+        return None
+    column = OWN_FIELDS[condition.key].column
+    return Exchange.objects.filter(**lookup(column, condition)).values_list("id", flat=True)
+
+
+def _free(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
+    column = COLUMNS[type(condition.values[0])]
+    if column == "truth":  # it has no index
+        return None
+    values = MetadataValue.objects.filter(key=condition.key, is_member=condition.operator == "$contains")
+    return values.filter(**lookup(column, condition)).values_list("exchange_id", flat=True)

@@ -1,0 +1,81 @@
+"""A filter as Chroma's `where`, and the fields beside a vector that it reads; no vendor is imported for either."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from memory.filters.ast import And, Condition, Filter, Scalar, Value
+from memory.filters.fields import OWN_FIELDS
+from memory.models import Exchange
+
+_PREFIX = "metadata."
+# In Chroma these two hold where the field is missing or of another type, as a negated condition must.
+_NEGATED = {"$in": "$nin", "$contains": "$not_contains"}
+_OPPOSITE = {"$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
+
+
+def to_chroma(tree: Filter) -> dict[str, Any] | None:
+    """The same condition as a `where`; None where Chroma has no words for some part of it."""
+    if isinstance(tree, Condition):
+        return _condition(tree)
+    said = [to_chroma(part) for part in tree.parts]
+    if not said or None in said:
+        return None
+    return {"$and" if isinstance(tree, And) else "$or": said}
+
+
+def chroma_fields(exchange: Exchange, metadata: Mapping[str, Scalar | Sequence[Scalar]]) -> dict[str, Any]:
+    """What stands beside each vector of `exchange`, whose checked metadata is `metadata`.
+
+    An upsert under the same vector id does not take away fields that are no longer given, so changed metadata needs
+    a new version of the exchange.
+    """
+    own: dict[str, Any] = {
+        "source": exchange.source,
+        "said": exchange.timestamp.timestamp(),
+        "owner": str(exchange.owner_id),
+        "space": str(exchange.space_id),
+        "manual_entry": exchange.manual_entry,
+    }
+    if exchange.thread_id:
+        own["thread"] = str(exchange.thread_id)
+    if exchange.session_id:
+        own["session"] = str(exchange.session_id)
+    if exchange.source_file:
+        own["source_file"] = exchange.source_file
+    # Chroma takes no empty list.
+    return own | {f"{_PREFIX}{key}": _stored(value) for key, value in metadata.items() if value != []}
+
+
+def _condition(condition: Condition) -> dict[str, Any] | None:
+    own = OWN_FIELDS[condition.key] if condition.is_own else None
+    name = own.stored if own else f"{_PREFIX}{condition.key}"
+    if name == "source_file" and "" in condition.values:
+        return None  # an empty name is not stored
+    operator: str = condition.operator
+    if condition.negated and operator in _NEGATED:
+        operator = _NEGATED[operator]
+    elif condition.negated:
+        if own is None:
+            return None  # neither "less" nor "not there" holds alone, and Chroma cannot ask for the second
+        operator = _OPPOSITE[operator]  # an own field that has an order is always there
+    values = [_asked(value) for value in condition.values]
+    return {name: {operator: values if operator in ("$in", "$nin") else values[0]}}
+
+
+def _asked(value: Value) -> str | float | bool:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return str(value) if isinstance(value, uuid.UUID) else value
+
+
+def _stored(value: Scalar | Sequence[Scalar]) -> Scalar | list[Scalar]:
+    """Numbers as floating point: Chroma tells a whole number in a list from the same one with a point."""
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, int | float):
+        return float(value)
+    return [each if isinstance(each, str | bool) else float(each) for each in value]

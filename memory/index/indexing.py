@@ -1,0 +1,230 @@
+"""Embedding what was remembered: due rows become vectors in the index of their space, in batches."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from numpy.typing import NDArray
+
+from memory import jobs, nudge, signals
+from memory.documents.publishing import serve_complete
+from memory.embeddings import cache
+from memory.errors import EmbeddingError, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
+from memory.filters import chroma_fields
+from memory.index import generations, store
+from memory.index.parts import texts_of
+from memory.index.vectors import ids_up_to, vector_ids
+from memory.models import DocumentVersion, Embedding, Exchange, Generation, Job, Record
+from memory.utils.fairness import Turns
+
+log = logging.getLogger(__name__)
+
+_BATCH = 64
+# Pieces of documents at once, where the model runs here: about a second's work of one core, for which what is said
+# meanwhile waits. A provider elsewhere is asked for more at once.
+_PIECES_HERE = 16
+_turns: Turns[uuid.UUID] = Turns()
+Stage = DocumentVersion.Stage
+
+
+def index_pending(limit: int | None = None) -> int:
+    """Embed what is due until nothing is or `limit` exchanges are done; returns how many were.
+
+    Conversations and notes go before the chunks of documents, so that none waits for a file, oldest first. Of documents,
+    people take turns with a batch each, and of one person's the shortest comes first; one that is complete is served
+    at once. Failures are noted on the rows and tried again later; nothing is raised for them.
+    """
+    done = 0
+    if not settings.CATO.vector_store.enabled:
+        return 0
+    while limit is None or done < limit:
+        due = (
+            Embedding.objects.filter(exchange__forgotten_at=None)
+            .exclude(generation__state=Generation.State.RETIRED)
+            .select_related("exchange__space", "exchange__previous", "generation", "index")
+        )
+        claimed = jobs.claim(due.filter(exchange__source_file="").order_by("due_at", "id"), _BATCH)
+        of_documents = [] if claimed else _claim_chunks(due.exclude(exchange__source_file=""))
+        claimed = claimed or of_documents
+        if not claimed:
+            break
+        by_index: dict[tuple[uuid.UUID, int], list[Embedding]] = defaultdict(list)
+        for row in claimed:
+            by_index[row.exchange.space_id, row.generation_id].append(row)
+        for rows in by_index.values():
+            done += _index_together(rows)
+        if of_documents:
+            serve_complete(
+                DocumentVersion.objects.filter(chunks__exchange__in=[row.exchange_id for row in of_documents])
+            )
+    return done
+
+
+def _claim_chunks(due: QuerySet[Embedding]) -> list[Embedding]:
+    """Claim a batch of chunks: of whoever was served longest ago, of that person's documents the shortest."""
+    under_way = DocumentVersion.objects.filter(stage__in=[Stage.CHUNKING, Stage.EMBEDDING])
+    versions: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
+    for person_id, version_id in under_way.order_by("total_chunks", "pk").values_list("uploaded_by_id", "pk"):
+        versions[person_id].append(version_id)
+    for person_id in _turns.in_order(versions):
+        for version_id in versions[person_id]:
+            chunks = due.filter(exchange__chunks__version=version_id).order_by("exchange__chunks__index")
+            if claimed := jobs.claim(chunks, _pieces_together()):
+                _turns.note(person_id)
+                return claimed
+    # What is embedded again, of documents that are served already.
+    return jobs.claim(due.order_by("exchange__total_chunks", "due_at", "id"), _pieces_together())
+
+
+def _pieces_together() -> int:
+    return _PIECES_HERE if generations.serving().provider == "local" else _BATCH
+
+
+def retry_failed(rows: QuerySet[Embedding]) -> int:
+    """Try failed embeddings again; returns how many."""
+    again = jobs.begin_again(rows.filter(state=Job.State.FAILED))
+    nudge.after_commit("index_pending")
+    return again
+
+
+def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """For each exchange: remembering, waiting (for the store), remembered, failed or forgotten."""
+    ids = [i for i in exchange_ids if i]
+    states = {
+        i: "forgotten"
+        for i in Exchange.objects.filter(id__in=ids).exclude(forgotten_at=None).values_list("id", flat=True)
+    }
+    rows = Embedding.objects.filter(exchange_id__in=ids, generation=generations.serving())
+    for row in rows.only("exchange_id", "state", "error", "failures"):
+        waiting = row.state == Job.State.PENDING and row.error and not row.failures
+        name = {Job.State.DONE: "remembered", Job.State.FAILED: "failed"}.get(Job.State(row.state), "remembering")
+        states.setdefault(row.exchange_id, "waiting" if waiting else name)
+    return states
+
+
+def _index_together(rows: list[Embedding]) -> int:
+    generation, space = rows[0].generation, rows[0].exchange.space
+    try:
+        vectors = _vectors_for(generation, [row.exchange for row in rows])
+        index = generations.index_of(space, generation)
+        _leave_other_indexes(rows, index.pk)
+        Embedding.objects.filter(pk__in=[row.pk for row in rows]).update(index=index)
+        ids, flat, fields = [], [], []
+        for row, parts in zip(rows, vectors, strict=True):
+            row.parts = len(parts)
+            ids += vector_ids(row.exchange_id, row.exchange.version, len(parts))
+            flat += list(parts)
+            fields += [chroma_fields(row.exchange, row.exchange.metadata)] * len(parts)
+        store.upsert(index.collection, ids, np.stack(flat), fields)
+    except VectorStoreRequestError as error:
+        return _index_halves(rows) if len(rows) > 1 else _put_off(rows, str(error), counts=True)
+    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
+        return _put_off(rows, str(error), counts=False)
+    except EmbeddingError as error:
+        if error.is_about_input and len(rows) > 1:
+            return _index_halves(rows)
+        return _put_off(rows, str(error), counts=True, final=error.permanent, after=error.retry_after)
+    return _note_indexed(rows, index.collection)
+
+
+def _index_halves(rows: list[Embedding]) -> int:
+    """Index a refused batch in two halves, so that only the rows that are refused alone fail."""
+    middle = len(rows) // 2
+    return sum(_index_together(half) for half in (rows[:middle], rows[middle:]))
+
+
+def _vectors_for(generation: Generation, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
+    """Per exchange its vectors (parts, dimension): its own, cached ones of the same text, or new ones."""
+    given = vectors_given([e.pk for e in exchanges], generation)
+    for vectors in given.values():
+        generations.check_dimension(generation, int(vectors.shape[1]))
+    known = cache.get_documents(generation.provider, generation.model, [e.content_hash for e in exchanges])
+    fresh = {e.content_hash: e for e in exchanges if e.pk not in given and e.content_hash not in known}
+    if fresh:
+        embedder = generations.embedder_of(generation)
+        texts = {digest: texts_of(exchange) for digest, exchange in fresh.items()}
+        made = embedder.embed_documents([text for parts in texts.values() for text in parts])
+        generations.check_dimension(generation, int(made.shape[1]))
+        borders = np.cumsum([len(parts) for parts in texts.values()])[:-1]
+        new = dict(zip(texts, np.split(made, borders), strict=True))
+        cache.keep_documents(generation.provider, generation.model, new)
+        known |= new
+    return [given[e.pk] if e.pk in given else known[e.content_hash] for e in exchanges]
+
+
+def _leave_other_indexes(rows: list[Embedding], index_id: int) -> None:
+    """Remove vectors that an exchange left where it no longer belongs: another space's index, an older version."""
+    stale: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row.index is not None and row.index_id != index_id:
+            stale[row.index.collection] += ids_up_to(row.exchange_id, row.exchange.version)
+        elif row.index is not None and row.exchange.version > 1:
+            stale[row.index.collection] += ids_up_to(row.exchange_id, row.exchange.version - 1)
+    for collection, ids in stale.items():
+        store.delete(collection, ids)
+
+
+def _note_indexed(rows: list[Embedding], collection: str) -> int:
+    """Mark what still is as it was when claimed; take back the vectors of what was forgotten or changed meanwhile."""
+    kept: list[uuid.UUID] = []
+    late: list[Embedding] = []
+    outdated: list[str] = []
+    stale: list[str] = []
+    with transaction.atomic():
+        now = {
+            e.id: e
+            for e in Exchange.objects.select_for_update()
+            .filter(id__in=[row.exchange_id for row in rows])
+            .only("id", "version", "space_id", "forgotten_at")
+        }
+        attempts = dict(
+            Embedding.objects.select_for_update().filter(pk__in=[row.pk for row in rows]).values_list("pk", "attempt")
+        )
+        done: dict[tuple[int, int], list[Embedding]] = defaultdict(list)
+        for row in rows:
+            current, before = now.get(row.exchange_id), row.exchange
+            if current is None or current.forgotten_at:
+                late.append(row)
+                continue
+            same = (current.version, current.space_id) == (before.version, before.space_id)
+            if current.version != before.version:
+                outdated.append(before.content_hash)
+                stale += vector_ids(before.id, before.version, row.parts)
+            if same and attempts.get(row.pk) == row.attempt:
+                done[before.version, row.parts].append(row)
+        for (version, parts), some in done.items():
+            Embedding.objects.filter(pk__in=[row.pk for row in some]).update(
+                state=Job.State.DONE, version=version, parts=parts, locked_until=None, failures=0, error=""
+            )
+            kept += [row.exchange_id for row in some]
+        # Vectors of a text that changed meanwhile were cached after the change had emptied the cache.
+        cache.drop_unused(outdated)
+    stale += [i for row in late for i in ids_up_to(row.exchange_id, row.exchange.version)]
+    if stale:
+        store.delete(collection, stale)
+    if kept:
+        signals.indexed.send(sender=None, exchange_ids=kept)
+    return len(kept)
+
+
+def _put_off(
+    rows: list[Embedding], error: str, *, counts: bool, final: bool = False, after: float | None = None
+) -> int:
+    """Give the rows back, to be tried later; returns how many exchanges were indexed: none."""
+    log.warning("%d exchanges could not be embedded: %s", len(rows), error)
+    failed = [r.exchange_id for r in rows if jobs.put_off(r, error, counts=counts, final=final, after=after)]
+    signals.indexing_failed.send(sender=None, exchange_ids=[r.exchange_id for r in rows], final=bool(failed))
+    return 0
+
+
+def vectors_given(exchange_ids: Iterable[uuid.UUID], generation: Generation) -> dict[uuid.UUID, NDArray[np.float32]]:
+    """The vectors (1, dimension) that records brought themselves for this generation."""
+    rows = Record.objects.filter(exchange_id__in=list(exchange_ids), generation=generation).exclude(vector=None)
+    return {row.exchange_id: np.frombuffer(bytes(row.vector or b""), dtype="<f4")[None] for row in rows}

@@ -1,0 +1,172 @@
+"""Making forgetting physical: indexes that held something forgotten are made anew, the database is written anew.
+
+A vector that was deleted stays in the index's file. So what is alive goes into a new collection beside, which takes
+the old one's place; the old one is dropped, and whoever runs Chroma removes its files.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from memory import jobs
+from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
+from memory.index import store
+from memory.index.generations import renewed_name
+from memory.index.reconcile import (
+    ABANDONED,
+    Progress,
+    copy_all,
+    drop_unnamed,
+    queue_lost,
+    remove_strays,
+    remove_unsaid,
+    unheard,
+)
+from memory.index.vectors import vector_ids
+from memory.models import Embedding, Exchange, Index, Job
+from memory.utils.batching import pages
+
+log = logging.getLogger(__name__)
+
+_PAGE = 500
+# Seconds in which a search that has read the old collection's name asks it.
+_GRACE = 0.5
+_CHECKPOINTS = 20
+_TABLES = (
+    "memory_exchange",
+    "memory_hiddenpassage",
+    "memory_words",
+    "memory_metadatavalue",
+    "memory_record",
+    "memory_recall",
+    "memory_opinion",
+    "memory_embedding",
+    "memory_erasure",
+    "memory_cachedembedding",
+)
+
+
+def erase_soiled(*, before: datetime | None = None, progress: Progress = unheard) -> int:
+    """Make anew every index from which something was forgotten (before that time), and the database; returns how many.
+
+    An index is marked as clean only when all this has happened. Where a server of Cato's own holds the files, it is
+    asked to remove what was dropped. May be broken off and called again. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
+    """
+    soiled = Index.objects.exclude(soiled_at=None)
+    if before is not None:
+        soiled = soiled.filter(soiled_at__lte=before)
+    renewed = 0
+    for index in soiled.select_related("space", "generation").order_by("pk"):
+        begun = timezone.now()
+        if not renew(index, progress=progress):
+            continue
+        if not renewed:
+            remove_unsaid()
+            write_database_anew()
+        renewed += 1
+        _mark_clean(index, begun)
+    return renewed
+
+
+def erase_overdue() -> int:
+    """What the sweep erases: indexes whose time, half of `erase_within_hours`, is over. Returns how many."""
+    limit = timezone.now() - timedelta(hours=settings.CATO.vector_store.erase_within_hours) / 2
+    if not Index.objects.filter(soiled_at__lte=limit).exists():
+        return 0
+    try:
+        return erase_soiled(before=limit)
+    except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
+        log.warning("indexes could not be made anew yet: %s", error)
+        return 0
+
+
+def erase_everything(*, progress: Progress = unheard) -> int:
+    """As `erase_soiled`, and what nobody names or says is removed too, whether or not anything was forgotten."""
+    drop_unnamed()
+    renewed = erase_soiled(progress=progress)
+    if not renewed:
+        remove_unsaid()
+        write_database_anew()
+    return renewed
+
+
+def renew(index: Index, *, progress: Progress = unheard) -> bool:
+    """Copy what is alive into a new collection, let it take the place of the old one, drop that; False: it is being done.
+
+    Broken off before the switch, it begins again; after it, what was left is dropped with the unnamed ones.
+    """
+    source, target = index.collection, renewed_name(index.collection)
+    if not store.make_anew(target, unless_touched_within=ABANDONED):
+        return False
+    alive = Embedding.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
+    for page in pages(alive.values_list("pk", "exchange_id", "version", "parts"), _PAGE):
+        store.touch(target)
+        copy_all(
+            source,
+            target,
+            [id for _, exchange_id, version, parts in page for id in vector_ids(exchange_id, version, parts)],
+        )
+        progress("exchanges", len(page))
+    # From the switch on no row names the source, and it is dropped here, not as one that is left over.
+    with suppress(store.CollectionMissingError):
+        store.touch(source)
+    if not _switch(index, source, target):
+        store.drop(target)
+        return False
+    # What came, changed or was forgotten while the copy was made.
+    queue_lost(index, spare=source)
+    remove_strays(index)
+    time.sleep(_GRACE)
+    store.drop(source)
+    store.ask_for_cleaning()
+    return True
+
+
+def write_database_anew() -> None:
+    """Let no page of the database's files hold what was deleted from it."""
+    with connection.cursor() as cursor:
+        if connection.vendor != "sqlite":
+            # ANALYZE as well: samples of what was said stand in the planner's statistics.
+            for table in _TABLES:
+                cursor.execute(f"VACUUM (FULL, ANALYZE) {table}")
+            return
+        cursor.execute("INSERT INTO memory_words_index(memory_words_index) VALUES ('optimize')")
+        cursor.execute("VACUUM")
+        for _ in range(_CHECKPOINTS):
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            if not cursor.fetchone()[0]:
+                return
+            time.sleep(_GRACE)  # somebody still reads
+    log.warning("the write-ahead log of the database could not be emptied: somebody reads all the time")
+
+
+@transaction.atomic
+def _switch(index: Index, source: str, target: str) -> bool:
+    if not Index.objects.filter(pk=index.pk, collection=source).update(collection=target):
+        return False
+    index.collection = target
+    # Whoever is embedding at this moment knows the old name: what they note is void, and is done again.
+    jobs.begin_again(
+        Embedding.objects.filter(
+            exchange__space_id=index.space_id,
+            generation_id=index.generation_id,
+            state=Job.State.PENDING,
+            locked_until__gt=timezone.now(),
+        )
+    )
+    return True
+
+
+def _mark_clean(index: Index, begun: datetime) -> None:
+    """Clean, except of what was forgotten or deleted since it was begun."""
+    since = Exchange.objects.filter(space_id=index.space_id).exclude(forgotten_at=None)
+    since = since.filter(Q(forgotten_at__gte=begun) | Q(erased_at__gte=begun) | Q(erased_at=None))
+    Index.objects.filter(pk=index.pk).update(soiled_at=begun if since.exists() else None)

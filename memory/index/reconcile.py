@@ -1,0 +1,258 @@
+"""Holding SQL and the index against each other: what one lacks is made again, what only the other has is removed."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Sum
+
+from memory import jobs, nudge
+from memory.documents.deletion import remove_unnamed_files
+from memory.index import generations, store
+from memory.index.vectors import PARTS, vector_ids
+from memory.lexical.indexing import write_words
+from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Space, Words
+from memory.utils.batching import pages
+
+_PAGE = 500
+_IDS = 1000
+# Seconds. Who fills a collection touches it far more often.
+ABANDONED = 120.0
+
+# Told now and then how much of what has been gone through.
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How far SQL and the serving index are apart; both are 0 at rest."""
+
+    rows_without_vector: int
+    vectors_without_row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What was mended, or would have to be."""
+
+    queued: int
+    vectors_removed: int
+    collections_dropped: int
+    words_written: int
+    words_removed: int
+    cached_removed: int
+    files_removed: int
+
+
+def unheard(what: str, count: int) -> None:
+    """The progress that nobody watches."""
+
+
+def drift() -> Drift:
+    """Count, do not look: what the rows say against how many vectors there are. Raises VectorStoreUnavailableError, VectorStoreDisabledError."""
+    generation = generations.serving()
+    alive = Embedding.objects.filter(generation=generation, exchange__forgotten_at=None)
+    said = dict(alive.exclude(index=None).values_list("index").annotate(n=Sum("parts")).order_by())
+    lacking = max(Exchange.objects.filter(forgotten_at=None).count() - alive.count(), 0)
+    surplus = 0
+    for index in generation.indexes.all():
+        apart = (said.get(index.pk) or 0) - store.count(index.collection)
+        lacking, surplus = lacking + max(apart, 0), surplus + max(-apart, 0)
+    return Drift(rows_without_vector=lacking, vectors_without_row=surplus)
+
+
+def reconcile(*, dry_run: bool = False, progress: Progress = unheard) -> Mended:
+    """Go through rows, vectors, words, cached embeddings and uploaded files, and mend what does not agree.
+
+    Beside a live system, as often as one likes; what was mended before it was broken off stays so. `dry_run` counts
+    only. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
+    """
+    queued, removed = queue_unknown(dry_run=dry_run), 0
+    for index in Index.objects.select_related("generation").order_by("pk"):
+        if index.generation.state != Generation.State.RETIRED:
+            queued += queue_lost(index, dry_run=dry_run, progress=progress)
+        removed += remove_strays(index, dry_run=dry_run, progress=progress)
+    if queued and not dry_run:
+        nudge.after_commit("index_pending")
+    return Mended(
+        queued=queued,
+        vectors_removed=removed,
+        collections_dropped=drop_unnamed(dry_run=dry_run),
+        words_written=write_missing_words(dry_run=dry_run, progress=progress),
+        words_removed=_remove_words_of_forgotten(dry_run),
+        cached_removed=remove_unsaid(dry_run=dry_run, progress=progress),
+        files_removed=remove_unnamed_files(dry_run=dry_run),
+    )
+
+
+def queue_unknown(*, dry_run: bool = False) -> int:
+    """Queue exchanges of which the index has no row, and rows that are done but name no index; returns how many."""
+    queued = 0
+    for generation in generations.live():
+        nowhere = Embedding.objects.filter(generation=generation, state=Job.State.DONE, index=None)
+        if dry_run:
+            known = Embedding.objects.filter(generation=generation, exchange__forgotten_at=None).count()
+            queued += max(Exchange.objects.filter(forgotten_at=None).count() - known, 0) + nowhere.count()
+        else:
+            queued += generations.queue_missing(generation) + jobs.begin_again(nowhere)
+    return queued
+
+
+def queue_lost(index: Index, *, spare: str | None = None, dry_run: bool = False, progress: Progress = unheard) -> int:
+    """Queue what should be in the index and is not, or in an older version; returns how many exchanges.
+
+    What `spare`, another collection, still has is copied from there instead.
+    """
+    queued = 0
+    rows = Embedding.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
+    columns = ("pk", "exchange_id", "version", "parts", "exchange__version", "exchange__space_id")
+    for page in pages(rows.values_list(*columns), _PAGE):
+        wanted = {pk: vector_ids(exchange_id, version, parts) for pk, exchange_id, version, parts, *_ in page}
+        held = _held(index, [id for ids in wanted.values() for id in ids])
+        if spare is not None:
+            missing = [id for ids in wanted.values() for id in ids if id not in held]
+            held |= copy_all(spare, index.collection, missing)
+        lost = [
+            pk
+            for pk, _, version, _, newest, space_id in page
+            if not wanted[pk] or (version, index.space_id) != (newest, space_id) or not held.issuperset(wanted[pk])
+        ]
+        if lost and not dry_run:
+            jobs.begin_again(Embedding.objects.filter(pk__in=lost, state=Job.State.DONE))
+        queued += len(lost)
+        progress("exchanges", len(page))
+    return queued
+
+
+def _held(index: Index, ids: list[str]) -> set[str]:
+    """Which of these vectors the index holds, in the collection that it has now: it may be made anew this very moment."""
+    while True:
+        asked = index.collection
+        held = store.present(asked, ids)
+        if not held.issuperset(ids):
+            index.refresh_from_db(fields=["collection"])
+        if index.collection == asked:
+            return held
+
+
+def copy_all(source: str, target: str, ids: list[str]) -> set[str]:
+    """Copy vectors from one collection to another, a bounded number at a time; returns the ids of those there were."""
+    copied: set[str] = set()
+    for start in range(0, len(ids), _IDS):
+        copied |= store.copy(source, target, ids[start : start + _IDS])
+    return copied
+
+
+def remove_strays(index: Index, *, dry_run: bool = False, progress: Progress = unheard) -> int:
+    """Remove the vectors that no living row says are in this index; returns how many."""
+    removed = offset = 0
+    while ids := store.page(index.collection, offset, _IDS):
+        # The rows are read after the ids: a vector never comes before its row.
+        strays = _strays(index, ids)
+        if strays and not dry_run:
+            generations.soil(Index.objects.filter(pk=index.pk))
+            store.delete(index.collection, strays)
+        removed += len(strays)
+        offset += len(ids) - (0 if dry_run else len(strays))
+        progress("vectors", len(ids))
+    return removed
+
+
+def drop_unnamed(*, dry_run: bool = False) -> int:
+    """Drop the collections of these spaces that no row names and nobody is filling; returns how many."""
+    prefix = f"{settings.CATO.vector_store.collection_name}-"
+    name = re.compile(re.escape(prefix) + r"([0-9a-f]{32})-\d+(\.\d+)?")
+    dropped = 0
+    for collection in store.collections(prefix, untouched_for=ABANDONED):
+        found = name.fullmatch(collection)
+        # The server may be shared with another Cato, whose spaces are others.
+        if found is None or not Space.objects.filter(pk=uuid.UUID(found[1])).exists():
+            continue
+        if Index.objects.filter(collection=collection).exists():
+            continue
+        if not dry_run:
+            store.drop(collection)
+        dropped += 1
+    if dropped and not dry_run:
+        store.ask_for_cleaning()
+    return dropped
+
+
+def write_missing_words(*, dry_run: bool = False, progress: Progress = unheard) -> int:
+    """Write the words of exchanges that have none; returns how many. What is being forgotten meanwhile gets none."""
+    missing = Exchange.objects.filter(forgotten_at=None, words=None)
+    if dry_run:
+        return missing.count()
+    written = 0
+    for page in pages(missing, _PAGE):
+        with transaction.atomic():
+            living = missing.filter(pk__in=[exchange.pk for exchange in page]).select_for_update(of=["self"])
+            write_words(living)
+            written += len(living)
+        progress("words", len(page))
+    return written
+
+
+def remove_unsaid(*, dry_run: bool = False, progress: Progress = unheard) -> int:
+    """Remove the cached embeddings of texts that no exchange says; returns how many."""
+    said = Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)
+    removed = 0
+    for page in pages(CachedEmbedding.objects.values_list("pk"), _PAGE):
+        unsaid = CachedEmbedding.objects.filter(~Exists(said), pk__in=[pk for (pk,) in page])
+        removed += unsaid.count() if dry_run else unsaid.delete()[0]
+        progress("cached embeddings", len(page))
+    return removed
+
+
+def _strays(index: Index, ids: Iterable[str]) -> list[str]:
+    parsed = {id: _parsed(id) for id in ids}
+    rows = Embedding.objects.filter(
+        index=index, exchange_id__in={vector[0] for vector in parsed.values() if vector}, exchange__forgotten_at=None
+    )
+    living = {row[0]: _Living(*row[1:]) for row in rows.values_list(*_OF_LIVING)}
+    return [id for id, vector in parsed.items() if vector is None or not _belongs(living.get(vector[0]), *vector[1:])]
+
+
+class _Living(NamedTuple):
+    state: str
+    version: int
+    parts: int
+    newest: int
+
+
+_OF_LIVING = ("exchange_id", "state", "version", "parts", "exchange__version")
+
+
+def _parsed(vector_id: str) -> tuple[uuid.UUID, str, int] | None:
+    """Exchange, part and version of a vector's id; None where it is none of ours."""
+    exchange_id, _, rest = vector_id.partition(":")
+    part, _, version = rest.partition(":")
+    try:
+        return uuid.UUID(exchange_id), part, int(version)
+    except ValueError:
+        return None
+
+
+def _belongs(row: _Living | None, part: str, version: int) -> bool:
+    if row is None:
+        return False
+    if row.state == Job.State.DONE:
+        return version == row.version and part in PARTS[: row.parts]
+    # Being embedded: the old ones serve until the new ones, perhaps there already, are noted.
+    return version in (row.version, row.newest)
+
+
+def _remove_words_of_forgotten(dry_run: bool) -> int:
+    forgotten = Words.objects.exclude(exchange__forgotten_at=None)
+    if dry_run:
+        return forgotten.count()
+    return sum(
+        Words.objects.filter(pk__in=[pk for (pk,) in page]).delete()[0]
+        for page in pages(forgotten.values_list("pk"), _PAGE)
+    )

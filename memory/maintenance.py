@@ -1,0 +1,82 @@
+"""What must happen even if every nudge was lost; any process may call it, as often as it likes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from memory import jobs, nudge
+from memory.documents.deletion import tidy_documents
+from memory.documents.extraction_runs import is_reading_due
+from memory.documents.publishing import serve_complete
+from memory.exchanges.forgetting import erase_forgotten
+from memory.index import generations
+from memory.index.generations import switch_generation
+from memory.index.indexing import index_pending
+from memory.index.purge import erase_overdue
+from memory.index.reconcile import Progress, queue_lost, queue_unknown, unheard, write_missing_words
+from memory.models import Embedding, Generation, Index, Job, Operation
+
+_SLICE = 500
+# Exchanges that a sweep embeds itself, so that it comes to the rest of its work; a worker is told of more.
+_SWEPT = 64
+_PAUSE = 0.2  # seconds, while a worker has the rest in hand
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """How many exchanges were embedded, and what could not be: waiting for something, or failed for good."""
+
+    done: int
+    waiting: int
+    failed: int
+    error: str
+
+
+def sweep() -> None:
+    """Embed some of what is due, erase what was forgotten, and switch to new indexes and documents that are complete."""
+    if index_pending(limit=_SWEPT) >= _SWEPT:
+        nudge.after_commit("index_pending")
+    serve_complete()
+    tidy_documents()
+    erase_forgotten()
+    switch_generation()
+    erase_overdue()
+    if jobs.has_due(Operation.objects.all()):
+        nudge.after_commit("run_operations")
+    if is_reading_due():
+        # Not here: a file may take as long as its limits let it, and conversations would wait for the next sweep.
+        nudge.after_commit("read_documents")
+
+
+def backfill(*, progress: Progress = unheard) -> Embedded:
+    """Embed whatever has no vector, what failed before too, and write missing words.
+
+    May be broken off and called again, and run beside workers. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
+    """
+    write_missing_words(progress=progress)
+    queue_unknown()
+    alive = Embedding.objects.filter(exchange__forgotten_at=None, generation__in=generations.live())
+    jobs.begin_again(alive.filter(state=Job.State.FAILED))
+    for index in Index.objects.filter(generation__in=generations.live()).order_by("pk"):
+        queue_lost(index, progress=progress)
+    return embed_queued(progress=progress)
+
+
+def embed_queued(*, progress: Progress = unheard) -> Embedded:
+    """Embed what is queued for the indexes in use, until nothing is, or what is left can only wait."""
+    rows = Embedding.objects.filter(exchange__forgotten_at=None).exclude(generation__state=Generation.State.RETIRED)
+    pending = rows.filter(state=Job.State.PENDING)
+    embedded = 0
+    while left := pending.count():
+        done = index_pending(limit=_SLICE)
+        embedded += done
+        progress("embedded", done)
+        if not done:
+            waits = pending.filter(locked_until=None).exclude(error="").count()
+            if waits == left:
+                break
+            time.sleep(_PAUSE)
+    failed = rows.filter(state=Job.State.FAILED)
+    troubled = (failed | pending).exclude(error="").first()
+    return Embedded(embedded, pending.count(), failed.count(), troubled.error if troubled else "")

@@ -1,0 +1,51 @@
+"""Why something came back, in words that a person understands."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from memory.lexical.bm25 import held_by
+from memory.retrieval.candidates import Candidate, Pool
+from memory.retrieval.dates import Period
+from memory.utils.formatting import listed
+
+_MOST_WORDS = 3
+# A word that says little is no reason: this share of the rarest one's weight is the least.
+_TELLING = 0.35
+
+
+def reason_of(candidate: Candidate, pool: Pool, *, period: Period | None = None, is_below: bool = False) -> str:
+    """One sentence: how near in meaning, which words it shares, whether the date fits."""
+    if is_below:
+        return _("Not similar enough to be recalled automatically")
+    parts = [part for part in (_meaning(candidate, pool), _words(candidate, pool)) if part]
+    if period and period.start <= candidate.timestamp <= period.end:
+        parts.append(_("from the date you mentioned"))
+    if not parts:
+        parts = [_("next to another match")]
+    text = ", ".join(parts)
+    return text[0].upper() + text[1:]
+
+
+def _meaning(candidate: Candidate, pool: Pool) -> str:
+    rank = candidate.ranks.get("meaning")
+    if rank is None:
+        return ""
+    if rank == 1:
+        return _("best match")
+    if rank <= 5:
+        return _("very similar")
+    return _("similar") if rank <= 30 else _("related")
+
+
+def _words(candidate: Candidate, pool: Pool) -> str:
+    asked = pool.question.asked
+    shared = held_by(candidate.terms, asked)
+    if not shared:
+        return ""
+    strongest = max(ask.idf for ask in asked)
+    telling = sorted((ask for ask in shared if ask.idf >= _TELLING * strongest), key=lambda ask: -ask.idf)
+    words = list(dict.fromkeys(ask.word for ask in telling))[:_MOST_WORDS]
+    if not words:
+        return ""
+    return _("contains %(words)s") % {"words": listed([_("“%(word)s”") % {"word": word} for word in words])}

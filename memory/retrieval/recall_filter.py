@@ -1,0 +1,71 @@
+"""A scope: what a search or a thread is confined to, such as some documents or what has certain metadata."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from memory.documents.metadata import DOCUMENT
+from memory.documents.queries import among_living
+from memory.errors import InvalidInputError
+from memory.exchanges.metadata import Checked, check_metadata
+from memory.filters import Filter, parse
+from memory.spaces.access import SpaceIds
+from memory.text import parse_uuid
+
+MOST_DOCUMENTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """These documents, and of them what has this metadata; nothing in it means all of memory."""
+
+    documents: tuple[uuid.UUID, ...] = ()
+    metadata: Checked = field(default_factory=dict)
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.documents and not self.metadata
+
+    def filter(self) -> Filter | None:
+        """The condition that it is; None for everything."""
+        asked: dict[str, object] = {f"metadata.{key}": _wanted(value) for key, value in self.metadata.items()}
+        if self.documents:
+            asked[f"metadata.{DOCUMENT}"] = {"$in": [str(id) for id in self.documents]}
+        return parse(asked) if asked else None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"documents": [str(id) for id in self.documents], "metadata": self.metadata}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Scope:
+        """What `as_json` gave; an empty mapping is everything."""
+        return cls(tuple(uuid.UUID(id) for id in kept.get("documents", ())), kept.get("metadata", {}))
+
+
+EVERYTHING = Scope()
+
+
+def scope_of(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceIds) -> Scope:
+    """A scope of documents that lie in `spaces`; others are left out. Raises InvalidInputError."""
+    wanted = [id for id in map(parse_uuid, ids) if id is not None]
+    if len(wanted) > MOST_DOCUMENTS:
+        raise InvalidInputError(_("Choose at most %(most)s documents.") % {"most": MOST_DOCUMENTS})
+    there = set(among_living(spaces).filter(pk__in=wanted).values_list("pk", flat=True))
+    return Scope(tuple(id for id in dict.fromkeys(wanted) if id in there), check_metadata(metadata))
+
+
+def names_in(scope: Scope, *, spaces: SpaceIds) -> list[str]:
+    """What the scope says, in words: names of documents, "a deleted document", and each key of metadata."""
+    names = dict(among_living(spaces).filter(pk__in=scope.documents).values_list("pk", "name"))
+    return [names.get(id, _("a deleted document")) for id in scope.documents] + [
+        f"{key}: {value}" for key, value in scope.metadata.items()
+    ]
+
+
+def _wanted(value: object) -> object:
+    return {"$in": value} if isinstance(value, list) else value

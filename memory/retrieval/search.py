@@ -1,0 +1,229 @@
+"""Recalling for a conversation, and finding for a person who searches."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import zip_longest
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from memory.errors import InvalidInputError, VectorStoreDisabledError
+from memory.exchanges import feedback
+from memory.filters import Filter
+from memory.index import generations
+from memory.retrieval import prompt_context, query_embedding, strategy
+from memory.retrieval.conversation import joined, leans_on_others
+from memory.retrieval.courtesy import is_courtesy
+from memory.retrieval.types import Query, Ranking, Result
+from memory.spaces.access import SpaceIds
+from memory.text import clean_text
+
+log = logging.getLogger(__name__)
+
+MOST_RESULTS = 100
+
+# Why there is less than there could be: index or embedding model did not answer, so words alone were asked; or the
+# configured strategy or reranker cannot be used.
+BY_WORDS = "words"
+FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What came back, best first, and why there is less than there could be: "", BY_WORDS or FAILED."""
+
+    results: tuple[Result, ...] = ()
+    note: str = ""
+
+    @property
+    def by_words_alone(self) -> bool:
+        """Whether the index or the embedding model did not answer."""
+        return self.note == BY_WORDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """Who asks for whom: the spaces that may be read, what not to bring, whose opinions count, for how many tokens
+    (None: `context_max_tokens`), and what else must hold of what comes."""
+
+    spaces: SpaceIds
+    exclude: frozenset[uuid.UUID] = field(default=frozenset())
+    conversation_length: int = 0
+    keep_query: bool = True
+    person_id: uuid.UUID | None = None
+    max_tokens: int | None = None
+    filters: Filter | None = None
+
+
+def recall(
+    messages: Sequence[str],
+    *,
+    spaces: SpaceIds,
+    exclude: frozenset[uuid.UUID] = frozenset(),
+    conversation_length: int = 0,
+    keep_query: bool = True,
+    person_id: uuid.UUID | None = None,
+    max_tokens: int | None = None,
+    filters: Filter | None = None,
+) -> Recollection:
+    """What memory has for a conversation whose last messages, newest last, are `messages`; `Asking` explains the rest.
+
+    Only what passes the gate, at most `context_results`, within `context_max_tokens`. An index or an embedding model
+    that does not answer is no error here: words alone find then, and the note says so.
+    """
+    asking = Asking(
+        spaces=spaces,
+        exclude=exclude,
+        conversation_length=conversation_length,
+        keep_query=keep_query,
+        person_id=person_id,
+        max_tokens=max_tokens,
+        filters=filters,
+    )
+    stream = recall_stream(messages, asking)
+    results: list[Result] = []
+    while True:
+        try:
+            results.append(next(stream))
+        except StopIteration as stop:
+            return Recollection(results=tuple(results), note=stop.value)
+        except InvalidInputError as error:
+            log.warning("nothing could be recalled: %s", error)
+            return Recollection(note=FAILED)
+
+
+def recall_stream(messages: Sequence[str], asking: Asking) -> Generator[Result, None, str]:
+    """As `recall`, a result at a time, best first; what was not asked for is not worked out. Returns the note.
+
+    A message that leans on the ones before it is asked by itself and together with them, and the results are taken
+    in turn; the second question is only put when a first result has been taken. At most two of five are of one author or
+    document while others pass the gate.
+    """
+    conf = settings.CATO.vector_store
+    said = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
+    if not conf.enabled or not asking.spaces or not said or is_courtesy(said[-1]):
+        return ""
+    notes: set[str] = set()
+    budget = prompt_context.Budget(limit=conf.context_results, max_tokens=asking.max_tokens or conf.context_max_tokens)
+    waiting: list[Result] = []
+    for result in _in_turn(said, asking, notes):
+        if budget.has_enough_of(result):
+            waiting.append(result)
+        elif budget.takes(result):
+            yield result
+        if budget.is_spent:
+            break
+    # More of one author or document only where nobody else has anything that passes the gate.
+    yield from (result for result in waiting if budget.takes(result))
+    return max(notes, default="")
+
+
+def find(
+    text: str,
+    *,
+    spaces: SpaceIds,
+    count: int = 20,
+    min_similarity: float | None = None,
+    filters: Filter | None = None,
+) -> Recollection:
+    """The `count` exchanges that fit `text` best in `spaces`, not gated: those below the gate are marked.
+
+    Where the index does not answer, words alone find, the note says so and no result has a similarity; otherwise only
+    those have none that share words with `text` and are not among the nearest. Raises InvalidInputError, VectorStoreDisabledError.
+    """
+    text = clean_text(text).strip()
+    if not text:
+        raise InvalidInputError(_("Type what you are looking for."))
+    if not 1 <= count <= MOST_RESULTS:
+        raise InvalidInputError(
+            _("Ask for 1 to %(most)s results, not %(count)s.") % {"most": MOST_RESULTS, "count": count}
+        )
+    if not settings.CATO.vector_store.enabled:
+        raise VectorStoreDisabledError(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
+    if not spaces:
+        return Recollection()
+    ranking = ask(text, spaces=spaces, wanted=count, filters=filters)
+    ranked = ranking.results
+    if min_similarity is not None:
+        ranked = [r for r in ranked if r.similarity is not None and r.similarity >= min_similarity]
+    return Recollection(results=tuple(ranked[:count]), note=_note_of(ranking))
+
+
+def ask(
+    text: str,
+    *,
+    spaces: SpaceIds,
+    wanted: int,
+    now: datetime | None = None,
+    strategy_name: str | None = None,
+    filters: Filter | None = None,
+) -> Ranking:
+    """What a strategy (the configured one unless named) ranks for `text`: ungated, each result marked."""
+    asking = Asking(spaces=spaces, filters=filters)
+    query = _query([text], asking, wanted=wanted, now=now)
+    return _ranked(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
+
+
+def _in_turn(said: list[str], asking: Asking, notes: set[str]) -> Iterator[Result]:
+    """The results that pass the gate, of the newest message and, where it leans on them, of it with the others."""
+    alone = _passing(_ask_noting(said[-1:], asking, notes))
+    if len(said) == 1 or not leans_on_others(said[-1]):
+        yield from alone
+        return
+    yield from alone[:1]
+    seen = {result.exchange.id for result in alone[:1]}
+    together = _passing(_ask_noting(said, asking, notes))
+    for pair in zip_longest(together, alone[1:]):
+        for result in pair:
+            if result is not None and result.exchange.id not in seen:
+                seen.add(result.exchange.id)
+                yield result
+
+
+def _passing(ranking: Ranking) -> list[Result]:
+    return [result for result in ranking.results if not result.is_below_gate]
+
+
+def _ask_noting(messages: list[str], asking: Asking, notes: set[str]) -> Ranking:
+    conf = settings.CATO.vector_store
+    query = _query(messages, asking, wanted=3 * conf.context_results, is_spread=True)
+    ranking = _ranked(query, conf.retrieval_strategy)
+    notes.add(_note_of(ranking))
+    return ranking
+
+
+def _note_of(ranking: Ranking) -> str:
+    return BY_WORDS if ranking.by_words_alone else ""
+
+
+def _ranked(query: Query, strategy_name: str) -> Ranking:
+    """What the strategy ranks; asked again where something went meanwhile: what took its place was no candidate yet."""
+    ranks = strategy(strategy_name)
+    ranking = ranks(query)
+    return ranks(query) if ranking.is_stale else ranking
+
+
+def _query(
+    messages: Sequence[str], asking: Asking, *, wanted: int, now: datetime | None = None, is_spread: bool = False
+) -> Query:
+    serving = generations.serving()
+    about = feedback.of(asking.person_id) if asking.person_id else feedback.NONE
+    return Query(
+        text=joined(messages),
+        embedded=query_embedding.begin(messages, generations.embedder_of(serving), keep=asking.keep_query),
+        generation=serving,
+        spaces=asking.spaces,
+        wanted=wanted,
+        now=now or timezone.now(),
+        exclude=asking.exclude | about.irrelevant,
+        pinned=about.pinned,
+        conversation_length=asking.conversation_length,
+        filters=asking.filters,
+        is_spread=is_spread,
+    )

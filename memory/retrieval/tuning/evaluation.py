@@ -1,0 +1,125 @@
+"""How well memory finds what it holds: stored exchanges are asked for in other words, by every strategy.
+
+A question made here is kept nowhere; what stays is one row of figures for each strategy and run.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache as remembered
+from statistics import median
+
+from django.utils.translation import gettext_noop
+
+from memory.embeddings import cache
+from memory.errors import InvalidInputError, VectorStoreUnavailableError
+from memory.lexical.candidates import question
+from memory.models import Evaluation, Exchange, Space
+from memory.retrieval.search import MOST_RESULTS, ask
+from memory.retrieval.tuning.sampling import drawn
+from memory.retrieval.types import Ranking, Remembered
+from memory.spaces import access as who
+from memory.spaces.access import SpaceIds
+from memory.text import excerpt
+
+# Puts a passage in other words, as one question for it; None where it has none.
+Rephrase = Callable[[str], str | None]
+
+WITHOUT_RAREST_WORDS = gettext_noop("the same words without the rarest")
+_PASSAGE = 1500
+_QUESTION = 300
+_DROPPED = 1 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A question, the texts of the exchange that answers it, and the spaces it is asked in."""
+
+    text: str
+    exchange_id: uuid.UUID
+    said: tuple[str, str]
+    spaces: SpaceIds
+
+
+def evaluate(
+    *,
+    strategies: Sequence[str],
+    sample: int = 100,
+    k: int = 5,
+    spaces: SpaceIds | None = None,
+    rephrase: Rephrase | None = None,
+    asked_by: str = WITHOUT_RAREST_WORDS,
+) -> list[Evaluation]:
+    """Ask for `sample` exchanges of `spaces` by each strategy, and keep a row of figures for each.
+
+    None for `spaces` draws from all and asks for each as its owner would. Without `rephrase` an exchange is asked for
+    by its own beginning without its rarest words. Raises InvalidInputError, also where there is nothing to ask for; VectorStoreUnavailableError
+    where the index or the embedding model does not answer: words alone would be measured then.
+    """
+    if not 1 <= k <= MOST_RESULTS:
+        raise InvalidInputError(f"Count among the first 1 to {MOST_RESULTS} results, not {k}.")
+    probes = list(_probes(drawn(sample, spaces), spaces, rephrase or without_rarest_words))
+    if not probes:
+        raise InvalidInputError("There is nothing to ask for yet: no exchange is in the index.")
+    run = uuid.uuid4()
+    _answers(probes[0], strategies[0], k)  # the first question of a process waits for the model and the index
+    rows = [_measure(probes, strategy, k) for strategy in strategies]
+    for row in rows:
+        row.run, row.asked_by = run, asked_by[:255]
+    return Evaluation.objects.bulk_create(rows)
+
+
+def without_rarest_words(text: str) -> str:
+    """The beginning of `text` without the rarest third of its words, and at least one of them."""
+    beginning = excerpt(text, _QUESTION)
+    asked = question(beginning, Space.objects.values_list("pk", flat=True)).asked  # rarest first
+    for rare in asked[: max(1, round(_DROPPED * len(asked)))]:
+        beginning = re.sub(rf"(?<!\w){re.escape(rare.word)}(?!\w)", "", beginning, flags=re.IGNORECASE)
+    return " ".join(beginning.split())
+
+
+def _probes(exchanges: Iterable[Exchange], spaces: SpaceIds | None, rephrase: Rephrase) -> Iterable[Probe]:
+    readable = remembered(who.readable_by)
+    for exchange in exchanges:
+        said = (exchange.user_message, exchange.assistant_message)
+        text = (rephrase("\n".join(filter(None, said))[:_PASSAGE]) or "").strip()
+        if text:
+            yield Probe(text, exchange.id, said, readable(exchange.owner_id) if spaces is None else spaces)
+
+
+def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
+    found = empty = 0
+    milliseconds = []
+    for probe in probes:
+        cache.forget_queries()  # each strategy has its question embedded, as somebody who asks has
+        began = time.perf_counter()
+        ranking = _answers(probe, strategy, k)
+        milliseconds.append(1000 * (time.perf_counter() - began))
+        found += any(_is(result.exchange, probe) for result in ranking.results[:k])
+        empty += all(result.is_below_gate for result in ranking.results)
+    return Evaluation(
+        strategy=strategy,
+        questions=len(probes),
+        k=k,
+        recall=found / len(probes),
+        empty=empty / len(probes),
+        median_ms=median(milliseconds),
+    )
+
+
+def _answers(probe: Probe, strategy: str, k: int) -> Ranking:
+    ranking = ask(probe.text, spaces=probe.spaces, wanted=k, strategy_name=strategy)
+    if ranking.by_words_alone:
+        raise VectorStoreUnavailableError(
+            "The index or the embedding model does not answer; measured now, words alone would be."
+        )
+    return ranking
+
+
+def _is(exchange: Remembered, probe: Probe) -> bool:
+    """Whether this is what was asked for, or says exactly the same: of repeats only one comes back."""
+    return exchange.id == probe.exchange_id or (exchange.user_message, exchange.assistant_message) == probe.said

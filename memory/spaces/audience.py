@@ -1,0 +1,19 @@
+"""Who reads a space, in a sentence."""
+
+from __future__ import annotations
+
+from django.contrib.auth import get_user_model
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from memory.models import Space
+from memory.spaces import access
+
+
+def audience_of(space: Space) -> str:
+    """How many people read what lives in it now."""
+    if space.kind == Space.Kind.OWN:
+        return _("Only you can read it.")
+    people = get_user_model().objects.filter(is_active=True)
+    count = access.readers(space, people).count()
+    return ngettext("%(count)s person can read it.", "%(count)s people can read it.", count) % {"count": count}

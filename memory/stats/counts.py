@@ -1,0 +1,50 @@
+"""The figures of /vstats and the stats page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import Count, QuerySet
+
+from memory.index import generations
+from memory.models import Embedding, Erasure, Exchange, Job
+from memory.spaces.access import SpaceIds, among
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Counts of what lies in the spaces asked about (None: all of them), and the model in service."""
+
+    exchanges: int
+    pending: int
+    failed: int
+    to_erase: int
+    by_source: dict[str, int]
+    model: str
+    dimension: int | None
+    strategy: str
+    enabled: bool
+
+
+def figures(spaces: SpaceIds | None) -> Figures:
+    """Count what may be read in `spaces`; None counts everything, for administrators."""
+    rows: QuerySet[Exchange] = Exchange.objects.findable()
+    rows = rows if spaces is None else among(rows, spaces)
+    generation = generations.serving()
+    embeddings = Embedding.objects.filter(generation=generation, exchange__in=rows)
+    states = dict(embeddings.values_list("state").annotate(n=Count("id")))
+    erasures = Erasure.objects.filter(state=Job.State.PENDING)
+    if spaces is not None:
+        erasures = erasures.filter(exchange__space_id__in=list(spaces))
+    return Figures(
+        exchanges=rows.count(),
+        pending=states.get(Job.State.PENDING, 0),
+        failed=states.get(Job.State.FAILED, 0),
+        to_erase=erasures.count(),
+        by_source=dict(rows.values_list("source").annotate(n=Count("id")).order_by("-n")),
+        model=f"{generation.provider}/{generation.model}",
+        dimension=generation.dimension,
+        strategy=settings.CATO.vector_store.retrieval_strategy,
+        enabled=settings.CATO.vector_store.enabled,
+    )

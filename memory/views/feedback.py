@@ -1,0 +1,49 @@
+"""What a person thinks of what was recalled for them, said with a button."""
+
+from __future__ import annotations
+
+import re
+import uuid
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST
+
+from memory import api
+from memory.errors import NotFoundError
+from memory.exchanges.feedback import standings
+from memory.models import Exchange
+from memory.requests import PageRequest
+from memory.spaces import access
+
+_PLACE = re.compile(r"[\w-]{1,80}")
+
+
+@require_POST
+def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
+    """Pin an exchange, call it not relevant, or take that back; for this person alone.
+
+    `at` names the place on the page where the buttons stand, so that the focus stays there; `next` is where somebody
+    without scripts goes on.
+    """
+    readable = access.readable_by(request.user.pk)
+    found = access.among(Exchange.objects.findable().filter(id=exchange_id), readable).first()
+    if found is None:
+        raise NotFoundError(_("Not found."))
+    api.express(request.user.pk, found, request.POST.get("kind", ""))
+    if not request.htmx:
+        return redirect(_next(request, exchange_id))
+    (standing,) = standings(request.user.pk, [exchange_id], spaces=readable).values()
+    place = _PLACE.fullmatch(request.GET.get("at", ""))
+    context = {"standing": standing, "url": request.get_full_path(), "place": place[0] if place else "here"}
+    return render(request, "memory/_feedback.html", context)
+
+
+def _next(request: PageRequest, exchange_id: uuid.UUID) -> str:
+    """A page of ours, whatever was asked for."""
+    asked = request.GET.get("next", "")
+    is_path = asked.startswith("/") and url_has_allowed_host_and_scheme(asked, None)
+    return asked if is_path else reverse("exchange", args=[exchange_id])
