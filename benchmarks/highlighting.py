@@ -1,4 +1,4 @@
-"""Which of Pygments' lexers stay cheap whatever they are given; chat/highlighting.py lists those that do.
+"""Which of Pygments' lexers stay cheap whatever they are given; chat/rendering/highlighting.py lists those that do.
 
     python -m benchmarks.highlighting [NAME ...]
 
@@ -21,7 +21,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
 from benchmarks.figures import table
-from chat.highlighting import LARGEST_CODE, LONGEST_LINE, MOST_BLANK_LINES, can_highlight
+from chat.rendering.highlighting import LARGEST_CODE, LONGEST_LINE, MOST_BLANK_LINES, can_highlight
 
 MOST_MS, NOISE_MS = 100.0, 40.0
 GIVE_UP_AFTER = (

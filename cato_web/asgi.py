@@ -16,7 +16,7 @@ from cato_web import lifespan  # noqa: E402
 from cato_web.caching import NoStore  # noqa: E402
 from cato_web.origins import FromOurOrigin  # noqa: E402
 from cato_web.tools import door  # noqa: E402
-from chat.routing import router  # noqa: E402
+from chat.realtime.routing import router  # noqa: E402
 
 _pages, _tools = NoStore(_django), NoStore(door.tools.application)
 _sockets = FromOurOrigin(AuthMiddlewareStack(router))

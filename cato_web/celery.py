@@ -65,9 +65,9 @@ def catch_up() -> None:
 def sweep() -> None:
     """Everything that must happen even if nobody asked for it."""
     from cato_web.people.departures import finish_departures
-    from chat import frames
     from chat import services as chat
-    from chat.broadcast import publish_from_outside
+    from chat.realtime import frames
+    from chat.realtime.hub import publish_from_outside
     from memory import api as memory
 
     for turn_id in chat.sweep():

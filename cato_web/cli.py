@@ -235,14 +235,16 @@ def _ask(options: argparse.Namespace, person: Any) -> Outcome:
     import asyncio
     import uuid
 
-    from chat import endpoint, replies, services
+    from chat import services
+    from chat.answers import runner
+    from chat.llm import endpoint
     from chat.models import Turn
 
     text = options.ask
     if options.stdin:
         text = f"{text}\n\n{sys.stdin.read()}"
     asked = services.open_thread(person.pk, message=text, client_key=uuid.uuid4())
-    asyncio.run(replies.answer(asked.turn.id))
+    asyncio.run(runner.answer(asked.turn.id))
     turn = Turn.objects.get(id=asked.turn.id)
     while turn.state in (*Turn.ACTIVE, Turn.State.QUEUED):  # queued behind other answers; a web process writes it
         time.sleep(0.3)

@@ -10,9 +10,11 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from cato_web.tools.door import tools
-from chat import frames, replies, services
-from chat.broadcast import broadcast
-from chat.hops import to_database, to_memory
+from chat import services
+from chat.answers import runner
+from chat.executors import to_database, to_memory
+from chat.realtime import frames
+from chat.realtime.hub import broadcast
 
 log = logging.getLogger(__name__)
 
@@ -22,14 +24,14 @@ _TEND_EVERY = 5.0
 async def run(receive: Any, send: Any) -> None:
     """Speak ASGI's lifespan protocol."""
     await receive()
-    await broadcast.open(on_stop=replies.stop_here)
+    await broadcast.open(on_stop=runner.stop_here)
     work = [asyncio.create_task(to_memory(_warm_up)), asyncio.create_task(_tend_queues())]
     await send({"type": "lifespan.startup.complete"})
     await receive()
     for task in work:
         task.cancel()
     await tools.close()
-    await replies.finish_all()
+    await runner.finish_all()
     await broadcast.close()
     await send({"type": "lifespan.shutdown.complete"})
 
@@ -41,7 +43,7 @@ async def _tend_queues() -> None:
         try:
             for turn_id in await to_database(services.start_waiting):
                 broadcast.publish(await to_database(frames.turn, turn_id))
-                replies.start(turn_id)
+                runner.start(turn_id)
         except DatabaseError as error:
             log.warning("waiting messages could not be looked for: %s", type(error).__name__)
 

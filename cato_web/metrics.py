@@ -10,8 +10,9 @@ from prometheus_client import CONTENT_TYPE_LATEST as CONTENT_TYPE
 from prometheus_client import CollectorRegistry, GCCollector, Metric, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 
-from chat import measures, replies
-from chat.broadcast import broadcast
+from chat import metrics
+from chat.answers import runner
+from chat.realtime.hub import broadcast
 from memory import jobs
 from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.index.reconcile import drift
@@ -46,13 +47,13 @@ class _Here:
     """What this process does at this moment."""
 
     def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("cato_streams", "Answers that this process is writing.", replies.count())
+        yield GaugeMetricFamily("cato_streams", "Answers that this process is writing.", runner.count())
         yield GaugeMetricFamily("cato_pages", "Open pages that listen to this process.", broadcast.count_seats())
 
 
 def exposition() -> bytes:
     """All figures, in the text format of Prometheus."""
-    return generate_latest(_registry) + generate_latest(measures.REGISTRY)
+    return generate_latest(_registry) + generate_latest(metrics.REGISTRY)
 
 
 def _drift() -> Iterator[Metric]:

@@ -15,7 +15,7 @@ from django.db import DatabaseError, close_old_connections, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
-from chat import broadcast
+from chat.realtime import hub
 from memory import jobs
 from memory.errors import CatoError
 from memory.index import store
@@ -102,7 +102,7 @@ def _database() -> Check:
 def _redis() -> Check:
     if settings.REDIS_URL is None:
         return Check(OFF)
-    return Check(OK) if broadcast.is_connected() else Check(DOWN, reason="no connection")
+    return Check(OK) if hub.is_connected() else Check(DOWN, reason="no connection")
 
 
 def _vector_store() -> Check:

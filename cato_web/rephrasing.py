@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from chat import llm
-from chat.endpoint import Answering
+from chat.llm import client
+from chat.llm.endpoint import Answering
 from memory.retrieval.tuning.evaluation import Rephrase
 
 _ASKED = (
@@ -29,7 +29,7 @@ def rephrasing(answering: Answering) -> Iterator[Rephrase]:
 async def _rephrased(answering: Answering, text: str) -> str | None:
     messages = [{"role": "system", "content": _ASKED}, {"role": "user", "content": f"<passage>\n{text}\n</passage>"}]
     said = ""
-    async for piece in llm.stream(answering, messages):
+    async for piece in client.stream(answering, messages):
         said += piece.text
         if len(said) > _LONGEST:
             break

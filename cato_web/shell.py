@@ -12,8 +12,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from cato_web.people import sign_ins
-from chat import endpoint
-from chat.listing import ThreadGroup, thread_groups
+from chat.llm import endpoint
+from chat.rows.sidebar import ThreadGroup, thread_groups
 from memory import api as memory
 from memory.errors import VectorStoreUnavailableError
 from memory.index import store

@@ -231,7 +231,7 @@ class Endpoint(models.Model):
 class Import(Job):
     """A file of conversations that a worker takes in: how far it is, and what became of it.
 
-    The file goes when nothing more is to be done with it. What a row counts, `chat.services.importing.Report` explains.
+    The file goes when nothing more is to be done with it. What a row counts, `chat.imports.importer.Report` explains.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

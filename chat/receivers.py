@@ -8,9 +8,9 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 from django.dispatch import receiver
 
-from chat import frames
-from chat.broadcast import announce
 from chat.models import Turn
+from chat.realtime import frames
+from chat.realtime.hub import announce
 from memory import signals
 from memory.models import Recall
 

@@ -2,9 +2,9 @@
 
 from celery import shared_task
 
-from chat.services import import_runs
+from chat.imports import worker
 
 
 @shared_task(name="chat.tasks.import_conversations")
 def import_conversations() -> None:
-    import_runs.work_on_imports()
+    worker.work_on_imports()

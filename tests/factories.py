@@ -14,8 +14,8 @@ from django.utils import timezone
 from cato_web.people.models import ApiToken, User
 from cato_web.people.services import create_person
 from cato_web.people.tokens import make_token
+from chat.images import receive as receive_image
 from chat.models import Image, Session, Thread, Turn
-from chat.services.images import receive as receive_image
 from memory import api
 from memory.documents.uploads import Received
 from memory.models import Document, Exchange, Membership, Space

@@ -16,23 +16,23 @@ MAY_IMPORT = {"memory": {"memory"}, "chat": {"chat", "memory"}, "cato_web": {"ca
 # Each of these has one home (or two, named in the design), and everything else goes through it.
 HOMES = {
     "chromadb": {"memory/index/store.py"},
-    "openai": {"chat/llm.py", "memory/embeddings/openai.py", "memory/embeddings/remote.py"},
+    "openai": {"chat/llm/client.py", "memory/embeddings/openai.py", "memory/embeddings/remote.py"},
     "onnxruntime": {"memory/embeddings/onnxruntime.py"},
     "tokenizers": {"memory/embeddings/local.py", "memory/retrieval/rerank.py"},
     "pypdf": {"memory/documents/extraction/pdf.py"},
     "charset_normalizer": {"memory/documents/extraction/encoding.py"},
-    "redis": {"chat/broadcast.py", "memory/utils/rate_limits.py"},
+    "redis": {"chat/realtime/hub.py", "memory/utils/rate_limits.py"},
     "authlib": {"cato_web/people/openid.py"},
-    "prometheus_client": {"chat/measures.py", "cato_web/metrics.py"},
+    "prometheus_client": {"chat/metrics.py", "cato_web/metrics.py"},
     "mcp": {"cato_web/tools/server.py"},
 }
 # Where the event loop meets the database.
 HOPS = {
-    "chat/replies.py",
-    "chat/lost_access.py",
-    "chat/consumers.py",
-    "chat/following.py",
-    "chat/seats.py",
+    "chat/answers/runner.py",
+    "chat/realtime/lost_access.py",
+    "chat/realtime/consumers.py",
+    "chat/answers/tail.py",
+    "chat/realtime/watchdog.py",
     "cato_web/lifespan.py",
     "cato_web/compatible/door.py",
     "cato_web/compatible/views.py",
@@ -97,7 +97,7 @@ def test_heavy_modules_are_imported_where_they_are_used():
 
 
 def test_the_loop_meets_the_database_in_named_files_only():
-    hopping = {name_of(p) for p in FILES if "chat.hops" in imports_of(p)}
+    hopping = {name_of(p) for p in FILES if "chat.executors" in imports_of(p)}
     assert hopping == HOPS
 
 

@@ -28,7 +28,7 @@ from cato_web.backups.restoring import restore
 from cato_web.backups.writing import back_up
 from cato_web.people.models import AuditEntry, Pass, User
 from cato_web.people.tokens import make_token
-from chat import endpoint
+from chat.llm import endpoint
 from chat.models import Thread, Turn
 from memory import maintenance
 from memory.api import NewRecord

@@ -7,10 +7,11 @@ import uuid
 
 import pytest
 
-from chat import frames, services, snapshots
+from chat import services
+from chat.answers.persistence import recall_for, remember_turn
 from chat.errors import ConflictError, ThreadBusyError
 from chat.models import Turn
-from chat.services.answering import recall_for, remember_turn
+from chat.realtime import frames, sync
 from memory.models import Exchange
 from memory.spaces import access
 from tests.factories import PersonFactory, thread, turn
@@ -105,7 +106,7 @@ def test_an_answer_made_again_has_the_same_message_and_author(told, person):
 def test_the_prompt_of_a_branch_knows_nothing_of_the_other(told, person):
     new = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
 
-    from chat.services.answering import _turns_before
+    from chat.answers.persistence import _turns_before
 
     assert [t.message for t in _turns_before(new)] == ["Where is the key to the greenhouse?"]
     assert told[1].exchange_id not in {r.exchange.id for r in recall_for(new.id).results}
@@ -158,8 +159,8 @@ def test_a_page_that_comes_back_is_told_what_no_longer_stands(told, person):
     have = {t.id: t.revision for t in told}
     services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
 
-    told_by_page = snapshots.understood(json.dumps({"have": {str(k): v for k, v in have.items()}}))
-    html, revisions = snapshots.what_is_missing(person.id, told[0].thread_id, told_by_page.have)
+    told_by_page = sync.understood(json.dumps({"have": {str(k): v for k, v in have.items()}}))
+    html, revisions = sync.what_is_missing(person.id, told[0].thread_id, told_by_page.have)
     assert f'id="turn-{told[2].id}" hx-swap-oob="delete"' in html
     assert f'id="turn-{told[0].id}" hx-swap-oob="delete"' not in html
     assert told[2].id not in revisions

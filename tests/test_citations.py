@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.citations import Citations
-from chat.markup import GrowingAnswer, blocks_of
+from chat.rendering.blocks import GrowingAnswer, blocks_of
+from chat.rendering.citations import Citations
 from memory.documents.queries import pieces_of
 from memory.models import Recall
 from memory.retrieval.passages import grouped, passages_of

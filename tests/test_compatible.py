@@ -15,8 +15,8 @@ import pytest
 from openai import OpenAI
 
 from cato_web.compatible import answers, models
-from chat import replies
-from chat.hops import to_database
+from chat.answers import runner
+from chat.executors import to_database
 from chat.services import ClientConversation, submit_conversation
 from memory.models import Exchange
 from tests import server
@@ -470,7 +470,7 @@ def test_without_a_model_programs_get_the_placeholder_whatever_model_they_name(s
             client_key=uuid.uuid4(),
             api_token_id=token.pk,
         )
-        await replies.answer(switched.asked.turn.id)
+        await runner.answer(switched.asked.turn.id)
         return await answers.whole(switched.asked.turn, token.pk)
 
     said = asyncio.run(asked())

@@ -6,9 +6,10 @@ import uuid
 
 import pytest
 
-from chat import frames, services
+from chat import services
 from chat.errors import ConflictError
 from chat.models import Turn
+from chat.realtime import frames
 from memory.spaces import access
 from tests.factories import PersonFactory, thread, turn
 

@@ -312,7 +312,7 @@ class Crash(BaseException):
 def dying_at(step: int) -> Any:
     """A trace function that ends the process, as it were, before the line of that number of the emptying."""
     reached: set[tuple[str, int]] = set()
-    watched = {deletion.__file__, departures.__file__, sys.modules["chat.services.organising"].__file__}
+    watched = {deletion.__file__, departures.__file__, sys.modules["chat.threads.lifecycle"].__file__}
 
     def trace(frame: FrameType, event: str, arg: object) -> Any:
         if frame.f_code.co_filename not in watched:

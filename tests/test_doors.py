@@ -15,8 +15,8 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from chat.routing import routes
-from chat.services.imports import receive as receive_import
+from chat.imports.jobs import receive as receive_import
+from chat.realtime.routing import routes
 from memory import api
 from memory.models import Space
 from memory.spaces import access

@@ -15,7 +15,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat import endpoint as model_endpoint
+from chat.llm import endpoint as model_endpoint
 from memory import plots, retrieval
 from memory.index import generations
 from memory.models import CachedEmbedding, Calibration, Evaluation, Exchange, Recall

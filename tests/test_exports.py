@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chat.exports import as_html, as_json, as_markdown
+from chat.export import as_html, as_json, as_markdown
 from chat.models import Thread, Turn
 from memory.models import Recall
 from tests.factories import PersonFactory, exchange, group, thread, turn

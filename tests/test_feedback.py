@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat import frames
+from chat.realtime import frames
 from memory.models import Opinion, Recall
 from memory.retrieval.recall_log import context_shares, times_recalled
 from memory.spaces import access

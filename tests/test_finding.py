@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from cato_web.tools.verbs import Caller, search_memory
-from chat.services.finding import look_up
+from chat.quick_search import look_up
 from memory.errors import VectorStoreUnavailableError
 from tests.factories import PersonFactory, document, exchange, thread, turn
 

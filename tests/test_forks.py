@@ -7,10 +7,10 @@ import uuid
 import pytest
 
 from chat import access, services
+from chat.answers.persistence import recall_for, remember_turn
 from chat.errors import ConflictError, PermissionDeniedError
 from chat.models import Turn
-from chat.rows import turn_rows
-from chat.services.answering import recall_for, remember_turn
+from chat.rows.turns import turn_rows
 from memory.spaces import access as spaces
 from tests.factories import PersonFactory, thread, turn
 

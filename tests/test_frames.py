@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import uuid
 
-from chat.broadcast import Frame
-from chat.consumers import PageConsumer
+from chat.realtime.consumers import PageConsumer
+from chat.realtime.hub import Frame
 
 THREAD, TURN = uuid.uuid4(), uuid.uuid4()
 

@@ -11,10 +11,11 @@ from django.urls import reverse
 
 from cato_web.people import departures, groups
 from cato_web.people.models import AuditEntry
-from chat import access, listing, services
+from chat import access, services
+from chat.answers.persistence import remember_turn
 from chat.errors import ThreadBusyError
 from chat.models import Thread, Turn
-from chat.services.answering import remember_turn
+from chat.rows import sidebar
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Membership, Space
 from memory.spaces import access as spaces
@@ -50,7 +51,7 @@ def remembered_thread(person, said: str = "The key hangs behind the clock", **mo
 def reached(memory, person, words: str = "key behind the clock") -> set[str]:
     """What this person can reach of it: by search, in the list, at its address."""
     found = {hit.exchange.user_message for hit in memory.find(words, spaces=spaces.readable_by(person.id)).results}
-    listed = {link.title for part in listing.thread_groups(person.id, None) for link in part.threads}
+    listed = {link.title for part in sidebar.thread_groups(person.id, None) for link in part.threads}
     return found | listed
 
 

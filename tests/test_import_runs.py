@@ -18,9 +18,10 @@ from django.utils import timezone
 
 from cato_web.celery import app, sweep
 from cato_web.people.departures import finish_departures, leave
+from chat.imports import importer
+from chat.imports import jobs as imports
+from chat.imports.worker import work_on_imports
 from chat.models import Import, Thread, Turn
-from chat.services import importing, imports
-from chat.services.import_runs import work_on_imports
 from memory import jobs
 from tests.factories import PersonFactory, ago
 
@@ -85,13 +86,13 @@ def figures(row: Import) -> tuple[int, int, int, int]:
 
 def before_each_conversation(monkeypatch, act) -> None:
     """Have `act` called with the number of the conversation, from 0, before it is taken in."""
-    take_in, numbers = importing._take_in, iter(range(1000))
+    take_in, numbers = importer._take_in, iter(range(1000))
 
     def watched(*arguments):
         act(next(numbers))
         take_in(*arguments)
 
-    monkeypatch.setattr(importing, "_take_in", watched)
+    monkeypatch.setattr(importer, "_take_in", watched)
 
 
 def dies(number: int) -> None:

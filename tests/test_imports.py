@@ -13,14 +13,14 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from chat.exports import as_json
-from chat.importers import conversations
-from chat.importers.conversation import Unread
-from chat.importers.pieces import pieces
+from chat.export import as_json
+from chat.imports import importer
+from chat.imports.formats import conversations
+from chat.imports.formats.conversation import Unread
+from chat.imports.formats.pieces import pieces
+from chat.imports.importer import Report, import_conversations
 from chat.models import Session, Thread, Turn
-from chat.services import importing
-from chat.services.importing import Report, import_conversations
-from chat.services.organising import delete
+from chat.threads.lifecycle import delete
 from memory.errors import ExtractionError, InvalidInputError
 from memory.models import Exchange
 from memory.spaces import access
@@ -298,7 +298,7 @@ def test_a_longer_version_adds_what_is_new_after_what_was_said_here(person):
 
 def test_what_broke_off_is_completed(person, monkeypatch):
     long = [simple(*(f"Line {n}" for n in range(120)))]
-    remember, calls = importing.memory.remember_many, []
+    remember, calls = importer.memory.remember_many, []
 
     def fails_at_the_second(items):
         calls.append(items)
@@ -306,7 +306,7 @@ def test_what_broke_off_is_completed(person, monkeypatch):
             raise ConnectionError
         return remember(items)
 
-    monkeypatch.setattr(importing.memory, "remember_many", fails_at_the_second)
+    monkeypatch.setattr(importer.memory, "remember_many", fails_at_the_second)
     with pytest.raises(ConnectionError):
         bring_json(person, long)
     assert Turn.objects.count() == Exchange.objects.count() == 50

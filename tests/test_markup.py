@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from chat import highlighting
-from chat.markup import GrowingAnswer, blocks_of
-from chat.math import mathml
+from chat.rendering import highlighting
+from chat.rendering.blocks import GrowingAnswer, blocks_of
+from chat.rendering.math import mathml
 
 RICH = """# Title
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from chat import endpoint
+from chat.llm import endpoint
 from tests.factories import AdministratorFactory
 
 pytestmark = pytest.mark.django_db

@@ -11,9 +11,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
+from chat.answers.persistence import remember_turn
 from chat.models import Thread
 from chat.services import delete, set_remembered
-from chat.services.answering import remember_turn
 from memory.models import Exchange
 from memory.spaces import access
 from tests.factories import exchange, thread, turn

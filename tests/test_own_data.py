@@ -17,7 +17,7 @@ from django.test import Client
 
 from cato_web.people import own_data
 from cato_web.people.models import AuditEntry
-from chat.importers import conversations
+from chat.imports.formats import conversations
 from chat.models import Image, Import, Turn
 from memory.administration import reveals
 from memory.spaces import access

@@ -12,9 +12,9 @@ from django.core.files.storage import default_storage
 
 from chat import access, services
 from chat.errors import InvalidMessageError
+from chat.images import receive
+from chat.llm.prompts import history_of, prompt_for
 from chat.models import Image, Turn
-from chat.prompts import history_of, prompt_for
-from chat.services.images import receive
 from memory.errors import NotFoundError
 from memory.spaces import access as spaces
 from tests.factories import PNG, PersonFactory, ago, picture_of, thread, turn

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from chat.prompts import history_of, prompt_for
+from chat.llm.prompts import history_of, prompt_for
 from memory.spaces import access
 from tests.factories import exchange, thread, turn
 

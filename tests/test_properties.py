@@ -21,14 +21,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from cato_web.people import groups, own_data, services
 from cato_web.people.models import User
-from chat import access, commands, endpoint, exports, frames, listing, snapshots
+from chat import access, commands, export, quick_search
 from chat import services as chat
+from chat.answers import persistence
 from chat.errors import ChatError, InvalidMessageError
-from chat.items import own_rows
+from chat.llm import endpoint
 from chat.models import Thread, Turn
-from chat.news import readers_of
-from chat.rows import turn_rows
-from chat.services import answering, finding, forgetting
+from chat.realtime import frames, sync
+from chat.realtime.notifications import readers_of
+from chat.rows import sidebar
+from chat.rows.recall import own_rows
+from chat.rows.turns import turn_rows
+from chat.turns import forgetting
 from memory import api as memory
 from memory.documents.queries import among_living, document_for, pieces_of, states_of
 from memory.errors import CatoError, NotFoundError
@@ -185,18 +189,18 @@ class TeamLife(RuleBasedStateMachine):
         may = self.team.read_by_all_of(thing.space)
         history = {piece.kept_as for piece in thing.pieces if not piece.is_forgotten}
         candidates = {id for id in self.team.found(may) if id not in history}
-        recollection = answering.recall_for(turn.id)
+        recollection = persistence.recall_for(turn.id)
         recalled = {result.exchange.id for result in recollection.results}
         assert recalled <= candidates, "what was recalled is for all who read the thread"
         if self.is_settled:
             assert len(recalled) == min(5, len(candidates)), "what all who read the thread may read is recalled"
-        brief, begun = answering.brief(turn.id), answering.begin_answer(turn.id, turn.attempt, recollection, 7)
+        brief, begun = persistence.brief(turn.id), persistence.begin_answer(turn.id, turn.attempt, recollection, 7)
         assert brief is not None
         assert begun is not None
         own = {word for piece in thing.pieces if not piece.is_forgotten for word in piece.words}
         assert words_in(begun.messages) <= self.team.found_words(may) | own | {said}
-        ending = answering.Ending(Turn.State.COMPLETE, f"Noted, {answered}.")
-        answering.close(brief, ending, begun.revision + 1)
+        ending = persistence.Ending(Turn.State.COMPLETE, f"Noted, {answered}.")
+        persistence.close(brief, ending, begun.revision + 1)
         turn.refresh_from_db()
         assert (turn.exchange_id is not None) == thing.is_remembered
         thing.pieces.append(Piece({said, answered}, person.id, turn.exchange_id, turn.id, tuple(recalled)))
@@ -471,7 +475,7 @@ class TeamLife(RuleBasedStateMachine):
             page = words_in(turn_rows(thread, turns))
             self.same("page", page, thing.words | labels, must=thing.words - thing.called)
             if thing is self.last:
-                for write in (exports.as_markdown, exports.as_json, exports.as_html):
+                for write in (export.as_markdown, export.as_json, export.as_html):
                     self.same("export", words_in("".join(write(thread, turns))), thing.words | labels, must=thing.words)
 
     def core(self, person: Person) -> None:
@@ -489,7 +493,7 @@ class TeamLife(RuleBasedStateMachine):
         self.same("words", {uuid.UUID(id) for id in sharing if id in reader.rows}, found)
         self.same("what is beside them", {uuid.UUID(id) for id in reader.rows}, found)
         threads, documents = team.there(may, "thread"), team.there(may, "document")
-        listed = {link.id for part in listing.thread_groups(person.id, None) for link in part.threads}
+        listed = {link.id for part in sidebar.thread_groups(person.id, None) for link in part.threads}
         self.same("list", listed, {thing.id for thing in threads})
         states = states_of(among_living(readable).select_related("space", "owner"))
         self.same("documents", {state.id for state in states}, {thing.id for thing in documents})
@@ -567,7 +571,7 @@ class TeamLife(RuleBasedStateMachine):
             related = {thread.thread_id for thread in memory.related_threads(last.id, spaces=readable)}
             self.same("related", related, others if pieces else (), must=())
             if is_theirs:
-                told = snapshots.what_is_missing(person.id, last.id, {})[0]
+                told = sync.what_is_missing(person.id, last.id, {})[0]
                 self.same("socket", words_in(told), all_words, must=last.words - last.called)
                 turn = Turn.objects.select_related("thread").filter(thread_id=last.id).last()
                 rows = own_rows(turn, person.id, is_administrator=person.is_administrator) if turn else []
@@ -599,7 +603,7 @@ class TeamLife(RuleBasedStateMachine):
         holding = {id for id, (thing, piece) in found.items() if word in piece.words}
         hits = {result.exchange.id for result in memory.find(word, spaces=readable).results}
         self.same(f"search for {word}", hits, found, must=holding)
-        box = finding.look_up(word, person_id=person.id)
+        box = quick_search.look_up(word, person_id=person.id)
         self.same("box", words_in(box.memories), all_words, must=self.said(holding))
         called = [thing for thing in self.team.there(may) if word in thing.names]
         self.same("box of threads", {t.id for t in box.threads}, {t.id for t in called if t.kind == "thread"})

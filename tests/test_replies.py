@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from chat import replies
-from chat.citations import Citations
-from chat.events import Piece
-from chat.reply import Reply
-from chat.services.answering import Begun, Brief, Saved
+from chat.answers import runner
+from chat.answers.persistence import Begun, Brief, Saved
+from chat.answers.stream import Reply
+from chat.llm.events import Piece
+from chat.rendering.citations import Citations
 
 
 class Ledger:
@@ -53,7 +53,7 @@ class Ledger:
 def running(text: str) -> Reply:
     """An answer under way that has said this."""
     brief = Brief(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
-    reply = replies._replies[brief.turn_id] = Reply(brief)
+    reply = runner._replies[brief.turn_id] = Reply(brief)
     reply.begin(Begun([], 1, Citations(brief.turn_id, 0)))
     reply.hear(Piece(text))
     return reply
@@ -66,20 +66,20 @@ def during(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Ledg
     def run(story: Callable[[Ledger], Awaitable[None]]) -> Ledger:
         async def whole() -> Ledger:
             ledger = Ledger()
-            monkeypatch.setattr(replies, "to_database", ledger.save)
-            monkeypatch.setattr(replies.broadcast, "loop", asyncio.get_running_loop())
-            monkeypatch.setattr(replies.broadcast, "publish", ledger.show)
-            replies._beat()
+            monkeypatch.setattr(runner, "to_database", ledger.save)
+            monkeypatch.setattr(runner.broadcast, "loop", asyncio.get_running_loop())
+            monkeypatch.setattr(runner.broadcast, "publish", ledger.show)
+            runner._beat()
             await story(ledger)
             assert not ledger.overlapping, "of two saves at once the older could overwrite the newer"
             return ledger
 
         return asyncio.run(whole())
 
-    monkeypatch.setattr(replies, "_PULSE", 0)
-    monkeypatch.setattr("chat.reply._SAVE_EVERY", 0)
+    monkeypatch.setattr(runner, "_PULSE", 0)
+    monkeypatch.setattr("chat.answers.stream._SAVE_EVERY", 0)
     yield run
-    replies._replies.clear()
+    runner._replies.clear()
 
 
 def test_an_open_block_grows_on_pages_while_its_save_waits_for_another_writer(during):
@@ -153,5 +153,5 @@ def test_what_comes_while_an_answer_is_drawn_is_drawn_next(monkeypatch):
     monkeypatch.setattr(reply._growing, "feed", feed)
     while reply.has_news:
         reply.advance()
-    del replies._replies[reply.brief.turn_id]
+    del runner._replies[reply.brief.turn_id]
     assert "".join(drawn) == "One and 1 more and 2 more "

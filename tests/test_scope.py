@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from chat.answers.persistence import recall_for
 from chat.models import Thread
-from chat.services.answering import recall_for
 from memory.errors import InvalidInputError
 from memory.retrieval.recall_filter import Scope, names_in, scope_of
 from memory.spaces import access

@@ -14,7 +14,7 @@ from cato_web.people import browsers, offers
 from cato_web.people.models import AuditEntry, SignIn, User
 from cato_web.people.offers import Offer
 from chat import access, services
-from chat.endpoint import Answering
+from chat.llm.endpoint import Answering
 from chat.models import Thread
 from tests.factories import PersonFactory, thread
 from tests.server import PASSWORD

@@ -13,7 +13,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chat.services import figures
+from chat import stats as figures
 from memory import charts
 from memory.models import Embedding, Exchange, Job, Recall
 from memory.spaces import access

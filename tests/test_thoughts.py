@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from chat.thoughts import Thoughts
+from chat.answers.reasoning import Thoughts
 
 
 def split(text: str, cuts: random.Random) -> tuple[str, str]:

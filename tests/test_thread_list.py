@@ -7,18 +7,19 @@ import re
 
 import pytest
 
-from chat import listing, services
+from chat import services
 from chat.models import Thread, Turn
-from chat.services.reading import mark_seen, note_seen
-from chat.services.titling import request_for_title, title_by_model
+from chat.rows import sidebar
+from chat.threads.read_markers import mark_seen, note_seen
+from chat.threads.titles import request_for_title, title_by_model
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, thread, turn
 from tests.server import running, wait_for
 from tests.socket import listening
 
 
-def links(person) -> dict[str, listing.ThreadLink]:
-    groups = listing.thread_groups(person.id, None)
+def links(person) -> dict[str, sidebar.ThreadLink]:
+    groups = sidebar.thread_groups(person.id, None)
     return {link.title: link for group in groups for link in group.threads}
 
 

@@ -9,12 +9,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from chat import endpoint, services
+from chat import services
+from chat.answers import persistence
 from chat.errors import InvalidMessageError
+from chat.llm import endpoint
+from chat.llm.prompts import history_of, prompt_for
 from chat.models import Endpoint, Session, Thread, Turn
-from chat.prompts import history_of, prompt_for
-from chat.services import answering
-from chat.snapshots import WINDOW
+from chat.realtime.sync import WINDOW
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange, thread, turn
 
@@ -107,7 +108,7 @@ def test_the_prompt_is_stable_first_then_recalled_then_new_and_forgets_what_was_
     memory.forget([said.id], by=alice.id)
     new = turn(own, "New question", "", state="recalling")
 
-    history = history_of(answering._turns_before(new), max_tokens=1000)
+    history = history_of(persistence._turns_before(new), max_tokens=1000)
     prompt = prompt_for(history=history, material="RECALLED", turn=new)
 
     assert [m["role"] for m in prompt] == ["system", "user", "assistant", "user"]

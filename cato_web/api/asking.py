@@ -21,9 +21,10 @@ from cato_web.api import rows, schemas
 from cato_web.api.answers import FIND, answers
 from cato_web.api.authenticating import ASK, ApiRequest, person_in, space_named
 from cato_web.api.kinds import Text
-from chat import access, replies, services
-from chat.following import follow
-from chat.hops import to_database
+from chat import access, services
+from chat.answers import runner
+from chat.answers.tail import follow
+from chat.executors import to_database
 from chat.models import Thread, Turn
 from chat.services import ApiOrigin
 from memory.errors import NotFoundError
@@ -88,7 +89,7 @@ def _asked(
             is_remembered=getattr(question, "is_remembered", True),
             origin=origin,
         )
-    replies.begin(asked)
+    runner.begin(asked)
     begun = _turn_of(person_id, asked.turn.thread_id, asked.turn.id)
     may_receive = partial(access.may_receive, person_id, asked.turn.thread_id, origin.api_token_id)
     _let_go()

@@ -14,7 +14,7 @@ from cato_web.api.answers import FIND, STORE, answers, gone_by
 from cato_web.api.authenticating import READ, WRITE, ApiRequest, Scope, person_in, readable_in, space_named
 from cato_web.api.kinds import SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
-from chat.services import forgetting
+from chat.turns import forgetting
 from memory import api as memory
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Exchange

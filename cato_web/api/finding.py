@@ -14,7 +14,7 @@ from cato_web.api.answers import STORE, answers
 from cato_web.api.authenticating import READ, ApiRequest, person_in, readable_in
 from cato_web.api.kinds import SpaceName, Text, Time
 from chat import access
-from chat.services.finding import find_related
+from chat.quick_search import find_related
 from memory import api as memory
 from memory.filters import Filter, parse
 from memory.models import Exchange

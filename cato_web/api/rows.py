@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cato_web.api import schemas
-from chat.citations import cited_in
 from chat.models import Thread, Turn
+from chat.rendering.citations import cited_in
 from memory import api as memory
 from memory.documents.queries import DocumentState, VersionState
 from memory.models import Document, Exchange

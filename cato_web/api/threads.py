@@ -16,8 +16,8 @@ from cato_web.api.kinds import SpaceName, Text
 from cato_web.api.paging import Cursor, Limit, page_of
 from chat import access, services
 from chat.models import Thread
-from chat.services.finding import with_words
-from chat.services.remembering import remembered_of
+from chat.quick_search import with_words
+from chat.threads.memory_settings import remembered_of
 from memory.errors import InvalidInputError
 
 router = Router(tags=["threads"])

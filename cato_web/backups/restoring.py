@@ -22,7 +22,7 @@ from cato_web.backups.errors import CorruptBackupError, RestoreError
 from cato_web.backups.writing import FORMAT
 from cato_web.config import keep_secret_key
 from cato_web.people.models import User
-from chat import endpoint
+from chat.llm import endpoint
 from chat.models import Thread
 from memory.index.reconcile import Progress, unheard
 from memory.models import Document, Exchange

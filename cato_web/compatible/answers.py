@@ -12,8 +12,8 @@ from cato_web.compatible.models import OWN
 from cato_web.compatible.refusals import OpenAIError, model_failure, openai_error_of
 from cato_web.compatible.saying import Ended, ended
 from chat import access
-from chat.following import follow
-from chat.hops import to_database
+from chat.answers.tail import follow
+from chat.executors import to_database
 from chat.models import Turn
 from memory.errors import NotFoundError
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from cato_web.api_auth import authenticate_header
 from cato_web.compatible.refusals import OpenAIError, openai_error_of
-from chat.hops import to_database
+from chat.executors import to_database
 from memory.errors import CatoError
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]

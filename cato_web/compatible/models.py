@@ -6,9 +6,9 @@ import time
 from typing import Any
 
 from cato_web.compatible.refusals import no_such_model
-from chat import llm
-from chat.endpoint import Answering
 from chat.errors import ModelError
+from chat.llm import client
+from chat.llm.endpoint import Answering
 from memory.index.embedding import embedding_model
 
 OWN = "cato"
@@ -23,7 +23,7 @@ async def listed(answering: Answering | None) -> list[str]:
     at, names = _known.get(answering, (float("-inf"), []))
     if time.monotonic() - at > _KNOWN_FOR:
         try:
-            names = await llm.models(answering)
+            names = await client.models(answering)
         except ModelError:
             names = []
         _known.clear()

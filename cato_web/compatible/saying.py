@@ -13,9 +13,10 @@ from django.utils.translation import gettext as _
 from cato_web.api_auth import Principal
 from cato_web.compatible.refusals import OpenAIError
 from cato_web.compatible.requests import ChatRequest, pictures_of, to_conversation
-from chat import access, replies, services
+from chat import access, images, services
+from chat.answers import runner
 from chat.models import Thread, Turn
-from chat.services import ThreadOptions, images
+from chat.services import ThreadOptions
 from memory import api as memory
 from memory.retrieval.recall_log import Recalled
 from memory.spaces import access as spaces
@@ -53,7 +54,7 @@ def say(principal: Principal, asked: ChatRequest, headers: Mapping[str, str], mo
         options=options,
         images=[picture.id for picture in pictures],
     )
-    replies.begin(switched.asked, gone=switched.gone, shown=switched.shown)
+    runner.begin(switched.asked, gone=switched.gone, shown=switched.shown)
     return switched.asked.turn
 
 

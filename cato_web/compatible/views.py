@@ -20,8 +20,8 @@ from cato_web.compatible.door import door, nothing_here, sent
 from cato_web.compatible.refusals import OpenAIError, no_such_model
 from cato_web.compatible.requests import ChatRequest, EmbeddingRequest, texts_of
 from cato_web.compatible.saying import say
-from chat import endpoint
-from chat.hops import to_database, to_memory
+from chat.executors import to_database, to_memory
+from chat.llm import endpoint
 from memory.index.embedding import embed, embedding_model
 from memory.retrieval.prompt_context import estimate_tokens
 from memory.utils.batching import batched

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from cato_web.people.models import AuditEntry, User
 from cato_web.people.services import note
 from chat.models import Thread
-from chat.news import tell
+from chat.realtime.notifications import tell
 from memory import api as memory
 from memory.errors import InvalidInputError
 from memory.models import Membership, Space

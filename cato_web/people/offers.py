@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from chat import endpoint, llm
-from chat.endpoint import Answering
 from chat.errors import ModelError
+from chat.llm import client, endpoint
+from chat.llm.endpoint import Answering
 
 _PATIENCE = 3.0
 _ASK_EVERY = 30.0
@@ -43,7 +43,7 @@ def current() -> Offer:
 def _ask(answering: Answering) -> Offer:
     host, configured = answering.host, answering.model
     try:
-        names = asyncio.run(asyncio.wait_for(llm.models(answering), _PATIENCE))
+        names = asyncio.run(asyncio.wait_for(client.models(answering), _PATIENCE))
     except (ModelError, TimeoutError):
         trouble = _("Could not load the model list from %(host)s.") % {"host": host}
         return Offer((), trouble, host, configured)

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_noop
 from cato_web.people import own_rows
 from cato_web.people.models import AuditEntry, User
 from chat import access
-from chat.exports import as_json, as_markdown
+from chat.export import as_json, as_markdown
 from chat.models import Image, Import, Thread, Turn
 from memory import api as memory
 from memory.administration import reveals

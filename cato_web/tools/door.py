@@ -16,7 +16,7 @@ from cato_web.api_auth import Principal, authenticate_header
 from cato_web.errors import RETRY_AFTER, status_of
 from cato_web.origins import is_ours
 from cato_web.tools.verbs import Caller
-from chat.hops import to_database
+from chat.executors import to_database
 from memory.errors import CatoError
 
 PATHS = ("/mcp", "/mcp/")

@@ -18,7 +18,7 @@ from pydantic import Field
 from cato_web.api_auth import require_scope
 from cato_web.tools import verbs
 from cato_web.tools.verbs import Caller, Forgotten, Kept, SearchResult, ThreadResult
-from chat.hops import to_memory
+from chat.executors import to_memory
 from memory.errors import CatoError
 from memory.retrieval.search import MOST_RESULTS
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from chat import access
 from chat.models import Turn
-from chat.services import forgetting
+from chat.turns import forgetting
 from memory import api as memory
 from memory.errors import NotFoundError
 from memory.models import Exchange, Space

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from chat.commands import about, conversing, remembering
-from chat.commands.command import Caller, Card, Command, Line
+from chat.commands import about, memory, thread
+from chat.commands.base import Caller, Card, Command, Line
 from chat.errors import InvalidMessageError
 from memory.errors import DISABLED, VectorStoreDisabledError
 from memory.text import clean_text
@@ -60,8 +60,8 @@ def _no_command(name: str) -> str:
 
 
 COMMANDS: tuple[Command, ...] = (
-    *remembering.COMMANDS,
-    *conversing.COMMANDS,
+    *memory.COMMANDS,
+    *thread.COMMANDS,
     *about.COMMANDS,
     Command("help", "[COMMAND]", gettext_noop("The commands, or one of them"), _help),
 )

@@ -8,9 +8,9 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from chat.commands.command import Caller, Card, Command, Line
+from chat.commands.base import Caller, Card, Command, Line
 from chat.errors import InvalidMessageError, PermissionDeniedError
-from chat.prompts import system_prompt
+from chat.llm.prompts import system_prompt
 
 _MODES = ("off", "summary", "on")
 _UNDER_ANSWERS = {

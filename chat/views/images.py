@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from chat import access
 from chat.errors import InvalidMessageError
-from chat.services.images import receive
+from chat.images import receive
 from memory.documents.downloads import confine_download
 from memory.errors import NotFoundError
 from memory.requests import PageRequest

@@ -14,9 +14,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chat import endpoint, llm, signals
-from chat.endpoint import Answering
+from chat import signals
 from chat.errors import ModelError
+from chat.llm import client, endpoint
+from chat.llm.endpoint import Answering
 from memory.guards import administrators_only
 from memory.requests import PageRequest
 from memory.text import clean_text
@@ -116,7 +117,7 @@ def try_model(request: PageRequest) -> HttpResponse:
         model=form.cleaned_data["model"],
     )
     try:
-        result = {"ok": True, "text": asyncio.run(llm.try_it(tried))}
+        result = {"ok": True, "text": asyncio.run(client.try_it(tried))}
     except ModelError as error:
         result = {"ok": False, "text": str(error)}
     return render(request, "chat/_endpoint_test.html", result)
@@ -141,7 +142,7 @@ def _listed(answering: Answering | None) -> tuple[list[str], str]:
     if answering is None:
         return [], ""
     try:
-        return asyncio.run(llm.models(answering)), ""
+        return asyncio.run(client.models(answering)), ""
     except ModelError as error:
         return [], str(error)
 

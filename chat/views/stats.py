@@ -16,7 +16,7 @@ from django.utils.formats import localize
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat.services import figures as of_answers
+from chat import stats as of_answers
 from memory import api
 from memory.charts import Chart, area_chart, bar_chart
 from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError

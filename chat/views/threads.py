@@ -14,15 +14,18 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from chat import access, commands, endpoint, frames, replies, services
+from chat import access, commands, services
+from chat.answers import runner
 from chat.errors import ConflictError
+from chat.llm import endpoint
 from chat.models import Thread, Turn
-from chat.rows import ThreadRow, thread_row, turn_rows
-from chat.services.presence import who_is_here
-from chat.services.reading import mark_seen
-from chat.services.remembering import remembered_of
-from chat.snapshots import WINDOW
-from chat.views.scopes import scope_in
+from chat.realtime import frames
+from chat.realtime.presence import who_is_here
+from chat.realtime.sync import WINDOW
+from chat.rows.turns import ThreadRow, thread_row, turn_rows
+from chat.threads.memory_settings import remembered_of
+from chat.threads.read_markers import mark_seen
+from chat.views.recall_filter import scope_in
 from chat.views.sent import sent_images, sent_key
 from memory.errors import CatoError, InvalidInputError, RateLimitedError
 from memory.requests import PageRequest
@@ -61,7 +64,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
         )
     except _SHOWN_IN_COMPOSER as error:
         return _refused(request, None, error)
-    replies.begin(asked)
+    runner.begin(asked)
     target = redirect("thread", thread_id=asked.turn.thread_id)
     if request.htmx:
         return HttpResponse(headers={"HX-Redirect": target.url})
@@ -90,7 +93,7 @@ def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         )
     except _SHOWN_IN_COMPOSER as error:
         return _refused(request, found, error)
-    replies.begin(asked)
+    runner.begin(asked)
     if not request.htmx:
         return redirect(f"{found_url(found)}#turn-{asked.turn.id}")
     frame = frames.new_turn(asked.turn.id)

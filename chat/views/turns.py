@@ -13,13 +13,15 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from chat import access, frames, replies, services
-from chat.broadcast import announce
+from chat import access, services
+from chat.answers import runner
 from chat.errors import ConflictError, InvalidMessageError
-from chat.items import own_rows
 from chat.models import Turn
+from chat.realtime import frames
+from chat.realtime.hub import announce
+from chat.rows.recall import own_rows
 from chat.services import Switched
-from chat.views.places import place_of
+from chat.views.exchanges import place_of
 from chat.views.sent import sent_key
 from memory import api as memory
 from memory.errors import NotFoundError, RateLimitedError
@@ -38,7 +40,7 @@ _MOST_RETURNED = 1500
 def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     turn = access.turn_for(request.user.pk, thread_id, turn_id)
     if services.stop(turn):
-        replies.ask_to_stop(turn.id)
+        runner.ask_to_stop(turn.id)
     return _back(request, turn)
 
 
@@ -151,12 +153,12 @@ def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> Ht
     count_message(request.user.pk)
     begun = verb(turn)
     announce(frames.turn(begun.id))
-    replies.start(begun.id)
+    runner.start(begun.id)
     return _back(request, turn)
 
 
 def _switched(request: PageRequest, switched: Switched) -> HttpResponse:
-    replies.begin(switched.asked, gone=switched.gone, shown=switched.shown)
+    runner.begin(switched.asked, gone=switched.gone, shown=switched.shown)
     return _back(request, switched.asked.turn)
 
 

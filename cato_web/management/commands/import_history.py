@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from cato_web.beside import Bars
 from cato_web.people.named import UserLookupError, person_called
-from chat.importers import PROVIDERS
-from chat.services.importing import Report, import_conversations
+from chat.imports.formats import PROVIDERS
+from chat.imports.importer import Report, import_conversations
 from memory.errors import CatoError
 
 

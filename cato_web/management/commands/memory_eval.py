@@ -11,8 +11,8 @@ from tqdm import tqdm
 from cato_web.beside import StoreCommand
 from cato_web.people.named import UserLookupError, person_called
 from cato_web.rephrasing import rephrasing
-from chat import endpoint
 from chat.errors import ModelError
+from chat.llm import endpoint
 from memory import retrieval
 from memory.errors import CatoError, InvalidInputError
 from memory.models import Evaluation

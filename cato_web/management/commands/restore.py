@@ -15,7 +15,7 @@ from cato_web.backups.errors import BackupError
 from cato_web.backups.restoring import restore
 from cato_web.beside import Bars, StoreCommand, alone, running
 from cato_web.plan import StartupError
-from chat.broadcast import count_web_processes
+from chat.realtime.hub import count_web_processes
 from memory import maintenance
 from memory.errors import CatoError
 from memory.index import reconcile

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from cato_web.people import openid, services
 from cato_web.people.forms import JoinForm, ResetForm, SetUpForm, SignInForm
 from cato_web.people.models import Pass
-from chat import endpoint
+from chat.llm import endpoint
 from memory.embeddings import remote_host
 from memory.utils.formatting import listed
 from memory.utils.rate_limits import within

@@ -1,0 +1,247 @@
+"""The database side of an answer: what it needs to begin, what it has said, and how it ended."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from chat import access
+from chat.llm import endpoint
+from chat.llm.client import Message
+from chat.llm.endpoint import Answering
+from chat.llm.prompts import history_of, prompt_for, room_for_history
+from chat.models import Thread, Turn
+from chat.realtime.notifications import thread_changed
+from chat.rendering.citations import Citations
+from memory import api as memory
+from memory.errors import VectorStoreDisabledError
+from memory.retrieval.passages import grouped
+from memory.retrieval.prompt_context import material
+from memory.retrieval.recall_filter import Scope
+from memory.retrieval.search import Recollection
+from memory.spaces import access as spaces
+
+log = logging.getLogger(__name__)
+
+_MOST_TURNS = 500
+# Why an answer ended whose author may no longer read its thread, or whose API token is no longer valid.
+ACCESS_LOST = "access_lost"
+ACCESS_LOST_TEXT = gettext_noop("Stopped: the person who asked no longer has access.")
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What is known when an answer begins."""
+
+    turn_id: uuid.UUID
+    thread_id: uuid.UUID
+    author_id: uuid.UUID
+    attempt: int
+    said_so_far: str
+    reasoning: str
+    revision: int
+    answering: Answering | None
+    model: str
+    is_remembered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What an answer goes on with once memory was asked: the prompt, its row's revision, what it may cite."""
+
+    messages: list[Message]
+    revision: int
+    citations: Citations
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a running answer has said, to be written to its row."""
+
+    turn_id: uuid.UUID
+    attempt: int
+    answer: str
+    reasoning: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an answer ended: `state` complete, stopped, failed or interrupted, with the reason of a failure."""
+
+    state: str
+    answer: str
+    reasoning: str = ""
+    model: str = ""
+    usage: dict[str, int] | None = None
+    finish_reason: str = ""
+    error_code: str = ""
+    error: str = ""
+    is_blind: bool = False
+
+
+def brief(turn_id: uuid.UUID) -> Brief | None:
+    """What the answer to this turn begins with; None where the turn is not waiting for one."""
+    turn = Turn.objects.select_related("thread").filter(id=turn_id, state=Turn.State.RECALLING).first()
+    if turn is None:
+        return None
+    return Brief(
+        turn_id=turn.id,
+        thread_id=turn.thread_id,
+        author_id=turn.author_id,
+        attempt=turn.attempt,
+        said_so_far=turn.answer,
+        reasoning=turn.reasoning,
+        revision=turn.revision,
+        answering=endpoint.current(),
+        model=turn.requested_model or turn.thread.model,
+        is_remembered=turn.thread.is_remembered,
+    )
+
+
+@transaction.atomic
+def end_without_access(turn_id: uuid.UUID) -> bool:
+    """End a turn whose author lost access since it was posted, before anything is recalled for it.
+
+    Returns whether it was ended.
+    """
+    if turn_id not in access.turns_without_access([turn_id]):
+        return False
+    ended = Turn.objects.filter(id=turn_id, state=Turn.State.RECALLING).update(
+        state=Turn.State.STOPPED,
+        error_code=ACCESS_LOST,
+        error=_(ACCESS_LOST_TEXT),
+        revision=F("revision") + 1,
+        completed_at=timezone.now(),
+    )
+    return bool(ended)
+
+
+def recall_for(turn_id: uuid.UUID) -> Recollection:
+    """Ask memory for what this turn needs, in the spaces that everyone who reads its thread may read."""
+    turn = Turn.objects.select_related("thread").get(id=turn_id)
+    before = _turns_before(turn)
+    history = history_of(before, max_tokens=room_for_history(turn.message, turn.thread.instructions))
+    window = settings.CATO.vector_store.search_context_window
+    return memory.recall(
+        [*(t.message for t in before[-window + 1 :] if window > 1), turn.message],
+        spaces=spaces.read_by_all_of(turn.thread.space_id),
+        exclude=history.exchange_ids | ({turn.kept_as} if turn.kept_as else set()),
+        conversation_length=history.length,
+        keep_query=turn.thread.is_remembered,
+        person_id=turn.author_id,
+        filters=Scope.from_json(turn.thread.scope).filter(),
+    )
+
+
+@transaction.atomic
+def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection, recall_ms: int) -> Begun | None:
+    """Note what was recalled, in how many milliseconds, and give what the answer goes on with; None where the turn was taken away."""
+    turn = Turn.objects.select_related("thread").get(id=turn_id)
+    begun = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
+        state=Turn.State.ANSWERING,
+        revision=F("revision") + 1,
+        recall_note=recollection.note,
+        recall_ms=recall_ms,
+        finish_reason="",
+        heartbeat_at=timezone.now(),
+    )
+    if not begun:
+        return None
+    memory.note_recall(turn_id, recollection.results)
+    conf = settings.CATO.vector_store
+    quoted = material(recollection.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
+    history = history_of(_turns_before(turn), max_tokens=room_for_history(turn.message, turn.thread.instructions))
+    prompt = prompt_for(history=history, material=quoted, turn=turn, said_so_far=turn.answer)
+    return Begun(prompt, turn.revision + 1, Citations(turn_id, len(grouped(recollection.results)) if quoted else 0))
+
+
+@transaction.atomic
+def save_answers(answers: Iterable[Saved]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
+    """Write what running answers have said; returns the turns to stop, and those that were taken away."""
+    answers = list(answers)
+    now = timezone.now()
+    gone = set()
+    for saved in answers:
+        held = Turn.objects.filter(id=saved.turn_id, attempt=saved.attempt, state__in=Turn.ACTIVE)
+        said = {"answer": saved.answer, "reasoning": saved.reasoning}
+        if not held.update(**said, revision=saved.revision, heartbeat_at=now):
+            gone.add(saved.turn_id)
+    ids = [saved.turn_id for saved in answers]
+    stops = set(Turn.objects.filter(id__in=ids, stop_asked=True).values_list("id", flat=True))
+    return stops, gone
+
+
+@transaction.atomic
+def close(brief: Brief, ending: Ending, revision: int) -> bool:
+    """Complete the turn and, in the same transaction, remember its exchange; False where it was taken away."""
+    closed = Turn.objects.filter(id=brief.turn_id, attempt=brief.attempt, state__in=Turn.ACTIVE).update(
+        state=ending.state,
+        answer=ending.answer,
+        reasoning=ending.reasoning,
+        model=ending.model,
+        is_dummy=brief.answering is None,
+        usage=ending.usage or {},
+        finish_reason=ending.finish_reason,
+        error_code=ending.error_code,
+        error=ending.error[:300],
+        is_blind=ending.is_blind,
+        revision=revision,
+        completed_at=timezone.now(),
+    )
+    if closed:
+        Thread.objects.filter(id=brief.thread_id).update(changed_at=timezone.now())
+        thread_changed(brief.thread_id)
+    if closed and brief.answering is not None and ending.answer.strip():
+        remember_turn(Turn.objects.select_related("thread__space", "session").get(id=brief.turn_id))
+    return bool(closed)
+
+
+def remember_turn(turn: Turn) -> None:
+    """Hand a turn with an answer to memory, unless its thread or the settings say not to."""
+    if not turn.thread.is_remembered or turn.is_dummy:
+        return
+    recalled = memory.recalled_for([turn.id], spaces=frozenset()).get(turn.id, [])
+    try:
+        with transaction.atomic():
+            exchange = memory.remember(
+                space=turn.thread.space,
+                owner_id=turn.author_id,
+                user_message=turn.message,
+                assistant_message=turn.answer,
+                source="chat",
+                timestamp=turn.created_at,
+                thread_id=turn.thread_id,
+                session_id=turn.session_id,
+                turn_id=turn.id,
+                thread_continuation_seq=turn.session.seq,
+                prior_exchange_ids=[item.exchange_id for item in recalled],
+            )
+    except VectorStoreDisabledError:
+        Turn.objects.filter(id=turn.id).update(is_missing_in_memory=True)
+        return
+    Turn.objects.filter(id=turn.id).update(exchange_id=exchange.id, is_missing_in_memory=False)
+
+
+def _turns_before(turn: Turn) -> list[Turn]:
+    """The turns of the thread that stand before this one and carry an answer, oldest first, forgotten ones left out."""
+    rows = (
+        Turn.objects.standing()
+        .prefetch_related("images")
+        .filter(thread_id=turn.thread_id, position__lt=turn.position)
+        .exclude(answer="")
+        .exclude(is_dummy=True)
+        .order_by("-position")[:_MOST_TURNS]
+    )
+    turns = list(rows)[::-1]
+    states = memory.memory_states(t.kept_as for t in turns if t.kept_as)
+    return [t for t in turns if states.get(t.kept_as or uuid.UUID(int=0)) != "forgotten"]

@@ -1,0 +1,52 @@
+"""An answer as it grows, for API clients that read it as plain text rather than as frames of a page."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+
+from chat.answers import runner
+from chat.executors import to_database
+from chat.models import Turn
+from memory.errors import NotFoundError
+
+# Seconds between looks at an answer of this process, and at a row that another process writes.
+_POLL_LOCAL, _POLL_ROW = 0.04, 0.3
+# Seconds between checks that whoever reads may still do so.
+_CHECK_EVERY = 2.0
+
+
+async def follow(turn_id: uuid.UUID, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
+    """Yield the text of the answer to this turn, piece by piece from its beginning, until it ended one way or another.
+
+    The turn's row says how it ended. A client that stops reading stops nothing: the answer goes on without it.
+    `may_receive` is called every two seconds in a database thread. Raises NotFoundError once it returns False.
+    """
+    given = 0
+    checked_at = time.monotonic()
+    while True:
+        if time.monotonic() - checked_at >= _CHECK_EVERY:
+            if not await to_database(may_receive):
+                raise NotFoundError
+            checked_at = time.monotonic()
+        reply = runner.under_way(turn_id)
+        if reply is None:
+            text, is_over = await to_database(_text_of, turn_id)
+        else:
+            text, is_over = reply.text, False
+        if len(text) > given:
+            yield text[given:]
+            given = len(text)
+        if is_over:
+            return
+        await asyncio.sleep(_POLL_LOCAL if reply else _POLL_ROW)
+
+
+def _text_of(turn_id: uuid.UUID) -> tuple[str, bool]:
+    """The saved text of the answer, and whether it ended."""
+    turn = Turn.objects.filter(id=turn_id).values("answer", "state").first()
+    if turn is None:
+        return "", True
+    return turn["answer"], turn["state"] not in (*Turn.ACTIVE, Turn.State.QUEUED)

@@ -1,0 +1,73 @@
+"""Conversations from exports of other products and of Cato itself, told apart by what stands in them.
+
+A format is a module with `knows`, whether a JSON object is one of its conversations, and `read`, which makes one of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from django.utils.translation import gettext as _
+
+from chat.imports.formats import cato, chatgpt, claude, librechat, open_webui
+from chat.imports.formats.conversation import Conversation, Unread
+from chat.imports.formats.pieces import pieces
+from chat.imports.formats.sources import DAMAGED, streams
+from chat.imports.formats.values import Fields, text_in
+from memory.errors import ExtractionError
+from memory.text import content_hash
+from memory.utils.formatting import listed
+
+__all__ = ["PROVIDERS", "conversations"]
+
+_FORMATS: tuple[tuple[Callable[[Fields], bool], Callable[[Fields], Conversation]], ...] = (
+    (cato.knows, cato.read),
+    (chatgpt.knows, chatgpt.read),
+    (claude.knows, claude.read),
+    (open_webui.knows, open_webui.read),
+    (librechat.knows, librechat.read),
+)
+PROVIDERS = (chatgpt.PROVIDER, claude.PROVIDER, open_webui.PROVIDER, librechat.PROVIDER, cato.PROVIDER)
+
+
+def conversations(source: Path | BinaryIO) -> Iterator[Conversation | Unread]:
+    """Every conversation in a JSON file, a zip or a folder of them, one at a time; what cannot be read says why.
+
+    Raises InvalidInputError where `source` cannot be opened, ExtractionError for a zip that is unsafe or damaged.
+    """
+    for name, stream in streams(source):
+        try:
+            for number, piece in enumerate(pieces(stream), start=1):
+                yield _read(piece, _("%(name)s, entry %(number)s") % {"name": name, "number": number})
+        except ExtractionError as error:
+            yield Unread(name, str(error))
+        except DAMAGED as error:
+            why = _("It does not unpack whole (%(error)s); what came before that was read.") % {"error": error}
+            yield Unread(name, why)
+
+
+def _read(piece: bytes, place: str) -> Conversation | Unread:
+    try:
+        item = json.loads(piece)
+    except ValueError:
+        return Unread(place, _("It is damaged: this is no JSON."))
+    except RecursionError:
+        return Unread(place, _("It is nested too deeply to be read."))
+    read = next((read for knows, read in _FORMATS if knows(item)), None)
+    title = text_in(item.get("title")) or text_in(item.get("name")) or place
+    if read is None:
+        known = listed(PROVIDERS, last=_("or"))
+        return Unread(title, _("It is no conversation of %(providers)s.") % {"providers": known})
+    conversation = read(item)
+    if not any(said.role == "user" for said in conversation.messages):
+        return Unread(title, _("Empty conversation."))
+    return conversation if conversation.id else replace(conversation, id=_made_up(conversation))
+
+
+def _made_up(conversation: Conversation) -> str:
+    """An id for a conversation without one, the same whenever it is imported, longer versions of it included."""
+    return content_hash(conversation.title, conversation.messages[0].text)

@@ -1,0 +1,62 @@
+"""LibreChat: messages that name their parents, as a list, or nested under `messagesTree`."""
+
+from __future__ import annotations
+
+from chat.imports.formats.branches import branch, latest_leaf
+from chat.imports.formats.conversation import SYSTEM, Conversation, Notes, Role
+from chat.imports.formats.values import Fields, fields_in, moment_in, name_in, rows_in, text_in
+
+PROVIDER = "LibreChat"
+
+
+def knows(item: Fields) -> bool:
+    has_messages = isinstance(item.get("messages"), list) or isinstance(item.get("messagesTree"), list)
+    return has_messages and bool(name_in(item.get("conversationId")))
+
+
+def read(item: Fields) -> Conversation:
+    """The branch that was said last: the file does not say which one was shown."""
+    rows = _flat(rows_in(item.get("messagesTree"))) or _flat(rows_in(item.get("messages")))
+    by_id = {name_in(row.get("messageId")): row for row in rows}
+    times = {id: moment_in(row.get("createdAt")) for id, row in by_id.items()}
+    parents = {id: name_in(row.get("parentMessageId")) for id, row in by_id.items()}
+    notes = Notes()
+    for id in branch(parents, latest_leaf(parents, times)):
+        _note(notes, id, by_id[id])
+    return Conversation(
+        provider=PROVIDER,
+        id=name_in(item.get("conversationId")),
+        title=text_in(item.get("title")),
+        created_at=moment_in(item.get("createdAt")),
+        messages=tuple(notes.said),
+        left_out=notes.left_out,
+    )
+
+
+def _flat(rows: list[Fields]) -> list[Fields]:
+    """The messages and all below them, each before its children; those of a list have none."""
+    flat, waiting = [], rows[::-1]
+    while waiting:
+        row = waiting.pop()
+        flat.append(row)
+        waiting += rows_in(row.get("children"))[::-1]
+    return flat
+
+
+def _note(notes: Notes, id: str, row: Fields) -> None:
+    if row.get("error") is True:  # what its page shows in place of an answer
+        notes.left_out[SYSTEM] += 1
+        return
+    parts = rows_in(row.get("content"))
+    texts = [_text(part) for part in parts if part.get("type") == "text"]
+    media = sum(part.get("type") in ("image_file", "image_url") for part in parts) + len(rows_in(row.get("files")))
+    notes.left_out[SYSTEM] += sum(part.get("type") in ("think", "tool_call") for part in parts)
+    said = "\n\n".join(filter(None, texts)) or text_in(row.get("text"))
+    role: Role = "user" if row.get("isCreatedByUser") is True else "assistant"
+    model = text_in(row.get("model")) if role == "assistant" else ""
+    notes.say(id, role, said, moment_in(row.get("createdAt")), model=model, media=media)
+
+
+def _text(part: Fields) -> str:
+    """A part's text stands in it, or as the `value` of what stands in it."""
+    return text_in(part.get("text")) or text_in(fields_in(part.get("text")).get("value"))

@@ -1,0 +1,176 @@
+"""Imports at work: a worker holds the row of a file, takes in its conversations and says on the row how far it is."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import BinaryIO, cast
+
+from django.core.files.storage import default_storage
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from chat.imports.formats.pieces import pieces
+from chat.imports.formats.sources import DAMAGED, streams
+from chat.imports.importer import Report, import_conversations
+from chat.models import Import
+from memory import jobs
+from memory.errors import ExtractionError, InvalidInputError
+from memory.jobs import Lease, LeaseLostError
+from memory.models import Job
+from memory.utils import stored_files
+
+log = logging.getLogger(__name__)
+
+_LONGEST_TITLE = 200
+# Seconds; well within a lease, and about as often as the page asks.
+_TOLD_EVERY = 1.0
+# A worker has few threads, and an import takes one for minutes: documents are not to wait for several of them.
+_only_one = threading.Lock()
+
+
+def work_on_imports() -> int:
+    """Take in the files that are due, one after the other; returns how many came to their end.
+
+    One at a time in this process. What cannot be imported is said on its row; nothing is raised for it.
+    """
+    if not _only_one.acquire(blocking=False):
+        return 0
+    try:
+        done = 0
+        while claimed := jobs.claim(Import.objects.order_by("due_at", "id"), 1):
+            done += _Run(claimed[0]).do()
+        return done
+    finally:
+        _only_one.release()
+
+
+class _Run:
+    """One attempt at a file. It begins at the beginning, finds what earlier attempts took in, and counts that once."""
+
+    def __init__(self, row: Import) -> None:
+        self._row = row
+        self._lease = Lease(row)
+        self._report = Report()
+        self._read = 0
+        self._told_at = time.monotonic()
+        self._told = _gained(self._report)
+        self._told_skipped = 0
+
+    def do(self) -> bool:
+        """Whether all of the file is imported."""
+        try:
+            return self._do()
+        except LeaseLostError:
+            self._leave_to_its_owner()
+            return False
+
+    def _do(self) -> bool:
+        try:
+            self._begin()
+            with default_storage.open(str(self._row.file.name), "rb") as kept:
+                file = cast(BinaryIO, kept)
+                if self._row.total is None:
+                    self._count(file)
+                file.seek(0)
+                import_conversations(file, person_id=self._row.owner_id, progress=self._heard, report=self._report)
+        except LeaseLostError:
+            raise
+        except FileNotFoundError:
+            self._fail(_("The file is not in the storage any more. Import it again."))
+            return False
+        except (InvalidInputError, ExtractionError) as error:
+            self._fail(str(error))
+            return False
+        except Exception as error:
+            # Whatever it was, the row keeps what was taken in, and another attempt may come further.
+            log.exception("an import broke off")
+            self._put_off(error)
+            return False
+        self._finish()
+        return True
+
+    def _begin(self) -> None:
+        """Count this attempt as a failure until it proves to be none: a file may end the worker that reads it."""
+        if self._row.failures >= jobs.MAX_FAILURES:
+            reason = _("Import failed repeatedly. See the worker log.")
+            self._lease.fail(reason, finished_at=timezone.now())
+            raise LeaseLostError
+        self._lease.update(failures=self._row.failures + 1)
+
+    def _count(self, file: BinaryIO) -> None:
+        """Note how many conversations there are, so that people see how far it is."""
+        total = 0
+        for _name, stream in streams(file):
+            try:
+                for _piece in pieces(stream):
+                    total += 1
+                    if self._is_time():
+                        self._tell()
+            except (ExtractionError, *DAMAGED):
+                total += 1  # what is wrong is told in the place of a conversation
+        self._lease.update(total=total)
+
+    def _heard(self, what: str, count: int) -> None:
+        """Keep the row up to date with what was imported."""
+        is_whole = what == "conversations"
+        self._read += count if is_whole else 0
+        if self._is_time() or (is_whole and self._told != _gained(self._report)):
+            self._tell()
+
+    def _is_time(self) -> bool:
+        return time.monotonic() - self._told_at >= _TOLD_EVERY
+
+    def _tell(self) -> None:
+        """Say how far it is and hold the row for another lease. Raises LeaseLostError."""
+        self._told_at, self._told = time.monotonic(), _gained(self._report)
+        figures = self._figures()
+        if self._told_skipped == self._report.passed_over:
+            # The list may be long, and there is nothing new in it.
+            del figures["skipped"]
+        self._told_skipped = self._report.passed_over
+        self._lease.renew(**figures)
+
+    def _figures(self) -> dict[str, object]:
+        """What the row says of the file; what an earlier attempt imported is found there by this one."""
+        report, before = self._report, self._row
+        return {
+            "read": self._read,
+            "found": report.found,
+            "imported": before.imported + report.imported,
+            "already_there": max(0, report.already_there - before.imported),
+            "turns": before.turns + report.turns,
+            "passed_over": report.passed_over,
+            "skipped": [[title[:_LONGEST_TITLE], why] for title, why in report.skipped],
+            "left_out": dict(report.left_out),
+        }
+
+    def _finish(self) -> None:
+        """All of the file is imported, and it is not needed any more. Raises LeaseLostError."""
+        with transaction.atomic():
+            self._lease.finish(finished_at=timezone.now(), file="", **self._figures())
+            stored_files.delete_after_commit(self._row.file.name)
+
+    def _fail(self, error: str) -> None:
+        """The file cannot be imported, and is not needed any more. Raises LeaseLostError."""
+        with transaction.atomic():
+            self._lease.fail(error, finished_at=timezone.now(), file="", **self._figures())
+            stored_files.delete_after_commit(self._row.file.name)
+
+    def _leave_to_its_owner(self) -> None:
+        """Where it was cancelled, say how far it came: this worker knows it better than the row did."""
+        cancelled = Import.objects.filter(pk=self._row.pk, attempt=self._row.attempt + 1).exclude(cancelled_at=None)
+        cancelled.update(**self._figures())
+
+    def _put_off(self, error: Exception) -> None:
+        reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
+        reason %= {"error": type(error).__name__}
+        self._lease.update(**self._figures())
+        if jobs.put_off(self._row, reason, counts=True):
+            Import.objects.filter(pk=self._row.pk, state=Job.State.FAILED).update(finished_at=timezone.now())
+
+
+def _gained(report: Report) -> tuple[int, int]:
+    return report.imported, report.turns

@@ -1,0 +1,36 @@
+"""Stops running answers whose author lost access since they began."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Mapping
+
+from django.db import DatabaseError
+
+from chat import access
+from chat.answers.stream import Reply
+from chat.executors import to_database
+
+log = logging.getLogger(__name__)
+
+# Seconds; an answer ends within three of its author losing access.
+_CHECK_EVERY = 2.0
+
+
+async def watch(running: Mapping[uuid.UUID, Reply]) -> None:
+    """Check the running answers, by their turns, until there are none.
+
+    An answer is stopped once its author may no longer read the thread, or its API token is no longer valid.
+    """
+    while running:
+        await asyncio.sleep(_CHECK_EVERY)
+        try:
+            lost = await to_database(access.turns_without_access, list(running))
+        except DatabaseError as error:
+            log.warning("the access of running answers could not be checked: %s", type(error).__name__)
+            continue
+        for turn_id in lost & running.keys():
+            running[turn_id].has_lost_access = True
+            running[turn_id].stopped.set()

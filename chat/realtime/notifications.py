@@ -1,0 +1,37 @@
+"""Tells people's open pages that their list of threads is not what it was."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from django.contrib.auth import get_user_model
+from django.db import transaction
+
+from chat.models import Thread
+from chat.realtime.hub import tell_people
+from memory.models import Space
+from memory.spaces import access
+
+
+def thread_changed(thread_id: uuid.UUID) -> None:
+    """After the commit, everyone who reads this thread has their list drawn anew."""
+    transaction.on_commit(lambda: _tell_readers(thread_id))
+
+
+def tell(people: Iterable[uuid.UUID]) -> None:
+    """After the commit, these people have their list drawn anew."""
+    ids = list(people)
+    transaction.on_commit(lambda: tell_people(ids))
+
+
+def _tell_readers(thread_id: uuid.UUID) -> None:
+    thread = Thread.objects.select_related("space").filter(id=thread_id).first()
+    if thread is not None:
+        tell_people(readers_of(thread.space))
+
+
+def readers_of(space: Space) -> list[uuid.UUID]:
+    """Everybody with an open account who reads `space`."""
+    active = get_user_model().objects.filter(is_active=True)
+    return list(access.readers(space, active).values_list("id", flat=True))

@@ -1,0 +1,153 @@
+"""One block of Markdown as safe HTML, at a cost that is bounded whatever the block holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import nh3
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+
+from chat.rendering import math
+from chat.rendering.citations import Citations, cite_plugin
+from chat.rendering.highlighting import highlighted
+
+# Above this a block is shown as plain text: a parser's worst cases grow faster than its input.
+LARGEST_BLOCK = 16_000  # characters
+_MOST_CELLS = 5_000
+_BOXES = {"[ ] ": (gettext_noop("To do"), ""), "[x] ": (gettext_noop("Done"), " checked")}
+_TAGS = {
+    "a", "blockquote", "br", "button", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "input",
+    "li", "ol", "p", "pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+} | math.TAGS  # fmt: skip
+_ATTRIBUTES = {
+    "a": {"class", "href", "title", "target"},
+    "button": {"type", "class", "data-copy"},
+    "code": {"class"},
+    "div": {"class"},
+    "input": {"aria-label", "checked", "disabled"},
+    "ol": {"start"},
+    "p": {"class"},
+    "pre": {"class"},
+    "span": {"class", "title"},
+    "td": {"class"},
+    "th": {"class"},
+} | {tag: math.ATTRIBUTES for tag in math.TAGS}
+
+
+def render(text: str, citations: Citations | None = None, number: int | None = None) -> str:
+    """A block as sanitised HTML. Above the largest size, and for tables of many cells, its text as it is written.
+
+    `number`: what the first item of a list counts, where it does not say so itself.
+    """
+    if len(text) > LARGEST_BLOCK or _may_have_many_cells(text):
+        return plain(text)
+    env = {"citations": citations}
+    tokens = _md.parse(text, env)
+    if number is not None and tokens and tokens[0].type == "ordered_list_open":
+        tokens[0].attrSet("start", str(number))
+    return nh3.clean(
+        _md.renderer.render(tokens, _md.options, env),
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        tag_attribute_values={"input": {"type": {"checkbox"}}},
+        link_rel="noopener noreferrer nofollow",
+    ).strip()
+
+
+def plain(text: str) -> str:
+    """Text as it is written, its lines kept."""
+    return f'<pre class="answer__plain">{escape(text)}</pre>'
+
+
+def open_code(text: str) -> str:
+    """A code block whose fence has not closed yet: its first line says the language."""
+    first, _newline, code = text.partition("\n")
+    return _code_frame(first.strip("`~ \n"), escape(code))
+
+
+def _may_have_many_cells(text: str) -> bool:
+    """A row may lack cells, which are then made; so the cost of a table is that of its columns times its rows."""
+    lines = text.split("\n")
+    return len(lines) * max(line.count("|") for line in lines) > _MOST_CELLS
+
+
+def _code_frame(language: str, code_html: str) -> str:
+    label = escape(language.split()[0].capitalize()) if language.split() else _("Text")
+    copy = _("Copy")
+    return (
+        f'<div class="code-block"><div class="code-block__header"><span>{label}</span>'
+        f'<button type="button" class="code-block__copy" data-copy="code">{copy}</button></div>'
+        f'<pre><code class="highlight">{code_html}</code></pre></div>'
+    )
+
+
+def _fence(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    token = tokens[index]
+    language = token.info.strip()
+    name = language.split()[0] if language else ""
+    return _code_frame(language, highlighted(token.content, name) or escape(token.content))
+
+
+def _image(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    """An image becomes a link to it: loading it would tell its host who reads this, and when."""
+    token = tokens[index]
+    source, alt = escape(str(token.attrs.get("src", ""))), escape(token.content or _("image"))
+    return f'<a href="{source}" target="_blank">{alt}</a>'
+
+
+def _link_open(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+    href = escape(str(tokens[index].attrs.get("href", "")))
+    return f'<a href="{href}" target="_blank">'
+
+
+_ALIGNED = {"right": "end", "center": "center"}
+
+
+def _cell(name: str) -> Any:
+    def cell(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+        """Give the alignment as a class: the page's Content Security Policy forbids styles in elements."""
+        align = str(tokens[index].attrs.get("style", "")).removeprefix("text-align:")
+        return f'<{name} class="answer__cell--{_ALIGNED[align]}">' if align in _ALIGNED else f"<{name}>"
+
+    return cell
+
+
+def _task_list(state: StateCore) -> None:
+    """List items that begin with `[ ]` or `[x]` get a box that shows it."""
+    for item, paragraph, token in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        if (item.type, paragraph.type, token.type) != ("list_item_open", "paragraph_open", "inline"):
+            continue
+        first = token.children[0] if token.children else None
+        mark = token.content[:4].lower()
+        if first is None or first.type != "text" or mark not in _BOXES:
+            continue
+        box = Token("html_inline", "", 0)
+        label, checked = _BOXES[mark]
+        box.content = f'<input type="checkbox" disabled aria-label="{_(label)}"{checked}>'
+        first.content = first.content[4:]
+        token.children = [box, *token.children]  # type: ignore[misc]  # there are some, as just seen
+
+
+def _make() -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    made.use(cite_plugin).use(math.math_plugin)
+    made.core.ruler.after("inline", "task_list", _task_list)
+    made.renderer.rules |= {  # type: ignore[attr-defined]
+        "fence": _fence,
+        "code_block": _fence,
+        "image": _image,
+        "link_open": _link_open,
+        "td_open": _cell("td"),
+        "th_open": _cell("th"),
+    }
+    return made
+
+
+_md = _make()

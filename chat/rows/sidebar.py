@@ -1,0 +1,92 @@
+"""The list of threads beside every page: what one person reads, by age, with what is new or under way."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.translation import gettext as _
+
+from chat import access
+from chat.models import Thread, Turn
+from chat.threads.read_markers import unread_of
+from memory.spaces import access as spaces
+from memory.spaces.access import SpaceIds
+
+_MOST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadLink:
+    id: uuid.UUID
+    title: str
+    url: str
+    is_open: bool
+    is_answering: bool
+    is_unread: bool
+    is_remembered: bool
+    space_kind: str
+    space_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadGroup:
+    label: str
+    threads: list[ThreadLink]
+
+
+def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[ThreadGroup]:
+    """The threads this person reads, the pinned ones first, then by age; `open_id` is the one on their page."""
+    listed = access.threads_of(person_id).filter(archived_at=None).select_related("space")
+    pinned = listed.filter(pinned_at__isnull=False).order_by("-pinned_at")[:_MOST]
+    rows = [*pinned, *_newest(listed.filter(pinned_at=None), spaces.readable_by(person_id))]
+    answering = set(
+        Turn.objects.filter(thread__in=[t.id for t in rows], state__in=Turn.ACTIVE).values_list("thread_id", flat=True)
+    )
+    unread = unread_of(person_id, rows)
+    groups: dict[str, list[ThreadLink]] = {}
+    for thread in rows:
+        link = ThreadLink(
+            id=thread.id,
+            title=thread.title,
+            url=reverse("thread", args=[thread.id]),
+            is_open=thread.id == open_id,
+            is_answering=thread.id in answering,
+            is_unread=thread.id in unread and thread.id != open_id,
+            is_remembered=thread.is_remembered,
+            space_kind=thread.space.kind,
+            space_name=thread.space.shown_name,
+        )
+        groups.setdefault(_("Pinned") if thread.pinned_at else _age(thread.spoken_at), []).append(link)
+    return [ThreadGroup(label, links) for label, links in groups.items()]
+
+
+def _newest(listed: QuerySet[Thread], readable: SpaceIds) -> QuerySet[Thread]:
+    """The newest of all spaces: among so many of each, which its index has in order, however many threads there are."""
+    of_each = (
+        listed.filter(space_id=space_id).order_by("-spoken_at").values_list("spoken_at", "pk")[:_MOST]
+        for space_id in readable
+    )
+    newest = sorted(chain.from_iterable(of_each), reverse=True)[:_MOST]
+    # By their ids alone: with the spaces beside them, SQLite would walk through all that is in these.
+    rows = Thread.objects.select_related("space").filter(pk__in=[pk for _spoken_at, pk in newest])
+    return rows.order_by("-spoken_at")
+
+
+def _age(spoken_at: datetime) -> str:
+    now = timezone.localtime()
+    then = timezone.localtime(spoken_at)
+    days = (now.date() - then.date()).days
+    if days <= 0:
+        return _("Today")
+    if days == 1:
+        return _("Yesterday")
+    if days < 7:
+        return _("This week")
+    return date_format(then, "F" if then.year == now.year else "F Y")

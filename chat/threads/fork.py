@@ -1,0 +1,78 @@
+"""Forking: a thread of one's own that begins as another one did, up to some turn."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+from django.utils import timezone
+
+from chat.models import Session, Thread, Turn
+from chat.realtime.notifications import thread_changed
+from memory.spaces import access
+
+_COPIED = (
+    "author_id",
+    "message",
+    "answer",
+    "reasoning",
+    "state",
+    "model",
+    "is_dummy",
+    "is_blind",
+    "error",
+    "error_code",
+)
+
+
+@transaction.atomic
+def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
+    """Copy the branch that ends with `turn` into a new thread in the person's own space.
+
+    What memory keeps of the copied turns stays with the first ones: nothing is remembered twice, and what is forgotten
+    there is forgotten here. An answer that is still written is copied as interrupted.
+    """
+    first = turn.thread
+    forked = Thread.objects.create(
+        owner_id=person_id,
+        space=access.own(person_id),
+        title=first.title,
+        titled_by=Thread.TitledBy.OWN,
+        is_remembered=first.is_remembered,
+        model=first.model,
+        instructions=first.instructions,
+        scope=first.scope,
+        spoken_at=timezone.now(),
+    )
+    session = Session.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())
+    parent = None
+    for position, original in enumerate(_branch(turn)):
+        copy = Turn(
+            thread=forked,
+            session=session,
+            parent=parent,
+            position=position,
+            client_key=uuid.uuid4(),
+            copied_exchange_id=original.exchange_id or original.copied_exchange_id,
+            completed_at=original.completed_at,
+            **{name: getattr(original, name) for name in _COPIED},
+        )
+        if copy.is_active or copy.state == Turn.State.QUEUED:
+            copy.state = Turn.State.INTERRUPTED
+        copy.save()
+        copy.images.set(original.images.all())
+        # Set by itself on saving; a copy was said when the first was.
+        Turn.objects.filter(id=copy.id).update(created_at=original.created_at)
+        parent = copy
+    Thread.objects.filter(id=forked.id).update(head=parent)
+    thread_changed(forked.id)
+    return forked
+
+
+def _branch(turn: Turn) -> list[Turn]:
+    """The turns from the thread's first to this one."""
+    rows = {row.id: row for row in turn.thread.turns.filter(position__lte=turn.position)}
+    branch = [rows[turn.id]]
+    while (parent := branch[-1].parent_id) is not None:
+        branch.append(rows[parent])
+    return branch[::-1]

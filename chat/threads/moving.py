@@ -1,0 +1,29 @@
+"""Moving a thread to another space: what is in it and what is remembered of it goes along at once."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import transaction
+
+from chat.models import ReadMark, Thread
+from chat.realtime.notifications import readers_of, tell, thread_changed
+from chat.threads.locks import ensure_idle, lock_thread
+from memory import api as memory
+from memory.models import Space
+
+
+@transaction.atomic
+def move(thread: Thread, *, to: Space, by: uuid.UUID) -> int:
+    """Put the thread and its exchanges into the space `to`; returns how many exchanges moved.
+
+    Raises ThreadBusyError while an answer is written: it was begun with what the readers until now may know.
+    """
+    locked = lock_thread(thread.id)
+    ensure_idle(locked)
+    tell(readers_of(locked.space))
+    Thread.objects.filter(id=thread.id).update(space=to)
+    moved = memory.move_thread(thread.id, to=to, by=by)
+    ReadMark.objects.filter(thread=thread).exclude(person_id__in=readers_of(to)).delete()
+    thread_changed(thread.id)
+    return moved

@@ -1,0 +1,111 @@
+"""The permanent addresses of a turn and of an exchange, which lead to where they are; and forgetting an exchange."""
+
+from __future__ import annotations
+
+import uuid
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+from django.views.decorators.http import require_GET, require_http_methods
+
+from chat import access
+from chat.models import Turn
+from chat.realtime.sync import WINDOW
+from chat.turns import forgetting
+from memory.documents.locations import places_of
+from memory.exchanges.feedback import standings
+from memory.models import Exchange
+from memory.requests import PageRequest
+from memory.spaces import access as spaces
+from memory.utils.formatting import SOURCES
+from memory.views.links import address_in_document
+
+_FORGOTTEN = gettext_noop("It will no longer be recalled or found, even if it is imported again.")
+_IN_THREAD = gettext_noop("The text stays in the thread.")
+_IN_ORIGINAL = gettext_noop("The passage stays in the original file until the document is deleted.")
+_NOTHING = gettext_noop("Its text is deleted.")
+
+
+@require_GET
+def turn(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
+    """The permanent address of a turn: its place in its thread."""
+    return redirect(place_of(access.turn_by_id(request.user.pk, turn_id)))
+
+
+@require_GET
+def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
+    """The turn in its thread, the passage in its document; a note has a page of its own."""
+    found = forgetting.readable_exchange(request.user.pk, exchange_id)
+    turn = Turn.objects.filter(id=found.turn_id).first() if found.turn_id else None
+    if turn is not None:
+        return redirect(place_of(turn))
+    place = places_of([found.id]).get(found.id)
+    if place is not None:
+        return redirect(address_in_document(place))
+    may = forgetting.may_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
+    standing = standings(request.user.pk, [found.id], spaces=spaces.readable_by(request.user.pk))[found.id]
+    return render(
+        request,
+        "memory/exchange.html",
+        {
+            "section": "search",
+            "exchange": found,
+            "source": SOURCES[found.source],
+            "space_name": found.space.shown_name,
+            "forget_url": reverse("forget", args=[found.id]) if may else "",
+            "standing": standing,
+            "opinion_url": reverse("opinion", args=[found.id]),
+        },
+    )
+
+
+def place_of(turn: Turn) -> str:
+    """The address at which this turn is on the page, however many came after it."""
+    page = reverse("thread", args=[turn.thread_id])
+    later = Turn.objects.standing().filter(thread_id=turn.thread_id, position__gt=turn.position).count()
+    window = f"?from={max(0, turn.position - WINDOW // 2)}" if later >= WINDOW else ""
+    return f"{page}{window}#turn-{turn.id}"
+
+
+@require_http_methods(["GET", "POST"])
+def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
+    """Ask once, then forget."""
+    found = forgetting.exchange_to_forget(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
+    back_url = _next(request, reverse("exchange", args=[exchange_id]))
+    if request.method == "GET":
+        return render(
+            request,
+            "memory/confirm.html",
+            {
+                "section": "thread",
+                "question": _("Forget this exchange?"),
+                "act": _("Forget it"),
+                "consequence": f"{_(_FORGOTTEN)} {_(_what_stays(found))}",
+                "action": f"{reverse('forget', args=[exchange_id])}?{urlencode({'next': back_url})}",
+                "back_url": back_url,
+            },
+        )
+    forgetting.forget_exchange(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
+    messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
+    readable = Turn.objects.filter(thread__in=access.threads_of(request.user.pk))
+    turn = readable.filter(id=found.turn_id).first() if found.turn_id else None
+    return redirect(place_of(turn) if turn is not None else _next(request, reverse("search")))
+
+
+def _next(request: PageRequest, otherwise: str) -> str:
+    """The page of ours on which the person was, if the address names one."""
+    asked = request.GET.get("next", "")
+    return asked if url_has_allowed_host_and_scheme(asked, None) else otherwise
+
+
+def _what_stays(exchange: Exchange) -> str:
+    """Return what remains to be read of a forgotten exchange."""
+    if exchange.thread_id is not None:
+        return _IN_THREAD
+    return _IN_ORIGINAL if exchange.chunks.exists() else _NOTHING

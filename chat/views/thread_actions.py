@@ -1,0 +1,163 @@
+"""What one does with a whole thread: rename, pin, archive, continue, export, delete; and the list of all of them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.http import content_disposition_header
+from django.utils.text import slugify
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from chat import access, services, signals
+from chat import export as exports
+from chat.errors import InvalidMessageError, ThreadBusyError
+from chat.models import Thread
+from chat.quick_search import find_related, with_words
+from chat.realtime import frames
+from chat.realtime.hub import announce
+from memory.errors import CatoError, NotFoundError
+from memory.requests import PageRequest
+from memory.text import clean_text
+
+_PAGE = 50
+_EXPORTS = {
+    "md": (exports.as_markdown, "text/markdown; charset=utf-8"),
+    "json": (exports.as_json, "application/json"),
+    "html": (exports.as_html, "text/html; charset=utf-8"),
+}
+
+
+@require_GET
+def threads(request: PageRequest) -> HttpResponse:
+    """Every thread one may read, newest first; by words of the title, and the archived ones."""
+    query = clean_text(request.GET.get("q", "")).strip()
+    is_archive = request.GET.get("archived") == "yes"
+    rows = access.threads_of(request.user.pk).filter(archived_at__isnull=not is_archive).select_related("space")
+    found = with_words(rows, query.split(), "title")
+    page = Paginator(found.order_by("-spoken_at"), _PAGE).get_page(request.GET.get("page"))
+    context = {"section": "threads", "page": page, "query": query, "is_archive": is_archive}
+    return render(request, "chat/threads.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+def rename(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    thread = access.own_thread_for(request.user.pk, thread_id)
+    if request.method == "GET":
+        return render(request, "chat/rename.html", {"section": "thread", "thread": thread})
+    return _done(request, thread, lambda: services.rename(thread, request.POST.get("title", "")))
+
+
+@require_POST
+def mark(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Pin or unpin, archive or bring back."""
+    thread = access.own_thread_for(request.user.pk, thread_id)
+    verbs: dict[str, Callable[[], None]] = {
+        "pin": lambda: services.set_pinned(thread, True),
+        "unpin": lambda: services.set_pinned(thread, False),
+        "archive": lambda: services.set_archived(thread, True),
+        "unarchive": lambda: services.set_archived(thread, False),
+    }
+    verb = verbs.get(request.POST.get("mark", ""))
+    if verb is None:
+        raise NotFoundError
+    return _done(request, thread, verb)
+
+
+@require_GET
+def related(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Other threads about the same subject as the last messages of this one."""
+    thread = access.thread_for(request.user.pk, thread_id)
+    context: dict[str, object] = {"section": "thread", "thread": thread}
+    try:
+        context["threads"] = [found for found, _score in find_related(thread, request.user.pk)]
+    except CatoError as error:
+        context["error"] = str(error)
+    return render(request, "chat/related.html", context)
+
+
+@require_POST
+def continue_thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Begin the next session."""
+    thread = access.thread_for(request.user.pk, thread_id)
+    session = services.continue_thread(thread, person_id=request.user.pk)
+    said = _("Your next message starts session %(number)s.") % {"number": session.seq + 1}
+    messages.success(request, said)
+    return redirect("thread", thread_id)
+
+
+@require_GET
+def export(request: PageRequest, thread_id: uuid.UUID, kind: str) -> HttpResponse:
+    """The thread as a file."""
+    thread = access.thread_for(request.user.pk, thread_id)
+    if kind not in _EXPORTS:
+        raise NotFoundError
+    write, content_type = _EXPORTS[kind]
+    turns = thread.turns.standing().select_related("author").iterator(chunk_size=200)
+    response = HttpResponse("".join(write(thread, turns)), content_type=content_type)
+    name = f"{slugify(thread.title, allow_unicode=True)[:80] or 'thread'}.{kind}"
+    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name) or "attachment"
+    signals.exported.send(sender=None, by=request.user.pk, thread_id=thread_id, kind=kind)
+    return response
+
+
+@require_http_methods(["GET", "POST"])
+def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Ask once, then delete; for ten seconds the page offers the way back."""
+    thread = access.own_thread_for(request.user.pk, thread_id)
+    if request.method == "GET":
+        return render(request, "chat/delete_thread.html", {"section": "thread", "thread": thread})
+    try:
+        services.delete(thread)
+    except ThreadBusyError as error:
+        messages.error(request, str(error))
+        return redirect("thread", thread_id)
+    undo = '<button type="submit" class="link" form="action-form" formaction="{}">{}</button>'
+    messages.success(
+        request, format_html("{} " + undo, _("Deleted."), reverse("take_back", args=[thread_id]), _("Undo"))
+    )
+    return redirect("new_thread")
+
+
+@require_POST
+def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Undo a deletion."""
+    thread = access.deleted_thread_for(request.user.pk, thread_id)
+    if not services.take_back(thread):
+        messages.error(request, _("This thread can no longer be restored."))
+        return redirect("new_thread")
+    messages.success(request, _("Thread restored."))
+    return redirect("thread", thread_id)
+
+
+@require_http_methods(["GET", "POST"])
+def take_out(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Ask once, then remove the last turns and forget them."""
+    thread = access.own_thread_for(request.user.pk, thread_id)
+    asked = request.POST.get("n") or request.GET.get("n", "1")
+    count = int(asked) if asked.isdecimal() and len(asked) < 4 else 1
+    if request.method == "GET":
+        return render(request, "chat/delete_turns.html", {"section": "thread", "thread": thread, "count": count})
+    try:
+        gone = services.take_out(thread, count, by=request.user.pk)
+    except ThreadBusyError as error:
+        messages.error(request, str(error))
+        return redirect("thread", thread_id)
+    announce(frames.branch(thread.id, gone, []))
+    messages.success(request, _("%(count)s turns deleted and forgotten.") % {"count": len(gone)})
+    return redirect("thread", thread_id)
+
+
+def _done(request: PageRequest, thread: Thread, verb: Callable[[], None]) -> HttpResponse:
+    try:
+        verb()
+    except InvalidMessageError as error:
+        messages.error(request, str(error))
+    return redirect("thread", thread.id)
