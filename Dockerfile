@@ -26,4 +26,4 @@ ENV PATH=/opt/cato/bin:$PATH \
 USER cato
 VOLUME /data
 EXPOSE 8000
-CMD ["python", "-m", "cato_web.serve"]
+CMD ["python", "-m", "cato_web.supervisor"]

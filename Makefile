@@ -8,7 +8,7 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 .PHONY: run test test-long test-services check lock messages
 
 run: $(VENV)/.installed $(BIN)/cato
-	@exec $(BIN)/python -m cato_web.serve $(ARGS)
+	@exec $(BIN)/python -m cato_web.supervisor $(ARGS)
 
 # A module is run by one process, so that it starts its servers once; tests/conftest.py puts the longest modules first.
 # Compiled files are kept whatever the environment says: the suite starts some hundred processes.

@@ -4,20 +4,20 @@
 import os
 import sys
 
-from cato_web.config import ConfigError
+from cato_web.config.loader import ConfigError
 
 
 def main() -> int:
     """Run the command that the arguments name; returns the exit code, 3 for a configuration that cannot be used."""
     command, arguments = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]
     if command == "cato":
-        from cato_web import cli
+        from cato_web.cli.main import main as run_cli
 
-        return cli.main(arguments)
+        return run_cli(arguments)
     if command == "serve":
-        from cato_web import serve
+        from cato_web.supervisor.main import main as serve
 
-        return serve.main(arguments)
+        return serve(arguments)
 
     from django.core.management import execute_from_command_line
 

@@ -23,7 +23,7 @@ import numpy as np
 import django; django.setup()
 from django.core.management import call_command
 call_command("migrate", interactive=False, verbosity=0)
-from cato_web.people.services import create_person
+from cato_web.accounts.services import create_person
 from memory import generations, services, spaces
 from memory.embeddings import cache
 from memory.models import Exchange

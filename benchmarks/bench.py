@@ -17,7 +17,7 @@ from tests import topology
 from tests.server import Cato
 
 # Each child of `serve` by a word that stands in its command line alone.
-CHILDREN = {"valkey": "valkey", "chroma": "chromadb_rust_bindings", "worker": "celery", "web": "cato_web.web"}
+CHILDREN = {"valkey": "valkey", "chroma": "chromadb_rust_bindings", "worker": "celery", "web": "cato_web.server"}
 
 
 @contextmanager

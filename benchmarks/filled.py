@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from cato_web.people.models import User
+    from cato_web.accounts.models import User
     from memory.api import NewExchange
     from memory.models import Exchange, Space
 

@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.figures import percentile
 
 if TYPE_CHECKING:
-    from cato_web.people.models import User
+    from cato_web.accounts.models import User
     from memory.models import Space
 
 P = ParamSpec("P")
@@ -116,8 +116,8 @@ def grow(exchanges: int, people: int) -> list[str]:
     """Fill the store for the first person, and let others have accounts; returns questions about what is stored."""
     from benchmarks.filled import Texts, lay_out
     from benchmarks.filled import fill as fill_as_if_real
-    from cato_web.people.models import User
-    from cato_web.people.services import create_person
+    from cato_web.accounts.models import User
+    from cato_web.accounts.services import create_person
 
     person, _ = _person()
     layout, texts = lay_out(person), Texts(seed=7)
@@ -135,7 +135,7 @@ def _timed(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, 
 
 
 def _person() -> tuple[User, Space]:
-    from cato_web.people.models import User
+    from cato_web.accounts.models import User
     from memory.spaces import access
 
     person = User.objects.order_by("joined_at").first()

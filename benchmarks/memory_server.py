@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from benchmarks.own_store import own_store
 
 if TYPE_CHECKING:
-    from cato_web.people.models import User
+    from cato_web.accounts.models import User
     from memory.models import Space
 
 _NAMESPACE = uuid.UUID("6f1d3a52-1f0a-4c6e-9a53-0c2b6d3d7a10")

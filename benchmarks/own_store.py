@@ -13,7 +13,7 @@ from benchmarks.bench import workbench
 from tests import server, topology
 
 if TYPE_CHECKING:
-    from cato_web.people.models import User
+    from cato_web.accounts.models import User
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def own_store(database_url: str = "") -> Iterator[User]:
             django.setup()
             from django.core.management import call_command
 
-            from cato_web.people.services import create_person
+            from cato_web.accounts.services import create_person
             from memory.index import store
 
             call_command("migrate", interactive=False, verbosity=0)

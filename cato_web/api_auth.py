@@ -10,8 +10,8 @@ from datetime import timedelta
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from cato_web.people.models import ApiToken, User
-from cato_web.people.services import hash_token
+from cato_web.accounts.models import ApiToken, User
+from cato_web.accounts.services import hash_token
 from memory.errors import CatoError
 from memory.utils.rate_limits import count_api_request
 

@@ -13,19 +13,19 @@ _django = get_asgi_application()
 from channels.auth import AuthMiddlewareStack  # noqa: E402  (models may be imported only now)
 
 from cato_web import lifespan  # noqa: E402
-from cato_web.caching import NoStore  # noqa: E402
-from cato_web.origins import FromOurOrigin  # noqa: E402
-from cato_web.tools import door  # noqa: E402
+from cato_web.mcp import asgi  # noqa: E402
+from cato_web.middleware.caching import NoStore  # noqa: E402
+from cato_web.middleware.origin import FromOurOrigin  # noqa: E402
 from chat.realtime.routing import router  # noqa: E402
 
-_pages, _tools = NoStore(_django), NoStore(door.tools.application)
+_pages, _tools = NoStore(_django), NoStore(asgi.tools.application)
 _sockets = FromOurOrigin(AuthMiddlewareStack(router))
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
     """Hand a connection to whoever speaks its protocol."""
     match scope["type"]:
-        case "http" if scope["path"] in door.PATHS:
+        case "http" if scope["path"] in asgi.PATHS:
             await _tools(scope, receive, send)
         case "http":
             await _pages(scope, receive, send)

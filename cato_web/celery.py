@@ -64,7 +64,7 @@ def catch_up() -> None:
 
 def sweep() -> None:
     """Everything that must happen even if nobody asked for it."""
-    from cato_web.people.departures import finish_departures
+    from cato_web.accounts.deletion import finish_departures
     from chat import services as chat
     from chat.realtime import frames
     from chat.realtime.hub import publish_from_outside

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 
-from cato_web.tools.door import tools
+from cato_web.mcp.asgi import tools
 from chat import services
 from chat.answers import runner
 from chat.executors import to_database, to_memory

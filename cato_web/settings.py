@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from cato_web import config
+from cato_web.config import loader
 
-CATO = config.load()
-config.ensure_data_dir(CATO)
+CATO = loader.load()
+loader.ensure_data_dir(CATO)
 # For people to read: no secrets in it.
-CATO_SHOWN = config.masked(CATO)
+CATO_SHOWN = loader.masked(CATO)
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-SECRET_KEY = config.secret_key(CATO)
+SECRET_KEY = loader.secret_key(CATO)
 DEBUG = False
 ROOT_URLCONF = "cato_web.urls"
 ASGI_APPLICATION = "cato_web.asgi.application"
@@ -31,7 +31,7 @@ USE_TZ = True
 
 INSTALLED_APPS = [
     "cato_web",
-    "cato_web.people",
+    "cato_web.accounts",
     "chat",
     "memory",
     "django.contrib.auth",
@@ -48,7 +48,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
-    "cato_web.compressing.CompressPages",
+    "cato_web.middleware.compression.CompressPages",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -68,7 +68,7 @@ TEMPLATES = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.messages.context_processors.messages",
-                "cato_web.shell.shell",
+                "cato_web.context_processors.shell",
             ],
             "builtins": ["django.templatetags.i18n", "django.templatetags.l10n"],
             "loaders": [
@@ -202,7 +202,7 @@ SERVESTATIC_AUTOREFRESH = False
 IS_GATHERED = (STATIC_ROOT / "staticfiles.json").exists()
 SERVESTATIC_USE_FINDERS = not IS_GATHERED
 if IS_GATHERED:
-    STORAGES["staticfiles"] = {"BACKEND": "cato_web.bundles.Bundling"}
+    STORAGES["staticfiles"] = {"BACKEND": "cato_web.assets.bundles.Bundling"}
 
 LOGGING = {
     "version": 1,

@@ -3,16 +3,18 @@
 from django.urls import include, path
 
 from cato_web import health
+from cato_web.stats import views as stats
 
 urlpatterns = [
     path("healthz", health.alive, name="alive"),
     path("readyz", health.ready, name="ready"),
     path("metrics", health.metrics, name="metrics"),
+    path("stats", stats.stats, name="stats"),
     path("", include("cato_web.api.urls")),
     path("", include("chat.urls")),
     path("", include("memory.urls")),
-    path("v1/", include("cato_web.compatible.urls")),
-    path("", include("cato_web.people.urls")),
+    path("v1/", include("cato_web.openai_api.urls")),
+    path("", include("cato_web.accounts.urls")),
 ]
 
 handler400 = "cato_web.errors.bad_request"

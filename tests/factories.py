@@ -11,9 +11,9 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.utils import timezone
 
-from cato_web.people.models import ApiToken, User
-from cato_web.people.services import create_person
-from cato_web.people.tokens import make_token
+from cato_web.accounts.models import ApiToken, User
+from cato_web.accounts.services import create_person
+from cato_web.accounts.tokens import make_token
 from chat.images import receive as receive_image
 from chat.models import Image, Session, Thread, Turn
 from memory import api

@@ -2,8 +2,8 @@
 
 import sys
 
-from cato_web import plan, serve
+from cato_web.supervisor import main, plan
 
 if __name__ == "__main__":
     plan.SETTINGS = "tests.settings"
-    sys.exit(serve.main())
+    sys.exit(main.main())

@@ -281,7 +281,7 @@ def _services(home: Path, environment: dict[str, str]) -> Cato:
     processes = [chroma, prepare]
     processes += [start(home, f"worker{n}", [*worker, "-n", f"w{n}@%h"], env) for n in (1, 2)]
     processes += [
-        start(home, f"web{n}", [sys.executable, "-m", "cato_web.web"], env | {"CATO_PORT": str(port)})
+        start(home, f"web{n}", [sys.executable, "-m", "cato_web.server"], env | {"CATO_PORT": str(port)})
         for n, port in enumerate(ports, start=1)
     ]
     return Cato(home, [f"http://127.0.0.1:{port}" for port in ports], env, processes, database)

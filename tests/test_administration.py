@@ -15,8 +15,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from cato_web.people import services
-from cato_web.people.models import AuditEntry
+from cato_web.accounts import services
+from cato_web.accounts.models import AuditEntry
 from memory.administration import operations, retention, reveals
 from memory.api import keep_text, note_recall
 from memory.models import Document, DocumentVersion, Embedding, Exchange, Job, Operation, Retention, Reveal
@@ -566,7 +566,7 @@ def test_entries_of_earlier_versions_get_the_code_of_their_action():
 
     from django.apps import apps
 
-    codes = import_module("cato_web.people.migrations.0006_audit_codes")
+    codes = import_module("cato_web.accounts.migrations.0006_audit_codes")
     assert set(codes.CODES.values()) == set(AuditEntry.Action.values)
     entry = AuditEntry.objects.create(action="made a token", about="x")
 

@@ -22,9 +22,9 @@ HOMES = {
     "pypdf": {"memory/documents/extraction/pdf.py"},
     "charset_normalizer": {"memory/documents/extraction/encoding.py"},
     "redis": {"chat/realtime/hub.py", "memory/utils/rate_limits.py"},
-    "authlib": {"cato_web/people/openid.py"},
+    "authlib": {"cato_web/accounts/openid.py"},
     "prometheus_client": {"chat/metrics.py", "cato_web/metrics.py"},
-    "mcp": {"cato_web/tools/server.py"},
+    "mcp": {"cato_web/mcp/server.py"},
 }
 # Where the event loop meets the database.
 HOPS = {
@@ -34,12 +34,12 @@ HOPS = {
     "chat/answers/tail.py",
     "chat/realtime/watchdog.py",
     "cato_web/lifespan.py",
-    "cato_web/compatible/door.py",
-    "cato_web/compatible/views.py",
-    "cato_web/compatible/answers.py",
-    "cato_web/tools/door.py",
-    "cato_web/tools/server.py",
-    "cato_web/api/asking.py",
+    "cato_web/openai_api/door.py",
+    "cato_web/openai_api/views.py",
+    "cato_web/openai_api/answers.py",
+    "cato_web/mcp/asgi.py",
+    "cato_web/mcp/server.py",
+    "cato_web/api/ask.py",
 }
 HEAVY = {"authlib", "requests", "chromadb", "onnxruntime", "tokenizers", "openai", "numpy.linalg"}
 
@@ -103,7 +103,7 @@ def test_the_loop_meets_the_database_in_named_files_only():
 
 def test_the_supervisor_imports_neither_django_nor_chromadb():
     seen: set[str] = set()
-    queue = ["cato_web/serve.py"]
+    queue = ["cato_web/supervisor/main.py"]
     while queue:
         path = ROOT / queue.pop()
         for module in imports_of(path, top_level_only=True):

@@ -22,12 +22,12 @@ from django.test import Client
 from pydantic import SecretStr
 
 from cato_web import VERSION
+from cato_web.accounts.models import AuditEntry, Pass, User
+from cato_web.accounts.tokens import make_token
 from cato_web.backups import rows
 from cato_web.backups.errors import CorruptBackupError, RestoreError
 from cato_web.backups.restoring import restore
 from cato_web.backups.writing import back_up
-from cato_web.people.models import AuditEntry, Pass, User
-from cato_web.people.tokens import make_token
 from chat.llm import endpoint
 from chat.models import Thread, Turn
 from memory import maintenance

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from cato_web.bundles import BUNDLES
+from cato_web.assets.bundles import BUNDLES
 
 STATIC = Path(__file__).parents[1] / "static"
 # First thing on any page, or on a few pages only, or with settings of its own.

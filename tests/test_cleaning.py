@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from chromadb.api import ClientAPI
 
-from cato_web.cleaning import main
+from cato_web.supervisor.chroma_cleanup import main
 from tests.server import start_chroma, wait_for
 from tests.topology import free_port
 

@@ -185,7 +185,7 @@ def test_the_files_of_a_folder_are_added_under_their_places_in_it(cato, alice, t
 def test_without_a_running_cato_the_command_starts_the_index_for_itself(tmp_path, note):
     environment = clean_environment() | {"CATO_DATA_DIR": str(tmp_path / "data"), "CATO_CONFIG_FILE": ""}
     account = (
-        "from cato_web.people.services import create_person as c; c(name='Ada', email='a@b.example', password='x')"
+        "from cato_web.accounts.services import create_person as c; c(name='Ada', email='a@b.example', password='x')"
     )
     for command in (["prepare"], ["shell", "-c", account]):
         subprocess.run([sys.executable, "manage.py", *command], cwd=ROOT, env=environment, check=True, timeout=60)

@@ -14,7 +14,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from cato_web.compatible import answers, models
+from cato_web.openai_api import answers, models
 from chat.answers import runner
 from chat.executors import to_database
 from chat.services import ClientConversation, submit_conversation

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import pytest
 import yaml
 
-from cato_web import config
-from cato_web.config_schema import KEYS
+from cato_web.config import loader
+from cato_web.config.schema import KEYS
 from tests import server
 
 COMPOSE = server.ROOT / "docker-compose.yml"
@@ -72,19 +72,19 @@ def test_the_containers_run_what_the_suite_runs(started: dict[str, server.Proces
 
 def test_every_variable_is_one_that_cato_knows_and_its_value_is_allowed() -> None:
     known = {"CATO_" + key.replace(".", "_").upper() for key in KEYS}
-    known |= {name for names in config.ENVIRONMENT_ALIASES.values() for name in names}
+    known |= {name for names in loader.ENVIRONMENT_ALIASES.values() for name in names}
     for name, service in services().items():
         environment = service.get("environment", {})
         assert set(environment) <= {"postgres": OF_POSTGRES, "chroma": OF_CHROMA}.get(name, known), name
         if name in OURS - {"chroma"}:
-            loaded = config.load(environ=environment)
+            loaded = loader.load(environ=environment)
             assert loaded.warnings == ()
             assert None not in (loaded.database_url, loaded.redis_url, loaded.chroma_url)
 
 
 def test_the_image_sets_variables_that_cato_knows_and_runs_as_nobody_in_particular() -> None:
     dockerfile = (server.ROOT / "Dockerfile").read_text()
-    known = {name for names in config.ENVIRONMENT_ALIASES.values() for name in names}
+    known = {name for names in loader.ENVIRONMENT_ALIASES.values() for name in names}
     assert set(re.findall(r"\bCATO_\w+(?==)", dockerfile)) <= known
     assert re.search(r"^USER cato$", dockerfile, re.M)
     assert "--require-hashes" in dockerfile

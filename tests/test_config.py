@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cato_web import config, plan
-from cato_web.config import ConfigError, load
-from cato_web.config_schema import KEYS
+from cato_web.config import loader
+from cato_web.config.loader import ConfigError, load
+from cato_web.config.schema import KEYS
+from cato_web.supervisor import plan
 
 SECRET = "sk-hush"
 
@@ -47,7 +48,7 @@ def test_the_file_is_the_one_named_by_the_environment_else_the_one_at_home(file:
 
 
 def test_every_key_has_its_default_in_the_file_and_a_name_in_the_environment() -> None:
-    defaults = dict(config._flatten(yaml.safe_load(config.DEFAULTS_FILE.read_text())))
+    defaults = dict(loader._flatten(yaml.safe_load(loader.DEFAULTS_FILE.read_text())))
     assert set(defaults) == set(KEYS)
     assert load(environ={"CATO_VECTOR_STORE_HNSW_EF_SEARCH": "400"}).vector_store.hnsw.ef_search == 400
 
@@ -70,7 +71,7 @@ def test_the_usual_names_of_other_products_count(tmp_path: Path) -> None:
     assert conf.llm.base_url == "https://models.example/v1"
     assert (conf.database_url, conf.redis_url) == ("postgresql://db/cato", "unix:///run/valkey.sock")
     assert conf.chroma_url == "https://chroma.example"
-    assert config.secret_key(conf) == "cookies"
+    assert loader.secret_key(conf) == "cookies"
     assert conf.vector_store.path == tmp_path / "vectordb"
     assert conf.dummy_mode
 
@@ -150,7 +151,7 @@ def test_secrets_show_nowhere() -> None:
     conf = load(environ={"OPENAI_API_KEY": SECRET, "DATABASE_URL": f"postgresql://cato:{SECRET}@db/cato"})
     assert conf.database_url is not None
     assert SECRET in conf.database_url
-    shown = config.masked(conf)
+    shown = loader.masked(conf)
     assert shown["llm"]["api_key"] == "***"
     assert shown["database_url"] == "postgresql://***@db/cato"
     assert SECRET not in f"{conf!r}{conf}{shown}"
@@ -161,7 +162,7 @@ def test_a_provider_on_this_machine_may_do_without_https_and_its_secret_is_hidde
     for host in ("127.0.0.1:9400", "localhost", "[::1]:9400"):
         conf = load(environ=environ | {"CATO_OPENID_ISSUER": f"http://{host}"})
         assert conf.openid.issuer == f"http://{host}"
-        assert config.masked(conf)["openid"]["client_secret"] == "***"
+        assert loader.masked(conf)["openid"]["client_secret"] == "***"
         assert SECRET not in f"{conf!r}"
     domains = load(environ={"CATO_OPENID_ONLY_EMAILS_OF": "Halden.example, b.example"}).openid.only_emails_of
     assert domains == ["halden.example", "b.example"]
@@ -175,7 +176,7 @@ def test_the_configuration_cannot_be_changed_afterwards() -> None:
 
 def test_the_data_directory_is_closed_to_others(tmp_path: Path) -> None:
     conf = load(environ={"CATO_DATA_DIR": str(tmp_path / "a" / "b")})
-    config.ensure_data_dir(conf)
+    loader.ensure_data_dir(conf)
     assert conf.server.data_dir.stat().st_mode & 0o777 == 0o700
 
 
@@ -183,7 +184,7 @@ def test_a_data_directory_that_cannot_be_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     conf = load(environ={"CATO_DATA_DIR": str(tmp_path / "file")})
     with pytest.raises(ConfigError, match=r"server\.data_dir: .*file \(from the environment\) cannot be used"):
-        config.ensure_data_dir(conf)
+        loader.ensure_data_dir(conf)
 
 
 def test_processes_that_start_together_sign_with_the_same_key(tmp_path: Path) -> None:
@@ -196,7 +197,7 @@ def test_processes_that_start_together_sign_with_the_same_key(tmp_path: Path) ->
 
 
 def _key_of(data_dir: str) -> str:
-    return config.secret_key(load(environ={"CATO_DATA_DIR": data_dir}))
+    return loader.secret_key(load(environ={"CATO_DATA_DIR": data_dir}))
 
 
 def test_what_serve_runs_hashes_passwords_as_django_does_whatever_the_environment_names(
@@ -204,7 +205,7 @@ def test_what_serve_runs_hashes_passwords_as_django_does_whatever_the_environmen
 ) -> None:
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings")
 
-    planned = plan.plan_for(config.load(environ={"CATO_DATA_DIR": str(tmp_path)}), tmp_path)
+    planned = plan.plan_for(loader.load(environ={"CATO_DATA_DIR": str(tmp_path)}), tmp_path)
 
     assert {child.env["DJANGO_SETTINGS_MODULE"] for child in planned.children} == {"cato_web.settings"}
     assert not hasattr(import_module("cato_web.settings"), "PASSWORD_HASHERS")

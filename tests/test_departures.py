@@ -15,9 +15,10 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from cato_web.accounts import deletion as departures
+from cato_web.accounts import services
+from cato_web.accounts.models import AuditEntry, Departure, Pass, SignIn, User
 from cato_web.celery import sweep
-from cato_web.people import departures, services
-from cato_web.people.models import AuditEntry, Departure, Pass, SignIn, User
 from chat.models import Thread, Turn
 from memory.index import store
 from memory.index.vectors import ids_up_to

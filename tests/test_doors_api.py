@@ -16,7 +16,7 @@ import pytest
 from django.http.response import HttpResponseBase
 from django.test import Client
 
-from cato_web.api.authenticating import Token
+from cato_web.api.auth import Token
 from cato_web.api.urls import operations
 from memory.models import Space
 from memory.spaces import access

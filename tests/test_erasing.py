@@ -40,7 +40,7 @@ from memory import services, spaces, store
 from memory.api import forgetting
 from memory.models import *
 from memory.index.vectors import vector_ids
-from cato_web.people.models import User
+from cato_web.accounts.models import User
 out = None
 {what}
 print("\\n" + json.dumps(out))
@@ -58,7 +58,7 @@ print("\\n" + json.dumps(out))
 
 
 REMEMBER = """
-from cato_web.people.services import create_person
+from cato_web.accounts.services import create_person
 person = create_person(name="Ada", email="ada@halden.example", password="four plain words are fine", role="administrator")
 space = spaces.own(person.pk)
 def keep(pair, session=None):
@@ -226,13 +226,15 @@ def test_with_a_chroma_server_of_somebody_else_erase_does_its_part_and_says_the_
             said = cato.manage("erase").stdout
 
             assert "is not run by this Cato" in said
-            assert "python -m cato_web.cleaning PATH" in said
+            assert "python -m cato_web.supervisor.chroma_cleanup PATH" in said
             assert "heat pump" in finds(cato, "what heats the house?")[0]
     finally:
         chroma.end()
     assert any("vector" in trace for trace in traces(tmp_path / "other", known["vectors"]))
 
-    cleaned = subprocess.run([sys.executable, "-m", "cato_web.cleaning", str(tmp_path / "other")], cwd=ROOT, timeout=60)
+    cleaned = subprocess.run(
+        [sys.executable, "-m", "cato_web.supervisor.chroma_cleanup", str(tmp_path / "other")], cwd=ROOT, timeout=60
+    )
 
     assert cleaned.returncode == 0
     assert traces(tmp_path / "other", known["vectors"]) == set()

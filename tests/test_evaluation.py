@@ -15,8 +15,9 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cato_web.stats import plots
 from chat.llm import endpoint as model_endpoint
-from memory import plots, retrieval
+from memory import retrieval
 from memory.index import generations
 from memory.models import CachedEmbedding, Calibration, Evaluation, Exchange, Recall
 from memory.retrieval import levels

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from cato_web.tools.verbs import Caller, search_memory
+from cato_web.mcp.tools import Caller, search_memory
 from chat.quick_search import look_up
 from memory.errors import VectorStoreUnavailableError
 from tests.factories import PersonFactory, document, exchange, thread, turn

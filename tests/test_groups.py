@@ -9,8 +9,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from cato_web.people import departures, groups
-from cato_web.people.models import AuditEntry
+from cato_web.accounts import deletion, groups
+from cato_web.accounts.models import AuditEntry
 from chat import access, services
 from chat.answers.persistence import remember_turn
 from chat.errors import ThreadBusyError
@@ -154,7 +154,7 @@ def test_the_members_of_a_group_see_who_is_in_it_and_who_joined_by_themselves(ad
 
 def test_an_account_that_is_deleted_is_seen_to_leave_its_groups(person, bob):
     crew = group("Crew", person, bob)
-    departures.leave(bob)
+    deletion.leave(bob)
     assert "Former member left." in signed_in(person).get(reverse("space", args=[crew.id])).content.decode()
 
 

@@ -142,7 +142,7 @@ def test_a_page_that_breaks_is_logged_without_the_link_that_led_to_it(monkeypatc
     handler = logging.StreamHandler(said)
     handler.addFilter(logs.KnowsRequest())
     handler.setFormatter(logs.Json())
-    monkeypatch.setattr("cato_web.people.services.check_pass", broken)
+    monkeypatch.setattr("cato_web.accounts.services.check_pass", broken)
     logging.getLogger("django.request").addHandler(handler)
     try:
         answer = Client(raise_request_exception=False).get("/reset/a-link-for-one-person")

@@ -16,8 +16,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from cato_web.accounts.deletion import finish_departures, leave
 from cato_web.celery import app, sweep
-from cato_web.people.departures import finish_departures, leave
 from chat.imports import importer
 from chat.imports import jobs as imports
 from chat.imports.worker import work_on_imports

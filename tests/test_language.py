@@ -14,10 +14,10 @@ import pytest
 from django.template.loader import render_to_string
 from django.utils import translation
 
-from cato_web.config import ConfigError, load
+from cato_web.config.loader import ConfigError, load
+from cato_web.stats.plots import Series, line_plot
 from memory.documents.extraction.result import Mark, place_at
 from memory.errors import ExtractionError
-from memory.plots import Series, line_plot
 from memory.utils import formatting
 from tests import catalog, server
 from tests.fake_endpoint import FakeEndpoint

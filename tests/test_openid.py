@@ -21,10 +21,10 @@ from django.test import Client
 from joserfc import jws, jwt
 from joserfc.jwk import KeySet, RSAKey
 
-from cato_web.people import departures, openid, services
-from cato_web.people.models import AuditEntry, Identity, Pass, SignIn, User
-from cato_web.people.openid import SignInRejectedError, Vouched
-from cato_web.people.own_data import members_of
+from cato_web.accounts import deletion, openid, services
+from cato_web.accounts.export.archive import members_of
+from cato_web.accounts.models import AuditEntry, Identity, Pass, SignIn, User
+from cato_web.accounts.openid import SignInRejectedError, Vouched
 from memory.spaces import access
 from tests import server
 from tests.factories import AdministratorFactory, PersonFactory
@@ -370,7 +370,7 @@ def test_a_closed_account_stays_closed_for_who_came_in_so_before_and_a_deleted_o
     services.set_active(alice.pk, False, by=on)
     assert NO_ACCOUNT in refusal(arrive(Client(), fake))
     services.set_active(alice.pk, True, by=on)
-    departures.leave(alice)
+    deletion.leave(alice)
 
     assert NO_ACCOUNT in refusal(arrive(Client(), fake))
     assert not Identity.objects.exists()
@@ -384,7 +384,7 @@ def test_an_address_that_was_given_to_somebody_else_does_not_lead_into_the_accou
 
 def test_where_everybody_may_join_who_is_let_in_becomes_a_member_once_there_is_an_administrator(on, fake, configure):
     configure(joins=True)
-    departures.leave(on)
+    deletion.leave(on)
     assert NO_ACCOUNT in refusal(arrive(Client(), fake))
     AdministratorFactory()
     page = arrive(browser := Client(), fake, next="/stats")

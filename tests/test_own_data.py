@@ -15,8 +15,8 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.test import Client
 
-from cato_web.people import own_data
-from cato_web.people.models import AuditEntry
+from cato_web.accounts.export import archive as own_data
+from cato_web.accounts.models import AuditEntry
 from chat.imports.formats import conversations
 from chat.models import Image, Import, Turn
 from memory.administration import reveals

@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from cato_web.people.models import Pass, User
+from cato_web.accounts.models import Pass, User
 from chat.models import Thread, Turn
 from memory.administration import operations, reveals
 from memory.models import Exchange, Membership, Reveal, Space

@@ -19,8 +19,9 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from cato_web.people import groups, own_data, services
-from cato_web.people.models import User
+from cato_web.accounts import groups, services
+from cato_web.accounts.export import archive
+from cato_web.accounts.models import User
 from chat import access, commands, export, quick_search
 from chat import services as chat
 from chat.answers import persistence
@@ -545,7 +546,7 @@ class TeamLife(RuleBasedStateMachine):
         self.same("groups", words_in(*(place.name for place in places_for(person.id))), groups_of)
         for thing in team.things[self.steps % 3 :: 3]:
             self.by_id(person, thing)
-        mine = b"".join(b"".join(member.pieces) for member in own_data.members_of(self.rows[person.id], readable))
+        mine = b"".join(b"".join(member.pieces) for member in archive.members_of(self.rows[person.id], readable))
         said = team.said_by(person.id)
         self.same("own data", words_in(mine.decode()), said | groups_of | self.labels(person), must=said)
 

@@ -9,8 +9,8 @@ from django.core.exceptions import PermissionDenied
 from django.test import Client
 from django.urls import reverse
 
-from cato_web.people import departures, services
-from cato_web.people.models import AuditEntry, Pass, User
+from cato_web.accounts import deletion, services
+from cato_web.accounts.models import AuditEntry, Pass, User
 from tests.factories import AdministratorFactory, PersonFactory, ago
 
 pytestmark = pytest.mark.django_db
@@ -109,7 +109,7 @@ def deactivate(other, by) -> None:
 
 
 def delete_account(other, by) -> None:
-    departures.leave(other)
+    deletion.leave(other)
 
 
 @pytest.mark.parametrize("lose_it", [demote, deactivate, delete_account])

@@ -20,7 +20,7 @@ import psutil
 import pytest
 import redis
 
-from cato_web.children import Child
+from cato_web.supervisor.process import Child
 from tests.topology import clean_environment, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -43,7 +43,7 @@ class Serve:
     @property
     def children(self) -> dict[str, psutil.Process]:
         """Its children by name."""
-        words = {"valkey": "valkey", "chroma": "chromadb_rust_bindings", "worker": "celery", "web": "cato_web.web"}
+        words = {"valkey": "valkey", "chroma": "chromadb_rust_bindings", "worker": "celery", "web": "cato_web.server"}
         found: dict[str, psutil.Process] = {}
         for child in psutil.Process(self.process.pid).children():
             found |= {name: child for name, word in words.items() if word in _command(child)}
@@ -54,7 +54,7 @@ class Serve:
 def serve(tmp_path: Path, *arguments: str, **environment: str) -> Iterator[Serve]:
     port = free_port()
     log = tmp_path / "stderr"
-    command = [sys.executable, "-m", "cato_web.serve", "--port", str(port), *arguments]
+    command = [sys.executable, "-m", "cato_web.supervisor", "--port", str(port), *arguments]
     env = clean_environment() | {"CATO_DATA_DIR": str(tmp_path / "data"), "CATO_CONFIG_FILE": ""} | environment
     with log.open("w") as errors:
         process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -71,7 +71,7 @@ def serve(tmp_path: Path, *arguments: str, **environment: str) -> Iterator[Serve
 def refused(tmp_path: Path, *arguments: str, **environment: str) -> tuple[int, str]:
     """Exit code and words of a `serve` that cannot run."""
     env = clean_environment() | {"CATO_DATA_DIR": str(tmp_path / "data"), "CATO_CONFIG_FILE": ""} | environment
-    command = [sys.executable, "-m", "cato_web.serve", *arguments]
+    command = [sys.executable, "-m", "cato_web.supervisor", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=30)
     return done.returncode, done.stderr
 
@@ -169,7 +169,7 @@ def test_what_cannot_run_says_why(
 
 
 def test_the_supervisor_imports_neither_django_nor_chromadb() -> None:
-    script = "import sys, cato_web.serve; print(*sorted({'django', 'chromadb', 'celery'} & set(sys.modules)))"
+    script = "import sys, cato_web.supervisor.main; print(*sorted({'django', 'chromadb', 'celery'} & set(sys.modules)))"
     said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert said.strip() == ""
 

@@ -10,9 +10,9 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from cato_web.people import browsers, offers
-from cato_web.people.models import AuditEntry, SignIn, User
-from cato_web.people.offers import Offer
+from cato_web.accounts import model_choices, user_agents
+from cato_web.accounts.model_choices import Offer
+from cato_web.accounts.models import AuditEntry, SignIn, User
 from chat import access, services
 from chat.llm.endpoint import Answering
 from chat.models import Thread
@@ -35,7 +35,7 @@ def alice():
 def offer(monkeypatch):
     """What the endpoint offers; tests put another in its place."""
     kept = {"now": Offer(("fake", "fake-large"), "", "models.example", "fake")}
-    monkeypatch.setattr(offers, "current", lambda: kept["now"])
+    monkeypatch.setattr(model_choices, "current", lambda: kept["now"])
     return kept
 
 
@@ -109,7 +109,7 @@ def test_where_the_models_cannot_be_listed_a_name_can_be_typed(alice, offer):
 
 
 def test_an_endpoint_that_is_away_is_said_to_be_and_holds_nothing_up():
-    asked = offers._ask(Answering("http://127.0.0.1:9/v1", "", "some-model"))
+    asked = model_choices._ask(Answering("http://127.0.0.1:9/v1", "", "some-model"))
 
     assert asked == Offer((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
 
@@ -137,9 +137,9 @@ def test_each_sign_in_is_listed_in_plain_words_and_this_one_is_marked(alice):
 def test_browsers_are_told_by_what_they_are_and_not_by_what_they_claim_to_be():
     edge = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/142.0 Safari/537.36 Edg/142.0"
     safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605 Version/18.0 Mobile Safari/604.1"
-    assert browsers.in_words(edge) == "Edge on Windows"
-    assert browsers.in_words(safari) == "Safari on an iPhone"
-    assert browsers.in_words("curl/8.5.0") == browsers.in_words("") == "Another program"
+    assert user_agents.in_words(edge) == "Edge on Windows"
+    assert user_agents.in_words(safari) == "Safari on an iPhone"
+    assert user_agents.in_words("curl/8.5.0") == user_agents.in_words("") == "Another program"
 
 
 def test_one_sign_in_is_ended_and_the_others_stay(alice):
@@ -193,7 +193,7 @@ def test_a_new_password_ends_the_other_sign_ins_too(alice):
 
 
 def test_who_was_let_in_again_signs_in_again(alice):
-    from cato_web.people.services import set_active
+    from cato_web.accounts.services import set_active
 
     page = signed_in(alice)
     administrator = PersonFactory(role=User.Role.ADMINISTRATOR)

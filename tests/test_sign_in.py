@@ -10,8 +10,8 @@ from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
-from cato_web.people import services
-from cato_web.people.models import User
+from cato_web.accounts import services
+from cato_web.accounts.models import User
 from tests.factories import AdministratorFactory, PersonFactory
 from tests.server import PASSWORD
 

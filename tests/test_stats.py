@@ -13,8 +13,8 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cato_web.stats import charts
 from chat import stats as figures
-from memory import charts
 from memory.models import Embedding, Exchange, Job, Recall
 from memory.spaces import access
 from memory.stats import history

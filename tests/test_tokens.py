@@ -13,9 +13,9 @@ from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
 
-from cato_web.config_schema import Config
-from cato_web.people import departures, services
-from cato_web.people.models import ApiToken, AuditEntry
+from cato_web.accounts import deletion, services
+from cato_web.accounts.models import ApiToken, AuditEntry
+from cato_web.config.schema import Config
 from tests.factories import PersonFactory, ago, program
 
 pytestmark = pytest.mark.django_db
@@ -149,7 +149,7 @@ def test_the_tokens_of_who_leaves_are_gone(alice):
     PersonFactory(name="Ada Admin", role="administrator")
     one = program(alice)
 
-    departures.leave(alice)
+    deletion.leave(alice)
 
     assert one.get("/api/me").status_code == 401
     assert not ApiToken.objects.exists()

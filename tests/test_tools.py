@@ -15,8 +15,8 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from cato_web.tools import verbs
-from cato_web.tools.verbs import Caller
+from cato_web.mcp import tools as verbs
+from cato_web.mcp.tools import Caller
 from memory.errors import InvalidInputError, NotFoundError
 from memory.errors import NotFoundError as NothingInMemory
 from memory.models import Space

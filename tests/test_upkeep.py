@@ -352,7 +352,7 @@ import numpy as np
 import psutil
 from django.core.management import call_command
 from django.db import connection
-from cato_web.people.services import create_person
+from cato_web.accounts.services import create_person
 from memory import generations, services, spaces, store
 from memory.models import Embedding, Exchange, Job, Words
 from memory.api import erasing, reconciling, upkeep

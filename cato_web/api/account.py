@@ -6,7 +6,7 @@ from ninja import Router
 
 from cato_web.api import schemas
 from cato_web.api.answers import answers
-from cato_web.api.authenticating import ANY, READ, ApiRequest, person_in
+from cato_web.api.auth import ANY, READ, ApiRequest, person_in
 from memory.spaces import access
 
 router = Router(tags=["account"])

@@ -10,10 +10,10 @@ from ninja import File, Form, Query, Router
 from ninja.files import UploadedFile
 from ninja.responses import Status
 
-from cato_web.api import rows, schemas
+from cato_web.api import schemas, serializers
 from cato_web.api.answers import CHANGE, FIND, STORE, answers, gone_by
-from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
-from cato_web.api.kinds import Line, MetadataText, SpaceName
+from cato_web.api.auth import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.fields import Line, MetadataText, SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
 from memory import api as memory
 from memory.documents.downloads import download_of
@@ -44,7 +44,7 @@ def list_documents(
     """The documents this person may read, newest first."""
     readable = among_living(readable_in(request, space)).select_related("space", "owner")
     page, after = page_of(readable, "created_at", cursor, limit)
-    return schemas.Documents(documents=rows.documents_shown(states_of(page), page), next=after)
+    return schemas.Documents(documents=serializers.documents_shown(states_of(page), page), next=after)
 
 
 @router.post("/documents", auth=WRITE, response=answers(schemas.Uploaded, *STORE, 413, status=202))
@@ -72,7 +72,7 @@ def upload_document(
 def get_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.DocumentWhole:
     """One document with its versions, and how far each is."""
     found = document_for(readable_in(request), document_id)
-    return rows.document_whole(_state(found), found, versions_of(found))
+    return serializers.document_whole(_state(found), found, versions_of(found))
 
 
 @router.patch("/documents/{uuid:document_id}", auth=WRITE, response=answers(schemas.Document, *CHANGE))
@@ -127,7 +127,7 @@ def _to_change(request: ApiRequest, document_id: uuid.UUID) -> Document:
 
 def _shown(request: ApiRequest, document_id: uuid.UUID) -> schemas.Document:
     found = document_for(readable_in(request), document_id)
-    return rows.documents_shown([_state(found)], [found])[0]
+    return serializers.documents_shown([_state(found)], [found])[0]
 
 
 def _state(found: Document) -> DocumentState:

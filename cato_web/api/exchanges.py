@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from ninja import Query, Router
 from ninja.responses import Status
 
-from cato_web.api import rows, schemas
+from cato_web.api import schemas, serializers
 from cato_web.api.answers import FIND, STORE, answers, gone_by
-from cato_web.api.authenticating import READ, WRITE, ApiRequest, Scope, person_in, readable_in, space_named
-from cato_web.api.kinds import SpaceName
+from cato_web.api.auth import READ, WRITE, ApiRequest, Scope, person_in, readable_in, space_named
+from cato_web.api.fields import SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
 from chat.turns import forgetting
 from memory import api as memory
@@ -37,7 +37,7 @@ def list_exchanges(
     wanted = Exchange.objects.findable().filter(**{name: value for name, value in asked.items() if value is not None})
     readable = access.among(wanted.select_related("owner"), readable_in(request, space))
     page, after = page_of(readable, "timestamp", cursor, limit)
-    return schemas.Exchanges(exchanges=rows.exchanges_shown(page), next=after)
+    return schemas.Exchanges(exchanges=serializers.exchanges_shown(page), next=after)
 
 
 @router.post("/exchanges", auth=WRITE, response=answers(schemas.Exchanges, *STORE, status=201))
@@ -58,13 +58,13 @@ def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schema
     else:
         said = {"user_message": new.user_message, "assistant_message": new.assistant_message}
         kept = [memory.remember(**said, **given)]
-    return Status(201, schemas.Exchanges(exchanges=rows.exchanges_shown(kept)))
+    return Status(201, schemas.Exchanges(exchanges=serializers.exchanges_shown(kept)))
 
 
 @router.get("/exchanges/{uuid:exchange_id}", auth=READ, response=answers(schemas.Exchange, *FIND))
 def get_exchange(request: ApiRequest, exchange_id: uuid.UUID) -> schemas.Exchange:
     """One exchange."""
-    return rows.exchanges_shown([forgetting.readable_exchange(person_in(request).pk, exchange_id)])[0]
+    return serializers.exchanges_shown([forgetting.readable_exchange(person_in(request).pk, exchange_id)])[0]
 
 
 @router.patch("/exchanges/{uuid:exchange_id}", auth=WRITE, response=answers(schemas.Exchange, *STORE))
@@ -77,7 +77,7 @@ def describe_exchange(request: ApiRequest, exchange_id: uuid.UUID, changes: sche
     found = forgetting.readable_exchange(person.pk, exchange_id)
     if found.owner_id != person.pk:
         raise NotFoundError
-    (shown,) = rows.exchanges_shown([memory.annotate(found, changes.metadata)])
+    (shown,) = serializers.exchanges_shown([memory.annotate(found, changes.metadata)])
     if Scope.READ in request.auth.scopes:
         return shown
     return shown.model_copy(update={"user_message": "", "assistant_message": ""})

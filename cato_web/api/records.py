@@ -9,8 +9,8 @@ from ninja import Query, Router
 
 from cato_web.api import schemas
 from cato_web.api.answers import STORE, answers
-from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
-from cato_web.api.kinds import ConditionsText, SpaceName, Text
+from cato_web.api.auth import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.fields import ConditionsText, SpaceName, Text
 from memory import api as memory
 from memory.errors import InvalidInputError
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cato_web.api.kinds import Conditions, Line, Metadata, Number, SpaceName, Text, Time, Truth, Whole
+from cato_web.api.fields import Conditions, Line, Metadata, Number, SpaceName, Text, Time, Truth, Whole
 
 _EXAMPLE = "Who has the key of the archive?"
 Message = Annotated[Text, Field(min_length=1, examples=[_EXAMPLE])]

@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from ninja import Query, Router
 from ninja.responses import Status
 
-from cato_web.api import rows, schemas
+from cato_web.api import schemas, serializers
 from cato_web.api.answers import CHANGE, FIND, answers, gone_by
-from cato_web.api.authenticating import READ, WRITE, ApiRequest, person_in, readable_in, space_named
-from cato_web.api.kinds import SpaceName, Text
+from cato_web.api.auth import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.fields import SpaceName, Text
 from cato_web.api.paging import Cursor, Limit, page_of
 from chat import access, services
 from chat.models import Thread
@@ -39,7 +39,7 @@ def list_threads(
         wanted = wanted.filter(space_id__in=list(readable_in(request, space)))
     named = with_words(wanted.select_related("owner"), (q or "").split(), "title")
     page, after = page_of(named, "spoken_at", cursor, limit)
-    return schemas.Threads(threads=[rows.thread_shown(thread) for thread in page], next=after)
+    return schemas.Threads(threads=[serializers.thread_shown(thread) for thread in page], next=after)
 
 
 @router.post("/threads", auth=WRITE, response=answers(schemas.Thread, *FIND, status=201))
@@ -62,16 +62,16 @@ def get_thread(
     """A thread with its turns in their order, with what was recalled for each answer."""
     thread = access.thread_for(person_in(request).pk, thread_id)
     turns = list(thread.turns.standing().select_related("author").filter(position__gt=after)[: limit + 1])
-    shown = rows.turns_shown(thread, turns[:limit])
+    shown = serializers.turns_shown(thread, turns[:limit])
     following = turns[limit - 1].position if len(turns) > limit else None
-    return schemas.ThreadWhole(**rows.thread_fields(thread), turns=shown, next=following)
+    return schemas.ThreadWhole(**serializers.thread_fields(thread), turns=shown, next=following)
 
 
 @router.get("/threads/{uuid:thread_id}/turns/{uuid:turn_id}", auth=READ, response=answers(schemas.Turn, *FIND))
 def get_turn(request: ApiRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> schemas.Turn:
     """One turn, while its answer grows and after."""
     turn = access.turn_for(person_in(request).pk, thread_id, turn_id)
-    return rows.turns_shown(turn.thread, [turn])[0]
+    return serializers.turns_shown(turn.thread, [turn])[0]
 
 
 @router.patch("/threads/{uuid:thread_id}", auth=WRITE, response=answers(schemas.Thread, *CHANGE))
@@ -108,4 +108,4 @@ def _own(request: ApiRequest, thread_id: uuid.UUID) -> Thread:
 
 
 def _shown(request: ApiRequest, thread_id: uuid.UUID) -> schemas.Thread:
-    return rows.thread_shown(access.thread_for(person_in(request).pk, thread_id))
+    return serializers.thread_shown(access.thread_for(person_in(request).pk, thread_id))

@@ -14,8 +14,8 @@ from ninja import NinjaAPI
 from ninja.operation import Operation
 from ninja.responses import Response
 
-from cato_web.api import account, asking, documents, errors, exchanges, finding, records, threads
-from cato_web.api.authenticating import Token
+from cato_web.api import account, ask, documents, errors, exchanges, records, search, threads
+from cato_web.api.auth import Token
 
 View = Callable[..., HttpResponseBase]
 _ABOUT = (
@@ -34,7 +34,7 @@ class Api(NinjaAPI):
 # The library's pages of documentation load scripts from other hosts, so there are none: docs/api.md and the description.
 api = Api(title="Cato", version="1", description=_ABOUT, openapi_url=None, docs_url=None, urls_namespace="api")
 errors.speak_json(api)
-for each in (account, finding, exchanges, documents, threads, asking, records):
+for each in (account, search, exchanges, documents, threads, ask, records):
     api.add_router("", each.router)
 
 

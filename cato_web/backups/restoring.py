@@ -17,11 +17,11 @@ from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 from django.db.models import Model
 
+from cato_web.accounts.models import User
 from cato_web.backups import archive, rows, schema
 from cato_web.backups.errors import CorruptBackupError, RestoreError
 from cato_web.backups.writing import FORMAT
-from cato_web.config import keep_secret_key
-from cato_web.people.models import User
+from cato_web.config.loader import keep_secret_key
 from chat.llm import endpoint
 from chat.models import Thread
 from memory.index.reconcile import Progress, unheard

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from cato_web.backups.errors import BackupError
 from cato_web.backups.writing import Written, back_up, in_place_of
-from cato_web.beside import Bars
+from cato_web.management.store_command import Bars
 from memory.errors import CatoError
 
 _SECRETS = "It holds password hashes and secrets: keep it as safe as the data directory."

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from cato_web.beside import StoreCommand
-from cato_web.people.named import UserLookupError, person_called
+from cato_web.accounts.named import UserLookupError, person_called
+from cato_web.management.store_command import StoreCommand
 from memory.errors import CatoError
 from memory.retrieval.tuning import calibration
 from memory.retrieval.tuning.calibration import Fit, Row

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.validators import validate_email
 from django.urls import reverse
 
-from cato_web.people import services
+from cato_web.accounts import services
 from memory.text import clean_name, clean_text
 
 

@@ -7,14 +7,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from cato_web.beside import Bars, StoreCommand, has_own_store, wait_until_clean
+from cato_web.management.store_command import Bars, StoreCommand, has_own_store, wait_until_clean
 from memory.errors import CatoError
 from memory.exchanges import forgetting
 from memory.index import purge, store
 from memory.models import Erasure, Job
 
 _NOT_OURS = """The Chroma server at {url} is not run by this Cato. What was dropped there is still in its files.
-Where they are: stop it for a moment, run `python -m cato_web.cleaning PATH`, start it again. (By hand: remove the
+Where they are: stop it for a moment, run `python -m cato_web.supervisor.chroma_cleanup PATH`, start it again. (By hand: remove the
 folders of PATH whose name is no id in the table segments of chroma.sqlite3, then `chroma vacuum --path PATH --force`.)"""
 _POSTGRESQL = "PostgreSQL's own write-ahead log, replicas and backups keep what was erased until they are rotated."
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from cato_web.api.rows import exchanges_shown
-from cato_web.people.named import UserLookupError, person_called
+from cato_web.accounts.named import UserLookupError, person_called
+from cato_web.api.serializers import exchanges_shown
 from memory.models import Exchange
 from memory.spaces import access
 from memory.utils.batching import pages

@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from cato_web.beside import Bars
-from cato_web.people.named import UserLookupError, person_called
+from cato_web.accounts.named import UserLookupError, person_called
+from cato_web.management.store_command import Bars
 from chat.imports.formats import PROVIDERS
 from chat.imports.importer import Report, import_conversations
 from memory.errors import CatoError

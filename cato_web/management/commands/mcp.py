@@ -7,9 +7,9 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from cato_web.beside import StoreCommand
-from cato_web.people.named import UserLookupError, person_called
-from cato_web.tools.verbs import Caller
+from cato_web.accounts.named import UserLookupError, person_called
+from cato_web.management.store_command import StoreCommand
+from cato_web.mcp.tools import Caller
 
 
 class Command(StoreCommand):
@@ -20,7 +20,7 @@ class Command(StoreCommand):
         parser.add_argument("--read-only", action="store_true", help="offer to find and read alone")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        from cato_web.tools import server
+        from cato_web.mcp import server
 
         try:
             person = person_called(options["user"])

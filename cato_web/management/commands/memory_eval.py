@@ -8,9 +8,9 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
-from cato_web.beside import StoreCommand
-from cato_web.people.named import UserLookupError, person_called
-from cato_web.rephrasing import rephrasing
+from cato_web.accounts.named import UserLookupError, person_called
+from cato_web.management.rephrasing import rephrasing
+from cato_web.management.store_command import StoreCommand
 from chat.errors import ModelError
 from chat.llm import endpoint
 from memory import retrieval

@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from cato_web import assets
-from cato_web.people import services
+from cato_web.accounts import services
+from cato_web.assets import collect
 
 
 class Command(BaseCommand):
@@ -18,7 +18,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
-        assets.gather()
+        collect.gather()
         token = services.setup_token()
         if token:
             server = settings.CATO.server

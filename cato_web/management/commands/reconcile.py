@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from cato_web.beside import Bars, StoreCommand
+from cato_web.management.store_command import Bars, StoreCommand
 from chat import services as chat
 from memory.errors import CatoError
 from memory.index import reconcile

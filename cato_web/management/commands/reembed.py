@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from cato_web.beside import Bars, StoreCommand
+from cato_web.management.store_command import Bars, StoreCommand
 from memory import maintenance
 from memory.errors import CatoError
 from memory.index import generations

@@ -13,8 +13,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from cato_web.backups.errors import BackupError
 from cato_web.backups.restoring import restore
-from cato_web.beside import Bars, StoreCommand, alone, running
-from cato_web.plan import StartupError
+from cato_web.management.store_command import Bars, StoreCommand, alone, running
+from cato_web.supervisor.plan import StartupError
 from chat.realtime.hub import count_web_processes
 from memory import maintenance
 from memory.errors import CatoError

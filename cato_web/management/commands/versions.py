@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from cato_web.beside import StoreCommand
-from cato_web.people.named import UserLookupError, person_called
+from cato_web.accounts.named import UserLookupError, person_called
+from cato_web.management.store_command import StoreCommand
 from memory import api as memory
 from memory.documents.queries import among_living, versions_of
 from memory.spaces import access

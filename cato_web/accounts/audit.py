@@ -1,0 +1,80 @@
+"""Writes what memory and chat announce into the audit log."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.dispatch import receiver
+
+from cato_web.accounts.models import AuditEntry
+from chat import signals as chat
+from memory import signals as memory
+from memory.models import Operation, Reveal, Space
+
+
+@receiver(memory.forgotten)
+def note_forgetting(exchange_ids: list[uuid.UUID], by: uuid.UUID, by_itself: bool, **kwargs: Any) -> None:
+    if by_itself:
+        _note_each(AuditEntry.Action.EXCHANGE_FORGOTTEN, exchange_ids, by)
+
+
+@receiver(memory.documents_forgotten)
+def note_deleted_documents(document_ids: list[uuid.UUID], by: uuid.UUID, **kwargs: Any) -> None:
+    _note_each(AuditEntry.Action.DOCUMENT_DELETED, document_ids, by)
+
+
+@receiver(memory.moved)
+def note_move(by: uuid.UUID, to: Space, **kwargs: Any) -> None:
+    for name, action in (
+        ("thread_id", AuditEntry.Action.THREAD_MOVED),
+        ("document_id", AuditEntry.Action.DOCUMENT_MOVED),
+    ):
+        if name in kwargs:
+            _note(action, f"{kwargs[name]} to {to.pk}", by)
+
+
+@receiver(memory.operation_asked)
+def note_operation(operation: Operation, **kwargs: Any) -> None:
+    _note(AuditEntry.Action.OPERATION_STARTED, f"{operation.kind} {operation.pk}", operation.asked_by_id)
+
+
+@receiver(memory.revealed)
+def note_reveal(reveal: Reveal, **kwargs: Any) -> None:
+    until = f"{reveal.ends_at:%Y-%m-%d %H:%M} UTC"
+    _note(AuditEntry.Action.SPACE_REVEALED, f"{reveal.space_id} until {until}: {reveal.reason}", reveal.by_id)
+
+
+@receiver(memory.reveal_ended)
+def note_end_of_reveal(reveal: Reveal, **kwargs: Any) -> None:
+    _note(AuditEntry.Action.SPACE_REVEAL_ENDED, str(reveal.space_id), reveal.by_id)
+
+
+@receiver(memory.retention_set)
+def note_retention(by: uuid.UUID, days: Mapping[str, int], **kwargs: Any) -> None:
+    rules = ", ".join(f"{source} {count} days" for source, count in sorted(days.items()))
+    _note(AuditEntry.Action.RETENTION_CHANGED, rules or "everything is kept", by)
+
+
+@receiver(memory.exported)
+def note_export_of_exchanges(by: uuid.UUID, count: int, **kwargs: Any) -> None:
+    _note(AuditEntry.Action.EXCHANGES_EXPORTED, f"{count:,}", by)
+
+
+@receiver(chat.exported)
+def note_export(by: uuid.UUID, thread_id: uuid.UUID, kind: str, **kwargs: Any) -> None:
+    _note(AuditEntry.Action.THREAD_EXPORTED, f"{thread_id} as {kind}", by)
+
+
+@receiver(chat.endpoint_set)
+def note_endpoint(by: uuid.UUID, **kwargs: Any) -> None:
+    _note(AuditEntry.Action.SETTINGS_CHANGED, "the model endpoint", by)
+
+
+def _note(action: str, about: str, by: uuid.UUID) -> None:
+    AuditEntry.objects.create(who_id=by, action=action, about=about[:200])
+
+
+def _note_each(action: str, ids: list[uuid.UUID], by: uuid.UUID) -> None:
+    AuditEntry.objects.bulk_create([AuditEntry(who_id=by, action=action, about=str(id)) for id in ids])

@@ -1,0 +1,61 @@
+"""What the archive of one's own tells of a row, as plain fields."""
+
+from __future__ import annotations
+
+from cato_web.accounts import login_sessions
+from cato_web.accounts.models import AuditEntry, User
+from chat.models import Import, Turn
+from memory.models import Document, DocumentVersion, Exchange, Opinion, Reveal
+
+
+def account(person: User) -> dict[str, object]:
+    names = ("name", "email", "role", "joined_at", "last_login", "theme", "density", "context_mode", "default_model")
+    listed = login_sessions.listed(person).values("browser", "since", "seen_at")
+    elsewhere = person.identities.order_by("id").values("issuer", "subject", "since")
+    tokens = person.api_tokens.values("name", "scopes", "begins_with", "made_at", "used_at", "expires_at")
+    told = {name: getattr(person, name) for name in (*names, "is_notified")}
+    return told | {"sign_ins": list(listed), "identities": list(elsewhere), "tokens": list(tokens)}
+
+
+def of_turn(turn: Turn) -> dict[str, object]:
+    names = ("id", "thread_id", "message", "answer", "reasoning", "state", "model", "created_at", "completed_at")
+    return {name: getattr(turn, name) for name in names}
+
+
+def of_exchange(exchange: Exchange) -> dict[str, object]:
+    names = (
+        "id", "thread_id", "session_id", "previous_id", "turn_id", "thread_continuation_seq", "user_message",
+        "assistant_message", "timestamp", "created_at", "prior_exchange_ids", "source", "manual_entry", "source_file",
+        "chunk_index", "total_chunks", "metadata", "size", "version",
+    )  # fmt: skip
+    space = exchange.space.shown_name
+    return {name: getattr(exchange, name) for name in names} | {"space": space}
+
+
+def of_document(document: Document) -> dict[str, object]:
+    return {name: getattr(document, name) for name in ("id", "name", "source", "metadata", "created_at")}
+
+
+def of_version(version: DocumentVersion) -> dict[str, object]:
+    names = ("number", "stage", "size", "digest", "kind", "title", "created_at", "ready_at", "total_chunks")
+    return {name: getattr(version, name) for name in names}
+
+
+def of_opinion(opinion: Opinion) -> dict[str, object]:
+    return {"exchange_id": opinion.exchange_id, "opinion": opinion.kind, "at": opinion.at}
+
+
+def of_import(row: Import) -> dict[str, object]:
+    names = (
+        "id", "name", "created_at", "finished_at", "cancelled_at", "found", "imported", "already_there", "turns",
+        "passed_over", "skipped", "left_out",
+    )  # fmt: skip
+    return {name: getattr(row, name) for name in names}
+
+
+def of_reveal(reveal: Reveal) -> dict[str, object]:
+    return {"by": reveal.by.name, "reason": reveal.reason, "at": reveal.at, "ends_at": reveal.ends_at}
+
+
+def of_audit(entry: AuditEntry) -> dict[str, object]:
+    return {"at": entry.at, "action": entry.action, "about": entry.about}

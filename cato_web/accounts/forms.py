@@ -1,0 +1,298 @@
+"""The forms by which people set up, join, sign in and choose."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth import authenticate
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from cato_web.accounts.model_choices import Offer
+from cato_web.accounts.models import ApiToken, User
+from memory.text import clean_name, clean_text
+
+
+class JoinForm(forms.Form):
+    """Name, e-mail and password of a new account."""
+
+    name = forms.CharField(
+        label=gettext_lazy("Your name"),
+        max_length=80,
+        strip=False,
+        widget=forms.TextInput(attrs={"autocomplete": "name"}),
+    )
+    email = forms.EmailField(label=gettext_lazy("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "email"}))
+    password = forms.CharField(
+        label=gettext_lazy("Password"),
+        max_length=200,
+        strip=False,
+        help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def clean_name(self) -> str:
+        name = clean_name(self.cleaned_data["name"])
+        if not name:
+            raise ValidationError(_("Type the name the others know you by."))
+        return name
+
+    def clean_email(self) -> str:
+        email = clean_text(self.cleaned_data["email"]).lower()
+        if User.objects.filter(email__iexact=email).exists():
+            raise ValidationError(_("There is an account with this e-mail already. Sign in instead."))
+        return email
+
+    def clean_password(self) -> str:
+        password = self.cleaned_data["password"]
+        person = User(name=self.cleaned_data.get("name", ""), email=self.cleaned_data.get("email", ""))
+        return checked_password(password, person)
+
+
+class SetUpForm(JoinForm):
+    """The first account, and optionally the endpoint that answers."""
+
+    model_from = forms.ChoiceField(
+        label=gettext_lazy("Chat model"),
+        required=False,
+        initial="later",
+        choices=[("endpoint", gettext_lazy("Custom endpoint")), ("later", gettext_lazy("Skip for now"))],
+        widget=forms.RadioSelect,
+    )
+    base_url = forms.URLField(
+        label=gettext_lazy("Address"),
+        required=False,
+        assume_scheme="http",
+        help_text=gettext_lazy("Any OpenAI-compatible address"),
+    )
+    model = forms.CharField(label=gettext_lazy("Model"), required=False, max_length=120)
+    api_key = forms.CharField(
+        label=gettext_lazy("API key"),
+        required=False,
+        max_length=400,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )
+
+
+class SignInForm(forms.Form):
+    """E-mail and password; the message does not tell which of them is wrong."""
+
+    email = forms.EmailField(label=gettext_lazy("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "username"}))
+    password = forms.CharField(
+        label=gettext_lazy("Password"),
+        strip=False,
+        max_length=200,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+    def clean_email(self) -> str:
+        return clean_text(self.cleaned_data["email"]).lower()
+
+    def authenticate(self) -> User | None:
+        """Return whose e-mail and password these are, once the fields are valid; None adds the error to the form."""
+        password = clean_text(self.cleaned_data["password"])
+        person = authenticate(username=self.cleaned_data["email"], password=password)
+        if person is None:
+            self.add_error(None, _("Wrong email or password."))
+        return person
+
+
+class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+    """What a person may choose for themselves."""
+
+    class Meta:
+        model = User
+        fields = ("name", "theme", "density", "context_mode", "default_model")
+        labels = {
+            "name": gettext_lazy("Your name"),
+            "theme": gettext_lazy("Theme"),
+            "density": gettext_lazy("Density"),
+            "context_mode": gettext_lazy("Recalled passages"),
+            "default_model": gettext_lazy("Model of new threads"),
+        }
+
+    def __init__(self, *args: Any, offer: Offer, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.offer = offer
+        self._offer_models(self.instance.default_model)
+        mode = settings.CATO.vector_store.context_mode
+        cast(forms.ChoiceField, self.fields["context_mode"]).choices = [
+            ("", _("Server default (%(mode)s)") % {"mode": mode}),
+            *User.ContextMode.choices,
+        ]
+
+    def clean_name(self) -> str:
+        name = clean_name(self.cleaned_data["name"])
+        if not name:
+            raise ValidationError(_("Type the name the others know you by."))
+        return name
+
+    def clean_default_model(self) -> str:
+        model = clean_text(self.cleaned_data["default_model"]).strip()
+        is_chosen_now = model != self.initial.get("default_model", "")
+        if model and is_chosen_now and self.offer.names and model not in self.offer.names:
+            facts = {"host": self.offer.host, "model": model}
+            raise ValidationError(_("%(host)s does not offer %(model)s. Choose one of its models.") % facts)
+        return model
+
+    def _offer_models(self, chosen: str) -> None:
+        field, offer = self.fields["default_model"], self.offer
+        configured = _("Default")
+        if offer.configured:
+            configured = _("Default (%(model)s)") % {"model": offer.configured}
+        type_it = _("%(trouble)s Type a model's name, or leave it empty: as configured.")
+        field.help_text = offer.trouble and type_it % {"trouble": offer.trouble}
+        if not offer.names:
+            return
+        names = [(name, name) for name in offer.names]
+        if chosen and chosen not in offer.names:
+            names.append((chosen, _("%(model)s (not offered)") % {"model": chosen}))
+            field.help_text = _(
+                "%(host)s no longer offers %(model)s. New threads will not be answered until you choose another model."
+            ) % {"host": offer.host, "model": chosen}
+        field.widget = forms.Select(choices=[("", configured), *names])
+
+
+class LeaveForm(forms.Form):
+    """What only the person of the account knows, typed once more before it is deleted."""
+
+    email = forms.CharField(
+        label=gettext_lazy("Confirm your email"),
+        max_length=254,
+        widget=forms.EmailInput(attrs={"autocomplete": "off"}),
+    )
+    password = forms.CharField(
+        label=gettext_lazy("Your password"),
+        strip=False,
+        max_length=200,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+    def __init__(self, person: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person = person
+        if not person.has_usable_password():
+            del self.fields["password"]
+
+    def clean_email(self) -> str:
+        email = clean_text(self.cleaned_data["email"]).strip().lower()
+        if email != self.person.email.lower():
+            raise ValidationError(_("This is not the e-mail of your account."))
+        return email
+
+    def clean_password(self) -> str:
+        if not self.person.check_password(clean_text(self.cleaned_data["password"])):
+            raise ValidationError(_("This is not your password."))
+        return str(self.cleaned_data["password"])
+
+
+class InvitationForm(forms.Form):
+    """What the invited person will be."""
+
+    role = forms.ChoiceField(label=gettext_lazy("They join as"), choices=User.Role.choices, initial=User.Role.MEMBER)
+
+
+class TokenForm(forms.Form):
+    """What a program is to be let in for: its name, what it may do, and for how long."""
+
+    NEVER = "never"
+
+    name = forms.CharField(
+        label=gettext_lazy("Name"),
+        max_length=80,
+        strip=False,
+        help_text=gettext_lazy("What it is for, such as “backup script”"),
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+    scopes = forms.MultipleChoiceField(
+        label=gettext_lazy("Permissions"),
+        choices=ApiToken.Scope.choices,
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": gettext_lazy("Select at least one permission.")},
+    )
+    lifetime = forms.ChoiceField(
+        label=gettext_lazy("Expires"),
+        initial="90",
+        choices=[
+            ("30", gettext_lazy("in 30 days")),
+            ("90", gettext_lazy("in 90 days")),
+            ("365", gettext_lazy("in 365 days")),
+            (NEVER, gettext_lazy("never")),
+        ],
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # Beside another form with a name on the same page.
+        super().__init__(*args, **{"auto_id": "token_%s", **kwargs})
+
+    def clean_name(self) -> str:
+        name = clean_name(self.cleaned_data["name"])
+        if not name:
+            raise ValidationError(_("Give it a name, so that you know later what it was for."))
+        return name
+
+    def clean_lifetime(self) -> int | None:
+        """How many days; None: for ever."""
+        chosen = self.cleaned_data["lifetime"]
+        return None if chosen == self.NEVER else int(chosen)
+
+
+class PasswordForm(forms.Form):
+    """The old password and a new one."""
+
+    old = forms.CharField(
+        label=gettext_lazy("Current password"),
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+    new = forms.CharField(
+        label=gettext_lazy("New password"),
+        strip=False,
+        max_length=200,
+        help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def __init__(self, person: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person = person
+
+    def clean_old(self) -> str:
+        if not self.person.check_password(self.cleaned_data["old"]):
+            raise ValidationError(_("This is not your password."))
+        return str(self.cleaned_data["old"])
+
+    def clean_new(self) -> str:
+        return checked_password(self.cleaned_data["new"], self.person)
+
+
+class ResetForm(forms.Form):
+    """A new password for who forgot theirs."""
+
+    password = forms.CharField(
+        label=gettext_lazy("Your new password"),
+        max_length=200,
+        strip=False,
+        help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+    def __init__(self, person: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person = person
+
+    def clean_password(self) -> str:
+        return checked_password(self.cleaned_data["password"], self.person)
+
+
+def checked_password(password: str, person: User) -> str:
+    """The password, if it may be one. Raises ValidationError with a sentence of ours."""
+    password = clean_text(password)
+    if len(password) < 10:
+        raise ValidationError(_("Use at least 10 characters. Four plain words are fine."))
+    validate_password(password, person)
+    return password

@@ -1,0 +1,104 @@
+"""Creating groups and changing who is in them; every change is written into the audit log."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.utils.translation import gettext as _
+
+from cato_web.accounts.models import AuditEntry, User
+from cato_web.accounts.services import note
+from chat.models import Thread
+from chat.realtime.notifications import tell
+from memory import api as memory
+from memory.errors import InvalidInputError
+from memory.models import Membership, Space
+from memory.spaces import access
+
+_ROLE_ACTIONS = {
+    Membership.Role.MANAGER: AuditEntry.Action.GROUP_MADE_MANAGER,
+    Membership.Role.MEMBER: AuditEntry.Action.GROUP_MADE_MEMBER,
+}
+
+
+def space_for(person: User, space_id: uuid.UUID) -> Space:
+    """Return the space whose page this person may open: one they read, and for administrators any group.
+
+    Raises NotFoundError.
+    """
+    group = Space.objects.filter(pk=space_id, kind=Space.Kind.GROUP).first() if person.is_administrator else None
+    return group or access.space_for(person.pk, space_id)
+
+
+def can_edit_members(person: User, space: Space) -> bool:
+    """Return whether this person adds and removes members of `space` and names its managers."""
+    is_group = space.kind == Space.Kind.GROUP
+    return is_group and (person.is_administrator or access.manages_space(person.pk, space))
+
+
+def group_to_edit(person: User, group_id: uuid.UUID) -> Space:
+    """Return the group whose members this person edits. Raises NotFoundError, PermissionDenied for its other members."""
+    group = space_for(person, group_id)
+    if not can_edit_members(person, group):
+        raise PermissionDenied(_("Only managers of the group and administrators change who is in it. Ask one of them."))
+    return group
+
+
+@transaction.atomic
+def make(name: str, *, by: User) -> Space:
+    """Create a group, managed by its creator. Raises InvalidInputError."""
+    group = memory.make_group(name, by=by.pk)
+    note(by, AuditEntry.Action.GROUP_CREATED, f"{group.name} {group.id}")
+    return group
+
+
+@transaction.atomic
+def rename(group: Space, name: str, *, by: User) -> None:
+    """Raises InvalidInputError."""
+    memory.rename_group(group, name)
+    note(by, AuditEntry.Action.GROUP_RENAMED, str(group.id))
+
+
+@transaction.atomic
+def add(group: Space, person: User, *, by: User) -> None:
+    """Add a member, whose open pages show the group's threads from now on."""
+    if memory.add_to_group(group, person.pk, by=by.pk):
+        note(by, AuditEntry.Action.GROUP_MEMBER_ADDED, f"{person.pk} {group.id}")
+        tell([person.pk])
+
+
+@transaction.atomic
+def take_out(group: Space, person_id: uuid.UUID, *, by: User) -> None:
+    """Remove a member, who reads nothing of the group from the next request on."""
+    if memory.take_out_of_group(group, person_id, by=by.pk):
+        note(
+            by,
+            AuditEntry.Action.GROUP_LEFT if person_id == by.pk else AuditEntry.Action.GROUP_MEMBER_REMOVED,
+            f"{person_id} {group.id}",
+        )
+        tell([person_id])
+
+
+@transaction.atomic
+def set_role(group: Space, person_id: uuid.UUID, role: str, *, by: User) -> None:
+    """Make a member a manager of the group, or a manager a member."""
+    if memory.set_group_role(group, person_id, role, by=by.pk):
+        note(by, _ROLE_ACTIONS[Membership.Role(role)], f"{person_id} {group.id}")
+
+
+@transaction.atomic
+def dissolve(group: Space, *, by: User) -> None:
+    """Remove a group in which nothing is. Raises InvalidInputError."""
+    if not memory.is_empty(group) or Thread.objects.filter(space=group).exists():
+        sentence = _("%(group)s still has threads, documents or memories. Move or delete them first.")
+        raise InvalidInputError(sentence % {"group": group.name})
+    Membership.objects.filter(space=group).delete()
+    memory.remove_group(group)
+    note(by, AuditEntry.Action.GROUP_DELETED, str(group.id))
+
+
+def groups_of(person: User) -> list[Space]:
+    """The groups this person is in, by name."""
+    return list(Space.objects.filter(kind=Space.Kind.GROUP, membership__person=person).order_by("name"))

@@ -1,0 +1,256 @@
+"""People, the links that let them in, where they are signed in, how they leave, and the audit log."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, ClassVar, NoReturn
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.db import models
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext_lazy as _
+
+from memory.models import Job
+
+
+class People(BaseUserManager["User"]):
+    """Looks people up by e-mail, whatever its case."""
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(email__iexact=(username or "").strip())
+
+
+class User(AbstractBaseUser):
+    """A person with an account; `epoch` rises whenever their open pages must be let go, and no older sign-in counts.
+
+    Who deleted their account stays as a row without name, for what they said in shared spaces and the audit log.
+    """
+
+    class Role(models.TextChoices):
+        MEMBER = "member", _("Member")
+        ADMINISTRATOR = "administrator", _("Administrator")
+
+    class Theme(models.TextChoices):
+        SYSTEM = "", _("System")
+        LIGHT = "light", _("Light")
+        DARK = "dark", _("Dark")
+
+    class Density(models.TextChoices):
+        COMFORTABLE = "", _("Comfortable")
+        COMPACT = "compact", _("Compact")
+
+    class ContextMode(models.TextChoices):
+        SUMMARY = "summary", _("Collapsed")
+        ON = "on", _("Expanded")
+        OFF = "off", _("Nothing")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=80)
+    role = models.CharField(max_length=16, choices=Role.choices, default=Role.MEMBER)
+    is_active = models.BooleanField(default=True)
+    epoch = models.PositiveIntegerField(default=0)
+    theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM, blank=True)
+    density = models.CharField(max_length=8, choices=Density.choices, default=Density.COMFORTABLE, blank=True)
+    context_mode = models.CharField(max_length=8, choices=ContextMode.choices, blank=True, default="")
+    default_model = models.CharField(
+        max_length=120, blank=True, default="", help_text="with which new threads begin; empty: the configured one"
+    )
+    is_notified = models.BooleanField(default=False, help_text="of answers that end while they are elsewhere")
+    joined_at = models.DateTimeField(auto_now_add=True)
+    left_at = models.DateTimeField(null=True, help_text="since when this is a former member without a name")
+
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = ["name"]
+    objects: ClassVar[People] = People()
+
+    @property
+    def is_administrator(self) -> bool:
+        return self.role == self.Role.ADMINISTRATOR
+
+    @property
+    def initials(self) -> str:
+        return initials_of(self.name)
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """What a sign-in carries and is compared with at each request."""
+        salt = "cato_web.accounts.models.User"
+        return str(salted_hmac(salt, f"{self.epoch} {self.password}", secret=secret, algorithm="sha256").hexdigest())
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def initials_of(name: str) -> str:
+    """Two letters of `name`, or its first character where it is written without letters' case."""
+    words = [word for word in name.split() if word[0].isalpha()] or [name or "?"]
+    if words[0][0].lower() == words[0][0].upper():
+        return words[0][0]
+    return (words[0][0] + (words[-1][0] if len(words) > 1 else words[0][1:2])).upper()
+
+
+class Pass(models.Model):
+    """A one-time link: for the first account, an invited person, or a new password. Only the token's hash is kept."""
+
+    class Kind(models.TextChoices):
+        SETUP = "setup"
+        INVITATION = "invitation"
+        RESET = "reset"
+
+    token_hash = models.CharField(max_length=64, unique=True)
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    role = models.CharField(max_length=16, choices=User.Role.choices, default=User.Role.MEMBER)
+    person = models.ForeignKey(
+        User, null=True, on_delete=models.CASCADE, related_name="+", help_text="of a reset: whose"
+    )
+    made_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    made_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+    used_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+
+
+class SignIn(models.Model):
+    """Where somebody is signed in: what the page of settings tells of a session, and gone with it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_ins")
+    session = models.OneToOneField("sessions.Session", on_delete=models.CASCADE, related_name="+")
+    browser = models.CharField(max_length=80, help_text="in words")
+    since = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+
+class Identity(models.Model):
+    """The account at an OpenID Connect provider by which somebody signs in: issuer and subject, which never change."""
+
+    person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    since = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["issuer", "subject"], name="one_person_per_identity"),
+            # An address that the provider gave to somebody else leads nobody into the account of who had it before.
+            models.UniqueConstraint(fields=["person", "issuer"], name="one_identity_per_issuer"),
+        ]
+
+
+class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
+    """API tokens."""
+
+    def valid(self) -> ApiTokenQuerySet:
+        """Those that have not expired, and whose owner's account is active."""
+        not_expired = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
+        return self.filter(not_expired, person__is_active=True)
+
+
+class ApiToken(models.Model):
+    """What lets a program in as this person, for some of what they may do. Only its hash is kept; withdrawn is removed."""
+
+    class Scope(models.TextChoices):
+        READ = "read", _("Read: search, recall, list and open")
+        WRITE = "write", _("Write: add, change and forget")
+        ASK = "ask", _("Ask: talk with the model")
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=80, help_text="what it is for, in its owner's words")
+    token_hash = models.CharField(max_length=64, unique=True)
+    begins_with = models.CharField(max_length=12, help_text="by which its owner tells it from others")
+    scopes = models.JSONField(default=list)
+    made_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True)
+    used_at = models.DateTimeField(null=True, help_text="to the minute")
+
+    objects = ApiTokenQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-made_at"]
+
+
+class Departure(Job):
+    """An account that was deleted: what it had, and the work of removing that. Only the hash of its receipt's token is kept."""
+
+    person = models.OneToOneField(User, on_delete=models.PROTECT, related_name="+")
+    token_hash = models.CharField(max_length=64, unique=True)
+    asked_at = models.DateTimeField()
+    emptied_at = models.DateTimeField(null=True, help_text="since when nothing of it can be found any more")
+    sign_ins = models.PositiveIntegerField()
+    threads = models.PositiveIntegerField()
+    exchanges = models.PositiveIntegerField()
+    documents = models.PositiveIntegerField()
+
+
+class AuditEntries(models.QuerySet["AuditEntry"]):
+    """Entries, which are written once."""
+
+    def update(self, **kwargs: object) -> NoReturn:
+        raise TypeError("The audit log is only ever added to.")
+
+    def delete(self) -> NoReturn:
+        raise TypeError("The audit log is only ever added to.")
+
+
+class AuditEntry(models.Model):
+    """Who did what to what, and when; never the text of anything. Entries are added, and never changed nor removed."""
+
+    class Action(models.TextChoices):
+        """What was done, stored as a code; the label is what pages show of it."""
+
+        PERSON_ACTIVATED = "person.activated", _("activated")
+        GROUP_MEMBER_ADDED = "group.member_added", _("added to a group")
+        OPERATION_STARTED = "operation.started", _("began an operation")
+        PASSWORD_CHANGED = "password.changed", _("changed password")
+        SETTINGS_CHANGED = "settings.changed", _("changed settings")
+        PERSON_DEACTIVATED = "person.deactivated", _("deactivated")
+        DOCUMENT_DELETED = "document.deleted", _("deleted a document")
+        ACCOUNT_DELETED = "account.deleted", _("deleted own account")
+        GROUP_DELETED = "group.deleted", _("dissolved a group")
+        SESSION_ENDED = "session.ended", _("ended a sign-in")
+        PERSON_EXPORTED = "person.exported", _("exported a person")
+        THREAD_EXPORTED = "thread.exported", _("exported a thread")
+        EXCHANGES_EXPORTED = "exchanges.exported", _("exported exchanges")
+        ACCOUNT_EXPORTED = "account.exported", _("exported own data")
+        EXCHANGE_FORGOTTEN = "exchange.forgotten", _("forgot an exchange")
+        SPACE_REVEAL_ENDED = "space.reveal_ended", _("hid a space again")
+        INVITATION_CREATED = "invitation.created", _("invited")
+        PERSON_JOINED = "person.joined", _("joined")
+        GROUP_LEFT = "group.left", _("left a group")
+        GROUP_CREATED = "group.created", _("made a group")
+        PASSWORD_LINK_CREATED = "password_link.created", _("made a password link")
+        TOKEN_CREATED = "token.created", _("made a token")
+        PERSON_MADE_ADMINISTRATOR = "person.made_administrator", _("made administrator")
+        GROUP_MADE_MANAGER = "group.made_manager", _("made group manager")
+        GROUP_MADE_MEMBER = "group.made_member", _("made group member")
+        PERSON_MADE_MEMBER = "person.made_member", _("made member")
+        DOCUMENT_MOVED = "document.moved", _("moved a document")
+        THREAD_MOVED = "thread.moved", _("moved a thread")
+        GROUP_RENAMED = "group.renamed", _("renamed a group")
+        SPACE_REVEALED = "space.revealed", _("revealed a space")
+        LINK_REVOKED = "link.revoked", _("revoked a link")
+        LINK_ALL_REVOKED = "link.all_revoked", _("revoked links made by")
+        RETENTION_CHANGED = "retention.changed", _("set retention")
+        SESSION_STARTED_BY_OPENID = "session.started_by_openid", _("signed in by OpenID Connect")
+        SESSION_OTHERS_ENDED = "session.others_ended", _("signed out elsewhere")
+        GROUP_MEMBER_REMOVED = "group.member_removed", _("took out of a group")
+        TOKEN_REVOKED = "token.revoked", _("withdrew a token")
+        # Entries of earlier versions have this one.
+        INVITATION_REVOKED = "invitation.revoked", _("withdrew an invitation")
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    who = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    action = models.CharField(max_length=40, choices=Action.choices)
+    about = models.CharField(max_length=200)
+
+    objects = AuditEntries.as_manager()
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError("The audit log is only ever added to.")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("The audit log is only ever added to.")

@@ -1,0 +1,162 @@
+"""The administrator's page of people and invitations."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from cato_web.accounts import services
+from cato_web.accounts.forms import InvitationForm
+from cato_web.accounts.models import AuditEntry, Pass, User
+from cato_web.accounts.requests import PeoplePageRequest
+from cato_web.accounts.views.archives import zip_of
+from memory.guards import administrators_only
+from memory.spaces import access
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    name: str
+    email: str
+    role: str
+    joined_at: datetime
+    is_active: bool
+    is_administrator: bool
+    active_url: str
+    reset_url: str
+    role_url: str
+    said_url: str
+    documents_url: str
+    export_url: str
+    is_you: bool
+
+
+@administrators_only
+@require_http_methods(["GET", "POST"])
+def people(request: PeoplePageRequest) -> HttpResponse:
+    """Who is here, and a link for whoever is to come."""
+    form = InvitationForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        token = services.invite(by=request.user, role=form.cleaned_data["role"])
+        return _page(request, form=form, link=request.build_absolute_uri(reverse("join", args=[token])))
+    return _page(request, form=form)
+
+
+@administrators_only
+@require_POST
+def reset_link(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
+    """A link by which somebody sets a new password."""
+    person = get_object_or_404(User, pk=person_id, is_active=True)
+    token = services.reset_link(person, by=request.user)
+    link = request.build_absolute_uri(reverse("reset", args=[token]))
+    return _page(request, form=InvitationForm(), reset=(person.name, link))
+
+
+@administrators_only
+@require_POST
+def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase:
+    """Return what is kept of a person, once their personal space is revealed: without the spaces that are not."""
+    person = get_object_or_404(User, pk=person_id, left_at=None)
+    space = access.own(person.pk)
+    if space.pk not in access.shown_to_administrator(request.user.pk):
+        sentence = _("This export contains %(name)s's personal space. Request access first.")
+        messages.error(request, sentence % {"name": person.name})
+        return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")
+    services.note(request.user, AuditEntry.Action.PERSON_EXPORTED, str(person.pk))
+    return zip_of(person, by=request.user)
+
+
+@administrators_only
+@require_POST
+def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
+    person = get_object_or_404(User, pk=person_id, left_at=None)
+    role = request.POST.get("role", "")
+    if person.pk == request.user.pk:
+        messages.error(request, _("You cannot change your own role."))
+    elif role in User.Role.values:
+        said = _("%(name)s is a member now.")
+        if role == User.Role.ADMINISTRATOR:
+            said = _("%(name)s is an administrator now.")
+        try:
+            services.set_role(person, role, by=request.user)
+            messages.success(request, said % {"name": person.name})
+        except services.LastAdministratorError as error:
+            messages.error(request, str(error))
+    return redirect("admin_people")
+
+
+@administrators_only
+@require_POST
+def set_active(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
+    if person_id == request.user.pk:
+        messages.error(request, _("You cannot deactivate your own account."))
+        return redirect("admin_people")
+    try:
+        services.set_active(person_id, request.POST.get("active") == "yes", by=request.user)
+    except services.LastAdministratorError as error:
+        messages.error(request, str(error))
+    return redirect("admin_people")
+
+
+@administrators_only
+@require_POST
+def revoke_link(request: PeoplePageRequest, link_id: int) -> HttpResponse:
+    if services.revoke_link(link_id, by=request.user):
+        messages.success(request, _("The link is revoked."))
+    else:
+        messages.error(request, _("This link was used, revoked or has expired already."))
+    return redirect("admin_people")
+
+
+def _page(
+    request: PeoplePageRequest, *, form: InvitationForm, link: str = "", reset: tuple[str, str] | None = None
+) -> HttpResponse:
+    rows = [
+        PersonRow(
+            name=p.name,
+            email=p.email,
+            role=p.get_role_display(),
+            joined_at=p.joined_at,
+            is_active=p.is_active,
+            is_administrator=p.is_administrator,
+            active_url=reverse("set_active", args=[p.id]),
+            reset_url=reverse("reset_link", args=[p.id]) if p.is_active else "",
+            role_url=reverse("set_role", args=[p.id]),
+            said_url=f"{reverse('admin_exchanges')}?person={p.pk}",
+            documents_url=f"{reverse('admin_documents')}?person={p.pk}",
+            export_url=reverse("export_person", args=[p.pk]),
+            is_you=p.pk == request.user.pk,
+        )
+        for p in User.objects.filter(left_at=None).order_by("name", "id")
+    ]
+    context = {
+        "section": "admin",
+        "tab": "people",
+        "people": rows,
+        "link": link,
+        "reset": reset,
+        "form": form,
+        "days": services.INVITATION_DAYS,
+        "roles": User.Role.choices,
+        "links": [_link_row(link) for link in services.open_links().select_related("made_by", "person").order_by("pk")],
+    }
+    return render(request, "people/admin_people.html", context)
+
+
+def _link_row(link: Pass) -> dict[str, object]:
+    invitation = _("Invitation as %(role)s") % {"role": link.get_role_display()}
+    return {
+        "what": _("Password link for %(name)s") % {"name": link.person} if link.person else invitation,
+        "made_by": link.made_by,
+        "expires_at": link.expires_at,
+        "revoke_url": reverse("revoke_link", args=[link.pk]),
+    }

@@ -1,0 +1,95 @@
+"""The audit log as a page: who did what, and when."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+import django_filters as filters
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.defaultfilters import capfirst
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET
+
+from cato_web.accounts.models import AuditEntry, User
+from memory.administration.filters import DATE
+from memory.guards import administrators_only
+from memory.models import Space
+from memory.views.administration.shared import whose
+
+_PAGE = 100
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    at: datetime
+    who: str
+    action: str
+    about: str
+
+
+def _actions() -> list[tuple[str, str]]:
+    """The actions that the log has entries of, by their labels."""
+    labels = dict(AuditEntry.Action.choices)
+    codes = AuditEntry.objects.order_by("action").values_list("action", flat=True).distinct()
+    return sorted(((code, capfirst(str(labels.get(code, code)))) for code in codes), key=lambda choice: choice[1])
+
+
+class AuditSelection(filters.FilterSet):  # type: ignore[misc]
+    """Entries by what they are about, who, what and when."""
+
+    q = filters.CharFilter(field_name="about", lookup_expr="icontains", label=_("What it was about"))
+    who = filters.ModelChoiceFilter(
+        queryset=User.objects.order_by("name", "pk"), empty_label=_("Anyone"), label=_("Who")
+    )
+    action = filters.ChoiceFilter(choices=_actions, empty_label=_("Anything"), label=_("What"))
+    since = filters.DateFilter(field_name="at", lookup_expr="date__gte", widget=DATE, label=_("From"))
+    until = filters.DateFilter(field_name="at", lookup_expr="date__lte", widget=DATE, label=_("Until"))
+
+    common, hidden = ("q", "who", "action"), ()
+
+    @property
+    def is_set(self) -> bool:
+        """Whether anything is left out."""
+        return self.is_valid() and any(self.form.cleaned_data.values())
+
+    @property
+    def has_rare(self) -> bool:
+        """Whether one of the filters beyond the first row is set, or wrong."""
+        return any(field.value() for field in self.form if field.name not in self.common)
+
+
+@administrators_only
+@require_GET
+def audit(request: HttpRequest) -> HttpResponse:
+    """Those that the filters leave, newest first."""
+    entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("who").order_by("-at", "-pk")
+    selection = AuditSelection(request.GET, entries)
+    page = Paginator(selection.qs, _PAGE).get_page(request.GET.get("page"))
+    context = {"section": "admin", "tab": "audit", "selection": selection, "page": page, "rows": _rows(list(page))}
+    return render(request, "people/admin_audit.html", context)
+
+
+def _rows(entries: list[AuditEntry]) -> list[AuditRow]:
+    names = _names({uuid.UUID(found) for entry in entries for found in _ID.findall(entry.about)})
+    return [
+        AuditRow(
+            at=entry.at,
+            who=str(entry.who) if entry.who else "Cato",
+            action=entry.get_action_display(),
+            about=_ID.sub(lambda found: names.get(uuid.UUID(found[0]), found[0]), entry.about),
+        )
+        for entry in entries
+    ]
+
+
+def _names(ids: set[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """What people and spaces among these are called now."""
+    people = {person.pk: person.name for person in User.objects.filter(pk__in=ids)}
+    return people | {space.pk: whose(space) for space in Space.objects.filter(pk__in=ids).select_related("owner")}

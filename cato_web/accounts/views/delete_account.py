@@ -1,0 +1,66 @@
+"""Deleting one's own account, and the receipt that stays readable for who has its link."""
+
+from __future__ import annotations
+
+from django.contrib.auth import logout
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods
+
+from cato_web.accounts import deletion
+from cato_web.accounts.forms import LeaveForm
+from cato_web.accounts.models import User
+from cato_web.accounts.requests import PeoplePageRequest
+from memory.utils.rate_limits import within
+
+_TRIES, _WINDOW = 10, 300
+
+
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def leave(request: PeoplePageRequest) -> HttpResponse:
+    """Say what goes and what stays; with password and e-mail, or the e-mail of who has no password, delete the account."""
+    form = LeaveForm(request.user, request.POST or None)
+    try:
+        deletion.check_may_leave(request.user)
+        if request.method == "POST" and not within(f"leave:{request.user.pk}", _TRIES, _WINDOW):
+            form = LeaveForm(request.user)
+            context = _context(request.user, form) | {"error": _("Too many attempts. Try again in five minutes.")}
+            answer = render(request, "people/delete_account.html", context, status=429)
+            answer["Retry-After"] = str(_WINDOW)
+            return answer
+        if request.method == "POST" and form.is_valid():
+            token = deletion.leave(request.user)
+            logout(request)
+            return redirect("farewell", token)
+    except deletion.AccountDeletionError as reason:
+        return render(
+            request, "people/delete_account.html", {"section": "settings", "must_stay": str(reason)}, status=409
+        )
+    return render(
+        request, "people/delete_account.html", _context(request.user, form), status=422 if form.errors else 200
+    )
+
+
+@login_not_required
+@require_GET
+def farewell(request: HttpRequest, token: str) -> HttpResponse:
+    """What went with an account, and what is still under way."""
+    try:
+        lines, is_finished = deletion.receipt(token)
+    except deletion.ReceiptNotFoundError:
+        return render(request, "404.html", {"error": _("There is no receipt behind this link.")}, status=404)
+    return render(request, "people/deletion_receipt.html", {"lines": lines, "is_finished": is_finished})
+
+
+def _context(person: User, form: LeaveForm) -> dict[str, object]:
+    return {
+        "section": "settings",
+        "form": form,
+        "had": deletion.belongings(person),
+        "former": _(deletion.FORMER),
+        "is_alone": not User.objects.filter(is_active=True).exclude(pk=person.pk).exists(),
+    }

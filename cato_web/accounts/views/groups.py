@@ -1,0 +1,73 @@
+"""The administrators' page of groups: every group with its members; creating, renaming and dissolving one."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from cato_web.accounts import groups
+from cato_web.accounts.requests import PeoplePageRequest
+from memory import api as memory
+from memory.errors import InvalidInputError
+from memory.guards import administrators_only
+from memory.models import Membership, Space
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    id: uuid.UUID
+    name: str
+    members: Sequence[str]
+
+
+@administrators_only
+@require_http_methods(["GET", "POST"])
+def admin_groups(request: PeoplePageRequest) -> HttpResponse:
+    """Every group with who is in it; by POST one more."""
+    if request.method == "POST":
+        return _done(request, lambda: _made(groups.make(request.POST.get("name", ""), by=request.user)))
+    return render(request, "people/admin_groups.html", {"section": "admin", "tab": "groups", "groups": _rows()})
+
+
+@administrators_only
+@require_POST
+def change_group(request: PeoplePageRequest, group_id: uuid.UUID) -> HttpResponse:
+    """Rename it, or dissolve it."""
+    group = memory.group_for(group_id)
+
+    def change() -> str:
+        if request.POST.get("dissolve") == "yes":
+            groups.dissolve(group, by=request.user)
+            return _("Group %(group)s deleted.") % {"group": group.name}
+        groups.rename(group, request.POST.get("name", ""), by=request.user)
+        return _("Renamed.")
+
+    return _done(request, change)
+
+
+def _made(group: Space) -> str:
+    return _("%(group)s is created, and you manage it.") % {"group": group.name}
+
+
+def _done(request: PeoplePageRequest, change: Callable[[], str]) -> HttpResponse:
+    try:
+        messages.success(request, change())
+    except InvalidInputError as error:
+        messages.error(request, str(error))
+    return redirect("admin_groups")
+
+
+def _rows() -> list[GroupRow]:
+    names: dict[uuid.UUID, list[str]] = defaultdict(list)
+    for space_id, name in Membership.objects.order_by("person__name").values_list("space_id", "person__name"):
+        names[space_id].append(name)
+    rows = Space.objects.filter(kind=Space.Kind.GROUP).order_by("name")
+    return [GroupRow(group.id, group.name, names[group.id]) for group in rows]

@@ -1,0 +1,61 @@
+"""Who a program comes in as, and whether its token is good for what it asks."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja.security import HttpBearer
+
+from cato_web.accounts.models import ApiToken, User
+from cato_web.api_auth import Principal, authenticate_header
+from memory.models import Space
+from memory.spaces import access
+from memory.spaces.access import SpaceIds
+from memory.text import parse_uuid
+
+Scope = ApiToken.Scope
+
+
+class ApiRequest(HttpRequest):
+    """A request whose token was found good; `auth` says whose it is."""
+
+    auth: Principal
+
+
+class Token(HttpBearer):
+    """Lets in who has a token with `scope` (None: any); cookies count for nothing."""
+
+    openapi_description = "A token that a person made on the page of settings."
+
+    def __init__(self, scope: str | None) -> None:
+        self.scope = scope
+        super().__init__()
+
+    def __call__(self, request: HttpRequest) -> Principal:
+        return authenticate_header(request.headers.get("Authorization", ""), self.scope)
+
+    def authenticate(self, request: HttpRequest, token: str) -> Principal:
+        return self(request)
+
+
+ANY, READ, WRITE, ASK = Token(None), Token(Scope.READ), Token(Scope.WRITE), Token(Scope.ASK)
+
+
+def person_in(request: ApiRequest) -> User:
+    """Whose token came with the request."""
+    return request.auth.person
+
+
+def readable_in(request: ApiRequest, space: str | None = None) -> SpaceIds:
+    """The spaces this person may read, or the one named of them. Raises NotFoundError."""
+    if space is not None:
+        return frozenset({space_named(request, space).pk})
+    return access.readable_by(person_in(request).pk)
+
+
+def space_named(request: ApiRequest, named: str | None) -> Space:
+    """The space of this id or name, if this person reads it; None: their own. Raises NotFoundError."""
+    person = person_in(request)
+    if named is None:
+        return access.own(person.pk)
+    id = parse_uuid(named)
+    return access.called(person.pk, named) if id is None else access.space_for(person.pk, id)

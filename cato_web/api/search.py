@@ -1,0 +1,107 @@
+"""Operations: searching memory, and recalling from it for a conversation held elsewhere."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated
+
+from django.conf import settings
+from ninja import Query, Router
+from pydantic import Field
+
+from cato_web.api import schemas, serializers
+from cato_web.api.answers import STORE, answers
+from cato_web.api.auth import READ, ApiRequest, person_in, readable_in
+from cato_web.api.fields import SpaceName, Text, Time
+from chat import access
+from chat.quick_search import find_related
+from memory import api as memory
+from memory.filters import Filter, parse
+from memory.models import Exchange
+from memory.retrieval.prompt_context import material
+
+router = Router(tags=["memory"])
+Similarity = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
+
+
+@router.get("/search", auth=READ, response=answers(schemas.Hits, *STORE))
+def search(
+    request: ApiRequest,
+    q: Annotated[Text, Query(min_length=1, max_length=10_000, description="What to look for.")],
+    k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 5,
+    min_similarity: Annotated[Similarity | None, Query()] = None,
+    source: Annotated[Exchange.Source | None, Query()] = None,
+    space: Annotated[SpaceName | None, Query()] = None,
+    thread: Annotated[uuid.UUID | None, Query()] = None,
+    document: Annotated[uuid.UUID | None, Query()] = None,
+    since: Annotated[Time | None, Query()] = None,
+    until: Annotated[Time | None, Query()] = None,
+    who: Annotated[uuid.UUID | None, Query(description="The id of who said it.")] = None,
+) -> schemas.Hits:
+    """The nearest by meaning and by word of all this person may read, best first; what recall would leave out is marked."""
+    asked: dict[str, object] = {"source": source, "thread": thread, "metadata.document": document, "said_by": who}
+    conditions = {name: str(value) for name, value in asked.items() if value is not None}
+    said = {name: at for name, at in (("$gte", since), ("$lt", until)) if at is not None}
+    found = memory.find(
+        q,
+        spaces=readable_in(request, space),
+        count=k,
+        min_similarity=min_similarity,
+        filters=_filter(conditions | ({"said": said} if said else {})),
+    )
+    return schemas.Hits(hits=serializers.found(found.results), note=found.note)
+
+
+@router.post("/recall", auth=READ, response=answers(schemas.Recalled, *STORE))
+def recall(request: ApiRequest, asked: schemas.Asked) -> schemas.Recalled:
+    """What memory has for a conversation: what passes the gate within the budget, and the same as prompt material."""
+    places = [readable_in(request, named) for named in asked.spaces] if asked.spaces else [readable_in(request)]
+    budget = asked.max_tokens or settings.CATO.vector_store.context_max_tokens
+    recollection = memory.recall(
+        asked.messages, spaces=frozenset().union(*places), person_id=person_in(request).pk, max_tokens=budget
+    )
+    return schemas.Recalled(
+        results=serializers.found(recollection.results),
+        context=material(recollection.results, max_tokens=budget),
+        note=recollection.note,
+    )
+
+
+@router.get("/context", auth=READ, response=answers(schemas.Context, *STORE))
+def get_context(
+    request: ApiRequest,
+    text: Annotated[Text, Query(min_length=1, max_length=10_000, description="What the context is for.")],
+    max_tokens: Annotated[int, Query(ge=1, le=100_000)] = 2000,
+) -> schemas.Context:
+    """Ready prompt context for one text: what is relevant of all this person may read, quoted and numbered."""
+    return schemas.Context(
+        context=memory.get_relevant_context(text, spaces=readable_in(request), max_tokens=max_tokens)
+    )
+
+
+@router.get("/threads/{uuid:thread_id}/search", auth=READ, response=answers(schemas.Hits, *STORE))
+def search_thread(
+    request: ApiRequest,
+    thread_id: uuid.UUID,
+    q: Annotated[Text, Query(min_length=1, max_length=10_000, description="The topic.")],
+    session: Annotated[uuid.UUID | None, Query(description="One session of the thread.")] = None,
+    k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 20,
+) -> schemas.Hits:
+    """Return what was said about a topic in one thread or session, best first."""
+    thread = access.thread_for(person_in(request).pk, thread_id)
+    found = memory.search_by_topic(q, spaces=readable_in(request), thread_id=thread.id, session_id=session, count=k)
+    return schemas.Hits(hits=serializers.found(found.results), note=found.note)
+
+
+@router.get("/threads/{uuid:thread_id}/related", auth=READ, response=answers(schemas.RelatedThreads, *STORE))
+def related_threads(request: ApiRequest, thread_id: uuid.UUID) -> schemas.RelatedThreads:
+    """Other threads about the same subject as the last messages of this one, best first."""
+    person_id = person_in(request).pk
+    found = find_related(access.thread_for(person_id, thread_id), person_id)
+    return schemas.RelatedThreads(
+        threads=[schemas.RelatedThread(thread=serializers.thread_shown(thread), score=score) for thread, score in found]
+    )
+
+
+def _filter(conditions: dict[str, object]) -> Filter | None:
+    return parse(conditions) if conditions else None

@@ -1,0 +1,36 @@
+"""Style sheets, scripts and pictures of the interface, gathered once under names that change with their content."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.staticfiles.finders import get_finders
+from django.contrib.staticfiles.management.commands import collectstatic
+from django.core.management import call_command
+
+from cato_web.assets.bundles import BUNDLES, Bundling
+
+
+def gather() -> bool:
+    """Put all of them, compressed and by their lasting names, into STATIC_ROOT; False where they are there already."""
+    stamp = Path(settings.STATIC_ROOT) / ".gathered"
+    now = _fingerprint()
+    if stamp.exists() and stamp.read_text() == now:
+        return False
+    command = collectstatic.Command()
+    command.storage = Bundling()
+    # What an earlier version had stays: pages of it may still be open.
+    call_command(command, interactive=False, verbosity=0)
+    stamp.write_text(now)
+    return True
+
+
+def _fingerprint() -> str:
+    """Of every file's name, size and time, and of what is bundled."""
+    digest = hashlib.sha256(repr(BUNDLES).encode())
+    for finder in get_finders():
+        for name, storage in finder.list(ignore_patterns=None):
+            digest.update(f"{name} {storage.size(name)} {storage.get_modified_time(name).timestamp()}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,334 @@
+"""Cato's command line: add, query, ask and count, beside a running `serve` and without one.
+
+Results go to stdout, everything else to stderr. Exit codes: 0 success, 1 failure (also of one file among several),
+2 usage, 3 configuration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cato_web.config import loader as configuration
+from cato_web.config.schema import Config
+from cato_web.supervisor.plan import StartupError
+
+SUCCESS, FAILURE, USAGE, CONFIGURATION = 0, 1, 2, 3
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an action gives: plain values for JSON, the same in words for people, and what of it failed."""
+
+    result: Any
+    words: str
+    meta: Mapping[str, str | None]
+    error: str | None = None
+
+
+class CommandFailedError(Exception):
+    """An action could not be done; the message is for the person who asked for it."""
+
+
+class UsageError(Exception):
+    """The arguments cannot be used; the message says which and why."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError instead of ending the process, so that JSON can be printed for it too."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{self.format_usage()}{self.prog}: {message}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Do what the arguments say; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["serve"]:
+        from cato_web.supervisor.main import main as serve
+
+        return serve(arguments[1:])
+    began = time.monotonic()
+    try:
+        options = _parser().parse_args(arguments)
+    except UsageError as error:
+        is_json = "json" in arguments or "--output=json" in arguments
+        unparsed = argparse.Namespace(output="json" if is_json else "text", quiet=False, dummy_mode=False)
+        return _report(unparsed, None, None, str(error), began, USAGE)
+    overrides = {
+        "dummy_mode": options.dummy_mode or None,
+        "vector_store.enabled": False if options.no_vector_store else None,
+    }
+    try:
+        config = configuration.load(path=options.config, overrides=overrides)
+        configuration.ensure_data_dir(config)
+    except configuration.ConfigError as error:
+        return _report(options, None, None, str(error), began, CONFIGURATION)
+    try:
+        with _environment(config, overrides), _store(config, options):
+            outcome = _act(options)
+    except UsageError as error:
+        return _report(options, config, None, str(error), began, USAGE)
+    except (CommandFailedError, StartupError) as error:
+        return _report(options, config, None, str(error), began, FAILURE)
+    return _report(options, config, outcome, outcome.error, began, FAILURE if outcome.error else SUCCESS)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="cato", description="A team chat that remembers. `cato serve` runs it; see `cato serve --help`."
+    )
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument(
+        "--add-to-vector-store", metavar="PATH", type=Path, help="remember a file, or the files of a folder"
+    )
+    action.add_argument("--query-vector-store", metavar="QUERY", help="find what is near in meaning")
+    action.add_argument("--vector-store-stats", action="store_true", help="how much is remembered")
+    action.add_argument("--ask", metavar="TEXT", help="ask the model, with what memory recalls")
+    parser.add_argument("--stdin", action="store_true", help="put standard input under the text of --ask")
+    parser.add_argument(
+        "--user", metavar="NAME", help="whose memory, by name or e-mail; needed where there are several"
+    )
+    parser.add_argument("--no-vector-store", action="store_true", help="without memory")
+    parser.add_argument("--dummy-mode", action="store_true", help="answer a placeholder, ask no model")
+    parser.add_argument("--config", metavar="PATH", type=Path, help="configuration file")
+    parser.add_argument("--output", choices=("text", "json"), default="text")
+    parser.add_argument("--quiet", action="store_true", help="nothing on stderr but errors")
+    return parser
+
+
+def _act(options: argparse.Namespace) -> Outcome:
+    """Run the one action that was asked for, with Django set up. Raises CommandFailedError."""
+    import django
+
+    django.setup()
+    from django.db import DatabaseError
+    from django.db.migrations.exceptions import MigrationSchemaMissing
+
+    from memory.errors import CatoError
+
+    actions: dict[str, Callable[[argparse.Namespace, Any], Outcome]] = {
+        "add": _add,
+        "query": _query,
+        "stats": _stats,
+        "ask": _ask,
+    }
+    try:
+        return actions[_action(options)](options, _person(options.user))
+    except CatoError as error:
+        raise CommandFailedError(str(error)) from error
+    except (DatabaseError, MigrationSchemaMissing) as error:
+        raise CommandFailedError("The database is not ready: start Cato once with `make run` first.") from error
+
+
+def _action(options: argparse.Namespace) -> str:
+    given = {
+        "add": options.add_to_vector_store,
+        "query": options.query_vector_store is not None,
+        "stats": options.vector_store_stats,
+    }
+    return next((name for name, is_given in given.items() if is_given), "ask")
+
+
+def _person(name: str | None) -> Any:
+    from cato_web.accounts.models import User
+    from cato_web.accounts.named import UserLookupError, person_called
+
+    if name:
+        try:
+            return person_called(name)
+        except UserLookupError as error:
+            raise UsageError(str(error)) from error
+    found = list(User.objects.filter(is_active=True)[:2])
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError("There are several accounts. Name one with --user NAME.")
+    raise CommandFailedError("There is no account yet. Start Cato and create one.")
+
+
+def _add(options: argparse.Namespace, person: Any) -> Outcome:
+    """Add a file, or the files of a folder, and return when they can be found."""
+    from cato_web.cli.add import add
+
+    is_quiet = options.quiet or options.output == "json"
+    rows = add(options.add_to_vector_store, person_id=person.pk, is_quiet=is_quiet)
+    added = [f"{row['name']}: {row['outcome']}, passages: {row['passages']}" for row in rows if "error" not in row]
+    errors = [str(row["error"]) for row in rows if "error" in row]
+    return Outcome(rows, "\n".join(added), _embedding_meta(), "\n".join(errors) or None)
+
+
+def _query(options: argparse.Namespace, person: Any) -> Outcome:
+    """The nearest exchanges, not gated."""
+    from memory import api as memory
+    from memory.spaces import access
+    from memory.text import excerpt
+
+    if not options.query_vector_store.strip():
+        raise UsageError("Write what to look for after --query-vector-store.")
+    found = memory.find(options.query_vector_store, spaces=access.readable_by(person.pk), count=5)
+    rows = [
+        {
+            "id": str(hit.exchange.id),
+            "similarity": round(hit.similarity, 4) if hit.similarity is not None else None,
+            "below_gate": hit.is_below_gate,
+            "said_at": hit.exchange.timestamp.isoformat(),
+            "who": hit.exchange.owner_name,
+            "source": hit.exchange.source,
+            "user_message": hit.exchange.user_message,
+            "assistant_message": hit.exchange.assistant_message,
+            "reason": hit.reason,
+        }
+        for hit in found.results
+    ]
+    lines = [
+        f"{row['similarity']}  {str(row['said_at'])[:10]}  {row['who']}: {excerpt(str(row['user_message']), 90)}"
+        for row in rows
+    ]
+    if found.by_words_alone:
+        lines.insert(0, "The search index does not answer: found by keywords only.")
+    return Outcome(rows, "\n".join(lines) or "Nothing was found.", {**_embedding_meta(), "note": found.note})
+
+
+def _stats(options: argparse.Namespace, person: Any) -> Outcome:
+    """Return how much this person may read of memory, and where the vector store is."""
+    from dataclasses import asdict
+
+    from memory import api as memory
+    from memory.spaces import access
+    from memory.stats.disk import disk_use, index_location
+
+    figures = asdict(memory.figures(access.readable_by(person.pk)))
+    figures |= {"store": index_location(), "store_bytes": disk_use().index}
+    lines = [f"{name.replace('_', ' ')}: {_in_words(value)}" for name, value in figures.items()]
+    return Outcome(figures, "\n".join(lines), _embedding_meta())
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "unknown" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _embedding_meta() -> dict[str, str | None]:
+    """The model that adding and searching use."""
+    from django.conf import settings
+
+    from memory import embeddings
+
+    provider, model = embeddings.identity(settings.CATO.vector_store)
+    return {"provider": provider, "model": model}
+
+
+def _ask(options: argparse.Namespace, person: Any) -> Outcome:
+    """Ask in a new thread, as the chat does, and print the answer."""
+    import asyncio
+    import uuid
+
+    from chat import services
+    from chat.answers import runner
+    from chat.llm import endpoint
+    from chat.models import Turn
+
+    text = options.ask
+    if options.stdin:
+        text = f"{text}\n\n{sys.stdin.read()}"
+    asked = services.open_thread(person.pk, message=text, client_key=uuid.uuid4())
+    asyncio.run(runner.answer(asked.turn.id))
+    turn = Turn.objects.get(id=asked.turn.id)
+    while turn.state in (*Turn.ACTIVE, Turn.State.QUEUED):  # queued behind other answers; a web process writes it
+        time.sleep(0.3)
+        turn.refresh_from_db()
+    is_stopped = turn.state == Turn.State.STOPPED
+    if turn.state != Turn.State.COMPLETE and not is_stopped:
+        raise CommandFailedError(turn.error or "The answer was interrupted.")
+    result = {
+        "answer": turn.answer,
+        "state": turn.state,
+        "finish_reason": turn.finish_reason,
+        "thread_id": str(turn.thread_id),
+        "turn_id": str(turn.id),
+    }
+    text = f"{turn.answer}\n\nThe answer was stopped.".strip() if is_stopped else turn.answer
+    answering = endpoint.current()
+    return Outcome(result, text, {"provider": answering.host if answering else None, "model": turn.model})
+
+
+@contextmanager
+def _environment(config: Config, overrides: Mapping[str, object]) -> Iterator[None]:
+    """What Django's settings will read: this configuration, and the servers of a running `serve`."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "cato_web.settings"
+    if config.file is not None:
+        os.environ["CATO_CONFIG_FILE"] = str(config.file)
+    if overrides["dummy_mode"]:
+        os.environ["CATO_DUMMY_MODE"] = "true"
+    if overrides["vector_store.enabled"] is False:
+        os.environ["CATO_VECTOR_STORE_ENABLED"] = "false"
+    from cato_web.management.store_command import running
+
+    served = running(config)
+    for name, key in (("REDIS_URL", "redis_url"), ("CHROMA_URL", "chroma_url")):
+        if served.get(key):
+            os.environ.setdefault(name, served[key])
+    yield
+
+
+@contextmanager
+def _store(config: Config, options: argparse.Namespace) -> Iterator[None]:
+    """A vector store for as long as the command runs, where none is configured or running."""
+    needed = config.vector_store.enabled and not options.vector_store_stats
+    if not needed or "CHROMA_URL" in os.environ or config.chroma_url is not None:
+        yield
+        return
+    from cato_web.management.store_command import chroma_over
+
+    with chroma_over(config.vector_store.path) as url:
+        os.environ["CHROMA_URL"] = url
+        try:
+            yield
+        finally:
+            del os.environ["CHROMA_URL"]
+
+
+def _report(
+    options: argparse.Namespace,
+    config: Config | None,
+    outcome: Outcome | None,
+    error: str | None,
+    began: float,
+    code: int,
+) -> int:
+    if options.output == "json":
+        meta: dict[str, Any] = {
+            "provider": None,
+            "model": None,
+            "duration_ms": round((time.monotonic() - began) * 1000),
+            "config_path": str(config.file) if config and config.file else None,
+        }
+        whole = {
+            "ok": code == SUCCESS,
+            "mode": "dummy" if options.dummy_mode else "cli",
+            "action": _action(options) if code != USAGE or config else None,
+            "result": outcome.result if outcome else None,
+            "error": error,
+            "meta": meta | dict(outcome.meta if outcome else {}),
+        }
+        sys.stdout.write(json.dumps(whole, ensure_ascii=False, default=str) + "\n")
+    elif outcome is not None and outcome.words:
+        sys.stdout.write(outcome.words + "\n")
+    if error is not None:
+        sys.stderr.write(error + "\n")
+    if config is not None and not options.quiet:
+        for warning in config.warnings:
+            sys.stderr.write(warning + "\n")
+    return code

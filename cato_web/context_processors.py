@@ -1,0 +1,103 @@
+"""What stands around every page: who is signed in, their threads, and the gravest thing to know."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from cato_web.accounts import login_sessions
+from chat.llm import endpoint
+from chat.rows.sidebar import ThreadGroup, thread_groups
+from memory import api as memory
+from memory.errors import VectorStoreUnavailableError
+from memory.index import store
+
+_ASK_STORE_EVERY = 5.0
+_store_state: tuple[float, bool] = (0.0, True)
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    title: str
+    text: str
+    action_url: str = ""
+    action_label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    person: object
+    thread_groups: list[ThreadGroup]
+    banner: Banner | None
+    theme: str
+    density: str
+    context_mode: str
+    is_notified: bool
+
+
+def shell(request: HttpRequest) -> dict[str, Shell]:
+    """The context processor: one object named `shell`."""
+    user = getattr(request, "user", None)
+    if user is None or not user.is_authenticated:
+        return {"shell": Shell(None, [], None, "", "", settings.CATO.vector_store.context_mode, False)}
+    login_sessions.note_seen(request, user)
+    return {
+        "shell": Shell(
+            person=user,
+            thread_groups=thread_groups(user.pk, _open_thread(request)),
+            banner=banner(user.is_administrator),
+            theme=user.theme,
+            density=user.density,
+            context_mode=user.context_mode or settings.CATO.vector_store.context_mode,
+            is_notified=user.is_notified,
+        )
+    }
+
+
+def _open_thread(request: HttpRequest) -> uuid.UUID | None:
+    match = request.resolver_match
+    return match.kwargs.get("thread_id") if match is not None and match.url_name == "thread" else None
+
+
+def banner(is_administrator: bool) -> Banner | None:
+    """The gravest of what is degraded, or None."""
+    if not settings.CATO.vector_store.enabled:
+        return Banner(
+            _("Memory is disabled."),
+            _("The configuration disables it (vector_store.enabled): nothing is saved to memory or recalled."),
+        )
+    if not store_answers():
+        return Banner(
+            _("The search index is down."),
+            _("Recall uses keywords only until it is back. New exchanges are kept and indexed then."),
+        )
+    models = memory.models_in_use()
+    if models.differ:
+        text = _("%(configured)s is configured. Run `reembed` to switch; %(serving)s is used until then.")
+        facts = {"serving": models.serving, "configured": models.configured}
+        return Banner(_("Embedding model changed."), text % facts)
+    if endpoint.current() is None:
+        link = (reverse("model_settings"), _("Connect a model")) if is_administrator else ("", "")
+        text = _("No model is connected: answers are placeholders and are not remembered.")
+        return Banner(_("Dummy mode."), text, *link)
+    return None
+
+
+def store_answers() -> bool:
+    """Whether the vector store answered, asked at most every few seconds."""
+    global _store_state
+    asked, answered = _store_state
+    if time.monotonic() - asked > _ASK_STORE_EVERY:
+        try:
+            store.ping()
+            answered = True
+        except VectorStoreUnavailableError:
+            answered = False
+        _store_state = (time.monotonic(), answered)
+    return answered

@@ -1,0 +1,13 @@
+"""The addresses of OpenAI's protocol."""
+
+from django.urls import path
+
+from cato_web.openai_api import views
+
+urlpatterns = [
+    path("chat/completions", views.chat_completions, name="v1_chat"),
+    path("embeddings", views.embeddings, name="v1_embeddings"),
+    path("models", views.all_models, name="v1_models"),
+    path("models/<path:name>", views.one_model, name="v1_model"),
+    path("<path:rest>", views.nothing, name="v1_nothing"),
+]

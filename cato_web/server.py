@@ -1,0 +1,44 @@
+"""Starts one web process: `python -m cato_web.server`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
+
+
+def main() -> None:
+    """Serve until told to stop; running answers may finish first."""
+    import uvicorn
+
+    from cato_web.config import loader
+
+    try:
+        conf = loader.load()
+    except loader.ConfigError as error:
+        sys.exit(str(error))
+    uvicorn.run(
+        "cato_web.asgi:application",
+        host=conf.server.host,
+        port=conf.server.port,
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio",
+        ws_max_size=64 * 1024,
+        ws_ping_interval=20,
+        ws_ping_timeout=20,
+        ws_per_message_deflate=False,
+        lifespan="on",
+        timeout_graceful_shutdown=15,
+        proxy_headers=conf.server.public_url is not None,
+        forwarded_allow_ips=conf.server.trusted_proxies,
+        # Django has set up logging by then.
+        log_config=None,
+        access_log=False,
+        server_header=False,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""The runs of `memory_eval` as the stats page shows them: a plot, the newest run, and all figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Max
+from django.utils.translation import gettext as _
+
+from cato_web.stats.plots import Plot, Series, line_plot
+from memory.models import Evaluation
+from memory.utils.formatting import day_of_this_year, number, percent
+
+RUNS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class NewestRow:
+    strategy: str
+    found: str
+    empty: str
+    median: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    label: str
+    shares: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluations:
+    about: str
+    plot: Plot
+    newest: list[NewestRow]
+    names: list[str]
+    runs: list[RunRow]
+
+
+def evaluations() -> Evaluations | None:
+    """The last RUNS runs that asked as the newest did (in whose words, among how many results); None without any."""
+    latest = Evaluation.objects.order_by("-at", "-pk").first()
+    if latest is None:
+        return None
+    alike = Evaluation.objects.filter(k=latest.k, asked_by=latest.asked_by)
+    newest_first = alike.values("run").annotate(last=Max("at")).order_by("-last")[:RUNS]
+    ids = [row["run"] for row in newest_first][::-1]
+    rows = list(alike.filter(run__in=ids).order_by("pk"))
+    names = list(dict.fromkeys(row.strategy for row in rows))
+    recall = {(row.run, row.strategy): row.recall for row in rows}
+    dates = {row.run: day_of_this_year(row.at) for row in rows}
+    series = [Series(name, [recall.get((run, name)) for run in ids]) for name in names]
+    return Evaluations(
+        about=_("Stored exchanges, asked for by %(asked_by)s: the share found among the first %(count)s.")
+        % {"asked_by": _(latest.asked_by), "count": latest.k},
+        plot=line_plot(series, columns=[dates[run] for run in ids], title=_title(series, latest.k)),
+        newest=[_newest(row) for row in rows if row.run == latest.run],
+        names=names,
+        runs=[RunRow(dates[run], [_share(recall.get((run, name))) for name in names]) for run in reversed(ids)],
+    )
+
+
+def _title(series: list[Series], k: int) -> str:
+    """What somebody who does not see the plot should know of it."""
+    last = ", ".join(f"{one.name} {_share(one.values[-1])}" for one in series if one.values[-1] is not None)
+    sentence = _("Share found among the first %(count)s, by run, for each strategy. Newest run: %(last)s.")
+    return sentence % {"count": k, "last": last}
+
+
+def _newest(row: Evaluation) -> NewestRow:
+    return NewestRow(row.strategy, _share(row.recall), _share(row.empty), f"{number(row.median_ms)} ms")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else percent(value, 1)

