@@ -9,7 +9,4 @@ class PeopleConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from cato_web.accounts import (
-            audit,  # noqa: F401  (connects the signal receivers)
-            login_sessions,
-        )
+        from cato_web.accounts import audit, login_sessions  # noqa: F401  (connects the signal receivers)
