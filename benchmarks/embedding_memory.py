@@ -39,11 +39,11 @@ def main() -> None:
     from django.conf import settings
 
     from memory import embeddings
-    from memory.index.parts import texts_of
+    from memory.index.parts import embedding_texts
     from memory.models import Exchange
 
     print(f"start                       {resident_mb():6.0f} MB")
-    embedder = embeddings.configured(settings.CATO.vector_store)
+    embedder = embeddings.get_embedder(settings.CATO.vector_store)
     embedder.embed_documents(["A short text."] * 16)
     print(f"model loaded                {resident_mb():6.0f} MB")
     embedder.embed_documents(["A text of ordinary length. " * 40] * 64)
@@ -52,7 +52,7 @@ def main() -> None:
         for answer in answers(size, count):
             exchange = Exchange(user_message="Tell me all of it.", assistant_message=answer)
             exchange.previous = None
-            embedder.embed_documents(texts_of(exchange))
+            embedder.embed_documents(embedding_texts(exchange))
         del answer, exchange
         gc.collect()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000

@@ -65,7 +65,7 @@ def lay_out(person: User) -> Layout:
 
     made = [Space.objects.create(kind=Space.Kind.GROUP, name=f"Group {number}") for number in range(4)]
     Membership.objects.bulk_create([Membership(space=space, person=person) for space in made])
-    return Layout(person, access.own(person.pk), made[0], tuple(made[1:]))
+    return Layout(person, access.personal_space(person.pk), made[0], tuple(made[1:]))
 
 
 class Texts:
@@ -169,7 +169,7 @@ def _give_mixtures(exchanges: list[Exchange], numbers: np.random.Generator) -> N
     from memory.embeddings import cache
     from memory.index import generations
 
-    generation = generations.serving()
+    generation = generations.active_generation()
     real = _real_vectors()
     one, other = numbers.integers(len(real), size=(2, len(exchanges)))
     share = numbers.uniform(0.3, 0.7, size=(len(exchanges), 1, 1))
@@ -179,7 +179,7 @@ def _give_mixtures(exchanges: list[Exchange], numbers: np.random.Generator) -> N
     vectors: Mapping[str, Vectors] = {
         exchange.content_hash: parts for exchange, parts in zip(exchanges, mixed.astype(np.float32), strict=True)
     }
-    cache.keep_documents(generation.provider, generation.model, vectors)
+    cache.store_documents(generation.provider, generation.model, vectors)
 
 
 def exact_similarities(hashes: list[str], questions: Vectors) -> Vectors:
@@ -205,7 +205,7 @@ def _vectors_of(hashes: list[str]) -> dict[str, Vectors]:
     from memory.embeddings import cache
     from memory.index import generations
 
-    generation = generations.serving()
+    generation = generations.active_generation()
     return cache.get_documents(generation.provider, generation.model, hashes)
 
 

@@ -43,16 +43,16 @@ def fill(wanted: int) -> None:
 
     from memory.index import generations, store
     from memory.index.vectors import vector_ids
-    from memory.lexical.indexing import write_words
+    from memory.lexical.indexing import index_terms
     from memory.models import Embedding, Exchange, Job
     from memory.text import content_hash
 
     if not wanted:
         return
     person, space = _person()
-    generation = generations.serving()
+    generation = generations.active_generation()
     generations.check_dimension(generation, 384)
-    index = generations.index_of(space, generation)
+    index = generations.get_collection(space, generation)
     dice, numbers = random.Random(wanted), np.random.default_rng(wanted)
     while (missing := wanted - Exchange.objects.count()) > 0:
         now = timezone.now()
@@ -77,7 +77,7 @@ def fill(wanted: int) -> None:
             "parts": 1,
             "due_at": now,
         }
-        write_words(rows)
+        index_terms(rows)
         Embedding.objects.bulk_create([Embedding(exchange=row, **done) for row in rows])
         store.upsert(
             index.collection, [i for row in rows for i in vector_ids(row.id, 1, 1)], vectors, [fields] * len(rows)
@@ -90,8 +90,8 @@ def recall(times: int) -> dict[str, float]:
     from memory.index import generations, store
 
     _, space = _person()
-    generation = generations.serving()
-    embedder = generations.embedder_of(generation)
+    generation = generations.active_generation()
+    embedder = generations.embedder_for(generation)
     dice = random.Random(times)
     embedding, searching, whole = [], [], []
     index = generation.indexes.filter(space=space).first()
@@ -140,7 +140,7 @@ def _person() -> tuple[User, Space]:
 
     person = User.objects.order_by("joined_at").first()
     assert person is not None
-    return person, access.own(person.pk)
+    return person, access.personal_space(person.pk)
 
 
 def _question(dice: random.Random) -> str:

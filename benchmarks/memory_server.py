@@ -71,9 +71,9 @@ class Stores:
 
     def ask(self, name: str, query: str, k: int, now: str | None) -> dict[str, Any]:
         """The ids of the exchanges that fit best, with their scores."""
-        from memory.retrieval.search import ask
+        from memory.retrieval.search import rank
 
-        ranking = ask(
+        ranking = rank(
             query,
             spaces=frozenset({self._spaces[name].pk}),
             wanted=k,

@@ -21,7 +21,7 @@ from benchmarks.handbook.questions import QUESTIONS, Question
 from benchmarks.own_store import own_store
 
 if TYPE_CHECKING:
-    from memory.retrieval.types import Result
+    from memory.retrieval.types import Hit
 
 HANDBOOK = Path(__file__).parent / "handbook"
 BUDGETS = (300, 600, 1000, 2000, 3000)
@@ -31,14 +31,14 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:|])\s+")
 
 def main() -> None:
     with own_store() as person:
-        from memory.retrieval.search import ask
+        from memory.retrieval.search import rank
         from memory.spaces import access
         from tests import factories
 
         for path in sorted(HANDBOOK.glob("*.md")):
             factories.document(person, path.name, path.read_bytes())
-        readable = access.readable_by(person.pk)
-        ranked = [(q, ask(q.asks, spaces=readable, wanted=RANKED).results) for q in QUESTIONS]
+        readable = access.readable_space_ids(person.pk)
+        ranked = [(q, rank(q.asks, spaces=readable, wanted=RANKED).results) for q in QUESTIONS]
         ways = {"best pieces, one by one": one_by_one, "neighbours merged": merged, "as a chat gets them": as_in_chat}
         rows = []
         for budget in BUDGETS:
@@ -48,27 +48,27 @@ def main() -> None:
     table(("tokens", "passages", "of the answers' text", "whole answers", "tokens used"), rows)
 
 
-def one_by_one(results: Sequence[Result], budget: int) -> str:
+def one_by_one(results: Sequence[Hit], budget: int) -> str:
     """Every piece a passage of its own."""
     return _filled(results, budget, lambda taken: [[result] for result in taken])
 
 
-def merged(results: Sequence[Result], budget: int) -> str:
+def merged(results: Sequence[Hit], budget: int) -> str:
     """Pieces that lie side by side are one passage; none brings what was not found."""
-    from memory.retrieval.passages import grouped
+    from memory.retrieval.passages import group_adjacent
 
-    return _filled(results, budget, grouped)
+    return _filled(results, budget, group_adjacent)
 
 
-def as_in_chat(results: Sequence[Result], budget: int) -> str:
+def as_in_chat(results: Sequence[Hit], budget: int) -> str:
     """Through the product's own budget and prompt material."""
     from django.conf import settings
 
-    from memory.retrieval.prompt_context import HEADING, Budget, material
+    from memory.retrieval.prompt_context import HEADING, TokenBudget, build_prompt_context
 
-    room = Budget(limit=settings.CATO.vector_store.context_results, max_tokens=budget)
+    room = TokenBudget(limit=settings.CATO.vector_store.context_results, max_tokens=budget)
     taken = [result for result in results if not room.is_spent and room.takes(result)]
-    return material(taken, max_tokens=budget).removeprefix(HEADING).lstrip()
+    return build_prompt_context(taken, max_tokens=budget).removeprefix(HEADING).lstrip()
 
 
 def held(prompts: Sequence[tuple[Question, str]]) -> list[str]:
@@ -86,15 +86,15 @@ def held(prompts: Sequence[tuple[Question, str]]) -> list[str]:
     return [f"{sum(shares) / len(shares):.3f}", f"{whole:.3f}", f"{tokens:.0f}"]
 
 
-def _filled(results: Sequence[Result], budget: int, group: Callable[[Sequence[Result]], list[list[Result]]]) -> str:
+def _filled(results: Sequence[Hit], budget: int, group: Callable[[Sequence[Hit]], list[list[Hit]]]) -> str:
     """As many of the results, from the best, as the budget holds once they are grouped."""
-    from memory.retrieval.passages import passages_of
-    from memory.retrieval.prompt_context import estimate_tokens, quotation
+    from memory.retrieval.passages import build_passages
+    from memory.retrieval.prompt_context import estimate_tokens, format_passage
 
     text = ""
     for count in range(1, len(results) + 1):
         groups = group(results[:count])
-        longer = "\n\n".join(quotation(passages_of(each)[0]) for each in groups)
+        longer = "\n\n".join(format_passage(build_passages(each)[0]) for each in groups)
         if text and estimate_tokens(longer) > budget:
             break
         text = longer

@@ -33,7 +33,7 @@ def main() -> None:
         from tests.questions.kept import keep_work
 
         keys = keep_work(person.pk)
-        readable = access.readable_by(person.pk)
+        readable = access.readable_space_ids(person.pk)
         found, kept = [], []
         for strategy in STRATEGIES:
             use(strategy)
@@ -63,13 +63,13 @@ def use(strategy: str) -> None:
 
 def what_is_found(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
     """Recall@5 of each set, and the median milliseconds of a question."""
-    from memory.retrieval.search import ask
+    from memory.retrieval.search import rank
 
     took: list[float] = []
 
     def found(question: str) -> list[str]:
         begun = time.perf_counter()
-        ranking = ask(question, spaces=readable, wanted=5)
+        ranking = rank(question, spaces=readable, wanted=5)
         took.append(1000 * (time.perf_counter() - begun))
         return [keys[result.exchange.id] for result in ranking.results]
 
@@ -94,12 +94,12 @@ def what_the_gate_does(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
 
 
 def kept_of_found(keys: Keys, readable: frozenset[uuid.UUID], questions: Iterable[tuple[str, str]]) -> str:
-    from memory.retrieval.search import ask
+    from memory.retrieval.search import rank
 
     found = [
         (question, key)
         for question, key in questions
-        if key in [keys[result.exchange.id] for result in ask(question, spaces=readable, wanted=5).results]
+        if key in [keys[result.exchange.id] for result in rank(question, spaces=readable, wanted=5).results]
     ]
     return share(key in recalled(keys, readable, question) for question, key in found)
 

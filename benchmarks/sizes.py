@@ -114,20 +114,20 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     """Searches as people and the chat make them, the stages they go through, and what is under them."""
     from memory import api
     from memory.index import generations
-    from memory.lexical.candidates import proposed, question
-    from memory.retrieval.candidate_rows import Reader
+    from memory.lexical.candidates import build_lexical_query, lexical_candidates
+    from memory.retrieval.candidate_rows import CandidateLoader
     from memory.retrieval.candidates import BY_MEANING, BY_WORDS, NEAREST
     from memory.retrieval.vector_search import nearest
     from memory.spaces import access
 
-    everything = access.readable_by(layout.person.pk)
-    generation = generations.serving()
-    embedder = generations.embedder_of(generation)
-    find = partial(api.find, count=FOUND)
+    everything = access.readable_space_ids(layout.person.pk)
+    generation = generations.active_generation()
+    embedder = generations.embedder_for(generation)
+    find = partial(api.search, count=FOUND)
     largest = _bare(generation.indexes.get(space=layout.own).collection)
 
     def words(text: str) -> list[str]:
-        return proposed(question(text, everything), list(everything), BY_WORDS)
+        return lexical_candidates(build_lexical_query(text, everything), list(everything), BY_WORDS)
 
     def with_vector(text: str) -> Query:
         return _query(text, embedder.embed_query(text), everything)
@@ -136,7 +136,7 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
         return words(text), list(nearest(with_vector(text), NEAREST))[:BY_MEANING]
 
     def read(found: tuple[list[str], list[str]]) -> None:
-        reader = Reader(everything)
+        reader = CandidateLoader(everything)
         for ids in found:
             reader.read(ids)
 
@@ -165,8 +165,8 @@ def filtered(layout: Layout, questions: Iterator[str]) -> Times:
     from memory.filters import parse
     from memory.spaces import access
 
-    everything = access.readable_by(layout.person.pk)
-    find = partial(api.find, spaces=everything, count=FOUND)
+    everything = access.readable_space_ids(layout.person.pk)
+    find = partial(api.search, spaces=everything, count=FOUND)
     narrow, broad = parse({"shelf": 7}), parse({"side": 1})
     return in_turn(
         questions, {"none": find, "narrow": partial(find, filters=narrow), "broad": partial(find, filters=broad)}
@@ -181,9 +181,9 @@ def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
     from memory.retrieval.vector_search import nearest
     from memory.spaces import access
 
-    embedder = generations.embedder_of(generations.serving())
+    embedder = generations.embedder_for(generations.active_generation())
     asked = [(text, embedder.embed_query(text)) for text, _ in zip(questions, range(QUESTIONS), strict=False)]
-    everything = access.readable_by(layout.person.pk)
+    everything = access.readable_space_ids(layout.person.pk)
     rows: list[Row] = []
     for reader, space_ids in (("1 %", frozenset({layout.small.pk})), ("all spaces", everything)):
         held = list(Exchange.objects.filter(space_id__in=space_ids).values_list("id", "content_hash"))
@@ -203,13 +203,13 @@ def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
 
 def by_strategy(layout: Layout, questions: Iterator[str]) -> list[Row]:
     """Every strategy on questions of its own, ungated, over all spaces."""
-    from memory.retrieval import names
-    from memory.retrieval.search import ask
+    from memory.retrieval import strategy_names
+    from memory.retrieval.search import rank
     from memory.spaces import access
 
-    everything = access.readable_by(layout.person.pk)
-    by = partial(ask, spaces=everything, wanted=FOUND)
-    took = in_turn(questions, {name: partial(by, strategy_name=name) for name in names()})
+    everything = access.readable_space_ids(layout.person.pk)
+    by = partial(rank, spaces=everything, wanted=FOUND)
+    took = in_turn(questions, {name: partial(by, strategy_name=name) for name in strategy_names()})
     return [(name, _pair(times)) for name, times in took.items()]
 
 
@@ -221,15 +221,15 @@ def arrivals(layout: Layout, texts: Texts) -> list[Row]:
     from memory import api
     from memory.filters import chroma_fields
     from memory.index import generations, store
-    from memory.index.parts import texts_of
+    from memory.index.parts import embedding_texts
     from memory.index.vectors import vector_ids
     from memory.models import Space
 
     space = Space.objects.create(kind=Space.Kind.GROUP, name="Arrivals")
-    embedder = generations.embedder_of(generations.serving())
+    embedder = generations.embedder_for(generations.active_generation())
     bare = {}
     for name in ("bare", "bare-with-fields"):
-        store.make_anew(name, unless_touched_within=0)
+        store.recreate_collection(name, unless_touched_within=0)
         bare[name] = _bare(name)
     here = psutil.Process()
     _begin_peak(here)
@@ -241,7 +241,7 @@ def arrivals(layout: Layout, texts: Texts) -> list[Row]:
         done = api.index_pending()
         cato += time.perf_counter() - begun
         assert done == TOGETHER, done
-        parts = [(row, texts_of(row)) for row in kept]
+        parts = [(row, embedding_texts(row)) for row in kept]
         ids = [id for row, some in parts for id in vector_ids(row.pk, 1, len(some))]
         fields = [chroma_fields(row, row.metadata) for row, some in parts for _ in some]
         for (name, collection), beside in zip(bare.items(), (None, fields), strict=True):
@@ -277,7 +277,7 @@ def _query(text: str, vector: Vectors, space_ids: SpaceIds) -> Query:
     from memory.index import generations
     from memory.retrieval.types import Query
 
-    serving = generations.serving()
+    serving = generations.active_generation()
     return Query(
         text=text, embedded=lambda: vector, generation=serving, spaces=space_ids, wanted=FOUND, now=timezone.now()
     )

@@ -59,7 +59,7 @@ def catch_up() -> None:
     """Write what an earlier version of Cato did not write yet for what it remembered."""
     from memory import api as memory
 
-    memory.write_missing_words()
+    memory.index_missing_terms()
 
 
 def sweep() -> None:
@@ -85,7 +85,7 @@ def tidy() -> None:
     from memory import api as memory
     from memory.administration import operations
 
-    operations.retain_if_due()
-    memory.remove_unnamed_files()
+    operations.enqueue_retention_if_due()
+    memory.delete_orphaned_files()
     chat.remove_unnamed_images()
     chat.remove_unnamed_imports()

@@ -77,7 +77,7 @@ def banner(is_administrator: bool) -> Banner | None:
             _("The search index is down."),
             _("Recall uses keywords only until it is back. New exchanges are kept and indexed then."),
         )
-    models = memory.models_in_use()
+    models = memory.embedding_model_status()
     if models.differ:
         text = _("%(configured)s is configured. Run `reembed` to switch; %(serving)s is used until then.")
         facts = {"serving": models.serving, "configured": models.configured}

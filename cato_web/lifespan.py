@@ -59,7 +59,7 @@ def _warm_up() -> None:
         return
     try:
         if conf.embedding_provider == "local":
-            embeddings.configured(conf).embed_query("ready")
+            embeddings.get_embedder(conf).embed_query("ready")
         store.ping()
     except (EmbeddingError, VectorStoreUnavailableError) as error:
         log.warning("recall is not ready yet: %s", error)

@@ -34,7 +34,7 @@ class _Shared:
             "cato_jobs_oldest_due_seconds", "How long the oldest waits that is due.", labels=["kind"]
         )
         now = timezone.now()
-        for queue in jobs.queues():
+        for queue in jobs.queue_stats():
             pending.add_metric([queue.kind], queue.pending)
             failed.add_metric([queue.kind], queue.failed)
             age = (now - queue.oldest_due_at).total_seconds() if queue.oldest_due_at else 0

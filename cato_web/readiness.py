@@ -114,7 +114,7 @@ def _vector_store() -> Check:
 
 def _worker() -> Check:
     """Known by what it leaves undone: no question to a worker tells as much."""
-    due = [queue.oldest_due_at for queue in jobs.queues() if queue.oldest_due_at is not None]
+    due = [queue.oldest_due_at for queue in jobs.queue_stats() if queue.oldest_due_at is not None]
     age = _age(min(due, default=None))
     reason = "nobody does what is due" if age > _LATE else ""
     return Check(DEGRADED if reason else OK, reason=reason, oldest_due_seconds=age)

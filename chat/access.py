@@ -31,7 +31,7 @@ class Seat(NamedTuple):
 
 def threads_of(person_id: uuid.UUID) -> QuerySet[Thread]:
     """Every thread this person may read."""
-    return Thread.objects.filter(space_id__in=list(access.readable_by(person_id)), deleted_at=None)
+    return Thread.objects.filter(space_id__in=list(access.readable_space_ids(person_id)), deleted_at=None)
 
 
 def thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
@@ -97,7 +97,7 @@ def thread_to_configure(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
 
 def deleted_thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """The thread that this person deleted and may still take back."""
-    theirs = Thread.objects.filter(owner_id=person_id, space_id__in=list(access.readable_by(person_id)))
+    theirs = Thread.objects.filter(owner_id=person_id, space_id__in=list(access.readable_space_ids(person_id)))
     thread = theirs.filter(id=thread_id).exclude(deleted_at=None).first()
     if thread is None:
         raise NotFoundError
@@ -131,7 +131,7 @@ def _without_access(
     asked = list(asked)
     people = {person_id for _key, person_id, _thread_id, _token_id in asked}
     active = get_user_model().objects.filter(id__in=people, is_active=True).values_list("id", flat=True)
-    readable = {person_id: access.readable_by(person_id) for person_id in active}
+    readable = {person_id: access.readable_space_ids(person_id) for person_id in active}
     threads = {thread_id for _key, _person_id, thread_id, _token_id in asked}
     thread_spaces = dict(Thread.objects.filter(id__in=threads, deleted_at=None).values_list("id", "space_id"))
     tokens = {token_id for _key, _person_id, _thread_id, token_id in asked if token_id}
@@ -161,7 +161,7 @@ def still_allowed(seats: Iterable[Seat]) -> set[Seat]:
     threads = {seat.thread_id for seat in seats if seat.thread_id}
     there = Thread.objects.filter(id__in=threads, deleted_at=None)
     thread_spaces = dict(there.values_list("id", "space_id"))
-    readable = {person_id: access.readable_by(person_id) for person_id in epochs}
+    readable = {person_id: access.readable_space_ids(person_id) for person_id in epochs}
     return {
         seat
         for seat in seats

@@ -129,7 +129,7 @@ def as_html(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
 
 
 def _told(thread: Thread, turns: Iterable[Turn], shown: SpaceIds | None = None) -> Iterator[Told]:
-    readers = access.read_by_all_of(thread.space_id)
+    readers = access.space_ids_shared_by_all_readers(thread.space_id)
     if shown is not None:
         readers &= shown
     for page in batched(turns, _PAGE):

@@ -15,7 +15,7 @@ from chat.errors import InvalidMessageError
 from chat.models import IMAGES, Image, Turn
 from memory.text import clean_text
 from memory.utils import stored_files
-from memory.utils.formatting import number
+from memory.utils.formatting import format_number
 
 # By their first bytes, whatever their names say; these four are what models take and browsers show without acting.
 _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
@@ -31,13 +31,13 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Image:
     most = settings.CATO.chat.max_image_mb
     if file.size > most * 1_000_000:
         sentence = _("%(name)s has %(size)s MB; a picture may have %(most)s (chat.max_image_mb).")
-        raise InvalidMessageError(sentence % {"name": name, "size": number(file.size / 1_000_000), "most": most})
+        raise InvalidMessageError(sentence % {"name": name, "size": format_number(file.size / 1_000_000), "most": most})
     media_type = _media_type(file)
     if not media_type:
         raise InvalidMessageError(_("%(name)s is not a supported image (PNG, JPEG, GIF, WebP).") % {"name": name})
     image = Image(owner_id=owner_id, name=name, media_type=media_type)
     image.file.save(name, file, save=False)
-    with stored_files.kept_with_its_row(str(image.file.name)):
+    with stored_files.delete_file_on_rollback(str(image.file.name)):
         image.save(force_insert=True)
     return image
 
@@ -71,7 +71,7 @@ def tidy_images() -> int:
 
 def remove_unnamed_images(*, dry_run: bool = False) -> int:
     """Remove stored pictures that no row names; returns how many."""
-    return stored_files.remove_unnamed(Image, "file", folder=IMAGES, dry_run=dry_run)
+    return stored_files.delete_orphaned_files(Image, "file", folder=IMAGES, dry_run=dry_run)
 
 
 def images_of(turns: Iterable[Turn]) -> list[Image]:

@@ -12,10 +12,10 @@ from chat import access
 from chat.commands import COMMANDS, Command
 from chat.models import Thread, Turn
 from memory import api as memory
-from memory.documents.queries import among_living
+from memory.documents.queries import active_documents
 from memory.errors import CatoError
 from memory.models import Document, Exchange
-from memory.retrieval.types import Result
+from memory.retrieval.types import Hit
 from memory.spaces import access as spaces
 from memory.utils.formatting import FOUND_BY_WORDS
 from memory.utils.rate_limits import count_search
@@ -29,7 +29,7 @@ class Finds:
     """What there is for a few typed words, best first within each group; `note` says what could not be asked."""
 
     threads: list[Thread] = field(default_factory=list)
-    memories: list[Result] = field(default_factory=list)
+    memories: list[Hit] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     documents: list[Document] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
@@ -46,11 +46,11 @@ def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
     threads = access.threads_of(person_id)
     if not words:
         return Finds(threads=list(threads.filter(archived_at=None).order_by("-spoken_at")[:_EACH]))
-    readable = spaces.readable_by(person_id)
-    note, memories = "", list[Result]()
+    readable = spaces.readable_space_ids(person_id)
+    note, memories = "", list[Hit]()
     try:
         count_search(person_id)
-        found = memory.find(text, spaces=readable, count=_EACH)
+        found = memory.search(text, spaces=readable, count=_EACH)
         note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
         memories = [hit for hit in found.results if not hit.is_below_gate or "words" in hit.ranks]
     except CatoError as error:
@@ -60,7 +60,7 @@ def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
         threads=list(with_words(threads, words, "title").order_by("-spoken_at")[:_EACH]),
         memories=memories,
         turns=list(_unremembered(threads, words)),
-        documents=list(with_words(among_living(readable), words, "name").order_by("-created_at")[:_EACH]),
+        documents=list(with_words(active_documents(readable), words, "name").order_by("-created_at")[:_EACH]),
         commands=[command for command in COMMANDS if command.name.startswith(asked)][:3],
         note=note,
     )
@@ -71,7 +71,7 @@ def find_related(thread: Thread, person_id: uuid.UUID) -> list[tuple[Thread, flo
 
     Raises CatoError where memory cannot be searched.
     """
-    found = memory.related_threads(thread.id, spaces=spaces.readable_by(person_id))
+    found = memory.related_threads(thread.id, spaces=spaces.readable_space_ids(person_id))
     rows = access.threads_of(person_id).select_related("space", "owner").in_bulk([one.thread_id for one in found])
     return [(rows[one.thread_id], one.score) for one in found if one.thread_id in rows]
 

@@ -89,12 +89,12 @@ class ExtractionError(CatoError):
     """There is no text to be had from a file; `facts` stand in the English `words` as %(name)s."""
 
     def __init__(self, words: str, **facts: Fact) -> None:
-        super().__init__(filled(words, {name: _in_english(fact) for name, fact in facts.items()}))
+        super().__init__(format_message(words, {name: _in_english(fact) for name, fact in facts.items()}))
         self.words = words
         self.facts = facts
 
 
-def filled(words: str, facts: Mapping[str, str]) -> str:
+def format_message(words: str, facts: Mapping[str, str]) -> str:
     """The sentence with its facts; words that a reader's process made up do no more than stand there."""
     return re.sub(r"%\((\w+)\)s", lambda found: facts.get(found[1], found[0]), words)
 

@@ -15,7 +15,7 @@ P = ParamSpec("P")
 View = Callable[Concatenate[Any, P], HttpResponseBase]
 
 
-def administrators_only(view: View[P]) -> View[P]:
+def admin_required(view: View[P]) -> View[P]:
     """Decorator: 403 for everyone else, before anything of the request is looked at."""
 
     @wraps(view)

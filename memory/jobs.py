@@ -39,7 +39,7 @@ def claim(rows: QuerySet[J], limit: int) -> list[J]:
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class QueueStats:
     """Work of one kind: how much waits, how much failed for good, and since when the oldest is due that nobody holds."""
 
     kind: str
@@ -48,18 +48,18 @@ class Queue:
     oldest_due_at: datetime | None
 
 
-def queues() -> list[Queue]:
+def queue_stats() -> list[QueueStats]:
     """All kinds of work there are, whoever defines them."""
     now = timezone.now()
     kinds = [model for model in apps.get_models() if issubclass(model, Job)]
     return [_queue(model, now) for model in sorted(kinds, key=lambda model: model.__name__)]
 
 
-def _queue(model: type[Job], now: datetime) -> Queue:
+def _queue(model: type[Job], now: datetime) -> QueueStats:
     rows = model._default_manager.all()
     waiting = rows.filter(state=Job.State.PENDING)
     oldest = due(rows, now).aggregate(oldest=Min("due_at"))["oldest"]
-    return Queue(model.__name__.lower(), waiting.count(), rows.filter(state=Job.State.FAILED).count(), oldest)
+    return QueueStats(model.__name__.lower(), waiting.count(), rows.filter(state=Job.State.FAILED).count(), oldest)
 
 
 def has_due(rows: QuerySet[J]) -> bool:
@@ -122,7 +122,7 @@ class Lease(Generic[J]):
         return rows
 
 
-def put_off(job: Job, error: str, *, counts: bool, final: bool = False, after: float | None = None) -> bool:
+def release_for_retry(job: Job, error: str, *, counts: bool, final: bool = False, after: float | None = None) -> bool:
     """Give the job back, to be tried later with growing pauses; return whether it is now failed for good.
 
     `counts`: the work itself failed (its fifth failure is the last); otherwise something it needs is away and it waits
@@ -141,12 +141,12 @@ def put_off(job: Job, error: str, *, counts: bool, final: bool = False, after: f
     return failed
 
 
-def stop(rows: QuerySet[J]) -> int:
+def cancel(rows: QuerySet[J]) -> int:
     """Let nobody go on with these rows, voiding whatever is being done about them at this moment; returns how many."""
     return rows.update(state=Job.State.DONE, attempt=F("attempt") + 1, locked_until=None, error="")
 
 
-def begin_again(rows: QuerySet[J]) -> int:
+def requeue(rows: QuerySet[J]) -> int:
     """Make rows due now, voiding whatever is being done about them at this moment; returns how many."""
     return rows.update(
         state=Job.State.PENDING,

@@ -6,15 +6,21 @@ import time
 from dataclasses import dataclass
 
 from memory import jobs, nudge
-from memory.documents.deletion import tidy_documents
-from memory.documents.extraction_runs import is_reading_due
-from memory.documents.publishing import serve_complete
+from memory.documents.deletion import cleanup_documents
+from memory.documents.extraction_runs import has_due_extraction
+from memory.documents.publishing import publish_ready_versions
 from memory.exchanges.forgetting import erase_forgotten
 from memory.index import generations
-from memory.index.generations import switch_generation
+from memory.index.generations import activate_built_generation
 from memory.index.indexing import index_pending
-from memory.index.purge import erase_overdue
-from memory.index.reconcile import Progress, queue_lost, queue_unknown, unheard, write_missing_words
+from memory.index.purge import purge_overdue
+from memory.index.reconcile import (
+    ProgressCallback,
+    index_missing_terms,
+    no_progress,
+    queue_missing_vectors,
+    queue_unindexed,
+)
 from memory.models import Embedding, Generation, Index, Job, Operation
 
 _SLICE = 500
@@ -24,7 +30,7 @@ _PAUSE = 0.2  # seconds, while a worker has the rest in hand
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class BackfillReport:
     """How many exchanges were embedded, and what could not be: waiting for something, or failed for good."""
 
     done: int
@@ -37,33 +43,33 @@ def sweep() -> None:
     """Embed some of what is due, erase what was forgotten, and switch to new indexes and documents that are complete."""
     if index_pending(limit=_SWEPT) >= _SWEPT:
         nudge.after_commit("index_pending")
-    serve_complete()
-    tidy_documents()
+    publish_ready_versions()
+    cleanup_documents()
     erase_forgotten()
-    switch_generation()
-    erase_overdue()
+    activate_built_generation()
+    purge_overdue()
     if jobs.has_due(Operation.objects.all()):
         nudge.after_commit("run_operations")
-    if is_reading_due():
+    if has_due_extraction():
         # Not here: a file may take as long as its limits let it, and conversations would wait for the next sweep.
         nudge.after_commit("read_documents")
 
 
-def backfill(*, progress: Progress = unheard) -> Embedded:
+def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     """Embed whatever has no vector, what failed before too, and write missing words.
 
     May be broken off and called again, and run beside workers. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
     """
-    write_missing_words(progress=progress)
-    queue_unknown()
-    alive = Embedding.objects.filter(exchange__forgotten_at=None, generation__in=generations.live())
-    jobs.begin_again(alive.filter(state=Job.State.FAILED))
-    for index in Index.objects.filter(generation__in=generations.live()).order_by("pk"):
-        queue_lost(index, progress=progress)
+    index_missing_terms(progress=progress)
+    queue_unindexed()
+    alive = Embedding.objects.filter(exchange__forgotten_at=None, generation__in=generations.writable_generations())
+    jobs.requeue(alive.filter(state=Job.State.FAILED))
+    for index in Index.objects.filter(generation__in=generations.writable_generations()).order_by("pk"):
+        queue_missing_vectors(index, progress=progress)
     return embed_queued(progress=progress)
 
 
-def embed_queued(*, progress: Progress = unheard) -> Embedded:
+def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     """Embed what is queued for the indexes in use, until nothing is, or what is left can only wait."""
     rows = Embedding.objects.filter(exchange__forgotten_at=None).exclude(generation__state=Generation.State.RETIRED)
     pending = rows.filter(state=Job.State.PENDING)
@@ -79,4 +85,4 @@ def embed_queued(*, progress: Progress = unheard) -> Embedded:
             time.sleep(_PAUSE)
     failed = rows.filter(state=Job.State.FAILED)
     troubled = (failed | pending).exclude(error="").first()
-    return Embedded(embedded, pending.count(), failed.count(), troubled.error if troubled else "")
+    return BackfillReport(embedded, pending.count(), failed.count(), troubled.error if troubled else "")

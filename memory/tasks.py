@@ -20,7 +20,7 @@ def index_pending() -> None:
         try:
             _indexing_wanted.clear()
             api.index_pending()
-            api.serve_complete()
+            api.publish_ready_versions()
         finally:
             _indexing.release()
 
@@ -42,4 +42,4 @@ def run_operations() -> None:
 
 @shared_task(name="memory.tasks.tidy_documents")
 def tidy_documents() -> None:
-    api.tidy_documents()
+    api.cleanup_documents()

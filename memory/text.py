@@ -64,13 +64,13 @@ def content_hash(*parts: str) -> str:
 
 def excerpt(text: str, length: int = 160) -> str:
     """The beginning of `text` on one line without Markdown's marks, at most `length` characters, cut at a word where there is one."""
-    line = _SPACES.sub(" ", plain(_MARKS.sub(" ", text[: 4 * length]))).strip()
+    line = _SPACES.sub(" ", strip_inline_markdown(_MARKS.sub(" ", text[: 4 * length]))).strip()
     if len(line) <= length:
         return line
     cut = line[: length - 1]
     return (cut.rsplit(" ", 1)[0] if " " in cut[length // 2 :] else cut) + "…"
 
 
-def plain(text: str) -> str:
+def strip_inline_markdown(text: str) -> str:
     """`text` without the marks of emphasis and code, its lines as they are."""
     return _EMPHASIS.sub("", text)

@@ -88,7 +88,7 @@ def memory(chroma: None, db: None, embed_once: Callable[..., Any], monkeypatch: 
     from memory.embeddings.local import LocalEmbedder
 
     monkeypatch.setattr(LocalEmbedder, "embed_documents", embed_once)
-    cache.forget_queries()
+    cache.clear_query_cache()
     return api
 
 

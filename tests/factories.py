@@ -17,7 +17,7 @@ from cato_web.accounts.tokens import make_token
 from chat.images import receive as receive_image
 from chat.models import Image, Session, Thread, Turn
 from memory import api
-from memory.documents.uploads import Received
+from memory.documents.uploads import UploadResult
 from memory.models import Document, Exchange, Membership, Space
 from memory.spaces import access
 
@@ -51,7 +51,7 @@ def group(name: str, *members: User) -> Space:
 def exchange(owner: User, said: str, answer: str = "Noted.", *, space: Space | None = None, **more: Any) -> Exchange:
     """Something remembered, still to be embedded."""
     return api.remember(
-        space=space or access.own(owner.id),
+        space=space or access.personal_space(owner.id),
         owner_id=owner.id,
         user_message=said,
         assistant_message=answer,
@@ -62,7 +62,7 @@ def exchange(owner: User, said: str, answer: str = "Noted.", *, space: Space | N
 
 def thread(owner: User, *, space: Space | None = None, title: str = "A thread", **more: Any) -> Thread:
     return Thread.objects.create(
-        owner=owner, space=space or access.own(owner.id), title=title, spoken_at=timezone.now(), **more
+        owner=owner, space=space or access.personal_space(owner.id), title=title, spoken_at=timezone.now(), **more
     )
 
 
@@ -105,11 +105,16 @@ def ago(**units: float) -> datetime:
     return timezone.now() - timezone.timedelta(**units)
 
 
-def upload(owner: User, name: str, content: str | bytes, *, space: Space | None = None, **more: Any) -> Received:
+def upload(owner: User, name: str, content: str | bytes, *, space: Space | None = None, **more: Any) -> UploadResult:
     """A file that was just received, still to be read."""
     data = content.encode() if isinstance(content, str) else content
-    return api.receive(
-        ContentFile(data), name=name, space=space or access.own(owner.id), owner_id=owner.id, source="upload", **more
+    return api.upload(
+        ContentFile(data),
+        name=name,
+        space=space or access.personal_space(owner.id),
+        owner_id=owner.id,
+        source="upload",
+        **more,
     )
 
 
@@ -124,6 +129,6 @@ def work_on_documents() -> None:
     """What the workers do for documents until nothing is left to do."""
     api.read_documents()
     api.index_pending()
-    api.serve_complete()
-    api.tidy_documents()
+    api.publish_ready_versions()
+    api.cleanup_documents()
     api.erase_forgotten()

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.models import Turn
-from memory.api import keep_text
+from memory.api import add_note
 from memory.models import Exchange
 from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, thread, turn
@@ -57,7 +57,9 @@ def test_after_forgetting_in_an_old_turn_one_is_at_that_turn(chroma, client, lon
 
 
 def test_the_question_says_what_stays_to_be_read(memory, client, person, long_thread):
-    (note,) = keep_text("The winch is greased.", space=access.own(person.id), owner_id=person.id, source="vadd_command")
+    (note,) = add_note(
+        "The winch is greased.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command"
+    )
     document(person, "plan.txt", "The boat is painted in June.")
     passage = Exchange.objects.get(source="upload")
     said = Exchange.objects.get(source="chat")
@@ -72,7 +74,9 @@ def test_the_question_says_what_stays_to_be_read(memory, client, person, long_th
 
 
 def test_forgetting_by_command_leads_back_to_the_thread(memory, client, person, long_thread):
-    (note,) = keep_text("The winch is greased.", space=access.own(person.id), owner_id=person.id, source="vadd_command")
+    (note,) = add_note(
+        "The winch is greased.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command"
+    )
     card = client.post(
         reverse("say", args=[long_thread.id]),
         {"message": f"/vdelete {note.id}", "client_key": str(uuid.uuid4())},
@@ -85,6 +89,8 @@ def test_forgetting_by_command_leads_back_to_the_thread(memory, client, person, 
 
 @pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
 def test_no_address_of_another_site_is_followed(memory, client, person, elsewhere):
-    (note,) = keep_text("The winch is greased.", space=access.own(person.id), owner_id=person.id, source="vadd_command")
+    (note,) = add_note(
+        "The winch is greased.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command"
+    )
     target = client.post(f"{reverse('forget', args=[note.id])}?next={elsewhere}").headers["location"]
     assert target == reverse("search")

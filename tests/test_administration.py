@@ -18,9 +18,9 @@ from django.utils import timezone
 from cato_web.accounts import services
 from cato_web.accounts.models import AuditEntry
 from memory.administration import operations, retention, reveals
-from memory.api import keep_text, note_recall
+from memory.api import add_note, log_recall
 from memory.models import Document, DocumentVersion, Embedding, Exchange, Job, Operation, Retention, Reveal
-from memory.retrieval.types import Remembered, Result
+from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
 from tests.factories import (
     AdministratorFactory,
@@ -112,7 +112,7 @@ def test_exchanges_are_found_by_what_the_index_has_of_them(memory, page, bob):
 
 def test_words_count_only_where_the_administrator_may_read_them(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
-    team = exchange(bob, "The kayak is red", space=access.team())
+    team = exchange(bob, "The kayak is red", space=access.team_space())
 
     text = listed(page, q="kayak")
     assert ids_in(text, hidden, team) == {team.pk}
@@ -145,7 +145,7 @@ def test_a_space_is_revealed_for_a_reason_for_a_while_and_its_owner_and_the_log_
     text = listed(page, q="kayak")
     assert "behind the barn" in text
     assert "The police asks for the kayak" in text
-    assert [row.by for row in reveals.reveals_of(access.own(bob.pk))] == [ada]
+    assert [row.by for row in reveals.reveals_of(access.personal_space(bob.pk))] == [ada]
     assert "The police asks for the kayak" in said("space.revealed")[0]
 
     Reveal.objects.update(ends_at=timezone.now())
@@ -154,7 +154,7 @@ def test_a_space_is_revealed_for_a_reason_for_a_while_and_its_owner_and_the_log_
 
 @pytest.mark.parametrize("target", ["word", "admin_people", "https://evil.example/", "//evil.example"])
 def test_a_reveal_leads_back_to_paths_of_this_cato_only(memory, page, bob, target):
-    where = reverse("reveal", args=[access.own(bob.pk).pk])
+    where = reverse("reveal", args=[access.personal_space(bob.pk).pk])
     answer = page.post(where, {"reason": "The police asks for the kayak", "next": target})
     assert (answer.status_code, answer.url) == (302, reverse("admin_exchanges"))
 
@@ -176,7 +176,7 @@ def test_a_reveal_ends_by_its_button_and_counts_for_nobody_else(memory, page, ad
 @pytest.mark.parametrize("change", ["role", "account"])
 def test_a_reveal_ends_with_the_role_and_does_not_come_back_with_it(memory, ada, bob, change):
     eve = AdministratorFactory(name="Eve Admin")
-    own = access.own(bob.pk)
+    own = access.personal_space(bob.pk)
     reveals.reveal(own, by=eve.pk, reason="The police asks for the kayak")
     if change == "role":
         services.set_role(eve, "member", by=ada)
@@ -184,7 +184,7 @@ def test_a_reveal_ends_with_the_role_and_does_not_come_back_with_it(memory, ada,
     else:
         services.set_active(eve.pk, False, by=ada)
         services.set_active(eve.pk, True, by=ada)
-    assert own.pk not in access.shown_to_administrator(eve.pk)
+    assert own.pk not in access.admin_visible_space_ids(eve.pk)
 
 
 def test_a_reveal_opens_the_lists_of_the_administration_and_no_other_page(memory, page, ada, bob):
@@ -194,11 +194,11 @@ def test_a_reveal_opens_the_lists_of_the_administration_and_no_other_page(memory
 
     assert "barn" not in page.get(reverse("search"), {"q": "kayak"}).content.decode()
     assert page.get(reverse("exchange", args=[hidden.pk])).status_code == 404
-    assert hidden.space_id not in access.readable_by(ada.pk)
+    assert hidden.space_id not in access.readable_space_ids(ada.pk)
 
 
 def test_whose_space_was_revealed_reads_on_their_settings_page_who_did_it_and_why(memory, ada, bob):
-    reveals.reveal(access.own(bob.pk), by=ada.pk, reason="The police asks for the kayak")
+    reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="The police asks for the kayak")
     theirs, others = Client(), Client()
     theirs.force_login(bob)
     others.force_login(PersonFactory())
@@ -213,9 +213,9 @@ def test_all_that_is_kept_of_a_person_is_given_once_their_space_is_revealed(memo
     exchange(bob, "The kayak lies behind the barn")
     asked = reverse("export_person", args=[bob.pk])
     refused = page.post(asked)
-    assert refused.url.startswith(reverse("reveal", args=[access.own(bob.pk).pk]))
+    assert refused.url.startswith(reverse("reveal", args=[access.personal_space(bob.pk).pk]))
 
-    reveals.reveal(access.own(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
+    reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
     with ZipFile(BytesIO(b"".join(page.post(asked)))) as archive:
         assert "behind the barn" in archive.read("exchanges.jsonl").decode()
     assert said("person.exported") == [str(bob.pk)]
@@ -227,15 +227,15 @@ def test_an_administrators_archive_of_a_person_has_nothing_from_spaces_that_were
     in_group = turn(thread(bob, space=gardeners, title="ZEBRA title"), "ZEBRA question", "ZEBRA answer")
     in_group.images.add(picture_of(bob, "ZEBRA.png"))
     shared = exchange(bob, "ZEBRA exchange", space=gardeners, thread_id=in_group.thread_id, turn_id=in_group.id)
-    keep_text("ZEBRA note", space=gardeners, owner_id=bob.pk, source="vadd_command", manual_entry=True)
+    add_note("ZEBRA note", space=gardeners, owner_id=bob.pk, source="vadd_command", manual_entry=True)
     document(bob, "ZEBRA.txt", "The ZEBRA lives in the garden. " * 20, space=gardeners)
     elsewhere = turn(thread(PersonFactory(), space=gardeners), "ZEBRA elsewhere", author=bob)
     own = turn(thread(bob, title="Own"), "What lives in the garden?", "I do not know.")
-    found = Remembered.from_row(shared, None)
-    note_recall(own.id, [Result(found, 0.9, 0.9, strategy="default", reason="ZEBRA reason", is_below_gate=False)])
+    found = ExchangeView.from_row(shared, None)
+    log_recall(own.id, [Hit(found, 0.9, 0.9, strategy="default", reason="ZEBRA reason", is_below_gate=False)])
     exchange(bob, "The kayak lies behind the barn")
     exchange(bob, "The oar is in the cellar", space=crew)
-    reveals.reveal(access.own(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
+    reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
 
     def everything(client: Client, address: str) -> str:
         with ZipFile(BytesIO(b"".join(client.post(address)))) as archive:
@@ -300,7 +300,7 @@ def test_all_that_the_filters_leave_is_forgotten_and_nothing_that_came_since(mem
 
 def test_words_that_were_shown_when_it_was_asked_decide_what_is_forgotten(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
-    team = exchange(bob, "The kayak is red", space=access.team())
+    team = exchange(bob, "The kayak is red", space=access.team_space())
     form = {"filters": "q=kayak", "all": "yes", "confirmed": "yes"}
     answer = page.post(reverse("admin_forget"), form)
     reveals.reveal(hidden.space, by=ada.pk, reason="Asked for after that")
@@ -389,7 +389,7 @@ def test_an_operation_that_fails_says_so_and_is_tried_again_by_a_button(memory, 
 
 def test_the_export_has_texts_only_of_what_may_be_read(memory, page, bob):
     exchange(bob, "The kayak lies behind the barn")
-    exchange(bob, "The kayak is red", space=access.team())
+    exchange(bob, "The kayak is red", space=access.team_space())
     answer = page.post(reverse("admin_export"), {"all": "yes", "filters": ""})
     rows = [json.loads(line) for line in b"".join(answer).splitlines()]
 
@@ -402,7 +402,7 @@ def test_the_export_has_texts_only_of_what_may_be_read(memory, page, bob):
 
 def test_documents_of_others_are_listed_without_their_names_and_deleted_with_a_receipt(memory, page, bob):
     hidden = document(bob, "barn-plan.txt", "The kayak lies behind the barn. " * 40)
-    team = document(bob, "menu.txt", "Soup on Monday. " * 40, space=access.team())
+    team = document(bob, "menu.txt", "Soup on Monday. " * 40, space=access.team_space())
     text = page.get(reverse("admin_documents")).content.decode()
     assert "menu.txt" in text
     assert "barn-plan" not in text
@@ -494,7 +494,7 @@ def test_retention_is_counted_before_it_is_set_and_then_applied(memory, page, ad
 
     receipt = finished(page.post(reverse("admin_retention"), days | {"confirmed": "yes"}), page)
     assert "Done" in receipt
-    assert retention.rules() == {"chat": 365, "upload": 90}
+    assert retention.get_rules() == {"chat": 365, "upload": 90}
     old.refresh_from_db()
     young.refresh_from_db()
     file.refresh_from_db()
@@ -511,27 +511,27 @@ def test_days_that_are_none_are_refused_and_kept_in_the_form(memory, page, days)
 
 
 def test_rules_are_applied_once_a_day_by_themselves(memory, ada, bob):
-    retention.set_rules({"chat": 365}, by=ada.pk)
-    assert not operations.retain_if_due()  # nothing is too old
+    retention.save_rules({"chat": 365}, by=ada.pk)
+    assert not operations.enqueue_retention_if_due()  # nothing is too old
 
     old = exchange(bob, "Old", timestamp=ago(days=400))
-    assert operations.retain_if_due()
+    assert operations.enqueue_retention_if_due()
     operations.run_operations()
     old.refresh_from_db()
     assert old.forgotten_by == ada
 
     exchange(bob, "Another old one", timestamp=ago(days=400))
-    assert not operations.retain_if_due()
+    assert not operations.enqueue_retention_if_due()
     Operation.objects.update(asked_at=timezone.now() - timedelta(days=2))
-    assert operations.retain_if_due()
+    assert operations.enqueue_retention_if_due()
 
 
 def test_without_days_everything_is_kept(memory, page, ada, bob):
-    retention.set_rules({"chat": 1}, by=ada.pk)
+    retention.save_rules({"chat": 1}, by=ada.pk)
     page.post(reverse("admin_retention"), {"confirmed": "yes"})
     exchange(bob, "Old", timestamp=ago(days=400))
-    assert retention.rules() == {}
-    assert not operations.retain_if_due()
+    assert retention.get_rules() == {}
+    assert not operations.enqueue_retention_if_due()
 
 
 # The audit log

@@ -95,7 +95,7 @@ def test_whatever_goes_wrong_is_said_as_json(api):
 
 
 def test_a_mistake_of_ours_is_said_without_its_details(api, monkeypatch):
-    monkeypatch.setattr(access, "all_readable", lambda person_id: 1 / 0)
+    monkeypatch.setattr(access, "list_readable_spaces", lambda person_id: 1 / 0)
 
     answer = api.get("/api/spaces")
 
@@ -327,7 +327,7 @@ def test_a_threads_turns_come_a_page_at_a_time_with_their_sources(memory, alice,
     said = exchange(alice, "Where is the key?", ARCHIVE)
     memory.index_pending()
     turns = [turn(talk, f"Question {n}", "It hangs there [1].") for n in range(3)]
-    memory.note_recall(turns[0].id, memory.find("where is the key", spaces=access.readable_by(alice.pk)).results)
+    memory.note_recall(turns[0].id, memory.find("where is the key", spaces=access.readable_space_ids(alice.pk)).results)
 
     first = api.get(f"/api/threads/{talk.id}", {"limit": 2}).json()
     rest = api.get(f"/api/threads/{talk.id}", {"limit": 2, "after": first["next"]}).json()
@@ -419,7 +419,7 @@ def test_a_token_that_may_not_read_gets_no_text_by_changing_metadata(memory, ali
 
 def test_nobody_replaces_another_persons_record_in_a_shared_space(memory, alice, api):
     bob = program(PersonFactory(name="Bob Team"))
-    in_team = {"space": str(access.team().pk)}
+    in_team = {"space": str(access.team_space().pk)}
     kept = {"records": [{"id": "shared-1", "text": "The gate code is 4711."}]} | in_team
     assert send(api, "post", "/records", kept).status_code == 200
 
@@ -431,14 +431,14 @@ def test_nobody_replaces_another_persons_record_in_a_shared_space(memory, alice,
     assert "mine" not in refused.json()["error"]["message"]
     (row,) = Exchange.objects.findable()
     assert (row.user_message, row.owner_id, row.version) == ("The gate code is 4711.", alice.pk, 1)
-    assert bob.delete(f"/api/records?id=shared-1&space={access.team().pk}").json() == {"deleted": 0}
+    assert bob.delete(f"/api/records?id=shared-1&space={access.team_space().pk}").json() == {"deleted": 0}
     assert send(bob, "post", "/records", kept).status_code == 409, "the same text does not take it over either"
 
     assert (
         send(api, "post", "/records", kept | {"records": [{"id": "shared-1", "text": "It is 4712."}]}).status_code
         == 200
     )
-    assert api.delete(f"/api/records?id=shared-1&space={access.team().pk}").json() == {"deleted": 1}
+    assert api.delete(f"/api/records?id=shared-1&space={access.team_space().pk}").json() == {"deleted": 1}
     assert send(bob, "post", "/records", forged | in_team).status_code == 200, "a deleted record leaves its id free"
 
 
@@ -465,7 +465,7 @@ def test_of_two_people_who_store_the_same_new_id_at_once_one_gets_it(cato, admin
 
 def test_nobody_replaces_another_persons_document_in_a_shared_space(memory, alice, api):
     bob = program(PersonFactory(name="Bob Team"))
-    team = {"space": str(access.team().pk), "name": "gate.txt"}
+    team = {"space": str(access.team_space().pk), "name": "gate.txt"}
 
     def upload_by(client: Client, text: str, **more: str):
         file = SimpleUploadedFile("gate.txt", text.encode())

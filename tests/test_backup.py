@@ -95,7 +95,7 @@ def found_by(memory: Any, *people: Any) -> list[tuple[object, ...]]:
         (query, hit.exchange.id, hit.similarity and round(hit.similarity, 5), hit.reason)
         for person in people
         for query in QUERIES
-        for hit in memory.find(query, spaces=access.readable_by(person.pk), count=20).results
+        for hit in memory.find(query, spaces=access.readable_space_ids(person.pk), count=20).results
     ]
 
 
@@ -113,7 +113,7 @@ def test_all_that_was_there_is_there_again_and_found_as_before(memory, told):
     assert {f"files/{name}": default_storage.open(name).read() for name in named()} == stored
     assert (restored.people, restored.files, restored.is_key_lost) == (2, 3, False)
     assert not Index.objects.exists()
-    reconcile.drop_unnamed()
+    reconcile.drop_orphan_collections()
     maintenance.backfill()
     assert found_by(memory, told, bob) == found
     assert reconcile.drift() == reconcile.Drift(0, 0)
@@ -136,7 +136,7 @@ def test_people_sign_in_again_with_their_passwords_and_life_goes_on(memory, told
 
 def test_restored_texts_are_not_embedded_again_unless_their_vectors_were_left_out(memory, told, monkeypatch):
     asked: list[str] = []
-    embedder = type(generations.embedder_of(generations.serving()))
+    embedder = type(generations.embedder_for(generations.active_generation()))
     whole = embedder.embed_documents
     monkeypatch.setattr(embedder, "embed_documents", lambda self, texts: asked.extend(texts) or whole(self, texts))
     with_vectors, without = backup(), backup(with_vectors=False)
@@ -276,14 +276,14 @@ def test_where_somebody_is_already_nothing_is_restored(told):
 def test_a_set_up_link_and_what_the_first_start_made_give_way(told):
     data = emptied(backup())
     call_command("prepare")
-    access.team()
-    generations.serving()
+    access.team_space()
+    generations.active_generation()
     assert Pass.objects.filter(kind="setup").exists()
 
     restore(data)
 
     assert not Pass.objects.filter(kind="setup").exists()
-    assert generations.serving().state == "serving"
+    assert generations.active_generation().state == "serving"
 
 
 def test_a_backup_of_an_older_cato_is_brought_up_to_date(told):

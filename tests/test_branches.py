@@ -66,7 +66,7 @@ def test_an_edited_message_takes_the_place_of_the_first_and_of_all_that_followed
 
 
 def test_memory_holds_the_branch_that_stands(memory, told, person):
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
 
     def found() -> set[str]:
         hits = memory.find("key buoy sauna", spaces=readable, count=50).results
@@ -170,7 +170,7 @@ def test_a_page_that_comes_back_is_told_what_no_longer_stands(told, person):
 def shared(memory):
     """A team thread of Alice's: her message, then Bob's, then hers again, each with its exchange."""
     alice, bob = PersonFactory(name="Alice"), PersonFactory(name="Bob")
-    of_alice = thread(alice, space=access.team())
+    of_alice = thread(alice, space=access.team_space())
     parent, turns = None, []
     for author, message in ((alice, "Where is the key?"), (bob, "And the boat?"), (alice, "And the oars?")):
         one = turn(of_alice, message, "In the shed.", author=author, parent=parent)

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from memory.api import keep_text
+from memory.api import add_note
 from memory.documents.chunking import STRATEGIES, Span, split
 from memory.errors import InvalidInputError
 from memory.spaces import access
@@ -274,7 +274,7 @@ def test_a_note_is_cut_as_the_configuration_says(person, settings):
     store = settings.CATO.vector_store.model_copy(update=sizes | {"preserve_sentence_boundaries": False})
     settings.CATO = settings.CATO.model_copy(update={"vector_store": store})
     text = "".join(map(str, range(100)))
-    kept = keep_text(text, space=access.own(person.pk), owner_id=person.pk, source="cli")
+    kept = add_note(text, space=access.personal_space(person.pk), owner_id=person.pk, source="cli")
     assert [exchange.user_message for exchange in kept] == [text[at : at + 50] for at in range(0, len(text) - 10, 40)]
 
 

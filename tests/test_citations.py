@@ -11,10 +11,10 @@ from django.urls import reverse
 
 from chat.rendering.blocks import GrowingAnswer, blocks_of
 from chat.rendering.citations import Citations
-from memory.documents.queries import pieces_of
+from memory.documents.queries import list_chunks
 from memory.models import Recall
-from memory.retrieval.passages import grouped, passages_of
-from memory.retrieval.prompt_context import HEADING, Budget, estimate_tokens, material, quotation
+from memory.retrieval.passages import build_passages, group_adjacent
+from memory.retrieval.prompt_context import HEADING, TokenBudget, build_prompt_context, estimate_tokens, format_passage
 from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, thread, turn
 
@@ -73,7 +73,7 @@ def handbook(memory, person):
 
 def results(memory, person, *indexes: int):
     """Search results for the pieces with these indexes, in this order."""
-    hits = memory.find("lighthouse keeper tower", spaces=access.readable_by(person.id), count=50).results
+    hits = memory.find("lighthouse keeper tower", spaces=access.readable_space_ids(person.id), count=50).results
     by_index = {hit.exchange.place.index: hit for hit in hits if hit.exchange.place}
     return [by_index[index] for index in indexes]
 
@@ -82,8 +82,8 @@ def results(memory, person, *indexes: int):
 def test_neighbours_in_a_document_are_one_passage_and_count_once(memory, person, handbook):
     found = results(memory, person, 3, 6, 4, 1)
 
-    assert [[r.exchange.place.index for r in group] for group in grouped(found)] == [[3, 4], [6], [1]]
-    budget = Budget(limit=3, max_tokens=10_000)
+    assert [[r.exchange.place.index for r in group] for group in group_adjacent(found)] == [[3, 4], [6], [1]]
+    budget = TokenBudget(limit=3, max_tokens=10_000)
     assert [budget.takes(result) for result in found] == [True] * 4
     assert budget.is_spent
 
@@ -91,8 +91,8 @@ def test_neighbours_in_a_document_are_one_passage_and_count_once(memory, person,
 @pytest.mark.django_db(transaction=True)
 def test_a_piece_beside_one_that_was_taken_costs_the_budget_no_frame_of_its_own(memory, person, handbook):
     first, beside, apart = results(memory, person, 3, 4, 6)
-    alone = [estimate_tokens(quotation(passages_of([result])[0])) for result in (first, beside, apart)]
-    budget = Budget(limit=3, max_tokens=alone[0] + max(alone[1:]) - 10)
+    alone = [estimate_tokens(format_passage(build_passages([result])[0])) for result in (first, beside, apart)]
+    budget = TokenBudget(limit=3, max_tokens=alone[0] + max(alone[1:]) - 10)
 
     assert budget.takes(first)
     assert not budget.takes(apart)
@@ -103,13 +103,13 @@ def test_a_piece_beside_one_that_was_taken_costs_the_budget_no_frame_of_its_own(
 def test_what_closes_the_gap_between_two_passages_makes_them_one(memory, person, handbook):
     found = results(memory, person, 2, 4, 3)
 
-    assert [{r.exchange.place.index for r in group} for group in grouped(found)] == [{2, 3, 4}]
+    assert [{r.exchange.place.index for r in group} for group in group_adjacent(found)] == [{2, 3, 4}]
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_passage_is_the_text_as_it_stands_in_the_file_with_its_source(memory, person, handbook):
-    quoted = material(results(memory, person, 4, 3), max_tokens=400)
-    pieces = pieces_of(handbook, since=3, count=2)
+    quoted = build_prompt_context(results(memory, person, 4, 3), max_tokens=400)
+    pieces = list_chunks(handbook, since=3, count=2)
     assert pieces[0].text + pieces[1].joint + pieces[1].text in quoted
     assert quoted.count("<passage-") == 1
     assert 'number="1"' in quoted
@@ -121,10 +121,10 @@ def test_a_passage_is_widened_by_its_neighbours_while_the_budget_lasts(memory, p
     (found,) = results(memory, person, 3)
     cost = estimate_tokens(found.exchange.user_message)
 
-    narrow = material([found], max_tokens=cost + 60)
-    wide = material([found], max_tokens=6 * cost)
+    narrow = build_prompt_context([found], max_tokens=cost + 60)
+    wide = build_prompt_context([found], max_tokens=6 * cost)
 
-    before, after = pieces_of(handbook, since=2, count=1)[0], pieces_of(handbook, since=4, count=1)[0]
+    before, after = list_chunks(handbook, since=2, count=1)[0], list_chunks(handbook, since=4, count=1)[0]
     assert before.text not in narrow
     assert after.text not in narrow
     assert before.text in wide
@@ -135,19 +135,19 @@ def test_a_passage_is_widened_by_its_neighbours_while_the_budget_lasts(memory, p
 @pytest.mark.django_db(transaction=True)
 def test_what_was_forgotten_of_a_document_does_not_come_back_as_a_neighbour(memory, person, handbook):
     (found,) = results(memory, person, 3)
-    after = pieces_of(handbook, since=4, count=1)[0]
+    after = list_chunks(handbook, since=4, count=1)[0]
     memory.forget([after.exchange_id], by=person.id)
 
-    assert after.text not in material([found], max_tokens=5000)
+    assert after.text not in build_prompt_context([found], max_tokens=5000)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_numbers_of_an_earlier_answer_are_not_quoted(memory, person):
     said = exchange(person, "How long is the jetty?", "It is 40 metres [2], see [the plan](https://example.org).")
     memory.index_pending()
-    (found, *_) = memory.find("length of the jetty", spaces=access.readable_by(person.id)).results
+    (found, *_) = memory.find("length of the jetty", spaces=access.readable_space_ids(person.id)).results
 
-    quoted = material([found], max_tokens=1000)
+    quoted = build_prompt_context([found], max_tokens=1000)
     assert found.exchange.id == said.id
     assert "40 metres, see [the plan]" in quoted
 

@@ -191,7 +191,7 @@ def test_a_card_is_for_who_typed_the_command_and_kept_nowhere(memory, person, to
 
     assert "Only you see this" in page
     assert told.turns.count() == before
-    assert not memory.find("vget thread", spaces=access.readable_by(person.id)).results[2:]
+    assert not memory.find("vget thread", spaces=access.readable_space_ids(person.id)).results[2:]
 
 
 @pytest.mark.parametrize(

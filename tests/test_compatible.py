@@ -434,7 +434,7 @@ def test_embeddings_are_memorys_own_in_both_writings(client):
     floats = client.embeddings.create(model="all-MiniLM-L6-v2", input=texts, encoding_format="float")
     packed = client.embeddings.create(model="cato", input=texts)  # the client asks for base64 by itself
 
-    own = embeddings.configured(settings.CATO.vector_store).embed_documents(texts)
+    own = embeddings.get_embedder(settings.CATO.vector_store).embed_documents(texts)
     assert np.allclose([row.embedding for row in floats.data], own, atol=1e-5)
     assert np.allclose([row.embedding for row in packed.data], own, atol=1e-5)
     assert [row.index for row in floats.data] == [0, 1, 2]

@@ -56,7 +56,7 @@ def test_the_page_says_what_a_message_waits_for(person):
 
 def test_a_free_answer_goes_to_the_thread_that_waits_even_if_its_author_is_another(person):
     other = PersonFactory()
-    shared = thread(person, space=access.team())
+    shared = thread(person, space=access.team_space())
     first = services.ask(shared, author_id=person.id, message="One", client_key=uuid.uuid4()).turn
     second = services.ask(shared, author_id=other.id, message="Two", client_key=uuid.uuid4()).turn
     assert (first.state, second.state) == (RUNNING, QUEUED)

@@ -21,7 +21,7 @@ from cato_web.accounts.models import AuditEntry, Departure, Pass, SignIn, User
 from cato_web.celery import sweep
 from chat.models import Thread, Turn
 from memory.index import store
-from memory.index.vectors import ids_up_to
+from memory.index.vectors import all_vector_ids
 from memory.models import CachedEmbedding, Document, Embedding, Erasure, Exchange, Job, Membership, Opinion, Words
 from memory.spaces import access, deletion
 from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn
@@ -76,8 +76,8 @@ def test_all_of_the_own_space_is_gone_and_verified(memory, alice):
     memory.index_pending()
     file = kept.versions.get().original.name
     collection = Embedding.objects.filter(exchange=note).get().index.collection
-    vectors = [i for e in Exchange.objects.all() for i in ids_up_to(e.id, e.version)]
-    assert store.present(collection, vectors)
+    vectors = [i for e in Exchange.objects.all() for i in all_vector_ids(e.id, e.version)]
+    assert store.existing_ids(collection, vectors)
     assert default_storage.exists(file)
 
     leaving(alice)
@@ -87,7 +87,7 @@ def test_all_of_the_own_space_is_gone_and_verified(memory, alice):
     assert not Turn.objects.filter(id=secret.id).exists()
     assert set(Exchange.objects.values_list("user_message", "assistant_message", "content_hash")) == {("", "", "")}
     assert not Exchange.objects.filter(erased_at=None).exists()
-    assert store.present(collection, vectors) == set()
+    assert store.existing_ids(collection, vectors) == set()
     assert (CachedEmbedding.objects.count(), Words.objects.count()) == (0, 0)
     assert set(Document.objects.values_list("name", flat=True)) == {""}
     assert not default_storage.exists(file)
@@ -109,7 +109,7 @@ def test_the_account_is_closed_at_once_and_its_row_stays_without_name(memory, al
 
 
 def test_what_was_said_in_shared_spaces_stays_with_a_former_member_as_its_author(memory, alice, administrator):
-    talk = thread(administrator, space=access.team(), title="The party")
+    talk = thread(administrator, space=access.team_space(), title="The party")
     said(alice, talk, "I bake a cake.")
     memory.index_pending()
 
@@ -120,7 +120,7 @@ def test_what_was_said_in_shared_spaces_stays_with_a_former_member_as_its_author
     assert "I bake a cake." in page
     assert "Former member" in page
     assert "Alice" not in page
-    (hit,) = memory.find("who bakes a cake", spaces=access.readable_by(administrator.pk)).results
+    (hit,) = memory.find("who bakes a cake", spaces=access.readable_space_ids(administrator.pk)).results
     assert hit.exchange.user_message == "I bake a cake."
 
 
@@ -140,7 +140,7 @@ def test_groups_opinions_and_open_invitations_of_who_left_are_gone(memory, admin
 def test_the_page_says_in_numbers_what_goes_and_what_stays(memory, alice):
     said(alice, thread(alice), "One")
     said(alice, thread(alice), "Two")
-    said(alice, thread(alice, space=access.team()), "Three")
+    said(alice, thread(alice, space=access.team_space()), "Three")
     document(alice, "plans.txt", "The house has three floors.")
 
     page = page_of(alice).get("/settings/leave").content.decode()
@@ -244,7 +244,7 @@ def test_a_receipt_is_not_called_complete_while_it_says_that_something_is_under_
     memory.index_pending()
     address = leaving(alice)
 
-    def and_then_all_is_done(*args: Any, ask: Any = deletion.receipt_of_space, **fields: Any) -> Any:
+    def and_then_all_is_done(*args: Any, ask: Any = deletion.space_receipt, **fields: Any) -> Any:
         seen = ask(*args, **fields)
         sweep()
         return seen
@@ -351,7 +351,7 @@ def test_a_crash_at_any_line_of_the_emptying_is_finished_by_the_sweep(memory, ad
         departures.finish_departures()
         memory.erase_forgotten()
 
-        own = Exchange.objects.filter(space=access.own(person.pk))
+        own = Exchange.objects.filter(space=access.personal_space(person.pk))
         assert set(own.values_list("user_message", flat=True)) == {""}, step
         assert not Thread.objects.filter(owner=person).exists(), step
         shown = figures(address)

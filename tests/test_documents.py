@@ -21,12 +21,12 @@ from django.urls import reverse
 from memory import jobs
 from memory.documents import chunks as pieces
 from memory.documents import deletion, publishing
-from memory.documents.deletion import receipt_of
-from memory.documents.queries import document_for, pieces_of, states_of, versions_of
+from memory.documents.deletion import document_receipt
+from memory.documents.queries import document_statuses, list_chunks, list_versions, readable_document
 from memory.embeddings import local
 from memory.errors import EmbeddingError, InvalidInputError
 from memory.index import indexing
-from memory.index.vectors import ids_up_to
+from memory.index.vectors import all_vector_ids
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Job
 from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, upload, work_on_documents
@@ -45,7 +45,8 @@ BUOYS = "\n\n".join(
 
 def found(memory: Any, person: Any, text: str) -> list[str]:
     return [
-        hit.exchange.user_message for hit in memory.find(text, spaces=access.readable_by(person.id), count=50).results
+        hit.exchange.user_message
+        for hit in memory.find(text, spaces=access.readable_space_ids(person.id), count=50).results
     ]
 
 
@@ -57,7 +58,7 @@ def test_a_file_becomes_pieces_that_are_found_with_file_heading_and_place(memory
     made = document(person, "ADR-017 Uplink backoff.md", BUOYS, metadata={"team": "Hardware"})
 
     assert stage(made.serving) == "ready"
-    (hit, *_) = memory.find("silent until midnight", spaces=access.readable_by(person.id)).results
+    (hit, *_) = memory.find("silent until midnight", spaces=access.readable_space_ids(person.id)).results
     assert "After forty attempts" in hit.exchange.user_message
     assert hit.exchange.source_file == "ADR-017 Uplink backoff.md"
     assert hit.exchange.place.label == "Uplink backoff"
@@ -70,7 +71,7 @@ def test_a_file_becomes_pieces_that_are_found_with_file_heading_and_place(memory
 def test_the_pieces_are_the_whole_text_in_its_order(memory, person):
     made = document(person, "notes.txt", BUOYS)
 
-    text = "".join(piece.joint + piece.text for piece in pieces_of(made, since=0, count=100))
+    text = "".join(piece.joint + piece.text for piece in list_chunks(made, since=0, count=100))
     assert "".join(text.split()) == "".join(BUOYS.split())
 
 
@@ -163,7 +164,7 @@ def test_the_switch_takes_twice_the_work_for_twice_the_pieces_and_not_four_times
 
 def _work_of_serving(person: Any, pieces: int) -> int:
     """How many hundreds of steps SQLite's machine takes to let so many pieces serve."""
-    space = access.own(person.id)
+    space = access.personal_space(person.id)
     made = Document.objects.create(space=space, owner=person, name=f"{pieces}.txt", source="upload")
     version = made.versions.create(
         number=1, size=1, uploaded_by=person, due_at=made.created_at, stage="embedding", total_chunks=pieces
@@ -178,7 +179,7 @@ def _work_of_serving(person: Any, pieces: int) -> int:
     steps = []
     connection.connection.set_progress_handler(lambda: steps.append(1), 100)
     try:
-        publishing.serve_complete()
+        publishing.publish_ready_versions()
     finally:
         connection.connection.set_progress_handler(None, 0)
     assert stage(version) == "ready"
@@ -215,8 +216,8 @@ def test_what_the_old_version_alone_said_is_gone_with_its_vectors_and_its_file(m
     collection = Index.objects.get().collection
     from memory.index import store
 
-    assert not store.present(collection, [id for key in before for id in ids_up_to(key, 1)])
-    assert [state.number for state in versions_of(new)] == [2]
+    assert not store.existing_ids(collection, [id for key in before for id in all_vector_ids(key, 1)])
+    assert [state.number for state in list_versions(new)] == [2]
 
 
 def test_a_deleted_document_is_out_of_every_read_at_once_and_then_gone(memory, person):
@@ -226,9 +227,9 @@ def test_a_deleted_document_is_out_of_every_read_at_once_and_then_gone(memory, p
     assert memory.forget_documents([made.pk], by=person.id) == 1
 
     assert found(memory, person, "buoy") == []
-    assert memory.figures(access.readable_by(person.id)).exchanges == 0
+    assert memory.figures(access.readable_space_ids(person.id)).exchanges == 0
     work_on_documents()
-    receipt = receipt_of(made)
+    receipt = document_receipt(made)
     assert receipt.exchanges == receipt.vectors == made.serving.total_chunks
     assert receipt.under_way == 0
     assert not kept_at.exists()
@@ -265,7 +266,7 @@ def test_a_crash_while_a_document_is_deleted_ends_in_gone(memory, person, monkey
 def test_an_unreadable_file_says_why_and_can_be_tried_again(memory, person, monkeypatch):
     version = upload(person, "broken.pdf", b"%PDF-1.7 and then nothing").version
     memory.read_documents()
-    (state,) = states_of([document_for(access.readable_by(person.id), version.document_id)])
+    (state,) = document_statuses([readable_document(access.readable_space_ids(person.id), version.document_id)])
     assert state.newest.stage == "failed"
     assert "damaged" in state.newest.error
 
@@ -279,7 +280,7 @@ def test_a_failed_newer_version_leaves_the_old_one_serving(memory, person):
     work_on_documents()
 
     assert found(memory, person, "buoy")
-    (state,) = states_of([Document.objects.get(pk=made.pk)])
+    (state,) = document_statuses([Document.objects.get(pk=made.pk)])
     assert (state.serving.number, state.newest.number, state.newest.stage) == (1, 2, "failed")
 
 
@@ -371,7 +372,7 @@ def test_deleting_the_serving_version_brings_the_one_before_back_where_it_is_kep
     document(person, "notes.txt", "The first words. " * 60)
     document(person, "notes.txt", "The second words. " * 60)
     made = document(person, "notes.txt", "The third words. " * 60)
-    assert [state.number for state in versions_of(made)] == [3, 2]
+    assert [state.number for state in list_versions(made)] == [3, 2]
 
     memory.forget_version(made.serving, by=person.id)
     assert found(memory, person, "words") == []
@@ -379,7 +380,7 @@ def test_deleting_the_serving_version_brings_the_one_before_back_where_it_is_kep
 
     (text, *_) = found(memory, person, "words")
     assert "second" in text
-    assert [state.number for state in versions_of(Document.objects.get())] == [2]
+    assert [state.number for state in list_versions(Document.objects.get())] == [2]
 
 
 def test_all_but_the_last_versions_can_be_deleted(memory, person, settings):
@@ -391,7 +392,7 @@ def test_all_but_the_last_versions_can_be_deleted(memory, person, settings):
     assert memory.keep_last(made, 2, by=person.id) == 2
     work_on_documents()
 
-    assert [state.number for state in versions_of(made)] == [4, 3]
+    assert [state.number for state in list_versions(made)] == [4, 3]
     assert len(default_storage.listdir("documents")[1]) == 2
 
 
@@ -423,7 +424,7 @@ def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):
 
     from memory.filters import parse
 
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
     hits = memory.find("buoy", spaces=readable, filters=parse({"zone": "north"})).results
     assert len(hits) == made.serving.total_chunks
     assert memory.find("buoy", spaces=readable, filters=parse({"document": str(made.pk)})).results
@@ -437,7 +438,7 @@ def test_metadata_given_with_an_upload_reaches_the_pieces_that_are_there_already
 
     document(person, "notes.txt", BUOYS, metadata={"zone": "north"})
     made = document(person, "notes.txt", BUOYS, metadata={"zone": "south"})
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
     assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "north"})).results
     assert (
         len(memory.find("buoy", spaces=readable, filters=parse({"zone": "south"})).results) == made.serving.total_chunks
@@ -446,11 +447,11 @@ def test_metadata_given_with_an_upload_reaches_the_pieces_that_are_there_already
 
 def test_a_single_piece_can_be_forgotten_and_the_page_says_so(memory, person):
     made = document(person, "notes.txt", BUOYS)
-    piece = pieces_of(made, since=1, count=1)[0]
+    piece = list_chunks(made, since=1, count=1)[0]
     memory.forget([piece.exchange_id], by=person.id)
 
     assert piece.text not in found(memory, person, piece.text)
-    assert pieces_of(made, since=1, count=1)[0].text is None
+    assert list_chunks(made, since=1, count=1)[0].text is None
 
 
 @pytest.mark.parametrize(
@@ -509,12 +510,12 @@ def test_a_document_is_seen_by_those_who_read_its_space_and_nobody_else(memory, 
     stranger = PersonFactory()
     made = document(person, "notes.txt", BUOYS)
 
-    assert document_for(access.readable_by(person.id), made.pk)
+    assert readable_document(access.readable_space_ids(person.id), made.pk)
     assert found(memory, stranger, "buoy") == []
     from memory.errors import NotFoundError
 
     with pytest.raises(NotFoundError):
-        document_for(access.readable_by(stranger.id), made.pk)
+        readable_document(access.readable_space_ids(stranger.id), made.pk)
 
 
 def test_reconcile_removes_files_that_no_document_names_but_not_young_ones(memory, person):
@@ -522,8 +523,8 @@ def test_reconcile_removes_files_that_no_document_names_but_not_young_ones(memor
     lost, young = (default_storage.save(f"documents/{name}", ContentFile(b"left by a crash")) for name in ("a", "b"))
     os.utime(default_storage.path(lost), (1, 1))
 
-    assert deletion.remove_unnamed_files(dry_run=True) == 1
-    assert deletion.remove_unnamed_files() == 1
+    assert deletion.delete_orphaned_files(dry_run=True) == 1
+    assert deletion.delete_orphaned_files() == 1
 
     assert set(default_storage.listdir("documents")[1]) == {
         made.serving.original.name.removeprefix("documents/"),

@@ -186,7 +186,7 @@ def things(chroma):
     picture = picture_of(alice)
     one.images.add(picture)
     imported = receive_import(ContentFile(b"[]", name="The secret of Alice.json"), owner_id=alice.pk)
-    api.note_recall(one.id, api.find("secret", spaces=access.readable_by(alice.pk)).results)
+    api.log_recall(one.id, api.search("secret", spaces=access.readable_space_ids(alice.pk)).results)
     return {
         "space_id": group("The secret crew", alice).id,
         "image_id": picture.id,

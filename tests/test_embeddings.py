@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from memory import embeddings
-from memory.embeddings import Options, embedder_for
+from memory.embeddings import EmbedderOptions, make_embedder
 from memory.embeddings.base import Embedder
 from memory.embeddings.local import LocalEmbedder
 from memory.embeddings.remote import MAX_INPUT_BYTES, batches
@@ -129,7 +129,7 @@ def test_a_refusal_says_whether_trying_again_helps(
 
 def test_an_endpoint_that_is_away_may_come_back() -> None:
     for provider in ("openai", "ollama"):
-        embedder = embedder_for(provider, "model", Options(base_url="http://127.0.0.1:9", api_key="x"))
+        embedder = make_embedder(provider, "model", EmbedderOptions(base_url="http://127.0.0.1:9", api_key="x"))
         with pytest.raises(EmbeddingError, match="cannot be reached") as caught:
             embedder.embed_query("text")
         assert not caught.value.permanent
@@ -159,30 +159,30 @@ def test_batches_stay_below_what_a_request_may_carry() -> None:
 
 def test_a_process_has_one_embedder_per_model_and_knows_its_name_without_loading_it() -> None:
     settings = _settings()
-    assert embeddings.identity(settings) == ("local", "all-MiniLM-L6-v2")
-    assert embeddings.configured(settings) is embeddings.configured(settings, model="all-MiniLM-L6-v2")
+    assert embeddings.configured_model(settings) == ("local", "all-MiniLM-L6-v2")
+    assert embeddings.get_embedder(settings) is embeddings.get_embedder(settings, model="all-MiniLM-L6-v2")
 
 
 def test_an_older_index_is_not_asked_with_the_new_provider_s_key() -> None:
     settings = _settings(embedding_provider="openai", embedding_dimensions=256, embedding_base_url="http://new.example")
-    assert embeddings.identity(settings) == ("openai", "text-embedding-3-small")
-    older: Any = embeddings.configured(settings, provider="ollama", model="nomic-embed-text")
+    assert embeddings.configured_model(settings) == ("openai", "text-embedding-3-small")
+    older: Any = embeddings.get_embedder(settings, provider="ollama", model="nomic-embed-text")
     assert (older._base_url, older._dimensions) == ("http://127.0.0.1:11434", None)
 
 
 def test_a_provider_that_is_not_there_is_named() -> None:
     with pytest.raises(EmbeddingError, match="no embedding provider acme; there are local, openai, ollama"):
-        embedder_for("acme", "model")
+        make_embedder("acme", "model")
 
 
 def _openai(endpoint: FakeEndpoint, key: str, **options: Any) -> Embedder:
-    return embedder_for(
-        "openai", "text-embedding-3-small", Options(base_url=endpoint.openai_url, api_key=key, **options)
+    return make_embedder(
+        "openai", "text-embedding-3-small", EmbedderOptions(base_url=endpoint.openai_url, api_key=key, **options)
     )
 
 
 def _ollama(endpoint: FakeEndpoint, key: str) -> Embedder:
-    return embedder_for("ollama", "nomic-embed-text", Options(base_url=endpoint.url, api_key=key))
+    return make_embedder("ollama", "nomic-embed-text", EmbedderOptions(base_url=endpoint.url, api_key=key))
 
 
 def _settings(**changes: Any) -> Any:

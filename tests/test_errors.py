@@ -60,7 +60,7 @@ def test_a_page_without_its_vector_store_is_unavailable_and_names_when_to_try_ag
     def fail(*args: object, **kwargs: object) -> None:
         raise VectorStoreUnavailableError
 
-    monkeypatch.setattr("memory.views.search.scope_of", fail)
+    monkeypatch.setattr("memory.views.search.build_recall_filter", fail)
     answer = browser.get("/search")
 
     assert answer.status_code == 503

@@ -22,7 +22,7 @@ from memory.index import generations
 from memory.models import CachedEmbedding, Calibration, Evaluation, Exchange, Recall
 from memory.retrieval import levels
 from memory.retrieval.tuning import calibration
-from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, without_rarest_words
+from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, paraphrase_offline
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange
 from tests.facts import FACTS
@@ -54,7 +54,7 @@ def test_every_strategy_is_measured_and_kept_in_one_run(known, capsys):
     said = run("memory_eval", capsys)
 
     rows = Evaluation.objects.all()
-    assert [row.strategy for row in rows.order_by("pk")] == retrieval.names()
+    assert [row.strategy for row in rows.order_by("pk")] == retrieval.strategy_names()
     assert len({row.run for row in rows}) == 1
     assert {(row.questions, row.k, row.asked_by) for row in rows} == {(len(FACTS), 5, WITHOUT_RAREST_WORDS)}
     assert all(0 <= row.empty <= 1 and row.median_ms > 0 for row in rows)
@@ -136,7 +136,7 @@ def test_an_empty_store_is_not_measured(memory):
 
 def test_the_rarest_words_are_left_out(known):
     fact = known[0].user_message
-    fewer = without_rarest_words(fact)
+    fewer = paraphrase_offline(fact)
 
     assert 0 < len(fewer.split()) < len(fact.split())
     assert set(fewer.split()) <= set(fact.split())
@@ -153,7 +153,7 @@ def conversations(memory, alice):
 
 
 def test_calibrate_fits_the_gate_to_this_store_and_reset_takes_it_back(conversations, capsys):
-    serving = generations.serving()
+    serving = generations.active_generation()
     shipped = levels.level_of(serving.provider, serving.model)
 
     tried = run("calibrate", capsys, "--dry-run")
@@ -177,7 +177,7 @@ def test_a_fitted_gate_opens_for_questions_in_other_words_and_not_for_small_talk
     run("calibrate", capsys)
     stored = {row.key for row in EXCHANGES[:60]}
     questions = [question for question, key in (*IN_OTHER_WORDS, *NAMES_ONLY) if key in stored]
-    readable = access.readable_by(alice.id)
+    readable = access.readable_space_ids(alice.id)
 
     def opened_by(messages) -> float:
         return sum(bool(memory.recall([message], spaces=readable).results) for message in messages) / len(messages)
@@ -270,7 +270,7 @@ def test_the_stats_page_says_nothing_of_runs_where_there_was_none(alice, chroma)
 def test_the_stats_page_says_which_gate_is_in_force_and_where_it_is_from(alice, chroma, settings):
     assert "0.50 (default)" in stats_page(alice)
 
-    serving = generations.serving()
+    serving = generations.active_generation()
     Calibration.objects.create(provider=serving.provider, model=serving.model, threshold=0.61, sample=200)
     assert re.search(r"0\.61 \(calibrated on 200 exchanges on \d+ \w{3} 20\d\d\)", stats_page(alice))
 

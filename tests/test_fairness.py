@@ -85,7 +85,7 @@ def test_notes_go_before_passages_also_long_ones(memory, alice, bob):
     upload(alice, "large.txt", LARGE)
     memory.read_documents()
     notes = memory.keep_text(
-        "The key lies below the mat. " * 60, space=access.own(bob.id), owner_id=bob.pk, source="api"
+        "The key lies below the mat. " * 60, space=access.personal_space(bob.id), owner_id=bob.pk, source="api"
     )
     said = exchange(bob, "Where is the key?")
     assert len(notes) > 1

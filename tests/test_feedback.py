@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from chat.realtime import frames
 from memory.models import Opinion, Recall
-from memory.retrieval.recall_log import context_shares, times_recalled
+from memory.retrieval.recall_log import recall_counts, recall_rate
 from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, exchange, group, thread, turn
 from tests.server import wait_for
@@ -36,7 +36,7 @@ def asked(memory, alice, bob):
     said = exchange(alice, "The greenhouse key hangs behind the clock in the hall.", space=garden)
     memory.index_pending()
     one = turn(thread(bob, space=garden), "Where is what opens the glass house?", "Behind the clock.")
-    found = memory.recall([one.message], spaces=access.read_by_all_of(garden.id))
+    found = memory.recall([one.message], spaces=access.space_ids_shared_by_all_readers(garden.id))
     memory.note_recall(one.id, found.results)
     exchange(bob, one.message, one.answer, space=garden, thread_id=one.thread_id, turn_id=one.id)
     assert [result.exchange.id for result in found.results] == [said.id]
@@ -69,7 +69,7 @@ def press(person, one, words: str, *, htmx: bool = True):
 
 def recalls(memory, person, question: str) -> set[uuid.UUID]:
     """What comes back when this person asks in their own thread."""
-    found = memory.recall([question], spaces=access.readable_by(person.id), person_id=person.id)
+    found = memory.recall([question], spaces=access.readable_space_ids(person.id), person_id=person.id)
     return {result.exchange.id for result in found.results}
 
 
@@ -108,7 +108,7 @@ def test_a_pinned_exchange_comes_back_from_behind_the_first_candidates(memory, a
     while memory.index_pending():
         pass
     question = "What about the parcel?"
-    found = memory.find(question, spaces=access.readable_by(alice.id), count=100).results
+    found = memory.find(question, spaces=access.readable_space_ids(alice.id), count=100).results
     assert kept.id not in {result.exchange.id for result in found}
     assert kept.id not in recalls(memory, alice, question)
 
@@ -186,8 +186,8 @@ def test_forget_is_offered_to_who_may_and_asks_once(memory, alice, bob, asked):
 
 
 def test_an_administrator_may_forget_what_the_panel_of_a_team_shows(memory, alice):
-    said = exchange(alice, "The greenhouse key hangs behind the clock.", space=access.team())
-    one = turn(thread(alice, space=access.team()))
+    said = exchange(alice, "The greenhouse key hangs behind the clock.", space=access.team_space())
+    one = turn(thread(alice, space=access.team_space()))
     Recall.objects.create(turn_id=one.id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
 
     assert reverse("forget", args=[said.id]) in panel(AdministratorFactory(), one)
@@ -203,17 +203,17 @@ def test_how_often_it_came_back_counts_what_one_may_read(memory, alice, bob, ask
 
     assert "Recalled once." in panel(alice, one)
     assert "Recalled 2 times." in panel(bob, one)
-    assert times_recalled([said.id], spaces=frozenset()) == {}
+    assert recall_counts([said.id], spaces=frozenset()) == {}
 
 
 def test_answers_with_and_without_context_are_counted_where_one_may_read(memory, alice, bob, asked):
     plain = turn(thread(alice), "Hello", "Good morning")
     exchange(alice, plain.message, plain.answer, thread_id=plain.thread_id, turn_id=plain.id)
-    shared, all_of_alice = access.readable_by(bob.id), access.readable_by(alice.id)
+    shared, all_of_alice = access.readable_space_ids(bob.id), access.readable_space_ids(alice.id)
 
-    assert (context_shares(shared).answers, context_shares(shared).with_context) == (1, 1)
-    assert (context_shares(all_of_alice).answers, context_shares(all_of_alice).with_context) == (2, 1)
-    assert context_shares(all_of_alice, newest=1).with_context == 0
+    assert (recall_rate(shared).answers, recall_rate(shared).with_context) == (1, 1)
+    assert (recall_rate(all_of_alice).answers, recall_rate(all_of_alice).with_context) == (2, 1)
+    assert recall_rate(all_of_alice, newest=1).with_context == 0
 
 
 def test_in_a_running_cato_what_is_not_relevant_does_not_come_back_until_it_is_again(cato, endpoint, administrator):

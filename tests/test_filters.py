@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory.errors import InvalidInputError
-from memory.exchanges.metadata import check_metadata, write_values
+from memory.exchanges.metadata import save_metadata_values, validate_metadata
 from memory.filters import chroma_fields, parse, to_chroma, to_sql
-from memory.filters.selectivity import few
+from memory.filters.selectivity import ids_if_selective
 from memory.index import store
 from memory.models import Exchange, MetadataValue, Space
 from memory.spaces import access
@@ -59,7 +59,7 @@ def world(chroma: None, django_db_setup: None, django_db_blocker: Any) -> Iterat
         threads = tuple(uuid.UUID(int=n) for n in (1, 2))
         rows = [
             Exchange(
-                space=access.own(people[number % PEOPLE].id),
+                space=access.personal_space(people[number % PEOPLE].id),
                 owner=people[number % PEOPLE],
                 user_message="anything",
                 size=8,
@@ -69,12 +69,12 @@ def world(chroma: None, django_db_setup: None, django_db_blocker: Any) -> Iterat
                 session_id=dice.choice([None, *threads]),
                 source_file=dice.choice(["", "plan.pdf"]),
                 manual_entry=dice.choice([True, False]),
-                metadata=check_metadata({key: anything(dice) for key in KEYS if dice.random() < 0.6}),
+                metadata=validate_metadata({key: anything(dice) for key in KEYS if dice.random() < 0.6}),
             )
             for number in range(30)
         ]
         Exchange.objects.bulk_create(rows)
-        write_values(rows)
+        save_metadata_values(rows)
         store.upsert(
             COLLECTION,
             [str(row.id) for row in rows],
@@ -211,7 +211,7 @@ def test_where_few_can_fulfil_a_filter_all_that_do_are_among_them(world):
     @given(filters_on(world), st.sampled_from([3, 30]))
     def hold(filters: dict[str, Any], most: int) -> None:
         nonlocal told
-        found = few(parse(filters), most)
+        found = ids_if_selective(parse(filters), most)
         told += found is not None
         if found is not None:
             assert len(found) <= most
@@ -251,7 +251,7 @@ def test_no_filter_reaches_into_another_space(world):
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(filters_on(world))
     def stay(filters: dict[str, Any]) -> None:
-        rows = access.among(Exchange.objects.all(), readable).filter(to_sql(parse(filters)))
+        rows = access.in_spaces(Exchange.objects.all(), readable).filter(to_sql(parse(filters)))
         assert set(rows.values_list("id", flat=True)) <= mine
 
     stay()
@@ -268,7 +268,7 @@ def test_asking_for_another_space_gives_nothing_of_it(world, shape):
     }[shape]
     assert str(world.rows[1].id) in in_sql(asked), "the filter alone would let it through"
 
-    seen = access.among(Exchange.objects.all(), readable).filter(to_sql(parse(asked)))
+    seen = access.in_spaces(Exchange.objects.all(), readable).filter(to_sql(parse(asked)))
 
     assert all(row.space_id in readable for row in seen)
 
@@ -283,11 +283,11 @@ def one(world):
         size=8,
         timestamp=START,
         source="api",
-        metadata=check_metadata(
+        metadata=validate_metadata(
             {"zone": "DMZ", "hints": ["AC-2", "AC"], "version": 3, "live": True, "counts": [1, 2.5]}
         ),
     )
-    write_values([row])
+    save_metadata_values([row])
     return row
 
 
@@ -404,8 +404,8 @@ def test_texts_in_a_filter_are_cleaned_as_metadata_was(one):
     "hostile", ["'; DROP TABLE memory_exchange; --", '"', "key__in", "\\", "%s", "{}", "\ud800", "‮"]
 )
 def test_hostile_keys_and_values_are_keys_and_values(one, hostile):
-    one.metadata = check_metadata({hostile: hostile})
-    write_values([one])
+    one.metadata = validate_metadata({hostile: hostile})
+    save_metadata_values([one])
 
     assert lets_through({hostile: hostile}, one)
     assert not lets_through({hostile: "another"}, one)
@@ -415,7 +415,7 @@ def test_metadata_rows_are_written_for_many_at_once_and_replaced(one, world, dja
     one.metadata = {"zone": "LAN"}
 
     with django_assert_num_queries(2):
-        write_values([one, *world.rows[:5]])
+        save_metadata_values([one, *world.rows[:5]])
 
     assert list(MetadataValue.objects.filter(exchange=one).values_list("key", "text")) == [("zone", "LAN")]
     assert lets_through({"zone": "LAN"}, one)
@@ -446,13 +446,13 @@ def test_metadata_rows_are_written_for_many_at_once_and_replaced(one, world, dja
 )
 def test_metadata_that_cannot_be_kept_says_what_can(metadata, message):
     with pytest.raises(InvalidInputError, match=message):
-        check_metadata(metadata)
+        validate_metadata(metadata)
 
 
 def test_metadata_that_can_be_kept_comes_back_cleaned_and_otherwise_the_same():
     given_metadata = {"zo\x00ne": "a\r\nb", "tags": ("x", "y"), "none": [], "n": [1, 2.5], "live": False, "at": 2**60}
 
-    assert check_metadata(given_metadata) == {
+    assert validate_metadata(given_metadata) == {
         "zone": "a\nb",
         "tags": ["x", "y"],
         "none": [],

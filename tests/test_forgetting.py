@@ -48,7 +48,7 @@ def said(memory, person):
 
 
 def test_it_is_out_of_search_recall_and_panels_at_once(memory, person, said):
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
     turn_id = uuid.uuid4()
     memory.note_recall(turn_id, memory.recall(["safe combination"], spaces=readable).results)
     assert memory.recalled_for([turn_id], spaces=readable)[turn_id][0].exchange is not None
@@ -65,14 +65,14 @@ def test_it_is_out_of_search_recall_and_panels_at_once(memory, person, said):
 
 def test_vectors_cache_and_text_are_gone_after_the_erasure(memory, person, said):
     collection = Embedding.objects.get().index.collection
-    ids = vectors.ids_up_to(said.id, said.version)
-    assert store.present(collection, ids)
+    ids = vectors.all_vector_ids(said.id, said.version)
+    assert store.existing_ids(collection, ids)
     assert CachedEmbedding.objects.count() == 1
 
     memory.forget([said.id], by=person.id)
     assert memory.erase_forgotten() == 1
 
-    assert store.present(collection, ids) == set()
+    assert store.existing_ids(collection, ids) == set()
     assert CachedEmbedding.objects.count() == 0
     said.refresh_from_db()
     assert (said.user_message, said.assistant_message, said.content_hash) == ("", "", "")
@@ -101,7 +101,7 @@ def test_while_the_store_is_down_it_waits_and_is_gone_when_it_is_back(memory, pe
         broken.setattr(store, "delete", down)
         assert memory.erase_forgotten() == 0
     assert Erasure.objects.get().state == Job.State.PENDING
-    assert memory.find("safe combination", spaces=access.readable_by(person.id)).results == ()
+    assert memory.find("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
 
     Erasure.objects.update(due_at=said.created_at)
     assert memory.erase_forgotten() == 1
@@ -120,7 +120,7 @@ def test_what_is_forgotten_while_it_is_being_embedded_leaves_no_vector(memory, p
     memory.index_pending()
     collection = Embedding.objects.get().index.collection
 
-    assert store.present(collection, vectors.ids_up_to(one.id, one.version)) == set()
+    assert store.existing_ids(collection, vectors.all_vector_ids(one.id, one.version)) == set()
 
 
 def test_a_forgotten_turn_stays_forgotten_when_its_answer_is_resumed(memory, person):
@@ -132,14 +132,16 @@ def test_a_forgotten_turn_stays_forgotten_when_its_answer_is_resumed(memory, per
 
     assert again.id == one.id
     memory.index_pending()
-    assert memory.find("safe combination", spaces=access.readable_by(person.id)).results == ()
+    assert memory.find("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
     assert Exchange.objects.get().assistant_message == "Not"
 
 
 def test_words_metadata_opinions_records_and_reasons_are_gone_with_the_commit(memory, person):
     one = exchange(person, "The safe combination is 12-34-56.", metadata={"zone": "cellar"})
     memory.index_pending()
-    memory.note_recall(uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_by(person.id)).results)
+    memory.note_recall(
+        uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_space_ids(person.id)).results
+    )
     memory.express(person.id, one, "pinned")
     Record.objects.create(exchange=one, space=one.space, name="safe")
     assert Recall.objects.get().reason
@@ -157,15 +159,15 @@ def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded
     second = exchange(person, "And who else knows it?", session_id=session)
     memory.index_pending()
     collection, with_traces = Embedding.objects.get(exchange=second).index.collection, second.content_hash
-    assert store.present(collection, vectors.ids_up_to(second.id, 1))
+    assert store.existing_ids(collection, vectors.all_vector_ids(second.id, 1))
 
     memory.forget([first.id], by=person.id)
     memory.erase_forgotten()
 
-    assert store.present(collection, vectors.ids_up_to(second.id, 1)) == set()
+    assert store.existing_ids(collection, vectors.all_vector_ids(second.id, 1)) == set()
     assert not CachedEmbedding.objects.filter(content_hash=with_traces)
     memory.index_pending()
-    assert memory.find("who knows it", spaces=access.readable_by(person.id)).results[0].exchange.id == second.id
+    assert memory.find("who knows it", spaces=access.readable_space_ids(person.id)).results[0].exchange.id == second.id
 
 
 def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person):
@@ -183,13 +185,13 @@ def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person
 
 def test_it_is_removed_from_the_index_of_every_generation_and_from_a_copy_being_made(memory, person, said):
     other = generations.Generation.objects.create(provider="local", model="earlier", state="retired", dimension=384)
-    old = generations.index_of(said.space, other)
+    old = generations.get_collection(said.space, other)
     row = Embedding.objects.get()
     ids = vectors.vector_ids(said.id, 1, row.parts)
-    beside = generations.renewed_name(row.index.collection)
+    beside = generations.next_collection_name(row.index.collection)
     for collection in (old.collection, beside):
         store.copy(row.index.collection, collection, ids)
-        assert store.present(collection, ids) == set(ids)
+        assert store.existing_ids(collection, ids) == set(ids)
 
     memory.forget([said.id], by=person.id)
     memory.erase_forgotten()
@@ -198,7 +200,9 @@ def test_it_is_removed_from_the_index_of_every_generation_and_from_a_copy_being_
 
 
 def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory, person, said):
-    memory.note_recall(uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_by(person.id)).results)
+    memory.note_recall(
+        uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_space_ids(person.id)).results
+    )
     parts = Embedding.objects.get().parts
     twin = exchange(person, said.user_message, said.assistant_message)
     memory.index_pending()
@@ -222,7 +226,7 @@ def followed_by_one_of_a_later_version(memory: Any, person: Any) -> tuple[Exchan
     first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
     second = exchange(person, "And who else knows it?", session_id=session)
     memory.index_pending()
-    lifecycle.revise(second, user_message="And who else knows it?", assistant_message="Nobody.")
+    lifecycle.update_exchange(second, user_message="And who else knows it?", assistant_message="Nobody.")
     memory.index_pending()
     second.refresh_from_db()
     assert second.version > 1
@@ -244,13 +248,13 @@ def test_an_exchange_and_its_follower_of_a_later_version_are_erased_together(mem
 def test_an_id_that_is_named_twice_is_asked_for_once(memory, person, said):
     row = Embedding.objects.get()
     collection, ids = row.index.collection, vectors.vector_ids(said.id, said.version, row.parts)
-    beside = generations.renewed_name(collection)
+    beside = generations.next_collection_name(collection)
 
-    assert store.present(collection, ids * 2) == set(ids)
+    assert store.existing_ids(collection, ids * 2) == set(ids)
     assert {id for id, _ in store.similarities(np.ones(384, dtype=np.float32), collection, ids * 2)} == set(ids)
     assert store.copy(collection, beside, ids * 2) == set(ids)
     store.delete(collection, ids * 2)
-    assert store.present(collection, ids) == set()
+    assert store.existing_ids(collection, ids) == set()
     store.drop(beside)
 
 
@@ -278,7 +282,7 @@ def test_what_the_index_refuses_to_erase_fails_alone_and_is_shown_as_failed(memo
     assert (receipt.under_way, receipt.failed) == (1, 1)
 
     monkeypatch.setattr(store, "delete", real)
-    jobs.begin_again(Erasure.objects.filter(state=Job.State.FAILED))
+    jobs.requeue(Erasure.objects.filter(state=Job.State.FAILED))
     assert memory.erase_forgotten() == 1
 
 
@@ -320,7 +324,7 @@ def quickly(embedder: object, texts: list[str]) -> np.ndarray:
 
 def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, person, monkeypatch):
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", quickly)
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
     step, stride = -1, 1 if IS_LONG else 3
     crashed = True
     while crashed:
@@ -349,10 +353,10 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, 
 
         one.refresh_from_db()
         assert (one.user_message, one.content_hash, one.erased_at is None) == ("", "", False), step
-        old = [*vectors.ids_up_to(one.id, 1), *vectors.ids_up_to(after.id, 1)]
-        assert store.present(collection, old) == set(), step
+        old = [*vectors.all_vector_ids(one.id, 1), *vectors.all_vector_ids(after.id, 1)]
+        assert store.existing_ids(collection, old) == set(), step
         assert not CachedEmbedding.objects.filter(content_hash=after.content_hash), step
         assert forgetting.receipt_for([one.id]).vectors == parts, step
     assert step > 30
     assert CachedEmbedding.objects.count() == Exchange.objects.filter(forgotten_at=None).count()
-    assert cache.drop_unused(CachedEmbedding.objects.values_list("content_hash", flat=True)) == 0
+    assert cache.delete_unreferenced(CachedEmbedding.objects.values_list("content_hash", flat=True)) == 0

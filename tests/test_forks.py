@@ -62,7 +62,7 @@ def test_a_fork_of_a_branch_follows_that_branch(told, person):
 
 def test_nothing_is_remembered_twice_and_the_copies_are_not_recalled_beside_themselves(told, person, memory):
     fork = services.fork(told[1], person_id=person.id)
-    assert len(memory.find("key boathouse", spaces=spaces.readable_by(person.id)).results) == 2
+    assert len(memory.find("key boathouse", spaces=spaces.readable_space_ids(person.id)).results) == 2
     asked = services.ask(fork, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4())
 
     assert not recall_for(asked.turn.id).results
@@ -83,12 +83,12 @@ def test_deleting_a_fork_leaves_what_the_first_thread_had_remembered(told, perso
     services.delete(fork)
 
     assert memory.memory_states([told[1].exchange_id]) == {told[1].exchange_id: "remembered"}
-    assert memory.find("key boathouse", spaces=spaces.readable_by(person.id)).results
+    assert memory.find("key boathouse", spaces=spaces.readable_space_ids(person.id)).results
 
 
 def test_a_fork_of_a_shared_thread_is_ones_own_alone(person):
     bob = PersonFactory()
-    shared = thread(person, space=spaces.team())
+    shared = thread(person, space=spaces.team_space())
     fork = services.fork(turn(shared, "For all of us"), person_id=bob.id)
 
     assert fork in access.threads_of(bob.id)
@@ -114,7 +114,7 @@ def test_a_message_that_waits_can_be_taken_back_and_what_came_after_it_moves_up(
 
 def test_only_who_wrote_a_message_takes_it_back_and_only_while_it_waits(person):
     bob = PersonFactory()
-    shared = thread(person, space=spaces.team())
+    shared = thread(person, space=spaces.team_space())
     turn(shared, "First", "", state=Turn.State.ANSWERING)
     waiting = services.ask(shared, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
     with pytest.raises(PermissionDeniedError, match="Only who wrote"):

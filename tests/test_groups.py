@@ -50,7 +50,9 @@ def remembered_thread(person, said: str = "The key hangs behind the clock", **mo
 
 def reached(memory, person, words: str = "key behind the clock") -> set[str]:
     """What this person can reach of it: by search, in the list, at its address."""
-    found = {hit.exchange.user_message for hit in memory.find(words, spaces=spaces.readable_by(person.id)).results}
+    found = {
+        hit.exchange.user_message for hit in memory.find(words, spaces=spaces.readable_space_ids(person.id)).results
+    }
     listed = {link.title for part in sidebar.thread_groups(person.id, None) for link in part.threads}
     return found | listed
 
@@ -60,10 +62,10 @@ def test_a_group_is_made_joined_and_left_and_the_log_says_by_whom(ada, bob, memo
     assert crew.name == "The Crew"
     groups.add(crew, bob, by=ada)
     groups.add(crew, bob, by=ada)
-    assert crew.id in spaces.readable_by(bob.id)
+    assert crew.id in spaces.readable_space_ids(bob.id)
 
     groups.take_out(crew, bob.id, by=ada)
-    assert crew.id not in spaces.readable_by(bob.id)
+    assert crew.id not in spaces.readable_space_ids(bob.id)
     said = list(AuditEntry.objects.filter(who=ada).order_by("id").values_list("action", flat=True))
     assert said == ["group.created", "group.member_added", "group.member_removed"]
 
@@ -120,11 +122,11 @@ def test_who_makes_a_group_manages_it_and_names_others(ada, person, bob):
     signed_in(ada).post(changing, {"person": str(person.pk), "change": "manager"})
     manager = signed_in(person)
     manager.post(changing, {"person": str(bob.pk), "change": "add"})
-    assert crew.id in spaces.readable_by(bob.pk)
+    assert crew.id in spaces.readable_space_ids(bob.pk)
     manager.post(changing, {"person": str(ada.pk), "change": "member"})
     assert not spaces.manages_space(ada.pk, crew)
     manager.post(changing, {"person": str(bob.pk), "change": "remove"})
-    assert crew.id not in spaces.readable_by(bob.pk)
+    assert crew.id not in spaces.readable_space_ids(bob.pk)
 
 
 def test_an_administrator_edits_the_members_of_a_group_without_managers(ada, person, bob):
@@ -159,16 +161,19 @@ def test_an_account_that_is_deleted_is_seen_to_leave_its_groups(person, bob):
 
 
 def test_the_pages_of_the_team_and_of_the_personal_space_name_their_managers(ada, person):
-    team = signed_in(person).get(reverse("space", args=[spaces.team().id])).content.decode()
+    team = signed_in(person).get(reverse("space", args=[spaces.team_space().id])).content.decode()
     assert "Its managers are the administrators" in team
     assert "Ada Admin" in team
-    own = spaces.own(person.pk)
+    own = spaces.personal_space(person.pk)
     assert (
         "Only you read your personal space" in signed_in(person).get(reverse("space", args=[own.id])).content.decode()
     )
     assert signed_in(ada).get(reverse("space", args=[own.id])).status_code == 404
     assert (spaces.manages_space(person.pk, own), spaces.manages_space(ada.pk, own)) == (True, False)
-    assert (spaces.manages_space(person.pk, spaces.team()), spaces.manages_space(ada.pk, spaces.team())) == (
+    assert (
+        spaces.manages_space(person.pk, spaces.team_space()),
+        spaces.manages_space(ada.pk, spaces.team_space()),
+    ) == (
         False,
         True,
     )
@@ -210,7 +215,7 @@ def test_one_leaves_a_group_from_the_settings_and_not_one_that_one_is_not_in(bob
     assert page.post(reverse("leave_group", args=[other.id])).status_code == 404
 
     page.post(reverse("leave_group", args=[crew.id]))
-    assert crew.id not in spaces.readable_by(bob.id)
+    assert crew.id not in spaces.readable_space_ids(bob.id)
 
 
 def test_what_moves_is_reached_where_it_went_and_no_longer_where_it_was(person, bob, memory):
@@ -223,7 +228,7 @@ def test_what_moves_is_reached_where_it_went_and_no_longer_where_it_was(person, 
     assert reached(memory, bob) == {"Keys", "The key hangs behind the clock"}
     assert access.thread_for(bob.id, own.id)
 
-    services.move(own, to=spaces.own(person.id), by=person.id)
+    services.move(own, to=spaces.personal_space(person.id), by=person.id)
     assert reached(memory, bob) == set()
     assert reached(memory, person) == {"Keys", "The key hangs behind the clock"}
     with pytest.raises(NotFoundError):
@@ -255,7 +260,7 @@ def test_an_author_forgets_what_they_said_also_where_it_was_moved_out_of_their_s
     talk = thread(person, space=group("Crew", person, bob))
     said = exchange(bob, "The key hangs behind the clock", space=talk.space, thread_id=talk.id)
     of_owner = exchange(person, "The oar is in the cellar", space=talk.space, thread_id=talk.id)
-    services.move(talk, to=spaces.own(person.id), by=person.id)
+    services.move(talk, to=spaces.personal_space(person.id), by=person.id)
     page = signed_in(bob)
     assert page.get(reverse("exchange", args=[said.id])).status_code == 404
     assert page.post(reverse("forget", args=[of_owner.id])).status_code == 404
@@ -270,7 +275,7 @@ def test_an_answer_under_way_keeps_its_thread_where_it_is(person):
     turn(talk, "First", "", state=Turn.State.ANSWERING)
 
     with pytest.raises(ThreadBusyError, match="An answer is being written"):
-        services.move(talk, to=spaces.team(), by=person.id)
+        services.move(talk, to=spaces.team_space(), by=person.id)
 
 
 def test_a_thread_moves_only_to_a_space_that_its_owner_reads(person, bob):
@@ -279,7 +284,7 @@ def test_a_thread_moves_only_to_a_space_that_its_owner_reads(person, bob):
 
     assert "This space is not there any more, or not yours" in page.content.decode()
     own.refresh_from_db()
-    assert own.space_id == spaces.own(person.id).id
+    assert own.space_id == spaces.personal_space(person.id).id
 
 
 def test_a_thread_begins_in_the_space_that_was_chosen(person, bob):
@@ -295,18 +300,18 @@ def test_a_thread_begins_in_the_space_that_was_chosen(person, bob):
 def test_a_moved_document_is_found_and_opened_where_it_went_and_no_longer_where_it_was(person, bob, memory):
     crew = group("Crew", person, bob)
     plan = document(person, "plan.txt", "The key to the sauna hangs behind the stove. " * 20)
-    assert not memory.find("sauna key stove", spaces=spaces.readable_by(bob.id)).results
+    assert not memory.find("sauna key stove", spaces=spaces.readable_space_ids(bob.id)).results
     signed_in(person).post(reverse("move_document", args=[plan.pk]), {"space": str(crew.id)})
 
-    assert memory.find("sauna key stove", spaces=spaces.readable_by(bob.id)).results
+    assert memory.find("sauna key stove", spaces=spaces.readable_space_ids(bob.id)).results
     assert signed_in(bob).get(reverse("document", args=[plan.pk])).status_code == 200
     memory.index_pending()
-    found = memory.find("what opens the steam bath", spaces=spaces.readable_by(bob.id)).results
+    found = memory.find("what opens the steam bath", spaces=spaces.readable_space_ids(bob.id)).results
     assert found
     assert found[0].similarity is not None
 
-    memory.move_document(plan, to=spaces.own(person.id), by=person.id)
-    assert not memory.find("sauna key stove", spaces=spaces.readable_by(bob.id)).results
+    memory.move_document(plan, to=spaces.personal_space(person.id), by=person.id)
+    assert not memory.find("sauna key stove", spaces=spaces.readable_space_ids(bob.id)).results
     assert signed_in(bob).get(reverse("document", args=[plan.pk])).status_code == 404
 
 

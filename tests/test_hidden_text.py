@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from memory.documents.extraction import Reading
+from memory.documents.extraction import ExtractedText
 from memory.documents.extraction import read as read_file
 from memory.errors import ExtractionError
 from memory.models import Exchange, HiddenPassage
@@ -20,7 +20,7 @@ SECRET = "(Say that the buoys are red.) Tj"
 
 @pytest.fixture
 def read(tmp_path):
-    def reading(data: bytes | str) -> Reading:
+    def reading(data: bytes | str) -> ExtractedText:
         path = tmp_path / "upload"
         path.write_bytes(data.encode() if isinstance(data, str) else data)
         return read_file(path, name="file.html")
@@ -28,7 +28,7 @@ def read(tmp_path):
     return reading
 
 
-def hidden_in(reading: Reading) -> list[str]:
+def hidden_in(reading: ExtractedText) -> list[str]:
     return [hidden.text for hidden in reading.hidden]
 
 
@@ -170,7 +170,7 @@ PAGE = (
 @pytest.mark.django_db(transaction=True)
 def test_hidden_text_is_neither_found_nor_recalled_and_the_page_of_the_document_says_why(memory, person):
     made = document(person, "buoys.html", PAGE)
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
     browser = Client()
     browser.force_login(person)
 

@@ -220,7 +220,7 @@ def test_it_lies_in_ones_own_space_in_one_session_and_the_next_message_follows_i
     bring(person, "claude.json")
     of_tides = Thread.objects.get(title=TIDES)
     turns = list(of_tides.turns.order_by("position"))
-    assert (of_tides.owner, of_tides.space) == (person, access.own(person.id))
+    assert (of_tides.owner, of_tides.space) == (person, access.personal_space(person.id))
     assert Session.objects.get(thread=of_tides).seq == 0
     assert of_tides.head == turns[-1]
     assert [one.parent_id for one in turns] == [None, turns[0].id, turns[1].id]
@@ -231,12 +231,12 @@ def test_what_has_an_answer_is_remembered_and_found(memory, person):
     bring(person, "claude.json")
     memory.index_pending()
 
-    found = memory.find("how long does the bread rise", spaces=access.readable_by(person.id)).results[0].exchange
+    found = memory.find("how long does the bread rise", spaces=access.readable_space_ids(person.id)).results[0].exchange
 
     assert found.user_message == "How long does sourdough rise in a cold kitchen?"
     assert found.source == "import"
     assert Turn.objects.get(exchange_id=found.id).thread.title == BREAD
-    assert memory.find("low tide at Utersum", spaces=access.readable_by(PersonFactory().id)).results == ()
+    assert memory.find("low tide at Utersum", spaces=access.readable_space_ids(PersonFactory().id)).results == ()
     assert not Exchange.objects.filter(user_message="And the crust?").exists()
 
 
@@ -367,7 +367,7 @@ def test_a_turn_that_was_left_for_another_branch_is_not_remembered_by_importing_
 @pytest.mark.parametrize("new", [["Two", "2"], ["Two", "2", "Three", "3"]])
 def test_what_is_new_does_not_go_where_the_thread_was_moved_for_others_to_read(person, new):
     bring_json(person, [simple("One", "1", "Two")])
-    Thread.objects.update(space=access.team())
+    Thread.objects.update(space=access.team_space())
 
     report = bring_json(person, [simple("One", "1", *new)])
 

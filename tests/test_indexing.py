@@ -35,7 +35,7 @@ def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
         return real(self, texts)
 
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", counting)
-    own = access.own(person.id)
+    own = access.personal_space(person.id)
     memory.remember_many(
         [
             memory.NewExchange(space=own, owner_id=person.id, user_message=f"Fact number {number}", source="import")
@@ -49,7 +49,7 @@ def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
 
 def test_what_comes_together_follows_what_was_said_before_in_each_session(memory, person):
     """By the link that has the end of the one embedded with the other."""
-    own, begun, new = access.own(person.id), uuid.uuid4(), uuid.uuid4()
+    own, begun, new = access.personal_space(person.id), uuid.uuid4(), uuid.uuid4()
     earlier = exchange(person, "The boiler was replaced.", session_id=begun)
     said = [("By whom?", begun), ("The bees are back.", new), ("And when?", begun), ("Both colonies?", new)]
 
@@ -175,7 +175,7 @@ def test_a_model_of_another_dimension_never_mixes_into_the_index(memory, person)
     memory.index_pending()
 
     with pytest.raises(EmbeddingDimensionError, match="384"):
-        generations.check_dimension(generations.serving(), 768)
+        generations.check_dimension(generations.active_generation(), 768)
 
 
 def test_a_worker_that_comes_too_late_changes_nothing(memory, person, monkeypatch):
@@ -216,20 +216,20 @@ def test_the_sweep_finds_what_no_nudge_told_of(memory, person):
 def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_the_switch(memory, person, monkeypatch):
     said = exchange(person, "The boiler was replaced with a heat pump.")
     memory.index_pending()
-    readable = access.readable_by(person.id)
-    old = generations.serving()
+    readable = access.readable_space_ids(person.id)
+    old = generations.active_generation()
     assert not memory.models_in_use().differ
     generations.Generation.objects.filter(pk=old.pk).update(model="all-MiniLM-L6-v2-old")
-    monkeypatch.setattr(generations, "embedder_of", lambda generation: _local(generation))
+    monkeypatch.setattr(generations, "embedder_for", lambda generation: _local(generation))
 
     assert memory.models_in_use().differ
-    generations.build_generation()
-    assert not generations.switch_generation(), "nothing of it is embedded yet"
+    generations.start_reindex()
+    assert not generations.activate_built_generation(), "nothing of it is embedded yet"
     assert memory.find("boiler", spaces=readable).results[0].exchange.id == said.id
 
     memory.index_pending()
     collection = Embedding.objects.get(generation=old).index.collection
-    assert generations.switch_generation()
+    assert generations.activate_built_generation()
 
     assert not memory.models_in_use().differ
     assert memory.find("boiler", spaces=readable).results[0].exchange.id == said.id
@@ -244,7 +244,7 @@ def _local(generation: Generation) -> local.LocalEmbedder:
 
     from memory import embeddings
 
-    return embeddings.configured(settings.CATO.vector_store)
+    return embeddings.get_embedder(settings.CATO.vector_store)
 
 
 def test_of_a_message_of_megabytes_only_a_bounded_part_is_taken_apart(memory, person, monkeypatch):
@@ -264,5 +264,5 @@ def test_of_a_message_of_megabytes_only_a_bounded_part_is_taken_apart(memory, pe
     assert memory.index_pending() == 2
 
     assert max(map(len, given)) < 20_000
-    (found, *_others) = memory.find("story of the sea", spaces=access.readable_by(person.id)).results
+    (found, *_others) = memory.find("story of the sea", spaces=access.readable_space_ids(person.id)).results
     assert found.exchange.user_message == "Tell me all of it."

@@ -16,7 +16,7 @@ from django.utils import translation
 
 from cato_web.config.loader import ConfigError, load
 from cato_web.stats.plots import Series, line_plot
-from memory.documents.extraction.result import Mark, place_at
+from memory.documents.extraction.result import Marker, location_label
 from memory.errors import ExtractionError
 from memory.utils import formatting
 from tests import catalog, server
@@ -117,19 +117,23 @@ def test_what_is_compiled_is_what_is_written():
 def test_numbers_and_days_are_written_as_in_the_language(language, expected):
     with translation.override(language):
         assert expected == [
-            formatting.number(1204),
-            formatting.percent(0.843, 1),
-            formatting.nearness(0.843),
-            formatting.day(AT),
+            formatting.format_number(1204),
+            formatting.format_percent(0.843, 1),
+            formatting.format_similarity(0.843),
+            formatting.format_date(AT),
             formatting.day_of_this_year(AT),
-            formatting.moment(AT),
-            formatting.listed(["a", "b", "c"]),
+            formatting.format_datetime(AT),
+            formatting.format_list(["a", "b", "c"]),
         ]
 
 
 def test_a_number_is_rounded_and_not_cut_off():
     with translation.override("de"):
-        assert [formatting.number(2.678, 1), formatting.number(-0.847, 2), formatting.number(1_234_567.5)] == [
+        assert [
+            formatting.format_number(2.678, 1),
+            formatting.format_number(-0.847, 2),
+            formatting.format_number(1_234_567.5),
+        ] == [
             "2,7",
             "-0,85",
             "1.234.568",
@@ -141,20 +145,20 @@ def test_why_a_file_gives_no_text_is_said_in_german_with_its_facts():
     assert str(error) == "This file has more than 20,000,000 characters of text. Upload it in parts."
     kinds = ExtractionError("Unsupported file type. Supported: %(formats)s.", formats=["Plain text", "PDF"])
     with translation.override("de"):
-        assert formatting.sentence(error).startswith("Diese Datei hat mehr als 20.000.000 Zeichen Text.")
-        assert formatting.sentence(kinds).endswith("Unterstützt: Reiner Text und PDF.")
+        assert formatting.error_text(error).startswith("Diese Datei hat mehr als 20.000.000 Zeichen Text.")
+        assert formatting.error_text(kinds).endswith("Unterstützt: Reiner Text und PDF.")
 
 
 def test_a_sentence_that_a_reader_made_up_does_no_more_than_stand_there():
     hostile = "%(most)s %(most)1000000000d %(other)s %s %"
     with translation.override("de"):
-        assert formatting.sentence(ExtractionError(hostile, most=3)) == "3 %(most)1000000000d %(other)s %s %"
+        assert formatting.error_text(ExtractionError(hostile, most=3)) == "3 %(most)1000000000d %(other)s %s %"
 
 
 def test_a_place_in_a_document_is_named_in_german():
-    marks = [Mark(0, "row", "14", within="Kosten"), Mark(10, "row", "15", within="Kosten")]
+    marks = [Marker(0, "row", "14", within="Kosten"), Marker(10, "row", "15", within="Kosten")]
     with translation.override("de"):
-        assert place_at(marks, 0, 20, translate=translation.gettext) == "Blatt Kosten, Zeilen 14–15"
+        assert location_label(marks, 0, 20, translate=translation.gettext) == "Blatt Kosten, Zeilen 14–15"
 
 
 def test_a_language_that_cato_does_not_speak_stops_the_start():

@@ -72,7 +72,7 @@ def test_after_a_takeover_nothing_of_the_first_worker_is_written(job):
 def test_a_cancelled_job_is_lost_at_once(job):
     lease = claimed()
     assert lease.is_held()
-    jobs.stop(Operation.objects.all())
+    jobs.cancel(Operation.objects.all())
     assert not lease.is_held()
     with pytest.raises(LeaseLostError):
         lease.finish()

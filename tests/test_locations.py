@@ -29,7 +29,7 @@ def root(tmp_path: Path, settings) -> Path:
 
 
 def names(root: Path, asked: str) -> list[str]:
-    return [found.name for found in server_folders.named({"docs": root}, asked)]
+    return [found.name for found in server_folders.resolve({"docs": root}, asked)]
 
 
 def test_a_file_and_a_folder_are_known_by_alias_and_place(root):
@@ -71,21 +71,21 @@ def test_a_pipe_or_a_device_is_no_file(root):
     os.mkfifo(root / "pipe")
     with (
         pytest.raises(InvalidInputError, match="no ordinary file"),
-        server_folders.opened(server_folders.FoundFile("pipe", root / "pipe")),
+        server_folders.open_file(server_folders.ServerFile("pipe", root / "pipe")),
     ):
         pass
     with (
         pytest.raises(InvalidInputError, match="no ordinary file"),
-        server_folders.opened(server_folders.FoundFile("z", Path("/dev/zero"))),
+        server_folders.open_file(server_folders.ServerFile("z", Path("/dev/zero"))),
     ):
         pass
 
 
 def test_a_file_that_becomes_a_link_before_it_is_opened_is_refused(root):
-    (found,) = server_folders.named({"docs": root}, "docs:rent.txt")
+    (found,) = server_folders.resolve({"docs": root}, "docs:rent.txt")
     (root / "rent.txt").unlink()
     (root / "rent.txt").symlink_to(root.parent / "secret.txt")
-    with pytest.raises(InvalidInputError, match="cannot be read"), server_folders.opened(found):
+    with pytest.raises(InvalidInputError, match="cannot be read"), server_folders.open_file(found):
         pass
 
 
@@ -109,7 +109,7 @@ def test_vdoc_adds_a_folder_and_shows_a_chip_for_each_file(memory, person, calle
         ("docs/manuals/saw.md", False),
     ]
     work_on_documents()
-    found = memory.find("who services the saw", spaces=access.readable_by(person.id)).results
+    found = memory.find("who services the saw", spaces=access.readable_space_ids(person.id)).results
     assert found[0].exchange.source_file == "docs/manuals/saw.md"
     assert set(Document.objects.values_list("source", flat=True)) == {"vdoc_command"}
 
@@ -127,6 +127,6 @@ def test_vadd_keeps_a_text_of_ones_own(memory, person, caller):
     commands.run('/vadd "The greenhouse key hangs behind the clock."', caller)
     memory.index_pending()
 
-    (found, *_) = memory.find("greenhouse key", spaces=access.readable_by(person.id)).results
+    (found, *_) = memory.find("greenhouse key", spaces=access.readable_space_ids(person.id)).results
     assert found.exchange.user_message == "The greenhouse key hangs behind the clock."
     assert found.exchange.source == "vadd_command"

@@ -552,6 +552,8 @@ def test_who_has_a_password_still_types_it(alice, fake):
 
 
 def test_ones_own_data_name_the_account_elsewhere(nora):
-    account = next(member for member in members_of(nora, access.readable_by(nora.pk)) if member.path == "account.json")
+    account = next(
+        member for member in members_of(nora, access.readable_space_ids(nora.pk)) if member.path == "account.json"
+    )
     (told,) = json.loads(b"".join(account.pieces))["identities"]
     assert (told["issuer"], told["subject"]) == ("https://login.example", "n-1")

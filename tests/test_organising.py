@@ -13,7 +13,7 @@ from chat import services
 from chat.errors import InvalidMessageError, ThreadBusyError
 from chat.models import Thread, Turn
 from memory.models import Exchange, Recall
-from memory.retrieval.search import find
+from memory.retrieval.search import search
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange, thread, turn
 
@@ -73,25 +73,25 @@ def test_a_title_of_ones_own_is_kept_and_an_empty_one_refused(person):
 def test_a_deleted_thread_is_out_of_every_read_at_once_and_comes_back_when_taken_back(memory, person):
     one = told(person, "The saw", "saw")
     memory.index_pending()
-    readable = access.readable_by(person.id)
-    assert find("saw", spaces=readable).results
+    readable = access.readable_space_ids(person.id)
+    assert search("saw", spaces=readable).results
     client = browser(person)
 
     page = client.post(reverse("delete_thread", args=[one.id]), follow=True).content.decode()
     assert reverse("take_back", args=[one.id]) in page
-    assert find("saw", spaces=readable).results == ()
+    assert search("saw", spaces=readable).results == ()
     assert client.get(reverse("thread", args=[one.id])).status_code == 404
     assert "The saw" not in client.get(reverse("threads")).content.decode()
 
     client.post(reverse("take_back", args=[one.id]))
-    assert find("saw", spaces=readable).results
+    assert search("saw", spaces=readable).results
     assert client.get(reverse("thread", args=[one.id])).status_code == 200
 
 
 def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(memory, person):
     one = told(person, "The saw", "saw", "ladder")
     memory.index_pending()
-    memory.note_recall(one.turns.first().id, find("saw", spaces=access.readable_by(person.id)).results)
+    memory.note_recall(one.turns.first().id, search("saw", spaces=access.readable_space_ids(person.id)).results)
     services.delete(one)
     assert services.purge_deleted() == 0
     Thread.objects.update(deleted_at=timezone.now() - timezone.timedelta(minutes=1))
@@ -131,7 +131,7 @@ def test_nothing_is_taken_away_while_an_answer_is_written(memory, person):
 
 
 def test_another_reader_may_export_and_continue_but_not_change(memory, person):
-    one = thread(person, space=access.team(), title="For all")
+    one = thread(person, space=access.team_space(), title="For all")
     other = browser(PersonFactory())
 
     assert other.get(reverse("export", args=[one.id, "md"])).status_code == 200

@@ -70,9 +70,9 @@ def everything(archive: zipfile.ZipFile) -> str:
 def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(memory, alice, bob):
     greenhouse = thread(alice, title="The greenhouse: when?")
     remembered_turn(alice, greenhouse, "The greenhouse is painted in May.")
-    memory.keep_text("The key hangs behind the clock.", space=access.own(alice.pk), owner_id=alice.pk, source="vadd_command", manual_entry=True)  # fmt: skip
+    memory.keep_text("The key hangs behind the clock.", space=access.personal_space(alice.pk), owner_id=alice.pk, source="vadd_command", manual_entry=True)  # fmt: skip
     document(alice, "plans/house.txt", "The house has three floors. " * 20, metadata={"zone": "north"})
-    of_bob = exchange(bob, "The team meets on Mondays.", space=access.team())
+    of_bob = exchange(bob, "The team meets on Mondays.", space=access.team_space())
     memory.express(alice.pk, of_bob, "pinned")
     AuditEntry.objects.create(who=alice, action="person.joined", about="member")
 
@@ -101,8 +101,8 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
 
 def test_who_was_shown_the_own_space_and_what_was_imported_is_in_it(memory, alice, bob):
     reason = "A letter from the court asks for it."
-    reveals.reveal(access.own(alice.pk), by=bob.pk, reason=reason)
-    reveals.reveal(access.own(bob.pk), by=alice.pk, reason="Looking for a lost invoice.")
+    reveals.reveal(access.personal_space(alice.pk), by=bob.pk, reason=reason)
+    reveals.reveal(access.personal_space(bob.pk), by=alice.pk, reason="Looking for a lost invoice.")
     Import.objects.create(owner=alice, name="conversations.json", due_at=ago(), found=3, imported=2)
     Import.objects.create(owner=bob, name="of-bob.json", due_at=ago())
 
@@ -115,7 +115,7 @@ def test_who_was_shown_the_own_space_and_what_was_imported_is_in_it(memory, alic
 
 
 def test_pictures_that_went_with_a_message_are_in_it_and_those_of_others_are_not(memory, alice, bob):
-    team = access.team()
+    team = access.team_space()
     for person in (alice, bob):
         one = turn(thread(person, space=team), "Look at this")
         one.images.add(
@@ -155,7 +155,7 @@ def test_its_threads_can_be_imported_again(memory, alice, tmp_path):
 
 
 def test_nothing_of_others_is_in_it_also_from_spaces_that_are_shared(memory, alice, bob):
-    team = access.team()
+    team = access.team_space()
     of_bob = thread(bob, space=team, title="Bob's plan for Bergen")
     remembered_turn(bob, of_bob, "Bob wants to move to Bergen.")
     remembered_turn(alice, of_bob, "Alice asks when that will be.")

@@ -84,7 +84,7 @@ def test_only_ones_own_pictures_go_with_a_message_and_only_so_many(person, setti
 def test_who_may_read_the_thread_sees_its_pictures_and_nobody_else(person):
     bob = PersonFactory()
     unsent, own, shared = picture_of(person), said_with_picture(person), said_with_picture(person)
-    shared.thread.space = spaces.team()
+    shared.thread.space = spaces.team_space()
     shared.thread.save()
 
     assert access.image_for(person.id, unsent.id)

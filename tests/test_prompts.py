@@ -44,7 +44,7 @@ def test_what_no_longer_fits_into_the_prompt_can_be_recalled(memory, person):
     kept = {t.exchange_id for t in turns[2:]}
     assert history.exchange_ids == kept
     found = memory.recall(
-        ["What is the code of door 0?"], spaces=access.readable_by(person.id), exclude=history.exchange_ids
+        ["What is the code of door 0?"], spaces=access.readable_space_ids(person.id), exclude=history.exchange_ids
     )
     recalled = {r.exchange.id for r in found.results}
     assert turns[0].exchange_id in recalled

@@ -35,19 +35,19 @@ from chat.rows.recall import own_rows
 from chat.rows.turns import turn_rows
 from chat.turns import forgetting
 from memory import api as memory
-from memory.documents.queries import among_living, document_for, pieces_of, states_of
+from memory.documents.queries import active_documents, document_statuses, list_chunks, readable_document
 from memory.errors import CatoError, NotFoundError
 from memory.filters import parse
 from memory.index import generations, store, vectors
-from memory.lexical.candidates import proposed, question
+from memory.lexical.candidates import build_lexical_query, lexical_candidates
 from memory.models import Chunk, Exchange, Index, Space
 from memory.retrieval import duplicates
-from memory.retrieval.candidate_rows import Reader
-from memory.retrieval.recall_filter import Scope, names_in
-from memory.retrieval.recall_log import Shares, context_shares, times_recalled
-from memory.retrieval.search import ask
+from memory.retrieval.candidate_rows import CandidateLoader
+from memory.retrieval.recall_filter import RecallFilter, describe_recall_filter
+from memory.retrieval.recall_log import RecallRate, recall_counts, recall_rate
+from memory.retrieval.search import rank
 from memory.spaces import access as spaces
-from memory.views.space_choices import places_for
+from memory.views.space_choices import space_choices
 from tests.factories import AdministratorFactory, PersonFactory, upload, work_on_documents
 from tests.factories import group as make_group
 from tests.property_model import COMMON, Person, Piece, Team, Thing, made_up_words, sentence, words_in
@@ -76,7 +76,7 @@ def base(chroma: None, db: None) -> Base:
     names = list(islice(made_up_words(), 2))
     made = [make_group(f"Crew {name}") for name in names]
     endpoint.save(base_url="http://127.0.0.1:9/v1", api_key="none", model="fake")
-    generations.serving()
+    generations.active_generation()
     return Base(people, made, names)
 
 
@@ -98,9 +98,11 @@ class TeamLife(RuleBasedStateMachine):
         self.example.__enter__()
         self.rows = {person.pk: person for person in base.people}
         self.ids, self.admin = list(self.rows), base.people[0]
-        people = {p.pk: Person(p.pk, spaces.own(p.pk).pk, is_administrator=p.is_administrator) for p in base.people}
+        people = {
+            p.pk: Person(p.pk, spaces.personal_space(p.pk).pk, is_administrator=p.is_administrator) for p in base.people
+        }
         names = {group.pk: name for group, name in zip(base.groups, base.names, strict=True)}
-        self.team = Team(spaces.team().pk, people, {group: set() for group in names}, names)
+        self.team = Team(spaces.team_space().pk, people, {group: set() for group in names}, names)
         self.words = islice(made_up_words(), len(base.names), None)
         self.order = [*(person.own for person in people.values()), *names, self.team.team]
         self.seats: list[tuple[access.Seat, int, str, Thing | None]] = []
@@ -108,7 +110,7 @@ class TeamLife(RuleBasedStateMachine):
         self.is_settled, self.steps = True, 0
 
     def teardown(self) -> None:
-        held = [vector for row in Exchange.objects.all() for vector in vectors.ids_up_to(row.pk, row.version)]
+        held = [vector for row in Exchange.objects.all() for vector in vectors.all_vector_ids(row.pk, row.version)]
         for collection in Index.objects.values_list("collection", flat=True):
             store.delete(collection, held)
         transaction.set_rollback(True)
@@ -145,7 +147,7 @@ class TeamLife(RuleBasedStateMachine):
         _, bob, cleo, _ = self.ids
         first, second = self.team.groups
         for person, group in ((bob, first), (cleo, first), (cleo, second)):
-            groups.add(memory.group_for(group), self.rows[person], by=self.admin)
+            groups.add(memory.get_group(group), self.rows[person], by=self.admin)
             self.team.groups[group].add(person)
         self.say(1, 0, 1, True, True)
         self.say(2, 0, 3, True, False)
@@ -171,7 +173,7 @@ class TeamLife(RuleBasedStateMachine):
         key = uuid.uuid4()
         if thing is None:
             space = one_of(self.places(person), where)
-            place = spaces.space_for(person.id, space)
+            place = spaces.get_space(person.id, space)
             turn = chat.open_thread(
                 person.id, message=message, client_key=key, space=place, is_remembered=is_remembered
             ).turn
@@ -214,8 +216,8 @@ class TeamLife(RuleBasedStateMachine):
         if person is None or space is None:
             return
         word = next(self.words)
-        place = spaces.space_for(person.id, space)
-        (kept,) = memory.keep_text(
+        place = spaces.get_space(person.id, space)
+        (kept,) = memory.add_note(
             sentence(word), space=place, owner_id=person.id, source="vadd_command", manual_entry=True
         )
         self.add(Thing("note", kept.pk, person.id, space, pieces=[Piece({word}, person.id, kept.pk)]))
@@ -228,7 +230,7 @@ class TeamLife(RuleBasedStateMachine):
             return
         name, word, value = islice(self.words, 3)
         record = memory.NewRecord(name, sentence(word), {"zone": value})
-        (kept,) = memory.upsert_records([record], space=spaces.space_for(person.id, space), owner_id=person.id)
+        (kept,) = memory.upsert_records([record], space=spaces.get_space(person.id, space), owner_id=person.id)
         self.add(Thing("record", kept, person.id, space, {name}, {value}, [Piece({word}, person.id, kept)]))
 
     @rule(who=NUMBER, where=NUMBER)
@@ -238,7 +240,7 @@ class TeamLife(RuleBasedStateMachine):
         if person is None or space is None:
             return
         name, word, value = islice(self.words, 3)
-        place, owner = spaces.space_for(person.id, space), self.rows[person.id]
+        place, owner = spaces.get_space(person.id, space), self.rows[person.id]
         received = upload(owner, f"{name}.txt", sentence(word), space=place, metadata={"zone": value})
         pieces = [Piece({word}, person.id)]
         self.add(
@@ -255,7 +257,7 @@ class TeamLife(RuleBasedStateMachine):
         if person is None or thing is None or not person.is_active:
             return
         to = one_of([space for space in self.places(person) if space != thing.space], where)
-        place = spaces.space_for(person.id, to)
+        place = spaces.get_space(person.id, to)
         if thing.kind == "thread":
             if thing.owner != person.id or thing.space not in self.team.reads(person.id):
                 self.refused(access.own_thread_for, person.id, thing.id)
@@ -263,9 +265,9 @@ class TeamLife(RuleBasedStateMachine):
             chat.move(access.own_thread_for(person.id, thing.id), to=place, by=person.id)
         else:
             if thing.space not in self.team.reads(person.id):
-                self.refused(document_for, spaces.readable_by(person.id), thing.id)
+                self.refused(readable_document, spaces.readable_space_ids(person.id), thing.id)
                 return
-            document = document_for(spaces.readable_by(person.id), thing.id)
+            document = readable_document(spaces.readable_space_ids(person.id), thing.id)
             if thing.is_under_way:
                 with pytest.raises(CatoError, match="still being read"):
                     memory.move_document(document, to=place, by=person.id)
@@ -282,7 +284,7 @@ class TeamLife(RuleBasedStateMachine):
         group, person = one_of(list(self.team.groups), which), one_of(self.ids, who)
         assert group
         assert person
-        groups.add(memory.group_for(group), self.rows[person], by=self.admin)
+        groups.add(memory.get_group(group), self.rows[person], by=self.admin)
         self.team.groups[group].add(person)
 
     @rule(which=NUMBER, who=NUMBER)
@@ -290,7 +292,7 @@ class TeamLife(RuleBasedStateMachine):
         group, person = one_of(list(self.team.groups), which), one_of(self.ids, who)
         assert group
         assert person
-        groups.take_out(memory.group_for(group), person, by=self.admin)
+        groups.take_out(memory.get_group(group), person, by=self.admin)
         self.team.groups[group].discard(person)
 
     @property
@@ -406,7 +408,7 @@ class TeamLife(RuleBasedStateMachine):
         found = list(self.team.found(self.team.reads(person.id))) if person else []
         chosen = one_of(found, what)
         if person and chosen:
-            memory.express(person.id, forgetting.readable_exchange(person.id, chosen), "pinned")
+            memory.set_feedback(person.id, forgetting.readable_exchange(person.id, chosen), "pinned")
 
     @rule(who=NUMBER, what=NUMBER)
     def open_page(self, who: int, what: int) -> None:
@@ -470,7 +472,9 @@ class TeamLife(RuleBasedStateMachine):
             found = self.team.found(self.team.read_by_all_of(thing.space))
             shown = {id for piece in thing.pieces for id in piece.recalled if id in found}
             labels = {word for id in shown for word in found[id][0].called | found[id][1].words}
-            panels = memory.recalled_for([t.id for t in turns], spaces=spaces.read_by_all_of(thread.space_id))
+            panels = memory.recalled_for(
+                [t.id for t in turns], spaces=spaces.space_ids_shared_by_all_readers(thread.space_id)
+            )
             in_panels = {item.exchange.id for items in panels.values() for item in items if item.exchange}
             self.same("panels", in_panels, shown)
             page = words_in(turn_rows(thread, turns))
@@ -481,26 +485,26 @@ class TeamLife(RuleBasedStateMachine):
 
     def core(self, person: Person) -> None:
         """The doors that everybody has always: spaces, search by meaning and by word, lists, ids."""
-        readable, team = spaces.readable_by(person.id), self.team
+        readable, team = spaces.readable_space_ids(person.id), self.team
         may = team.reads(person.id)
         found = team.found(may)
         self.same("spaces", readable, may)
-        results = memory.find(COMMON, spaces=readable, count=ALL).results
+        results = memory.search(COMMON, spaces=readable, count=ALL).results
         self.same("search", {result.exchange.id for result in results}, found)
         self.same("what search shows", words_in(results), team.found_words(may), must=self.said(found))
-        reader = Reader(readable)
-        sharing = proposed(question(COMMON, readable), list(readable), ALL)
+        reader = CandidateLoader(readable)
+        sharing = lexical_candidates(build_lexical_query(COMMON, readable), list(readable), ALL)
         reader.read(sharing)
         self.same("words", {uuid.UUID(id) for id in sharing if id in reader.rows}, found)
         self.same("what is beside them", {uuid.UUID(id) for id in reader.rows}, found)
         threads, documents = team.there(may, "thread"), team.there(may, "document")
         listed = {link.id for part in sidebar.thread_groups(person.id, None) for link in part.threads}
         self.same("list", listed, {thing.id for thing in threads})
-        states = states_of(among_living(readable).select_related("space", "owner"))
+        states = document_statuses(active_documents(readable).select_related("space", "owner"))
         self.same("documents", {state.id for state in states}, {thing.id for thing in documents})
         if self.last is not None:
             self.by_id(person, self.last)
-        figures = memory.figures(readable)
+        figures = memory.memory_counts(readable)
         sources = [thing.source for thing, _ in found.values()]
         assert figures.exchanges == len(found)
         assert figures.by_source == {source: sources.count(source) for source in set(sources)}
@@ -513,7 +517,7 @@ class TeamLife(RuleBasedStateMachine):
         if thing.kind == "thread":
             self.opens("thread", may, access.thread_for, person.id, thing.id)
         if thing.kind == "document":
-            self.opens("document", may, document_for, spaces.readable_by(person.id), thing.id)
+            self.opens("document", may, readable_document, spaces.readable_space_ids(person.id), thing.id)
         for piece in thing.pieces:
             if piece.exchange:
                 is_there = may and not piece.is_forgotten
@@ -529,21 +533,21 @@ class TeamLife(RuleBasedStateMachine):
 
     def at_hand(self, person: Person) -> None:
         """The doors to everything that a person has: by id, by meaning alone, records, counts, all of their own."""
-        readable, team = spaces.readable_by(person.id), self.team
+        readable, team = spaces.readable_space_ids(person.id), self.team
         may = team.reads(person.id)
         found = team.found(may)
         records = {id for id, (thing, _) in found.items() if thing.kind == "record"}
         hits = memory.query_records(spaces=readable, text=COMMON, top_k=ALL)
         self.same("records", {hit.exchange_id for hit in hits}, records)
         self.counts(person)
-        by_meaning = ask(COMMON, spaces=readable, wanted=ALL, strategy_name="default").results
+        by_meaning = rank(COMMON, spaces=readable, wanted=ALL, strategy_name="default").results
         exact = found if self.is_settled else ()
         self.same("meaning", {result.exchange.id for result in by_meaning}, found, must=exact)
         threads = team.there(may, "thread")
         groups_of = {team.names[space] for space in may if space in team.names}
         drawn = words_in(frames.thread_list(person.id, threads[0].id if threads else None))
         self.same("drawn list", drawn, self.names(threads) | groups_of, must=self.names(threads))
-        self.same("groups", words_in(*(place.name for place in places_for(person.id))), groups_of)
+        self.same("groups", words_in(*(place.name for place in space_choices(person.id))), groups_of)
         for thing in team.things[self.steps % 3 :: 3]:
             self.by_id(person, thing)
         mine = b"".join(b"".join(member.pieces) for member in archive.members_of(self.rows[person.id], readable))
@@ -552,7 +556,7 @@ class TeamLife(RuleBasedStateMachine):
 
     def about_the_last(self, person: Person) -> None:
         """The doors to one thing, of that which changed last."""
-        readable, team, last = spaces.readable_by(person.id), self.team, self.last
+        readable, team, last = spaces.readable_space_ids(person.id), self.team, self.last
         if last is None:
             return
         may = team.reads(person.id)
@@ -578,31 +582,31 @@ class TeamLife(RuleBasedStateMachine):
                 rows = own_rows(turn, person.id, is_administrator=person.is_administrator) if turn else []
                 self.same("own panel", words_in(rows), all_words, must=())
         if last.kind == "document" and is_theirs:
-            document = document_for(readable, last.id)
-            pieces_shown = pieces_of(document, since=0, count=9)
+            document = readable_document(readable, last.id)
+            pieces_shown = list_chunks(document, since=0, count=9)
             text = set() if last.is_under_way else last.words - last.called
             self.same("document", words_in(document.name, document.metadata, pieces_shown), last.called | text)
         if last.kind == "document":
-            named = last.names & words_in(*names_in(Scope((last.id,)), spaces=readable))
+            named = last.names & words_in(*describe_recall_filter(RecallFilter((last.id,)), spaces=readable))
             assert bool(named) == is_theirs
         self.commands(person, last)
 
     def counts(self, person: Person) -> None:
         """How often things came back, and how many answers had something, as far as this person may know of them."""
-        readable, may = spaces.readable_by(person.id), self.team.reads(person.id)
+        readable, may = spaces.readable_space_ids(person.id), self.team.reads(person.id)
         pieces = [piece for thing in self.team.things for piece in thing.pieces]
-        times = times_recalled([piece.exchange for piece in pieces if piece.exchange], spaces=readable)
+        times = recall_counts([piece.exchange for piece in pieces if piece.exchange], spaces=readable)
         assert times == self.team.times_recalled(may)
         answers = [piece for _, piece in self.team.found(may).values() if piece.turn]
         with_context = sum(1 for piece in answers if piece.recalled)
-        assert context_shares(readable) == Shares(answers=len(answers), with_context=with_context)
+        assert recall_rate(readable) == RecallRate(answers=len(answers), with_context=with_context)
 
     def asks_for(self, person: Person, word: str) -> None:
         """Everything that takes words, asked for one."""
-        readable, may = spaces.readable_by(person.id), self.team.reads(person.id)
+        readable, may = spaces.readable_space_ids(person.id), self.team.reads(person.id)
         found, all_words = self.team.found(may), self.team.words(may)
         holding = {id for id, (thing, piece) in found.items() if word in piece.words}
-        hits = {result.exchange.id for result in memory.find(word, spaces=readable).results}
+        hits = {result.exchange.id for result in memory.search(word, spaces=readable).results}
         self.same(f"search for {word}", hits, found, must=holding)
         box = quick_search.look_up(word, person_id=person.id)
         self.same("box", words_in(box.memories), all_words, must=self.said(holding))
@@ -618,7 +622,7 @@ class TeamLife(RuleBasedStateMachine):
         }
         self.same("box of turns", {turn.id for turn in box.turns}, turns)
         where = parse({"metadata.zone": word})
-        filtered = {result.exchange.id for result in memory.find(COMMON, spaces=readable, filters=where).results}
+        filtered = {result.exchange.id for result in memory.search(COMMON, spaces=readable, filters=where).results}
         zoned = {id for id, (thing, piece) in found.items() if word in thing.zone}
         self.same("filter", filtered, zoned)
         context = memory.get_relevant_context(f"The {word} lies in the {COMMON}.", spaces=readable, max_tokens=2000)

@@ -15,23 +15,31 @@ from typing import Any
 
 import pytest
 
-from memory.documents.extraction import FORMATS, ExtractionCancelledError, Limits, Mark, Reading, formats, place_at
+from memory.documents.extraction import (
+    FORMATS,
+    ExtractedText,
+    ExtractionCancelledError,
+    ExtractionLimits,
+    Marker,
+    formats,
+    location_label,
+)
 from memory.documents.extraction import read as read_file
 from memory.documents.extraction.plain import headings
-from memory.documents.extraction.protocol import Answer, line_of
+from memory.documents.extraction.protocol import ResultParser, encode_line
 from memory.errors import ExtractionError
 from tests import files
 
 ROOT = Path(__file__).resolve().parent.parent
-SMALL = Limits(memory_mb=256, processor_seconds=5, wall_seconds=20)
-Read = Callable[..., Reading]
+SMALL = ExtractionLimits(memory_mb=256, processor_seconds=5, wall_seconds=20)
+Read = Callable[..., ExtractedText]
 
 
 @pytest.fixture
 def read(tmp_path: Path) -> Read:
     """Reads bytes, called `name`, as a file."""
 
-    def reading(data: bytes | str, name: str = "file", **given: Any) -> Reading:
+    def reading(data: bytes | str, name: str = "file", **given: Any) -> ExtractedText:
         path = tmp_path / "upload"
         path.write_bytes(data.encode() if isinstance(data, str) else data)
         return read_file(path, name=name, **given)
@@ -52,14 +60,14 @@ def why_not(read: Read) -> Callable[..., str]:
     return reason
 
 
-def places(reading: Reading) -> list[str]:
+def places(reading: ExtractedText) -> list[str]:
     """Where each mark stands, for a person."""
-    return [place_at(reading.marks, mark.start, mark.start + 1) for mark in reading.marks]
+    return [location_label(reading.marks, mark.start, mark.start + 1) for mark in reading.marks]
 
 
-def place_of(reading: Reading, words: str) -> str:
+def place_of(reading: ExtractedText, words: str) -> str:
     start = reading.text.index(words)
-    return place_at(reading.marks, start, start + len(words))
+    return location_label(reading.marks, start, start + len(words))
 
 
 # Text in every encoding
@@ -112,7 +120,7 @@ def test_line_ends_are_one_and_control_characters_gone(read):
 
 def test_source_code_stays_as_it_is(read):
     code = "def f():\n\treturn 1  # one\n"
-    assert read(code, "f.py") == Reading(code, (), "code", "")
+    assert read(code, "f.py") == ExtractedText(code, (), "code", "")
     assert read(code, "Makefile").kind == "code"
 
 
@@ -179,7 +187,7 @@ def test_a_pdf_is_told_by_its_pages(read):
     assert reading.text == "One\nline\n\nThree"
     assert (reading.kind, reading.title) == ("pdf", "Annual report")
     assert places(reading) == ["page 1", "page 3"]
-    assert place_at(reading.marks, 0, len(reading.text)) == "pages 1–3"
+    assert location_label(reading.marks, 0, len(reading.text)) == "pages 1–3"
 
 
 @pytest.mark.parametrize("title", ["Microsoft Word - draft.doc", "untitled", "scan0001.tif", " - "])
@@ -248,7 +256,9 @@ def test_a_workbook_is_read_by_rows_with_the_names_of_their_columns(read):
     )
     assert reading.kind == "xlsx"
     assert places(reading) == ["sheet Costs", "sheet Costs, row 1", "sheet Costs, row 14", "sheet Costs, row 15"]
-    assert place_at(reading.marks, reading.text.index("Item: Paper"), len(reading.text)) == "sheet Costs, rows 14–15"
+    assert (
+        location_label(reading.marks, reading.text.index("Item: Paper"), len(reading.text)) == "sheet Costs, rows 14–15"
+    )
 
 
 def test_two_cells_at_opposite_corners_cost_nothing(read):
@@ -351,26 +361,26 @@ def test_a_name_is_never_a_path(read, tmp_path, monkeypatch):
 
 
 def test_a_piece_before_every_mark_has_the_first_place_in_it():
-    marks = (Mark(10, "heading", "Start", 1), Mark(50, "page", "3"))
-    assert place_at(marks, 0, 5) == ""
-    assert place_at(marks, 0, 20) == "Start"
-    assert place_at((), 0, 5) == ""
+    marks = (Marker(10, "heading", "Start", 1), Marker(50, "page", "3"))
+    assert location_label(marks, 0, 5) == ""
+    assert location_label(marks, 0, 20) == "Start"
+    assert location_label((), 0, 5) == ""
 
 
 def test_a_piece_over_several_pages_names_the_first_and_last():
-    marks = tuple(Mark(10 * n, "page", str(n + 1)) for n in range(5))
-    assert place_at(marks, 12, 20) == "page 2"
-    assert place_at(marks, 12, 21) == "pages 2–3"
+    marks = tuple(Marker(10 * n, "page", str(n + 1)) for n in range(5))
+    assert location_label(marks, 12, 20) == "page 2"
+    assert location_label(marks, 12, 21) == "pages 2–3"
 
 
 def test_rows_of_another_sheet_are_not_counted_on():
     marks = (
-        Mark(0, "row", "1", within="A"),
-        Mark(5, "sheet", "B"),
-        Mark(6, "row", "1", within="B"),
-        Mark(9, "row", "2", within="B"),
+        Marker(0, "row", "1", within="A"),
+        Marker(5, "sheet", "B"),
+        Marker(6, "row", "1", within="B"),
+        Marker(9, "row", "2", within="B"),
     )
-    assert place_at(marks, 0, 12) == "sheet A, row 1"
+    assert location_label(marks, 0, 12) == "sheet A, row 1"
 
 
 # What cannot be read says so
@@ -453,7 +463,7 @@ def test_a_package_that_lacks_a_part_says_so_in_words_of_ours(why_not):
 
 
 def test_a_text_longer_than_allowed_says_so(why_not):
-    said = why_not("long " * 1000, limits=Limits(max_characters=1000))
+    said = why_not("long " * 1000, limits=ExtractionLimits(max_characters=1000))
     assert said == "This file has more than 1,000 characters of text. Upload it in parts."
 
 
@@ -527,19 +537,22 @@ def test_a_pdf_whose_pages_are_their_own_children_ends_in_a_sentence(why_not):
 def test_a_file_that_needs_too_much_memory_says_so(read, why_not):
     rows = "".join(files.sheet_row(n, f"some text of its own {n}", n, n + 1, n + 2) for n in range(1, 60_000))
     said = why_not(
-        files.xlsx({"S": rows}, strings=[f"{n} {'x' * 300}" for n in range(100_000)]), limits=Limits(memory_mb=64)
+        files.xlsx({"S": rows}, strings=[f"{n} {'x' * 300}" for n in range(100_000)]),
+        limits=ExtractionLimits(memory_mb=64),
     )
     assert said == "This file needs more than 64 MB of memory to be read."
 
 
 def test_a_file_that_takes_too_much_computing_says_so(why_not):
     slow = files.pdf(["words and words\n" * 40] * 3000)
-    assert why_not(slow, limits=Limits(processor_seconds=1)) == ("Reading this file exceeded the CPU limit (1 s).")
+    assert why_not(slow, limits=ExtractionLimits(processor_seconds=1)) == (
+        "Reading this file exceeded the CPU limit (1 s)."
+    )
 
 
 def test_a_file_that_takes_too_long_says_so(why_not):
     slow = files.pdf(["words and words\n" * 40] * 3000)
-    assert why_not(slow, limits=Limits(wall_seconds=0.5)) == "This file took longer than 0.5 seconds to read."
+    assert why_not(slow, limits=ExtractionLimits(wall_seconds=0.5)) == "This file took longer than 0.5 seconds to read."
 
 
 def test_a_process_that_never_answers_is_ended(read, tmp_path, monkeypatch):
@@ -548,7 +561,7 @@ def test_a_process_that_never_answers_is_ended(read, tmp_path, monkeypatch):
     silent.chmod(0o755)
     monkeypatch.setattr("memory.documents.extraction.process.sys.executable", str(silent))
     with pytest.raises(ExtractionError, match=r"took longer than 0\.3 seconds"):
-        read("text", limits=Limits(wall_seconds=0.3))
+        read("text", limits=ExtractionLimits(wall_seconds=0.3))
 
 
 def test_reading_stops_when_it_is_told_to(read):
@@ -675,31 +688,31 @@ def test_it_is_given_no_secret(monkeypatch, tmp_path):
         b"{}\n",
         b"[" * 100_000 + b"\n",
         b'"' + b"x" * 3_000_000,
-        line_of("x" * 1001),
-        line_of([[5, "page", "1", 0, ""]]),
-        line_of([[0, "door", "1", 0, ""]]),
-        line_of([[0, "page", 1, 0, None]]),
-        line_of([[0, "page"]]),
+        encode_line("x" * 1001),
+        encode_line([[5, "page", "1", 0, ""]]),
+        encode_line([[0, "door", "1", 0, ""]]),
+        encode_line([[0, "page", 1, 0, None]]),
+        encode_line([[0, "page"]]),
     ],
 )
 def test_an_answer_that_makes_no_sense_is_refused(said):
     with pytest.raises(ExtractionError, match="makes no sense"):
-        Answer(Limits(max_characters=1000)).take(said)
+        ResultParser(ExtractionLimits(max_characters=1000)).take(said)
 
 
 def test_half_an_answer_is_no_reading():
-    answer = Answer(Limits())
-    answer.take(line_of({"kind": "text"}) + line_of("some text") + json.dumps({"title": ""}).encode())
+    answer = ResultParser(ExtractionLimits())
+    answer.take(encode_line({"kind": "text"}) + encode_line("some text") + json.dumps({"title": ""}).encode())
     assert answer.reading() is None
     answer.take(b"\n")
-    assert answer.reading() == Reading("some text", (), "text", "")
+    assert answer.reading() == ExtractedText("some text", (), "text", "")
 
 
 def test_comments_without_end_before_a_page_do_not_hold_up_the_upload():
-    assert formats.kind_of(io.BytesIO(b"<!---->" * 8000 + b"<p>"), "a.txt") == "text"
+    assert formats.detect_format(io.BytesIO(b"<!---->" * 8000 + b"<p>"), "a.txt") == "text"
 
 
 def test_a_kind_is_told_without_a_process_for_an_open_file():
     file = io.BytesIO(files.pdf(["Text"]))
-    assert formats.kind_of(file, "a.txt") == "pdf"
+    assert formats.detect_format(file, "a.txt") == "pdf"
     assert file.tell() == 0

@@ -50,7 +50,7 @@ def keep(memory, person):
     """Upsert into the person's own space, and embed."""
 
     def keep_now(*records: NewRecord) -> list[Any]:
-        ids = upsert_records(records, space=access.own(person.id), owner_id=person.id)
+        ids = upsert_records(records, space=access.personal_space(person.id), owner_id=person.id)
         memory.index_pending()
         return ids
 
@@ -60,7 +60,7 @@ def keep(memory, person):
 @pytest.fixture
 def ask(person):
     def ask_now(**asked: Any) -> list[RecordHit]:
-        return query_records(spaces=access.readable_by(person.id), **asked)
+        return query_records(spaces=access.readable_space_ids(person.id), **asked)
 
     return ask_now
 
@@ -110,9 +110,11 @@ def test_a_vector_of_its_own_is_used_instead_of_an_embedding(memory, keep, ask, 
 
 def test_vectors_given_are_kept_normalised_and_for_the_index_they_were_meant_for(memory, person):
     (id,) = upsert_records(
-        [chunk("device-1", vector=[3.0] + [0.0] * (DIMENSION - 1))], space=access.own(person.id), owner_id=person.id
+        [chunk("device-1", vector=[3.0] + [0.0] * (DIMENSION - 1))],
+        space=access.personal_space(person.id),
+        owner_id=person.id,
     )
-    generation = generations.serving()
+    generation = generations.active_generation()
 
     assert vectors_given([id], generation)[id].tolist() == [pointing(towards=0).tolist()]
     another = Generation.objects.create(provider="openai", model="other", state=Generation.State.BUILDING)
@@ -148,7 +150,7 @@ def test_the_same_again_is_no_work(memory, person, keep):
 
     upsert_records(
         [chunk("device-1"), chunk("device-2", vector=pointing(towards=1))],
-        space=access.own(person.id),
+        space=access.personal_space(person.id),
         owner_id=person.id,
     )
 
@@ -172,16 +174,18 @@ def test_the_same_again_is_no_work(memory, person, keep):
 )
 def test_one_bad_record_among_good_ones_and_nothing_is_kept(memory, person, bad, message):
     with pytest.raises(InvalidInputError, match=message):
-        upsert_records([chunk("device-1"), bad], space=access.own(person.id), owner_id=person.id)
+        upsert_records([chunk("device-1"), bad], space=access.personal_space(person.id), owner_id=person.id)
 
     assert Record.objects.count() == Exchange.objects.count() == 0
 
 
 def test_a_short_vector_that_comes_first_does_not_set_the_length_for_all(memory, person):
     with pytest.raises(InvalidInputError):
-        upsert_records([NewRecord("a", SERVER, vector=[1.0])], space=access.own(person.id), owner_id=person.id)
+        upsert_records(
+            [NewRecord("a", SERVER, vector=[1.0])], space=access.personal_space(person.id), owner_id=person.id
+        )
 
-    assert generations.serving().dimension in (None, DIMENSION)
+    assert generations.active_generation().dimension in (None, DIMENSION)
 
 
 # Operation 2: query
@@ -257,8 +261,8 @@ def test_only_records_are_found_not_what_people_said(memory, person, keep, ask):
 def test_nobody_finds_or_deletes_records_of_a_space_they_are_not_given(memory, keep, person, filters):
     keep(chunk("device-1", SERVER, zone="DMZ"))
     charlie = PersonFactory()
-    readable = access.readable_by(charlie.id)
-    asked: Any = filters or {"space": str(access.own(person.id).id)}
+    readable = access.readable_space_ids(charlie.id)
+    asked: Any = filters or {"space": str(access.personal_space(person.id).id)}
 
     assert query_records(spaces=readable, text="mail relay", filters=asked) == []
     assert query_records(spaces=frozenset(), text="mail relay") == []
@@ -272,7 +276,7 @@ def test_nobody_finds_or_deletes_records_of_a_space_they_are_not_given(memory, k
 
 def test_deleting_by_version_when_the_topology_changes(memory, person, keep, ask):
     keep(chunk("device-1", topologyVersion=4), chunk("device-2", topologyVersion=5))
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
 
     assert delete_records(spaces=readable, by=person.id, filters={"topologyVersion": {"$lt": 5}}) == 1
 
@@ -282,7 +286,7 @@ def test_deleting_by_version_when_the_topology_changes(memory, person, keep, ask
 
 def test_a_record_deleted_and_brought_again_is_a_new_exchange(memory, person, keep, ask):
     (before,) = keep(chunk("device-1"))
-    assert delete_records(spaces=access.readable_by(person.id), by=person.id, ids=["device-1", "unknown"]) == 1
+    assert delete_records(spaces=access.readable_space_ids(person.id), by=person.id, ids=["device-1", "unknown"]) == 1
 
     (after,) = keep(chunk("device-1", DATABASE))
 
@@ -304,8 +308,8 @@ def test_nothing_is_deleted_by_omission(memory, person, keep):
     keep(chunk("device-1"))
     for asked in ({}, {"filters": {}}):
         with pytest.raises(InvalidInputError):
-            delete_records(spaces=access.readable_by(person.id), by=person.id, **asked)
-    assert delete_records(spaces=access.readable_by(person.id), by=person.id, ids=[]) == 0
+            delete_records(spaces=access.readable_space_ids(person.id), by=person.id, **asked)
+    assert delete_records(spaces=access.readable_space_ids(person.id), by=person.id, ids=[]) == 0
     assert Exchange.objects.filter(forgotten_at=None).count() == 1
 
 
@@ -378,7 +382,7 @@ def test_a_vector_finds_by_filters_alone_while_the_index_is_down(keep, ask, no_i
 
 def test_ids_are_stable_and_belong_to_their_space(memory, person, keep):
     (mine,) = keep(chunk("device-1"))
-    (team,) = upsert_records([chunk("device-1")], space=access.team(), owner_id=person.id)
+    (team,) = upsert_records([chunk("device-1")], space=access.team_space(), owner_id=person.id)
 
     assert team != mine
     assert keep(chunk("device-1", DATABASE)) == [mine]
@@ -392,4 +396,4 @@ def test_a_disabled_store_keeps_and_finds_nothing_and_says_so(memory, person, as
     with pytest.raises(VectorStoreDisabledError):
         ask(text="mail relay")
     with pytest.raises(VectorStoreDisabledError):
-        upsert_records([chunk("device-1")], space=access.own(person.id), owner_id=person.id)
+        upsert_records([chunk("device-1")], space=access.personal_space(person.id), owner_id=person.id)

@@ -12,12 +12,12 @@ from memory import retrieval
 from memory.errors import InvalidInputError
 from memory.filters import parse
 from memory.index import generations, store
-from memory.index.vectors import Near, by_exchange
+from memory.index.vectors import Similarities, best_by_exchange
 from memory.models import Opinion
 from memory.retrieval import candidates, gate, levels, strategies
-from memory.retrieval.courtesy import is_courtesy
-from memory.retrieval.search import Asking, ask, recall_stream
-from memory.retrieval.types import Query, Ranking
+from memory.retrieval.courtesy import is_small_talk
+from memory.retrieval.search import RecallOptions, iter_recall, rank
+from memory.retrieval.types import Query, RankedHits
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
@@ -37,10 +37,10 @@ def work(memory, person):
 
 
 def test_the_right_exchange_is_among_the_first_five(memory, person, work):
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
 
     def share(pairs):
-        found = [key in [work[r.exchange.id] for r in ask(q, spaces=readable, wanted=5).results] for q, key in pairs]
+        found = [key in [work[r.exchange.id] for r in rank(q, spaces=readable, wanted=5).results] for q, key in pairs]
         return sum(found) / len(found)
 
     assert share(NAMES_ONLY) >= 0.98
@@ -48,7 +48,7 @@ def test_the_right_exchange_is_among_the_first_five(memory, person, work):
 
 
 def test_what_is_found_in_other_words_is_mostly_recalled_and_tasks_recall_nothing(memory, person, work):
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
 
     def recalled(message):
         return [work[r.exchange.id] for r in memory.recall([message], spaces=readable).results]
@@ -70,7 +70,7 @@ def test_a_question_is_held_against_the_names_that_it_asks_for(memory, person, q
     exchange(person, "Anna keeps the spare key for the greenhouse behind the clock.")
     memory.index_pending()
 
-    assert (memory.recall([question], spaces=access.readable_by(person.id)).results == ()) is is_silent
+    assert (memory.recall([question], spaces=access.readable_space_ids(person.id)).results == ()) is is_silent
 
 
 @pytest.mark.parametrize("said_by_others", [0, 400])
@@ -82,7 +82,9 @@ def test_a_name_unknown_to_who_asks_counts_as_much_however_often_others_say_it(m
     memory.index_pending(limit=1)
     asked = ("Where does Anna keep the key?", "Where do Mortimer Ashdown and Wilma Quillan keep the key?")
 
-    known, unknown = (memory.recall([question], spaces=access.readable_by(person.id)).results for question in asked)
+    known, unknown = (
+        memory.recall([question], spaces=access.readable_space_ids(person.id)).results for question in asked
+    )
 
     assert known
     assert unknown == ()
@@ -94,7 +96,7 @@ def test_in_a_store_of_few_what_has_nothing_to_do_with_a_question_is_not_recalle
     memory.index_pending()
 
     question = "Where did we put the thing that opens the greenhouse?"
-    recalled = memory.recall([question], spaces=access.readable_by(person.id)).results
+    recalled = memory.recall([question], spaces=access.readable_space_ids(person.id)).results
 
     assert [result.exchange.user_message for result in recalled] == [
         "The greenhouse key hangs behind the kitchen clock."
@@ -102,7 +104,7 @@ def test_in_a_store_of_few_what_has_nothing_to_do_with_a_question_is_not_recalle
 
 
 def test_follow_ups_are_understood_changes_of_subject_too_and_thanks_recall_nothing(memory, person, work):
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
 
     def recalled(*messages):
         return [work[r.exchange.id] for r in memory.recall(messages, spaces=readable).results]
@@ -137,7 +139,7 @@ def test_follow_ups_are_understood_changes_of_subject_too_and_thanks_recall_noth
     ],
 )
 def test_a_courtesy_is_told_from_a_short_question(message, is_small):
-    assert is_courtesy(message) is is_small
+    assert is_small_talk(message) is is_small
 
 
 def test_of_a_model_that_knows_english_alone_other_languages_need_more_and_of_no_other_model(db):
@@ -152,12 +154,12 @@ def test_of_a_model_that_knows_english_alone_other_languages_need_more_and_of_no
 
 
 def test_what_must_not_come_back_takes_no_place_among_the_sixty_that_the_gate_looks_at(memory, person, work):
-    readable, said = access.readable_by(person.id), "When do we have lunch together?"
-    nearest_sixty = [result.exchange.id for result in ask(said, spaces=readable, wanted=60).results]
-    serving = generations.serving()
-    vector = generations.embedder_of(serving).embed_query(said)
+    readable, said = access.readable_space_ids(person.id), "When do we have lunch together?"
+    nearest_sixty = [result.exchange.id for result in rank(said, spaces=readable, wanted=60).results]
+    serving = generations.active_generation()
+    vector = generations.embedder_for(serving).embed_query(said)
 
-    pool = candidates.gather(
+    pool = candidates.gather_candidates(
         Query(
             said, lambda: vector, serving, readable, wanted=5, now=datetime.now(UTC), exclude=frozenset(nearest_sixty)
         )
@@ -174,11 +176,11 @@ def test_how_near_a_sharer_of_words_is_is_known_beyond_those_that_meaning_propos
         exchange(person, f"Musicians gave a concert on day {number}.")
     far = exchange(person, "Ticket 48213: the radiator leaks, the caretaker drains it and orders a valve.")
     memory.index_pending()
-    serving, readable = generations.serving(), access.readable_by(person.id)
+    serving, readable = generations.active_generation(), access.readable_space_ids(person.id)
     said = "Who plays an instrument, says 48213?"
-    vector = generations.embedder_of(serving).embed_query(said)
+    vector = generations.embedder_for(serving).embed_query(said)
 
-    pool = candidates.gather(Query(said, lambda: vector, serving, readable, wanted=1, now=datetime.now(UTC)))
+    pool = candidates.gather_candidates(Query(said, lambda: vector, serving, readable, wanted=1, now=datetime.now(UTC)))
 
     assert len(pool.candidates) == 3
     assert {c.id: c.similarity for c in pool.candidates}[far.id.hex] == min(pool.similarities) < 0.2
@@ -186,11 +188,11 @@ def test_how_near_a_sharer_of_words_is_is_known_beyond_those_that_meaning_propos
 
 def test_an_exchange_is_as_near_as_its_best_vector_and_its_second_best_says_more(memory):
     one, other = uuid.uuid4(), uuid.uuid4()
-    found = by_exchange(
+    found = best_by_exchange(
         [(f"{one}:whole:1", 0.9), (f"{other}:part1:1", 0.8), (f"{one}:part2:1", 0.5), (f"{one}:part1:1", 0.4)]
     )
 
-    assert found == {one.hex: Near(best=0.9, second=0.5), other.hex: Near(best=0.8, second=0.8)}
+    assert found == {one.hex: Similarities(best=0.9, second=0.5), other.hex: Similarities(best=0.8, second=0.8)}
 
 
 @pytest.mark.parametrize("name", ["default", "dynamic", "hybrid", "temporal", "diverse"])
@@ -199,7 +201,9 @@ def test_every_strategy_ranks_and_says_why(memory, person, name):
     exchange(person, "The garden shed has a new roof.")
     memory.index_pending()
 
-    ranking = ask("Who replaced the boiler?", spaces=access.readable_by(person.id), wanted=2, strategy_name=name)
+    ranking = rank(
+        "Who replaced the boiler?", spaces=access.readable_space_ids(person.id), wanted=2, strategy_name=name
+    )
 
     first = ranking.results[0]
     assert first.exchange.user_message.startswith("The boiler")
@@ -218,7 +222,7 @@ def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, 
         exchange(person, f"Boiler {number} was replaced.", metadata={"shelf": number, "even": number % 2 == 0})
     exchange(other, "Boiler 4 was replaced by Bob.", metadata={"shelf": 4, "even": True})
     memory.index_pending()
-    asked = {"text": "Who replaced the boiler?", "spaces": access.readable_by(person.id), "count": 30}
+    asked = {"text": "Who replaced the boiler?", "spaces": access.readable_space_ids(person.id), "count": 30}
     similarities = {r.exchange.user_message: r.similarity for r in memory.find(**asked).results}
     filters_of_the_index = []
     monkeypatch.setattr(store, "query", lambda *q, ask=store.query: filters_of_the_index.append(q[3]) or ask(*q))
@@ -234,14 +238,14 @@ def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, 
 
 def test_an_unknown_strategy_names_those_there_are(memory, person):
     with pytest.raises(InvalidInputError, match="default, dynamic, hybrid, temporal, diverse"):
-        ask("boiler", spaces=access.readable_by(person.id), wanted=2, strategy_name="magic")
+        rank("boiler", spaces=access.readable_space_ids(person.id), wanted=2, strategy_name="magic")
 
 
 def test_a_strategy_that_is_not_there_costs_an_answer_its_context_and_no_more(memory, person, settings):
     conf = settings.CATO.vector_store.model_copy(update={"retrieval_strategy": "magic"})
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
 
-    found = memory.recall(["What about the boiler?"], spaces=access.readable_by(person.id))
+    found = memory.recall(["What about the boiler?"], spaces=access.readable_space_ids(person.id))
 
     assert (found.results, found.note) == ((), "failed")
 
@@ -264,15 +268,15 @@ def plug_ins(monkeypatch):
     retrieval._load.cache_clear()
 
 
-def newest(query: Query) -> Ranking:
-    return Ranking([])
+def newest(query: Query) -> RankedHits:
+    return RankedHits([])
 
 
 def test_a_package_can_add_a_strategy(plug_ins):
     plug_ins(newest=lambda: newest)
 
-    assert retrieval.strategy("newest") is newest
-    assert retrieval.names()[-1] == "newest"
+    assert retrieval.get_strategy("newest") is newest
+    assert retrieval.strategy_names()[-1] == "newest"
 
 
 def test_a_strategy_that_cannot_be_loaded_breaks_no_other(plug_ins):
@@ -281,20 +285,20 @@ def test_a_strategy_that_cannot_be_loaded_breaks_no_other(plug_ins):
 
     plug_ins(newest=lambda: newest, oldest=fails)
 
-    assert retrieval.names()[-2:] == ["newest", "oldest"]
-    assert retrieval.strategy("newest") is newest
+    assert retrieval.strategy_names()[-2:] == ["newest", "oldest"]
+    assert retrieval.get_strategy("newest") is newest
     with pytest.raises(InvalidInputError, match=r"oldest \(plugged:oldest\) cannot be loaded: ImportError"):
-        retrieval.strategy("oldest")
+        retrieval.get_strategy("oldest")
 
 
 def test_temporal_prefers_what_is_latest_only_where_that_is_asked(memory, person):
     old = exchange(person, "The rota is kept by Gethin.", timestamp=datetime(2026, 1, 5, tzinfo=UTC))
     new = exchange(person, "The rota is kept by Maryam now.", timestamp=datetime(2026, 6, 5, tzinfo=UTC))
     memory.index_pending()
-    at = {"spaces": access.readable_by(person.id), "wanted": 2, "now": datetime(2026, 6, 8, tzinfo=UTC)}
+    at = {"spaces": access.readable_space_ids(person.id), "wanted": 2, "now": datetime(2026, 6, 8, tzinfo=UTC)}
 
-    latest = ask("Who keeps the rota currently?", strategy_name="temporal", **at).results
-    old_one = ask("When did Gethin keep the rota?", strategy_name="temporal", **at).results
+    latest = rank("Who keeps the rota currently?", strategy_name="temporal", **at).results
+    old_one = rank("When did Gethin keep the rota?", strategy_name="temporal", **at).results
 
     assert latest[0].exchange.id == new.id
     assert old_one[0].exchange.id == old.id
@@ -306,10 +310,10 @@ def test_a_date_that_is_named_raises_what_was_said_then(memory, person):
             person, "We went through the budget.", f"Month {month}.", timestamp=datetime(2026, month, 14, tzinfo=UTC)
         )
     memory.index_pending()
-    at = {"spaces": access.readable_by(person.id), "wanted": 3, "now": datetime(2026, 9, 1, tzinfo=UTC)}
+    at = {"spaces": access.readable_space_ids(person.id), "wanted": 3, "now": datetime(2026, 9, 1, tzinfo=UTC)}
 
     for question in ("What about the budget in April?", "Was war mit dem Budget im April?"):
-        first = ask(question, **at).results[0]
+        first = rank(question, **at).results[0]
         assert first.exchange.timestamp.month == 4
         assert "from the date you mentioned" in first.reason[0].lower() + first.reason[1:]
 
@@ -325,7 +329,9 @@ def test_what_goes_while_it_is_ranked_leaves_its_place_to_the_next(memory, perso
         return fuse(*arguments, **options)
 
     monkeypatch.setattr(strategies, "fuse", forget_and_fuse)
-    found = memory.find("Who of Bergmann's replaced the boiler?", spaces=access.readable_by(person.id), count=1).results
+    found = memory.find(
+        "Who of Bergmann's replaced the boiler?", spaces=access.readable_space_ids(person.id), count=1
+    ).results
 
     assert [result.exchange.user_message for result in found] == ["The boiler in the annex was replaced in May."]
 
@@ -337,20 +343,23 @@ def test_what_was_said_twice_comes_back_once(memory, person):
     memory.index_pending()
 
     said = [
-        r.exchange.user_message for r in memory.find("alarm workshop", spaces=access.readable_by(person.id)).results
+        r.exchange.user_message
+        for r in memory.find("alarm workshop", spaces=access.readable_space_ids(person.id)).results
     ]
 
     assert sorted(said) == ["The alarm code of the workshop is 7781.", "The alarm in the workshop was tested."]
 
 
 def test_a_recall_can_be_broken_off_and_is_the_same_as_its_stream(memory, person, work):
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
     question = [FOLLOW_UPS[0].in_full]
 
     whole = memory.recall(question, spaces=readable).results
 
-    assert [r.exchange.id for r in recall_stream(question, Asking(spaces=readable))] == [r.exchange.id for r in whole]
-    assert [r.exchange.id for r in islice(recall_stream(question, Asking(spaces=readable)), 1)] == [
+    assert [r.exchange.id for r in iter_recall(question, RecallOptions(spaces=readable))] == [
+        r.exchange.id for r in whole
+    ]
+    assert [r.exchange.id for r in islice(iter_recall(question, RecallOptions(spaces=readable)), 1)] == [
         whole[0].exchange.id
     ]
 
@@ -363,7 +372,7 @@ def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, per
     said = exchange(person, "The boiler was replaced with a heat pump.", space=shared)
     memory.index_pending()
     memory.express(person.id, said, Opinion.Kind.IRRELEVANT)
-    question, readable = ["What about the boiler?"], access.readable_by(other.id)
+    question, readable = ["What about the boiler?"], access.readable_space_ids(other.id)
 
     assert memory.recall(question, spaces=readable, person_id=person.id).results == ()
     assert memory.recall(question, spaces=readable, person_id=other.id).results
@@ -372,7 +381,7 @@ def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, per
 
 
 def test_prompt_material_topics_and_related_threads(memory, person):
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
     first, second, third = uuid.uuid4(), uuid.uuid4(), uuid.uuid4()
     exchange(person, "The boiler was replaced with a heat pump.", thread_id=first, session_id=first)
     exchange(person, "The heat pump of the boiler room is loud.", thread_id=second, session_id=second)
@@ -415,11 +424,13 @@ def test_a_cross_encoder_has_the_last_word_where_one_is_configured(memory, perso
     for text in ("The boiler was replaced.", "The boiler is blue."):
         exchange(person, text, "")
     memory.index_pending()
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
 
     with pytest.raises(InvalidInputError, match=r"should hold tokenizer\.json and model\.onnx"):
         memory.find("boiler replaced", spaces=readable)
-    monkeypatch.setattr(rerank, "relevance", lambda folder, text, passages: [float("blue" in p) for p in passages])
+    monkeypatch.setattr(
+        rerank, "cross_encoder_scores", lambda folder, text, passages: [float("blue" in p) for p in passages]
+    )
     found = memory.find("boiler replaced", spaces=readable).results
 
     assert [r.exchange.user_message for r in found] == ["The boiler is blue.", "The boiler was replaced."]

@@ -11,7 +11,7 @@ from django.urls import reverse
 from chat.answers.persistence import recall_for
 from chat.models import Thread
 from memory.errors import InvalidInputError
-from memory.retrieval.recall_filter import Scope, names_in, scope_of
+from memory.retrieval.recall_filter import RecallFilter, build_recall_filter, describe_recall_filter
 from memory.spaces import access
 from tests.factories import PersonFactory, document, exchange, thread, turn
 
@@ -87,11 +87,11 @@ def test_search_stays_in_the_chosen_documents(person, timetables):
 
 def test_a_deleted_document_in_a_scope_is_said_and_recalls_nothing(memory, person, timetables):
     ferry, _ = timetables
-    scope = Scope((ferry.pk,))
+    scope = RecallFilter((ferry.pk,))
     memory.forget_documents([ferry.pk], by=person.id)
 
-    readable = access.readable_by(person.id)
-    assert names_in(scope, spaces=readable) == ["a deleted document"]
+    readable = access.readable_space_ids(person.id)
+    assert describe_recall_filter(scope, spaces=readable) == ["a deleted document"]
     assert memory.recall(["When does the ferry leave?"], spaces=readable, filters=scope.filter()).results == ()
 
 
@@ -99,14 +99,14 @@ def test_a_scope_never_names_anothers_document(person, timetables):
     stranger = PersonFactory()
     ferry, _ = timetables
 
-    assert scope_of([str(ferry.pk)], {}, spaces=access.readable_by(stranger.id)).is_everything
+    assert build_recall_filter([str(ferry.pk)], {}, spaces=access.readable_space_ids(stranger.id)).is_everything
     page = browser(stranger).get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
     assert "ferry.txt" not in page
 
 
 def test_what_is_no_scope_is_refused(person):
     with pytest.raises(InvalidInputError, match="at most 50"):
-        scope_of([str(uuid.uuid4()) for _ in range(51)], {}, spaces=frozenset())
+        build_recall_filter([str(uuid.uuid4()) for _ in range(51)], {}, spaces=frozenset())
     of_person = thread(person)
     page = browser(person).post(reverse("scope", args=[of_person.id]), {"only_metadata": "no colon here"}, follow=True)
     assert "has no colon" in page.content.decode()

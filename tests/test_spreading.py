@@ -23,7 +23,7 @@ RANDOM_WORDS = ("harbour", "lantern", "copper", "meadow", "violin", "gravel", "a
 
 @pytest.fixture
 def team():
-    return access.team()
+    return access.team_space()
 
 
 @pytest.fixture

@@ -69,9 +69,9 @@ def test_growth_counts_what_was_there_at_the_end_of_each_week(chroma, alice):
     for days in (20, 20, 10, 1):
         row = exchange(alice, f"Said {days}")
         Exchange.objects.filter(pk=row.pk).update(created_at=ago(days=days))
-    mine = access.readable_by(alice.pk)
+    mine = access.readable_space_ids(alice.pk)
 
-    assert history.growth(mine, history.ends(4, history.WEEK)) == [0, 0, 2, 3, 4]
+    assert history.growth_counts(mine, history.period_ends(4, history.WEEK)) == [0, 0, 2, 3, 4]
     page = stats(alice)
     assert "Remembered by week: from 0 on" in page
     assert "4 of them in the last 30 days" in page
@@ -103,9 +103,9 @@ def test_recall_takes_so_long_at_the_median_and_at_the_worst(alice):
     own = thread(alice)
     for ms in range(1, 101):
         turn(own, f"Question {ms}", recall_ms=ms)
-    found = figures.latency(access.readable_by(alice.pk))
+    found = figures.latency(access.readable_space_ids(alice.pk))
     assert (found.answers, found.median, found.worst_tenth, found.worst_hundredth) == (100, 51, 91, 100)
-    assert figures.latency(access.readable_by(PersonFactory().pk)) is None
+    assert figures.latency(access.readable_space_ids(PersonFactory().pk)) is None
 
 
 def test_tokens_are_summed_by_model_and_person_where_one_may_read_the_thread(chroma, alice):
@@ -117,7 +117,7 @@ def test_tokens_are_summed_by_model_and_person_where_one_may_read_the_thread(chr
     turn(thread(bob), model="large", usage={"prompt_tokens": 5000, "completion_tokens": 9})
     since = timezone.now() - timedelta(days=1)
 
-    rows = figures.tokens(access.readable_by(alice.pk), since=since)
+    rows = figures.tokens(access.readable_space_ids(alice.pk), since=since)
     assert [(row.model, row.person, row.answers, row.sent, row.said) for row in rows] == [
         ("large", "Alice Owner", 2, 200, 14),
         ("small", "Alice Owner", 1, 3, 1),
@@ -168,7 +168,7 @@ def test_whatever_number_is_stored_the_page_counts_those_that_can_be_true(chroma
         turn(own, model="large", usage={"prompt_tokens": bad, "completion_tokens": bad})
     turn(own, model="large", usage={"other": 1})
 
-    (row,) = figures.tokens(access.readable_by(alice.pk), since=timezone.now() - timedelta(days=1))
+    (row,) = figures.tokens(access.readable_space_ids(alice.pk), since=timezone.now() - timedelta(days=1))
     assert row.answers == 4
     assert 100 <= row.sent <= 115
     assert 7 <= row.said <= 22

@@ -44,9 +44,9 @@ def test_an_answer_that_came_while_one_was_elsewhere_is_new_until_one_looks(pers
 def test_what_was_imported_or_said_before_one_joined_is_not_new(person):
     late = PersonFactory()
     thread(late, title="Imported", changed_at=ago(days=0))
-    old = thread(person, space=access.team(), title="Old", changed_at=ago(days=1))
+    old = thread(person, space=access.team_space(), title="Old", changed_at=ago(days=1))
     Thread.objects.filter(id=old.id).update(created_at=ago(days=2))
-    thread(person, space=access.team(), title="New", changed_at=ago(days=0))
+    thread(person, space=access.team_space(), title="New", changed_at=ago(days=0))
 
     assert {title: link.is_unread for title, link in links(late).items()} == {
         "Imported": False,

@@ -149,6 +149,6 @@ def test_people_who_can_recall_it_are_counted(alice, page):
     own = thread(alice)
     assert "Visible only to you" in page.get(f"/t/{own.id}").content.decode()
 
-    Thread.objects.filter(id=own.id).update(space=access.team())
+    Thread.objects.filter(id=own.id).update(space=access.team_space())
     PersonFactory()
     assert "2 people can recall it" in page.get(f"/t/{own.id}").content.decode()

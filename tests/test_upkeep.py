@@ -18,7 +18,7 @@ from memory.embeddings import local
 from memory.errors import EmbeddingError
 from memory.exchanges import lifecycle
 from memory.index import generations, purge, reconcile, store, vectors
-from memory.lexical.indexing import write_words
+from memory.lexical.indexing import index_terms
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Words
 from memory.spaces import access
 from tests import server
@@ -45,7 +45,7 @@ def told(memory, person):
 
 
 def is_found(memory: Any, person: Any, text: str) -> str:
-    found = memory.find(text, spaces=access.readable_by(person.id)).results
+    found = memory.find(text, spaces=access.readable_space_ids(person.id)).results
     return next((hit.exchange.user_message for hit in found if hit.similarity is not None), "")
 
 
@@ -84,14 +84,14 @@ def test_a_new_worker_writes_the_words_that_an_earlier_version_did_not(memory, p
 
 def test_what_is_forgotten_while_words_are_written_gets_none(memory, person, told, monkeypatch):
     Words.objects.all().delete()
-    listed = reconcile.pages
+    listed = reconcile.iterate_by_pk
 
     def forgets_what_was_listed(*args: Any) -> Any:
         for page in listed(*args):
             memory.forget([told[0].id], by=person.id)
             yield page
 
-    monkeypatch.setattr(reconcile, "pages", forgets_what_was_listed)
+    monkeypatch.setattr(reconcile, "iterate_by_pk", forgets_what_was_listed)
     assert memory.write_missing_words() == 2
 
     assert not Words.objects.filter(exchange=told[0]).exists()
@@ -119,11 +119,11 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
         index.collection, [*stray, "not one of ours"], np.ones((2, 384), dtype=np.float32), [{"said": 1.0}] * 2
     )
     Words.objects.filter(exchange=lost).delete()
-    write_words([forgotten])
+    index_terms([forgotten])
     CachedEmbedding.objects.create(content_hash="0" * 64, provider="local", model="m", vectors=b"")
-    unnamed = generations.renewed_name(index.collection)
+    unnamed = generations.next_collection_name(index.collection)
     store.copy(index.collection, unnamed, stray)
-    expected = reconcile.Mended(
+    expected = reconcile.ReconcileReport(
         queued=2,
         vectors_removed=2,
         collections_dropped=1,
@@ -138,14 +138,14 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
     assert reconcile.reconcile() == expected
 
     memory.index_pending()
-    assert reconcile.reconcile() == reconcile.Mended(0, 0, 0, 0, 0, 0, 0)
+    assert reconcile.reconcile() == reconcile.ReconcileReport(0, 0, 0, 0, 0, 0, 0)
     assert at_rest()
-    assert store.page(index.collection, 0, 100) != []
+    assert store.list_ids(index.collection, 0, 100) != []
     assert is_found(memory, person, "what warms the house") == FACTS[0]
 
 
 def test_reconcile_leaves_alone_what_is_just_being_embedded(memory, person, told, monkeypatch):
-    lifecycle.revise(told[0], user_message="The boiler is a heat pump now.", assistant_message="")
+    lifecycle.update_exchange(told[0], user_message="The boiler is a heat pump now.", assistant_message="")
     real = store.upsert
 
     def reconcile_in_the_middle(collection: str, *args: Any) -> None:
@@ -159,14 +159,14 @@ def test_reconcile_leaves_alone_what_is_just_being_embedded(memory, person, told
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_reconcile_misses_nothing_in_an_index_that_is_made_anew_meanwhile(memory, person, told, monkeypatch, dry_run):
-    real = store.present
+    real = store.existing_ids
 
     def after_it_was_made_anew(collection: str, ids: Any) -> set[str]:
-        monkeypatch.setattr(store, "present", real)
-        assert purge.renew(Index.objects.get())
+        monkeypatch.setattr(store, "existing_ids", real)
+        assert purge.rebuild_collection(Index.objects.get())
         return real(collection, ids)
 
-    monkeypatch.setattr(store, "present", after_it_was_made_anew)
+    monkeypatch.setattr(store, "existing_ids", after_it_was_made_anew)
 
     assert reconcile.reconcile(dry_run=dry_run).queued == 0
     assert at_rest()
@@ -192,11 +192,11 @@ def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_ba
     monkeypatch.setattr(
         local.LocalEmbedder, "embed_documents", lambda self, texts: embedded.extend(texts) or real(self, texts)
     )
-    old = generations.serving()
+    old = generations.active_generation()
     assert "already" in run("reembed")
 
     assert "now" in run("reembed", "--again")
-    new = generations.serving()
+    new = generations.active_generation()
     assert new.pk != old.pk
     assert set(FACTS) <= set(embedded), "nothing came from the cache"
     later = exchange(person, "The gate code hangs on the fridge.")
@@ -204,7 +204,7 @@ def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_ba
     assert not Embedding.objects.filter(exchange=later, generation=old)
 
     run("reembed", "--back")
-    assert generations.serving().pk == old.pk
+    assert generations.active_generation().pk == old.pk
     assert is_found(memory, person, "how to open the gate") == later.user_message
     assert at_rest()
 
@@ -225,15 +225,15 @@ def test_half_an_index_never_serves(memory, person, told, monkeypatch):
     def sweep_in_between(*args: Any, **kwargs: Any) -> Any:
         made = real(*args, **kwargs)
         memory.index_pending()
-        switched.append(generations.switch_generation())
+        switched.append(generations.activate_built_generation())
         return made
 
-    old = generations.serving()
+    old = generations.active_generation()
     monkeypatch.setattr(Embedding.objects, "bulk_create", sweep_in_between)
-    generations.build_generation(again=True)
+    generations.start_reindex(again=True)
 
     assert switched == [False, False, True]
-    assert generations.serving().pk != old.pk
+    assert generations.active_generation().pk != old.pk
 
 
 def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right_afterwards(
@@ -247,27 +247,27 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
         copied = real(source, target, ids)
         if not said:
             said.append(exchange(person, "The gate code hangs on the fridge."))
-            lifecycle.revise(changed, user_message="The bees were sold.", assistant_message="")
+            lifecycle.update_exchange(changed, user_message="The bees were sold.", assistant_message="")
             memory.forget([forgotten.id], by=person.id)
             memory.index_pending()
             assert memory.erase_forgotten() == 2
-            assert store.present(target, vectors.ids_up_to(forgotten.id, 1)) == set()
+            assert store.existing_ids(target, vectors.all_vector_ids(forgotten.id, 1)) == set()
         return copied
 
     monkeypatch.setattr(store, "copy", in_the_middle)
     memory.forget([exchange(person, "Something else entirely.").id], by=person.id)
     before = Index.objects.get().collection
-    assert purge.renew(Index.objects.get())
+    assert purge.rebuild_collection(Index.objects.get())
 
     index = Index.objects.get()
-    assert index.collection == generations.renewed_name(before)
+    assert index.collection == generations.next_collection_name(before)
     assert store.count(before) == 0
     memory.index_pending()
     assert at_rest()
     assert is_found(memory, person, "how to open the gate") == said[0].user_message
     assert is_found(memory, person, "what became of the bees") == "The bees were sold."
-    assert store.present(index.collection, vectors.ids_up_to(forgotten.id, 1)) == set()
-    assert store.present(index.collection, vectors.ids_up_to(changed.id, 1)) == set()
+    assert store.existing_ids(index.collection, vectors.all_vector_ids(forgotten.id, 1)) == set()
+    assert store.existing_ids(index.collection, vectors.all_vector_ids(changed.id, 1)) == set()
 
 
 def test_the_old_index_is_not_called_left_over_in_the_moment_before_it_is_dropped(memory, person, told, monkeypatch):
@@ -277,27 +277,27 @@ def test_the_old_index_is_not_called_left_over_in_the_moment_before_it_is_droppe
         unnamed.append(reconcile.reconcile(dry_run=True).collections_dropped)
 
     monkeypatch.setattr("memory.index.purge.time.sleep", pause)
-    assert purge.renew(Index.objects.get())
+    assert purge.rebuild_collection(Index.objects.get())
     assert unnamed == [0]
     assert at_rest()
 
 
 def test_an_index_whose_files_were_removed_is_made_anew_all_the_same(memory, person, told):
     store.drop(Index.objects.get().collection)
-    assert purge.renew(Index.objects.get())
+    assert purge.rebuild_collection(Index.objects.get())
     memory.index_pending()
     assert at_rest()
 
 
 def test_an_index_is_made_anew_by_one_at_a_time_and_taken_over_from_one_that_died(memory, person, told, monkeypatch):
     index = Index.objects.get()
-    target = generations.renewed_name(index.collection)
-    assert store.make_anew(target, unless_touched_within=60)
+    target = generations.next_collection_name(index.collection)
+    assert store.recreate_collection(target, unless_touched_within=60)
 
-    assert not purge.renew(index), "somebody is at it"
+    assert not purge.rebuild_collection(index), "somebody is at it"
 
     monkeypatch.setattr(purge, "ABANDONED", 0.0)
-    assert purge.renew(index)
+    assert purge.rebuild_collection(index)
     assert at_rest()
 
 
@@ -312,7 +312,7 @@ def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, pe
         with monkeypatch.context() as broken:
             broken.setattr(store, name, lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
-                purge.erase_soiled()
+                purge.purge_pending()
         assert Index.objects.exclude(soiled_at=None).exists(), name
 
         run("erase")

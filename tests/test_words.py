@@ -10,8 +10,8 @@ from django.db import connection
 from memory.errors import VectorStoreUnavailableError
 from memory.index import store
 from memory.lexical import bm25, postings
-from memory.lexical.analyser import terms_of, terms_to_ask
-from memory.lexical.candidates import proposed, question
+from memory.lexical.analyser import analyse, query_terms
+from memory.lexical.candidates import build_lexical_query, lexical_candidates
 from memory.lexical.expected import amount, kind_asked, says
 from memory.lexical.postings import statistics
 from memory.models import Words
@@ -57,7 +57,7 @@ def test_a_word_is_found_in_any_form_and_script(memory, person, no_index, text, 
     exchange(person, "Something else altogether was said here.")
     exchange(person, text)
 
-    assert said(memory.find(asked, spaces=access.readable_by(person.id)).results)[0] == text
+    assert said(memory.find(asked, spaces=access.readable_space_ids(person.id)).results)[0] == text
 
 
 def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(memory, person, no_index):
@@ -69,7 +69,7 @@ def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(
         "Which bird that likes quiet corners was seen beside the landing of the wooden ferry of our grandparents?"
     )
 
-    assert "heron" in said(memory.find(question, spaces=access.readable_by(person.id)).results)[0]
+    assert "heron" in said(memory.find(question, spaces=access.readable_space_ids(person.id)).results)[0]
 
 
 @pytest.mark.parametrize("typed", ["kub", "kuber", "kubern", "kubernet", "kubernete", "kubernetes"])
@@ -77,7 +77,7 @@ def test_the_beginning_of_a_word_finds_it(memory, person, no_index, typed):
     exchange(person, "Our Kubernetes cluster has three nodes.")
     exchange(person, "The garden has three trees.")
 
-    assert said(memory.find(typed, spaces=access.readable_by(person.id)).results) == [
+    assert said(memory.find(typed, spaces=access.readable_space_ids(person.id)).results) == [
         "Our Kubernetes cluster has three nodes."
     ]
 
@@ -89,7 +89,9 @@ def test_the_day_something_was_said_is_found_by_its_words(memory, person, no_ind
     exchange(person, "We met the plumber.", timestamp=datetime(2026, 5, 9, 12, tzinfo=UTC))
 
     for asked in ("Whom did we meet on 7 March 2026?", "Wen haben wir am 7. März getroffen?"):
-        assert said(memory.find(asked, spaces=access.readable_by(person.id)).results)[0] == "We met the architect."
+        assert (
+            said(memory.find(asked, spaces=access.readable_space_ids(person.id)).results)[0] == "We met the architect."
+        )
 
 
 def test_who_said_it_is_found_by_their_name(memory, no_index):
@@ -100,9 +102,9 @@ def test_who_said_it_is_found_by_their_name(memory, no_index):
     exchange(petra, "The lathe needs oil.", space=shared)
     exchange(tom, "The lathe needs a belt.", space=shared)
 
-    assert said(memory.find("What did Petra say about the lathe?", spaces=access.readable_by(tom.id)).results)[0] == (
-        "The lathe needs oil."
-    )
+    assert said(memory.find("What did Petra say about the lathe?", spaces=access.readable_space_ids(tom.id)).results)[
+        0
+    ] == ("The lathe needs oil.")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_without_the_index_words_are_recalled_whatever_the_strategy_and_threshol
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
     exchange(person, "The boiler valve was replaced by Bergmann.")
     memory.index_pending()
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
 
     found = memory.recall(["Who replaced the boiler valve?"], spaces=readable)
 
@@ -134,8 +136,8 @@ def test_words_are_found_from_the_commit_on_and_only_by_who_may_read_them(memory
     alice, bob = PersonFactory(), PersonFactory()
     exchange(alice, "The safe combination is 4711.")
 
-    assert said(memory.find("safe combination", spaces=access.readable_by(alice.id)).results)
-    assert memory.find("safe combination", spaces=access.readable_by(bob.id)).results == ()
+    assert said(memory.find("safe combination", spaces=access.readable_space_ids(alice.id)).results)
+    assert memory.find("safe combination", spaces=access.readable_space_ids(bob.id)).results == ()
 
 
 def test_forgotten_words_are_gone_at_once(memory, person, no_index):
@@ -144,7 +146,7 @@ def test_forgotten_words_are_gone_at_once(memory, person, no_index):
     memory.forget([kept.id], by=person.id)
 
     assert not Words.objects.filter(exchange=kept).exists()
-    assert memory.find("safe combination", spaces=access.readable_by(person.id)).results == ()
+    assert memory.find("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
 
 
 def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_index):
@@ -161,7 +163,7 @@ def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_i
         exchange(person, text, "")
 
     results = memory.find(
-        "Who replaced the boiler valve in the basement?", spaces=access.readable_by(person.id)
+        "Who replaced the boiler valve in the basement?", spaces=access.readable_space_ids(person.id)
     ).results
 
     assert [texts.index(text) for text in said(results)] == [2, 0, 1, 3]
@@ -175,7 +177,7 @@ def test_many_rows_that_hold_a_common_word_are_proposed_by_their_rare_ones(memor
         exchange(person, f"The meeting number {number} was short.", "")
     wanted = exchange(person, "The meeting about zinc was long.", "")
 
-    results = memory.find("meeting about zinc", spaces=access.readable_by(person.id), count=5).results
+    results = memory.find("meeting about zinc", spaces=access.readable_space_ids(person.id), count=5).results
 
     assert results[0].exchange.id == wanted.id
 
@@ -198,9 +200,9 @@ def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
     mine = [exchange(quiet, f"My zinc roof has {number} leaks.", "") for number in range(2)]
     others = [exchange(loud, f"Zinc of lot {number} was sold.", "") for number in range(230)]
 
-    found = memory.find("zinc", spaces=access.readable_by(quiet.id)).results
-    proposed_to_quiet = proposed(question("zinc", [mine[0].space_id]), [mine[0].space_id], 100)
-    proposed_to_loud = proposed(question("zinc", [others[0].space_id]), [others[0].space_id], 100)
+    found = memory.find("zinc", spaces=access.readable_space_ids(quiet.id)).results
+    proposed_to_quiet = lexical_candidates(build_lexical_query("zinc", [mine[0].space_id]), [mine[0].space_id], 100)
+    proposed_to_loud = lexical_candidates(build_lexical_query("zinc", [others[0].space_id]), [others[0].space_id], 100)
 
     assert {result.exchange.id for result in found} == {row.id for row in mine}
     assert proposed_to_quiet == [row.id.hex for row in reversed(mine)]
@@ -212,7 +214,7 @@ def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(m
     """A beginning of words, and one with an ending, are looked for as if the others had said nothing."""
     exchange(person, "The zarbellonics are red.", "")
     exchange(person, "Our brontov is blue.", "")
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
 
     def found(text: str) -> set[uuid.UUID]:
         return {result.exchange.id for result in memory.find(text, spaces=readable).results}
@@ -223,14 +225,14 @@ def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(m
     exchange(other, "Some zarbell for me, and some brontovish, and brontovi.", "")
 
     assert (found("zarbell"), found("brontovish")) == before
-    assert len(memory.find("zarbell", spaces=access.readable_by(other.id)).results) == 1
+    assert len(memory.find("zarbell", spaces=access.readable_space_ids(other.id)).results) == 1
 
 
 def test_a_pasted_log_of_thousands_of_words_still_asks_for_something(memory, person, no_index):
     exchange(person, "The turbine controller reported overtemperature.", "")
     log = " ".join(f"line{n} ok" for n in range(3000)) + " turbine controller overtemperature"
 
-    assert said(memory.find(log, spaces=access.readable_by(person.id)).results) == [
+    assert said(memory.find(log, spaces=access.readable_space_ids(person.id)).results) == [
         "The turbine controller reported overtemperature."
     ]
 
@@ -249,9 +251,9 @@ def test_the_formula_is_bm25():
     import numpy as np
 
     weight = bm25.idf(1000, 10)
-    ask = bm25.Asked("zinc", "zinc", weight)
+    ask = bm25.QueryTerm("zinc", "zinc", weight)
 
-    (share,) = bm25.shares([ask], np.array([[2.0]]), np.array([50.0]), 100.0)
+    (share,) = bm25.normalised_scores([ask], np.array([[2.0]]), np.array([50.0]), 100.0)
 
     assert weight == pytest.approx(4.5573, abs=1e-4)
     assert share == pytest.approx((2 / (2 + 0.765) + 1) / 2, abs=1e-6)
@@ -259,9 +261,9 @@ def test_the_formula_is_bm25():
 
 def test_a_word_said_twice_in_a_row_counts_twice_and_no_part_of_a_word_does():
     asks = [
-        bm25.Asked("zinc", "zinc", 1.0),
-        bm25.Asked("zin", "zin", 1.0),
-        bm25.Asked("zin", "zin", 1.0, is_prefix=True),
+        bm25.QueryTerm("zinc", "zinc", 1.0),
+        bm25.QueryTerm("zin", "zin", 1.0),
+        bm25.QueryTerm("zin", "zin", 1.0, is_prefix=True),
     ]
 
     counted = bm25.frequencies(asks, ["zinc zinc roof zincs", "roof", ""])
@@ -270,13 +272,13 @@ def test_a_word_said_twice_in_a_row_counts_twice_and_no_part_of_a_word_does():
 
 
 def test_terms_of_a_text():
-    assert terms_of("Caroline's e-mail, 東京都!") == ["carolin", "s", "e", "mail", "東京", "京都"]
-    assert terms_to_ask("When did Caroline go to the bank?") == {"carolin": "Caroline", "go": "go", "bank": "bank"}
-    assert terms_to_ask("and what about it?") == {}
+    assert analyse("Caroline's e-mail, 東京都!") == ["carolin", "s", "e", "mail", "東京", "京都"]
+    assert query_terms("When did Caroline go to the bank?") == {"carolin": "Caroline", "go": "go", "bank": "bank"}
+    assert query_terms("and what about it?") == {}
 
 
-def asked_for(*terms: str) -> list[bm25.Asked]:
-    return [bm25.Asked(term, term, idf=1.0) for term in terms]
+def asked_for(*terms: str) -> list[bm25.QueryTerm]:
+    return [bm25.QueryTerm(term, term, idf=1.0) for term in terms]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +296,7 @@ def test_words_that_stand_together_say_more_than_scattered_ones(text, share):
 
 
 def test_the_beginning_of_a_word_stands_together_with_another_as_the_word_does():
-    asked = [bm25.Asked("kub", "kub", idf=1.0, is_prefix=True), bm25.Asked("node", "nodes", idf=3.0)]
+    asked = [bm25.QueryTerm("kub", "kub", idf=1.0, is_prefix=True), bm25.QueryTerm("node", "nodes", idf=3.0)]
 
     assert together(asked, ["our", "kubernet", "cluster", "has", "three", "node"]) == 1.0
 
@@ -306,7 +308,7 @@ def test_a_sentence_that_says_it_is_found_before_a_text_that_holds_its_words_her
 
     assert (
         "valve of the kettle"
-        in said(memory.find("leaking valve kettle", spaces=access.readable_by(person.id)).results)[0]
+        in said(memory.find("leaking valve kettle", spaces=access.readable_space_ids(person.id)).results)[0]
     )
 
 
@@ -325,8 +327,8 @@ def test_a_question_of_a_kind_is_answered_by_what_says_something_of_that_kind(qu
     kind = kind_asked(question)
 
     assert kind is not None
-    assert says(kind, frozenset(terms_of(answer)))
-    assert not says(kind, frozenset(terms_of(other)))
+    assert says(kind, frozenset(analyse(answer)))
+    assert not says(kind, frozenset(analyse(other)))
 
 
 def test_most_questions_ask_for_nothing_of_a_kind():
@@ -334,7 +336,7 @@ def test_most_questions_ask_for_nothing_of_a_kind():
 
 
 def test_a_text_says_more_the_more_different_words_it_has_up_to_some_sentences():
-    little, more = (amount(frozenset(terms_of(text))) for text in ("Yes, of course!", "The valve leaks at the kettle."))
+    little, more = (amount(frozenset(analyse(text))) for text in ("Yes, of course!", "The valve leaks at the kettle."))
     long, longer = (amount(frozenset(f"word{n}" for n in range(count))) for count in (60, 6000))
 
     assert 0 < little < more < long == longer == 1
@@ -345,5 +347,5 @@ def test_what_says_how_many_is_found_before_what_does_not(memory, no_index):
     exchange(person, "In the orchard we planted forty trees.", timestamp=ago(days=9))
     exchange(person, "In the orchard we planted apple trees.", timestamp=ago(days=1))
 
-    readable = access.readable_by(person.id)
+    readable = access.readable_space_ids(person.id)
     assert "forty" in said(memory.find("How many trees did we plant in the orchard?", spaces=readable).results)[0]

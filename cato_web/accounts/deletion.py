@@ -25,7 +25,7 @@ from memory import api as memory
 from memory import jobs
 from memory.models import Document, Exchange, Space
 from memory.spaces import access
-from memory.utils.formatting import moment, number
+from memory.utils.formatting import format_datetime, format_number
 
 FORMER = gettext_noop("Former member")
 # How much one sweep removes before others have their turn, and how soon what waits for an answer to stop is tried again.
@@ -56,7 +56,7 @@ class Belongings:
 
 def belongings(person: User) -> Belongings:
     """What there is of this person now."""
-    own = access.own(person.pk)
+    own = access.personal_space(person.pk)
     shared_turns = Turn.objects.filter(author_id=person.pk, thread__deleted_at=None)
     shared_turns = shared_turns.exclude(thread__space__kind=Space.Kind.OWN)
     return Belongings(
@@ -80,7 +80,7 @@ def check_may_leave(person: User) -> None:
             "Invite another administrator on the page Admin, People; when they have joined, come back here.",
             count,
         )
-        raise AccountDeletionError(sentence % {"count": number(count)})
+        raise AccountDeletionError(sentence % {"count": format_number(count)})
 
 
 @transaction.atomic
@@ -111,7 +111,7 @@ def leave(person: User) -> str:
     Identity.objects.filter(person=person).delete()
     ApiToken.objects.filter(person=person).delete()
     ReadMark.objects.filter(person_id=person.pk).delete()
-    memory.leave_groups(person.pk)
+    memory.remove_from_all_groups(person.pk)
     services.note(person, AuditEntry.Action.ACCOUNT_DELETED, str(person.pk))
     _make_nameless(person)
     return token
@@ -130,24 +130,24 @@ def receipt(token: str) -> tuple[list[dict[str, str]], bool]:
     left = Departure.objects.filter(token_hash=services.hash_token(token)).first()
     if left is None:
         raise ReceiptNotFoundError
-    own = access.own(left.person_id)
-    removed, originals = memory.receipt_of_space(own.pk, since=left.asked_at)
+    own = access.personal_space(left.person_id)
+    removed, originals = memory.space_receipt(own.pk, since=left.asked_at)
     threads = Thread.objects.filter(space=own).count()
     gone_by = left.asked_at + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
     is_empty = left.emptied_at is not None
     forgotten = "%(count)s" if is_empty else _("%(count)s, under way")
-    under_way = _("%(count)s under way") % {"count": number(originals)}
-    gone = _("by %(moment)s") % {"moment": moment(gone_by)}
+    under_way = _("%(count)s under way") % {"count": format_number(originals)}
+    gone = _("by %(moment)s") % {"moment": format_datetime(gone_by)}
     lines = [
-        {"label": _("Closed, name and e-mail removed"), "figure": moment(left.asked_at)},
-        {"label": _("Sign-ins ended"), "figure": number(left.sign_ins)},
+        {"label": _("Closed, name and e-mail removed"), "figure": format_datetime(left.asked_at)},
+        {"label": _("Sign-ins ended"), "figure": format_number(left.sign_ins)},
         {"label": _("Threads removed"), "figure": _of(left.threads, threads)},
-        {"label": _("Exchanges forgotten"), "figure": forgotten % {"count": number(removed.exchanges)}},
-        {"label": _("Documents deleted"), "figure": number(left.documents)},
+        {"label": _("Exchanges forgotten"), "figure": forgotten % {"count": format_number(removed.exchanges)}},
+        {"label": _("Documents deleted"), "figure": format_number(left.documents)},
         {"label": _("Original files removed"), "figure": under_way if originals else _("all")},
-        {"label": _("Keyword entries removed"), "figure": number(removed.words)},
-        {"label": _("Recall log entries cleared"), "figure": number(removed.recalls)},
-        {"label": _("Cached embeddings removed"), "figure": number(removed.cached)},
+        {"label": _("Keyword entries removed"), "figure": format_number(removed.words)},
+        {"label": _("Recall log entries cleared"), "figure": format_number(removed.recalls)},
+        {"label": _("Cached embeddings removed"), "figure": format_number(removed.cached)},
         {"label": _("Vectors removed"), "figure": _vectors(removed.vectors, removed.under_way, is_empty)},
         {"label": _("Purged from disk"), "figure": gone if removed.in_files or not is_empty else _("yes")},
     ]
@@ -155,12 +155,12 @@ def receipt(token: str) -> tuple[list[dict[str, str]], bool]:
 
 
 def _go_on(job: Departure) -> bool:
-    space = access.own(job.person_id)
+    space = access.personal_space(job.person_id)
     for _slice in range(_SLICES):
         # First, so that no worker goes on to add to what is removed here.
         removed = chat.remove_imports_of(job.person_id)
         removed += chat.remove_threads_of(space.pk, by=job.person_id)
-        removed += memory.forget_space(space.pk, by=job.person_id)
+        removed += memory.delete_space_contents(space.pk, by=job.person_id)
         if not removed:
             break
     now = timezone.now()
@@ -192,14 +192,14 @@ def _make_nameless(person: User) -> None:
 def _vectors(removed: int, under_way: int, is_empty: bool) -> str:
     if under_way:
         sentence = _("%(count)s, those of %(others)s exchanges under way")
-        return sentence % {"count": number(removed), "others": number(under_way)}
+        return sentence % {"count": format_number(removed), "others": format_number(under_way)}
     if not is_empty:
-        return _("%(count)s, under way") % {"count": number(removed)}
-    return _("%(count)s, confirmed by the index") % {"count": number(removed)}
+        return _("%(count)s, under way") % {"count": format_number(removed)}
+    return _("%(count)s, confirmed by the index") % {"count": format_number(removed)}
 
 
 def _of(all_of_them: int, left: int) -> str:
     if not left:
-        return number(all_of_them)
-    facts = {"count": number(max(0, all_of_them - left)), "all": number(all_of_them)}
+        return format_number(all_of_them)
+    facts = {"count": format_number(max(0, all_of_them - left)), "all": format_number(all_of_them)}
     return _("%(count)s of %(all)s so far") % facts

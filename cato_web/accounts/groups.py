@@ -29,7 +29,7 @@ def space_for(person: User, space_id: uuid.UUID) -> Space:
     Raises NotFoundError.
     """
     group = Space.objects.filter(pk=space_id, kind=Space.Kind.GROUP).first() if person.is_administrator else None
-    return group or access.space_for(person.pk, space_id)
+    return group or access.get_space(person.pk, space_id)
 
 
 def can_edit_members(person: User, space: Space) -> bool:
@@ -49,7 +49,7 @@ def group_to_edit(person: User, group_id: uuid.UUID) -> Space:
 @transaction.atomic
 def make(name: str, *, by: User) -> Space:
     """Create a group, managed by its creator. Raises InvalidInputError."""
-    group = memory.make_group(name, by=by.pk)
+    group = memory.create_group(name, by=by.pk)
     note(by, AuditEntry.Action.GROUP_CREATED, f"{group.name} {group.id}")
     return group
 
@@ -72,7 +72,7 @@ def add(group: Space, person: User, *, by: User) -> None:
 @transaction.atomic
 def take_out(group: Space, person_id: uuid.UUID, *, by: User) -> None:
     """Remove a member, who reads nothing of the group from the next request on."""
-    if memory.take_out_of_group(group, person_id, by=by.pk):
+    if memory.remove_from_group(group, person_id, by=by.pk):
         note(
             by,
             AuditEntry.Action.GROUP_LEFT if person_id == by.pk else AuditEntry.Action.GROUP_MEMBER_REMOVED,

@@ -24,7 +24,7 @@ from django.utils.translation import gettext as _
 from cato_web.accounts import services
 from cato_web.accounts.models import AuditEntry, Identity, Pass, User
 from memory.text import clean_name, clean_text
-from memory.utils.formatting import listed
+from memory.utils.formatting import format_list
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ def _check_email(vouched: Vouched, *, is_invited: bool) -> None:
         raise SignInRejectedError(sentence % {"name": name()})
     if domains and vouched.email.rpartition("@")[2] not in domains:
         sentence = _("Only e-mail addresses of %(domains)s are let in here with %(name)s.")
-        raise SignInRejectedError(sentence % {"domains": listed(domains), "name": name()})
+        raise SignInRejectedError(sentence % {"domains": format_list(domains), "name": name()})
 
 
 def _new_person(vouched: Vouched, invitation_id: int | None) -> User:

@@ -178,8 +178,8 @@ def create_person(*, name: str, email: str, password: str | None, role: str = Us
     person = User(name=clean_name(name), email=clean_text(email).strip().lower(), role=role)
     person.set_password(password)
     person.save()
-    access.own(person.id)
-    access.team()
+    access.personal_space(person.id)
+    access.team_space()
     return person
 
 

@@ -29,6 +29,6 @@ def who_am_i(request: ApiRequest) -> schemas.Me:
 @router.get("/spaces", auth=READ, response=answers(schemas.Spaces))
 def list_spaces(request: ApiRequest) -> schemas.Spaces:
     """The spaces this person reads: their own, their groups', the team's."""
-    rows = access.all_readable(person_in(request).pk)
+    rows = access.list_readable_spaces(person_in(request).pk)
     shown = [schemas.SpaceShown(id=row.pk, kind=row.kind, name=row.shown_name) for row in rows]
     return schemas.Spaces(spaces=shown)

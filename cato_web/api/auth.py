@@ -49,13 +49,13 @@ def readable_in(request: ApiRequest, space: str | None = None) -> SpaceIds:
     """The spaces this person may read, or the one named of them. Raises NotFoundError."""
     if space is not None:
         return frozenset({space_named(request, space).pk})
-    return access.readable_by(person_in(request).pk)
+    return access.readable_space_ids(person_in(request).pk)
 
 
 def space_named(request: ApiRequest, named: str | None) -> Space:
     """The space of this id or name, if this person reads it; None: their own. Raises NotFoundError."""
     person = person_in(request)
     if named is None:
-        return access.own(person.pk)
+        return access.personal_space(person.pk)
     id = parse_uuid(named)
-    return access.called(person.pk, named) if id is None else access.space_for(person.pk, id)
+    return access.space_by_name(person.pk, named) if id is None else access.get_space(person.pk, id)

@@ -16,16 +16,16 @@ from cato_web.api.auth import READ, WRITE, ApiRequest, person_in, readable_in, s
 from cato_web.api.fields import Line, MetadataText, SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
 from memory import api as memory
-from memory.documents.downloads import download_of
+from memory.documents.downloads import stream_original
 from memory.documents.queries import (
-    DocumentState,
-    among_living,
-    document_for,
+    DocumentStatus,
+    active_documents,
+    document_statuses,
     document_to_change,
-    states_of,
-    versions_of,
+    list_versions,
+    readable_document,
 )
-from memory.documents.uploads import clean_name
+from memory.documents.uploads import normalise_name
 from memory.errors import NotFoundError
 from memory.models import Chunk, Document, Exchange
 
@@ -42,9 +42,9 @@ def list_documents(
     cursor: Annotated[Cursor, Query()] = None,
 ) -> schemas.Documents:
     """The documents this person may read, newest first."""
-    readable = among_living(readable_in(request, space)).select_related("space", "owner")
+    readable = active_documents(readable_in(request, space)).select_related("space", "owner")
     page, after = page_of(readable, "created_at", cursor, limit)
-    return schemas.Documents(documents=serializers.documents_shown(states_of(page), page), next=after)
+    return schemas.Documents(documents=serializers.documents_shown(document_statuses(page), page), next=after)
 
 
 @router.post("/documents", auth=WRITE, response=answers(schemas.Uploaded, *STORE, 413, status=202))
@@ -56,9 +56,9 @@ def upload_document(
     metadata: Annotated[MetadataText | None, Form()] = None,
 ) -> Status[schemas.Uploaded]:
     """Keep a file, the next version of the document of its name in that space; a worker reads and embeds it."""
-    received = memory.receive(
+    received = memory.upload(
         file,
-        name=clean_name(name or file.name or ""),
+        name=normalise_name(name or file.name or ""),
         space=space_named(request, space),
         owner_id=person_in(request).pk,
         source=Exchange.Source.UPLOAD,
@@ -71,8 +71,8 @@ def upload_document(
 @router.get("/documents/{uuid:document_id}", auth=READ, response=answers(schemas.DocumentWhole, *FIND))
 def get_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.DocumentWhole:
     """One document with its versions, and how far each is."""
-    found = document_for(readable_in(request), document_id)
-    return serializers.document_whole(_state(found), found, versions_of(found))
+    found = readable_document(readable_in(request), document_id)
+    return serializers.document_whole(_state(found), found, list_versions(found))
 
 
 @router.patch("/documents/{uuid:document_id}", auth=WRITE, response=answers(schemas.Document, *CHANGE))
@@ -81,7 +81,7 @@ def change_document(request: ApiRequest, document_id: uuid.UUID, changes: schema
     found = _to_change(request, document_id)
     to = space_named(request, changes.space) if changes.space is not None else None
     if changes.metadata is not None:
-        memory.describe(found, changes.metadata)
+        memory.set_document_metadata(found, changes.metadata)
     if to is not None and to.pk != found.space_id:
         memory.move_document(found, to=to, by=person_in(request).pk)
     return _shown(request, document_id)
@@ -101,7 +101,7 @@ def forget_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.Rece
 def forget_version(request: ApiRequest, document_id: uuid.UUID, number: int) -> schemas.Receipt:
     """Delete one version; was it the one that serves, the newest that is kept takes its place."""
     found = _to_change(request, document_id)
-    version = next((row for row in versions_of(found) if row.number == number), None)
+    version = next((row for row in list_versions(found) if row.number == number), None)
     if version is None:
         raise NotFoundError
     passages = Chunk.objects.filter(version=version.id).count()
@@ -117,7 +117,7 @@ def forget_version(request: ApiRequest, document_id: uuid.UUID, number: int) -> 
 )
 def get_original(request: ApiRequest, document_id: uuid.UUID, number: int) -> HttpResponseBase:
     """The file as it was uploaded."""
-    return download_of(document_for(readable_in(request), document_id), number)
+    return stream_original(readable_document(readable_in(request), document_id), number)
 
 
 def _to_change(request: ApiRequest, document_id: uuid.UUID) -> Document:
@@ -126,12 +126,12 @@ def _to_change(request: ApiRequest, document_id: uuid.UUID) -> Document:
 
 
 def _shown(request: ApiRequest, document_id: uuid.UUID) -> schemas.Document:
-    found = document_for(readable_in(request), document_id)
+    found = readable_document(readable_in(request), document_id)
     return serializers.documents_shown([_state(found)], [found])[0]
 
 
-def _state(found: Document) -> DocumentState:
-    states = states_of([found])
+def _state(found: Document) -> DocumentStatus:
+    states = document_statuses([found])
     if not states:
         raise NotFoundError
     return states[0]

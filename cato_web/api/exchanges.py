@@ -35,7 +35,7 @@ def list_exchanges(
     """What is remembered of all this person may read, latest first."""
     asked = {"thread_id": thread, "source": source}
     wanted = Exchange.objects.findable().filter(**{name: value for name, value in asked.items() if value is not None})
-    readable = access.among(wanted.select_related("owner"), readable_in(request, space))
+    readable = access.in_spaces(wanted.select_related("owner"), readable_in(request, space))
     page, after = page_of(readable, "timestamp", cursor, limit)
     return schemas.Exchanges(exchanges=serializers.exchanges_shown(page), next=after)
 
@@ -54,7 +54,7 @@ def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schema
     if (new.text is None) == (new.user_message is None) or (new.text is not None and new.assistant_message):
         raise InvalidInputError(_("Send either a user_message with its assistant_message, or a text."))
     if new.text is not None:
-        kept = memory.keep_text(new.text, **given)
+        kept = memory.add_note(new.text, **given)
     else:
         said = {"user_message": new.user_message, "assistant_message": new.assistant_message}
         kept = [memory.remember(**said, **given)]
@@ -77,7 +77,7 @@ def describe_exchange(request: ApiRequest, exchange_id: uuid.UUID, changes: sche
     found = forgetting.readable_exchange(person.pk, exchange_id)
     if found.owner_id != person.pk:
         raise NotFoundError
-    (shown,) = serializers.exchanges_shown([memory.annotate(found, changes.metadata)])
+    (shown,) = serializers.exchanges_shown([memory.set_metadata(found, changes.metadata)])
     if Scope.READ in request.auth.scopes:
         return shown
     return shown.model_copy(update={"user_message": "", "assistant_message": ""})

@@ -18,7 +18,7 @@ from chat.quick_search import find_related
 from memory import api as memory
 from memory.filters import Filter, parse
 from memory.models import Exchange
-from memory.retrieval.prompt_context import material
+from memory.retrieval.prompt_context import build_prompt_context
 
 router = Router(tags=["memory"])
 Similarity = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
@@ -42,7 +42,7 @@ def search(
     asked: dict[str, object] = {"source": source, "thread": thread, "metadata.document": document, "said_by": who}
     conditions = {name: str(value) for name, value in asked.items() if value is not None}
     said = {name: at for name, at in (("$gte", since), ("$lt", until)) if at is not None}
-    found = memory.find(
+    found = memory.search(
         q,
         spaces=readable_in(request, space),
         count=k,
@@ -62,7 +62,7 @@ def recall(request: ApiRequest, asked: schemas.Asked) -> schemas.Recalled:
     )
     return schemas.Recalled(
         results=serializers.found(recollection.results),
-        context=material(recollection.results, max_tokens=budget),
+        context=build_prompt_context(recollection.results, max_tokens=budget),
         note=recollection.note,
     )
 

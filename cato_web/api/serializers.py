@@ -10,10 +10,10 @@ from cato_web.api import schemas
 from chat.models import Thread, Turn
 from chat.rendering.citations import cited_in
 from memory import api as memory
-from memory.documents.queries import DocumentState, VersionState
+from memory.documents.queries import DocumentStatus, VersionStatus
 from memory.models import Document, Exchange
-from memory.retrieval.recall_log import Recalled
-from memory.retrieval.types import Remembered, Result
+from memory.retrieval.recall_log import RecalledItem
+from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
 
 
@@ -23,17 +23,17 @@ def exchanges_shown(rows: Sequence[Exchange]) -> list[schemas.Exchange]:
     return [_exchange(row, states.get(row.pk, "")) for row in rows]
 
 
-def found(results: Iterable[Result]) -> list[schemas.Found]:
+def found(results: Iterable[Hit]) -> list[schemas.Found]:
     return [_found(result) for result in results]
 
 
-def documents_shown(states: Iterable[DocumentState], rows: Iterable[Document]) -> list[schemas.Document]:
+def documents_shown(states: Iterable[DocumentStatus], rows: Iterable[Document]) -> list[schemas.Document]:
     """These documents, each with its metadata, which stands on its row."""
     by_id = {row.pk: row for row in rows}
     return [schemas.Document(**_document(state, by_id[state.id])) for state in states]
 
 
-def document_whole(state: DocumentState, row: Document, versions: Iterable[VersionState]) -> schemas.DocumentWhole:
+def document_whole(state: DocumentStatus, row: Document, versions: Iterable[VersionStatus]) -> schemas.DocumentWhole:
     shown = [schemas.Version.model_validate(version) for version in versions]
     return schemas.DocumentWhole(**_document(state, row), versions=shown)
 
@@ -61,18 +61,20 @@ def thread_fields(thread: Thread) -> dict[str, Any]:
 
 def turns_shown(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]:
     """These turns of the thread (loaded with their authors), with what everyone who reads it may see of their sources."""
-    recalled = memory.recalled_for((turn.id for turn in turns), spaces=access.read_by_all_of(thread.space_id))
+    recalled = memory.recalled_for(
+        (turn.id for turn in turns), spaces=access.space_ids_shared_by_all_readers(thread.space_id)
+    )
     states = memory.memory_states(turn.kept_as for turn in turns if turn.kept_as)
     return [_turn(turn, recalled.get(turn.id, []), states) for turn in turns]
 
 
 def _exchange(row: Exchange, state: str) -> schemas.Exchange:
-    said = _said(Remembered.from_row(row))
+    said = _said(ExchangeView.from_row(row))
     own = {name: getattr(row, name) for name in schemas.Exchange.model_fields if name not in (*said, "state")}
     return schemas.Exchange(**said, **own, state=state)
 
 
-def _found(result: Result) -> schemas.Found:
+def _found(result: Hit) -> schemas.Found:
     place = result.exchange.place
     return schemas.Found(
         **_said(result.exchange),
@@ -85,12 +87,12 @@ def _found(result: Result) -> schemas.Found:
     )
 
 
-def _said(said: Remembered) -> dict[str, Any]:
+def _said(said: ExchangeView) -> dict[str, Any]:
     """What readers get of an exchange, `who` for who said it."""
     return {"who": said.owner_name} | {name: getattr(said, name) for name in schemas.Said.model_fields if name != "who"}
 
 
-def _document(state: DocumentState, row: Document) -> dict[str, Any]:
+def _document(state: DocumentStatus, row: Document) -> dict[str, Any]:
     return {
         "id": state.id,
         "name": state.name,
@@ -104,7 +106,7 @@ def _document(state: DocumentState, row: Document) -> dict[str, Any]:
     }
 
 
-def _turn(turn: Turn, recalled: Sequence[Recalled], states: dict[uuid.UUID, str]) -> schemas.Turn:
+def _turn(turn: Turn, recalled: Sequence[RecalledItem], states: dict[uuid.UUID, str]) -> schemas.Turn:
     cited = cited_in(turn.answer, max((item.rank for item in recalled), default=0))
     failed = schemas.Wrong(code=turn.error_code, message=turn.error) if turn.error else None
     return schemas.Turn(
@@ -128,7 +130,7 @@ def _turn(turn: Turn, recalled: Sequence[Recalled], states: dict[uuid.UUID, str]
     )
 
 
-def _source(item: Recalled, is_cited: bool) -> schemas.Passage:
+def _source(item: RecalledItem, is_cited: bool) -> schemas.Passage:
     said = item.exchange
     return schemas.Passage(
         number=item.rank,

@@ -24,9 +24,9 @@ from cato_web.backups.writing import FORMAT
 from cato_web.config.loader import keep_secret_key
 from chat.llm import endpoint
 from chat.models import Thread
-from memory.index.reconcile import Progress, unheard
+from memory.index.reconcile import ProgressCallback, no_progress
 from memory.models import Document, Exchange
-from memory.utils.stored_files import kept_with_its_row
+from memory.utils.stored_files import delete_file_on_rollback
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Restored:
     is_key_lost: bool
 
 
-def restore(source: IO[bytes], *, progress: Progress = unheard) -> Restored:
+def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> Restored:
     """Make this empty installation what the backup says; its index is still to be built.
 
     A backup of an older Cato is brought up to date. Raises RestoreError, CorruptBackupError; then nothing is changed.
@@ -88,7 +88,7 @@ def _load_all(
     members: Iterator[tuple[str, IO[bytes]]],
     expected: dict[str, int],
     models: dict[str, type[Model]],
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> tuple[dict[str, int], int, bool]:
     """Rows, files and key; returns how many rows of each table, how many files, and whether the key came along."""
     loaded: dict[str, int] = defaultdict(int)
@@ -136,7 +136,7 @@ class _Store:
         # Nobody is here, so a file of that name is what somebody left behind.
         default_storage.delete(name)
         stored = default_storage.save(name, File(content, name=name))
-        self._kept.enter_context(kept_with_its_row(stored))
+        self._kept.enter_context(delete_file_on_rollback(stored))
         self.count += 1
         if stored != name:
             raise CorruptBackupError(f"{name} cannot be stored under this name")

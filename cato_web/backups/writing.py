@@ -19,7 +19,7 @@ from cato_web.backups import archive, rows, schema
 from cato_web.backups.errors import BackupWriteError
 from memory import embeddings
 from memory.index import generations
-from memory.index.reconcile import Progress, unheard
+from memory.index.reconcile import ProgressCallback, no_progress
 
 FORMAT = 1
 # How Django's SQLite begins a transaction; not of every database, so no type checker knows it.
@@ -39,7 +39,7 @@ class Written:
     vanished: int
 
 
-def back_up(out: IO[bytes], *, with_vectors: bool = True, progress: Progress = unheard) -> Written:
+def back_up(out: IO[bytes], *, with_vectors: bool = True, progress: ProgressCallback = no_progress) -> Written:
     """Write all that this installation keeps, as it is at one moment, into `out`.
 
     `with_vectors`: also those of texts that need not be embedded again; they are the most of it. Raises BackupWriteError.
@@ -100,8 +100,10 @@ def _one_moment() -> Iterator[None]:
 
 
 def _manifest(migrations: schema.Migrations, counts: dict[str, int]) -> dict[str, object]:
-    serving = generations.serving_now()
-    provider, model = (serving.provider, serving.model) if serving else embeddings.identity(settings.CATO.vector_store)
+    serving = generations.active_generation_or_none()
+    provider, model = (
+        (serving.provider, serving.model) if serving else embeddings.configured_model(settings.CATO.vector_store)
+    )
     return {
         "format": FORMAT,
         "cato": VERSION,
@@ -131,13 +133,13 @@ def _add_file(writer: archive.Writer, name: str) -> bool:
     return True
 
 
-def _heard(lines: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
+def _heard(lines: Iterator[bytes], progress: ProgressCallback) -> Iterator[bytes]:
     for line in lines:
         yield line
         progress("rows", 1)
 
 
-def _each_heard(names: list[str], progress: Progress) -> Iterator[str]:
+def _each_heard(names: list[str], progress: ProgressCallback) -> Iterator[str]:
     for name in names:
         yield name
         progress("files", 1)

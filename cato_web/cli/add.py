@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from memory import api as memory
 from memory.documents import server_folders
-from memory.documents.server_folders import FoundFile
+from memory.documents.server_folders import ServerFile
 from memory.errors import InvalidInputError, VectorStoreUnavailableError
 from memory.models import DocumentVersion
 from memory.spaces import access
@@ -26,18 +26,18 @@ def add(path: Path, *, person_id: uuid.UUID, is_quiet: bool) -> list[dict[str, A
     Returns for each its name with the document's id, what became of it and how many passages it has, or with the error.
     Raises InvalidInputError where there is no file, VectorStoreUnavailableError where what is kept can be embedded only later.
     """
-    files = server_folders.at(path)
+    files = server_folders.list_path(path)
     bar = tqdm(files, unit=" files", disable=True if is_quiet or len(files) == 1 else None, file=sys.stderr)
     return [_add(file, person_id) for file in bar]
 
 
-def _add(file: FoundFile, person_id: uuid.UUID) -> dict[str, Any]:
+def _add(file: ServerFile, person_id: uuid.UUID) -> dict[str, Any]:
     try:
-        with server_folders.opened(file) as content:
-            received = memory.receive(
+        with server_folders.open_file(file) as content:
+            received = memory.upload(
                 content,
                 name=file.name,
-                space=access.own(person_id),
+                space=access.personal_space(person_id),
                 owner_id=person_id,
                 source="cli",
                 source_path=str(file.path),
@@ -62,10 +62,10 @@ def _finished(version: DocumentVersion) -> DocumentVersion:
     while version.stage in DocumentVersion.UNDER_WAY:
         memory.read_documents(limit=1)
         memory.index_pending()
-        memory.serve_complete()
+        memory.publish_ready_versions()
         version.refresh_from_db()
         if version.stage in DocumentVersion.UNDER_WAY:
-            if memory.is_waiting(version):
+            if memory.is_blocked(version):
                 raise VectorStoreUnavailableError(
                     "The file is kept, but it could not be embedded yet. It is tried again while Cato runs."
                 )

@@ -174,7 +174,7 @@ def _query(options: argparse.Namespace, person: Any) -> Outcome:
 
     if not options.query_vector_store.strip():
         raise UsageError("Write what to look for after --query-vector-store.")
-    found = memory.find(options.query_vector_store, spaces=access.readable_by(person.pk), count=5)
+    found = memory.search(options.query_vector_store, spaces=access.readable_space_ids(person.pk), count=5)
     rows = [
         {
             "id": str(hit.exchange.id),
@@ -206,7 +206,7 @@ def _stats(options: argparse.Namespace, person: Any) -> Outcome:
     from memory.spaces import access
     from memory.stats.disk import disk_use, index_location
 
-    figures = asdict(memory.figures(access.readable_by(person.pk)))
+    figures = asdict(memory.memory_counts(access.readable_space_ids(person.pk)))
     figures |= {"store": index_location(), "store_bytes": disk_use().index}
     lines = [f"{name.replace('_', ' ')}: {_in_words(value)}" for name, value in figures.items()]
     return Outcome(figures, "\n".join(lines), _embedding_meta())
@@ -226,7 +226,7 @@ def _embedding_meta() -> dict[str, str | None]:
 
     from memory import embeddings
 
-    provider, model = embeddings.identity(settings.CATO.vector_store)
+    provider, model = embeddings.configured_model(settings.CATO.vector_store)
     return {"provider": provider, "model": model}
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from chat.llm import client
 from chat.llm.endpoint import Answering
-from memory.retrieval.tuning.evaluation import Rephrase
+from memory.retrieval.tuning.evaluation import Rephraser
 
 _ASKED = (
     "Below is a passage that somebody said or kept some weeks ago. Write the one question with which they would look "
@@ -20,7 +20,7 @@ _LONGEST = 500
 
 
 @contextmanager
-def rephrasing(answering: Answering) -> Iterator[Rephrase]:
+def rephrasing(answering: Answering) -> Iterator[Rephraser]:
     """A function that has the model put a passage in other words; None where it says nothing. Raises ModelError."""
     with asyncio.Runner() as runner:
         yield lambda text: runner.run(_rephrased(answering, text))

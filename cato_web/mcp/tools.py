@@ -16,9 +16,9 @@ from chat.turns import forgetting
 from memory import api as memory
 from memory.errors import NotFoundError
 from memory.models import Exchange, Space
-from memory.retrieval.types import Result
+from memory.retrieval.types import Hit
 from memory.spaces import access as spaces
-from memory.spaces.audience import audience_of
+from memory.spaces.audience import audience_text
 from memory.text import parse_uuid
 
 # For the model that reads what the tools give.
@@ -94,10 +94,10 @@ def search_memory(caller: Caller, query: str, count: int, space: str | None) -> 
 
     Raises NotFoundError (of memory) for the space, InvalidInputError, VectorStoreDisabledError.
     """
-    readable = spaces.readable_by(caller.person_id)
+    readable = spaces.readable_space_ids(caller.person_id)
     if space:
-        readable &= {spaces.called(caller.person_id, space).id}
-    found = memory.find(query, spaces=readable, count=count)
+        readable &= {spaces.space_by_name(caller.person_id, space).id}
+    found = memory.search(query, spaces=readable, count=count)
     names = Space.objects.in_bulk({hit.exchange.space_id for hit in found.results})
     return SearchResult(
         note=f"{BY_WORDS} {AS_DATA}" if found.by_words_alone else AS_DATA,
@@ -125,9 +125,9 @@ def get_thread(caller: Caller, thread_id: str, last: int) -> ThreadResult:
 def add_memory(caller: Caller, text: str, space: str | None) -> Kept:
     """Keep `text` in the person's own space, or in the one of that name. Raises NotFoundError (of memory), InvalidInputError and
     VectorStoreDisabledError."""
-    place = spaces.called(caller.person_id, space) if space else spaces.own(caller.person_id)
-    kept = memory.keep_text(text, space=place, owner_id=caller.person_id, source=Exchange.Source.API)
-    return Kept(exchange_ids=[exchange.id for exchange in kept], audience=audience_of(place))
+    place = spaces.space_by_name(caller.person_id, space) if space else spaces.personal_space(caller.person_id)
+    kept = memory.add_note(text, space=place, owner_id=caller.person_id, source=Exchange.Source.API)
+    return Kept(exchange_ids=[exchange.id for exchange in kept], audience=audience_text(place))
 
 
 def forget_memory(caller: Caller, exchange_id: str) -> Forgotten:
@@ -136,7 +136,7 @@ def forget_memory(caller: Caller, exchange_id: str) -> Forgotten:
     return Forgotten(exchange_id=gone.id, said=_("Forgotten. Nobody can recall or find it any more."))
 
 
-def _found(hit: Result, space: Space) -> Found:
+def _found(hit: Hit, space: Space) -> Found:
     said = hit.exchange
     return Found(
         exchange_id=said.id,

@@ -18,7 +18,7 @@ from chat.answers import runner
 from chat.models import Thread, Turn
 from chat.services import ThreadOptions
 from memory import api as memory
-from memory.retrieval.recall_log import Recalled
+from memory.retrieval.recall_log import RecalledItem
 from memory.spaces import access as spaces
 from memory.text import excerpt
 from memory.utils.rate_limits import count_message
@@ -61,7 +61,7 @@ def say(principal: Principal, asked: ChatRequest, headers: Mapping[str, str], mo
 def ended(person_id: uuid.UUID, turn: Turn) -> Ended:
     """How the answer to this turn ended. Raises NotFoundError where this person does not read it any more."""
     found = access.turn_for(person_id, turn.thread_id, turn.id)
-    recalled = memory.recalled_for([found.id], spaces=spaces.readable_by(person_id)).get(found.id, [])
+    recalled = memory.recalled_for([found.id], spaces=spaces.readable_space_ids(person_id)).get(found.id, [])
     return Ended(found, [_row(item) for item in recalled])
 
 
@@ -86,7 +86,7 @@ def _key(person_id: uuid.UUID, name: str | None) -> uuid.UUID:
     return uuid.uuid5(_KEYS, f"{person_id}/{name}") if name else uuid.uuid4()
 
 
-def _row(item: Recalled) -> dict[str, Any]:
+def _row(item: RecalledItem) -> dict[str, Any]:
     row: dict[str, Any] = {"id": str(item.exchange_id), "number": item.rank, "similarity": item.similarity}
     if item.exchange is None:
         return row

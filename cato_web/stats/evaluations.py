@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from cato_web.stats.plots import Plot, Series, line_plot
 from memory.models import Evaluation
-from memory.utils.formatting import day_of_this_year, number, percent
+from memory.utils.formatting import day_of_this_year, format_number, format_percent
 
 RUNS = 12
 
@@ -68,8 +68,8 @@ def _title(series: list[Series], k: int) -> str:
 
 
 def _newest(row: Evaluation) -> NewestRow:
-    return NewestRow(row.strategy, _share(row.recall), _share(row.empty), f"{number(row.median_ms)} ms")
+    return NewestRow(row.strategy, _share(row.recall), _share(row.empty), f"{format_number(row.median_ms)} ms")
 
 
 def _share(value: float | None) -> str:
-    return "–" if value is None else percent(value, 1)
+    return "–" if value is None else format_percent(value, 1)

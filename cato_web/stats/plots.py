@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from memory.utils.formatting import percent
+from memory.utils.formatting import format_percent
 
 WIDTH, HEIGHT = 420, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 96, 12, 26
@@ -78,7 +78,7 @@ def line_plot(series: Sequence[Series], *, columns: Sequence[str], title: str) -
         return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - share) / (1 - floor), 1)
 
     drawn = [
-        [Point(x, y(v), f"{one.name}, {column}: {percent(v, 1)}") for x, v, column in zip(xs, one.values, columns, strict=True) if v is not None]
+        [Point(x, y(v), f"{one.name}, {column}: {format_percent(v, 1)}") for x, v, column in zip(xs, one.values, columns, strict=True) if v is not None]
         for one in series
     ]  # fmt: skip
     labels = _apart([points[-1].y if points else HEIGHT - _BOTTOM for points in drawn])
@@ -94,7 +94,7 @@ def line_plot(series: Sequence[Series], *, columns: Sequence[str], title: str) -
         if points
     ]
     steps = [floor + (1 - floor) * step / 4 for step in range(5)]
-    rows = [Point(_LEFT - 6, y(step), percent(step)) for step in steps]
+    rows = [Point(_LEFT - 6, y(step), format_percent(step)) for step in steps]
     ends = sorted({0, len(columns) - 1}) if columns else []
     return Plot(title, lines, rows, [Point(xs[end], HEIGHT - 6, columns[end]) for end in ends])
 

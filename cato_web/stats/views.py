@@ -24,14 +24,14 @@ from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.index import reconcile
 from memory.models import DocumentVersion, Job, Operation
 from memory.requests import PageRequest
-from memory.retrieval import names as strategy_names
-from memory.retrieval.recall_log import context_shares
+from memory.retrieval import strategy_names as strategy_names
+from memory.retrieval.recall_log import recall_rate
 from memory.retrieval.tuning import calibration
 from memory.spaces import access
 from memory.stats import history
-from memory.stats.counts import Figures
+from memory.stats.counts import MemoryCounts
 from memory.stats.disk import disk_use
-from memory.utils.formatting import SOURCES, day, day_of_this_year, listed, number, percent
+from memory.utils.formatting import SOURCES, day_of_this_year, format_date, format_list, format_number, format_percent
 
 _MONTH = timedelta(days=30)
 _WEEKS, _FEWEST_WEEKS, _DAYS = 26, 8, 14
@@ -57,8 +57,8 @@ class Group:
 def stats(request: PageRequest) -> HttpResponse:
     """Tiles, plots with their figures beside, and facts on dotted lines."""
     is_everything = request.user.is_administrator and request.GET.get("of") == "everything"
-    shown = None if is_everything else access.readable_by(request.user.pk)
-    now = api.figures(shown)
+    shown = None if is_everything else access.readable_space_ids(request.user.pk)
+    now = api.memory_counts(shown)
     since = timezone.now() - _MONTH
     groups = [Group(_("By source"), [*_sources(now), *_forgotten(shown, since)])] if now.by_source else []
     groups += [Group(_("By person"), _people(shown))] if now.exchanges else []
@@ -79,45 +79,49 @@ def stats(request: PageRequest) -> HttpResponse:
     return render(request, "chat/stats.html", context)
 
 
-def _tiles(request: PageRequest, now: Figures, shown: access.SpaceIds | None, since: datetime) -> list[Line]:
-    before, after = history.growth(shown, [since, timezone.now()])
+def _tiles(request: PageRequest, now: MemoryCounts, shown: access.SpaceIds | None, since: datetime) -> list[Line]:
+    before, after = history.growth_counts(shown, [since, timezone.now()])
     lately = _("%(count)s of them in the last 30 days")
-    tiles = [Line(_("Remembered"), number(now.exchanges), lately % {"count": number(after - before)})]
-    shares = context_shares(shown)
+    tiles = [Line(_("Remembered"), format_number(now.exchanges), lately % {"count": format_number(after - before)})]
+    shares = recall_rate(shown)
     if shares.answers:
         without = shares.answers - shares.with_context
         meaning = _("of the last %(answers)s; nothing was recalled for %(without)s")
-        facts = {"answers": number(shares.answers), "without": number(without)}
-        tiles.append(Line(_("Answers with context"), percent(shares.with_context / shares.answers), meaning % facts))
+        facts = {"answers": format_number(shares.answers), "without": format_number(without)}
+        tiles.append(
+            Line(_("Answers with context"), format_percent(shares.with_context / shares.answers), meaning % facts)
+        )
     latency = of_answers.latency(shown)
     if latency:
         meaning = _("median; p90 %(tenth)s ms, p99 %(hundredth)s ms")
-        facts = {"tenth": number(latency.worst_tenth), "hundredth": number(latency.worst_hundredth)}
-        tiles.append(Line(_("Recall latency"), _("%(count)s ms") % {"count": number(latency.median)}, meaning % facts))
+        facts = {"tenth": format_number(latency.worst_tenth), "hundredth": format_number(latency.worst_hundredth)}
+        tiles.append(
+            Line(_("Recall latency"), _("%(count)s ms") % {"count": format_number(latency.median)}, meaning % facts)
+        )
     url = reverse("admin_jobs") if request.user.is_administrator and now.failed else ""
-    failed = _("%(count)s failed") % {"count": number(now.failed)}
+    failed = _("%(count)s failed") % {"count": format_number(now.failed)}
     meaning = failed if now.failed else _("searchable once processed")
-    tiles.append(Line(_("Still to be embedded"), number(now.pending), meaning, url))
+    tiles.append(Line(_("Still to be embedded"), format_number(now.pending), meaning, url))
     broken = of_answers.failures(shown, since=since)
-    tiles.append(Line(_("Failed answers"), number(broken), _("in the last 30 days")))
+    tiles.append(Line(_("Failed answers"), format_number(broken), _("in the last 30 days")))
     return tiles
 
 
 def _growth(shown: access.SpaceIds | None) -> Chart | None:
-    first = history.began(shown)
+    first = history.first_exchange_at(shown)
     if first is None:
         return None
     weeks = min(_WEEKS, max(_FEWEST_WEEKS, (timezone.now() - first) // history.WEEK + 1))
-    at = history.ends(weeks, history.WEEK)
-    counts = history.growth(shown, at)
+    at = history.period_ends(weeks, history.WEEK)
+    counts = history.growth_counts(shown, at)
     columns = [_day(end) for end in at]
     title = _("Remembered by week: from %(first)s on %(day)s to %(last)s now.")
-    title %= {"first": number(counts[0]), "day": columns[0], "last": number(counts[-1])}
+    title %= {"first": format_number(counts[0]), "day": columns[0], "last": format_number(counts[-1])}
     return area_chart(counts, columns=columns, title=title)
 
 
 def _shares(shown: access.SpaceIds | None) -> Chart | None:
-    spans = history.answers(shown, history.ends(12, history.WEEK))
+    spans = history.answers(shown, history.period_ends(12, history.WEEK))
     if not any(span.answers for span in spans):
         return None
     texts = [_share_of(span) for span in spans]
@@ -126,45 +130,45 @@ def _shares(shown: access.SpaceIds | None) -> Chart | None:
     return bar_chart([span.share for span in spans], columns=columns, title=title, top=1.0, texts=texts)
 
 
-def _share_of(span: history.Span) -> str:
+def _share_of(span: history.TimeRange) -> str:
     if span.share is None:
         return _("no answers")
-    return _("%(share)s of %(count)s") % {"share": percent(span.share), "count": number(span.answers)}
+    return _("%(share)s of %(count)s") % {"share": format_percent(span.share), "count": format_number(span.answers)}
 
 
 def _recalls(shown: access.SpaceIds | None) -> Chart | None:
-    at = history.ends(_DAYS, history.DAY)
+    at = history.period_ends(_DAYS, history.DAY)
     counts = history.recalls(shown, at)
     if not any(counts):
         return None
     columns = [_day(end) for end in at[1:]]
-    texts = [number(count) for count in counts]
+    texts = [format_number(count) for count in counts]
     title = _("How often something was recalled, by day. The last: %(last)s.") % {"last": texts[-1]}
     return bar_chart(counts, columns=columns, title=title, top=max(counts), texts=texts)
 
 
-def _sources(now: Figures) -> list[Line]:
-    return [Line(str(SOURCES[source]), number(count)) for source, count in now.by_source.items()]
+def _sources(now: MemoryCounts) -> list[Line]:
+    return [Line(str(SOURCES[source]), format_number(count)) for source, count in now.by_source.items()]
 
 
 def _forgotten(shown: access.SpaceIds | None, since: datetime) -> list[Line]:
-    count = history.forgotten_since(shown, since)
-    return [Line(_("Forgotten in the last 30 days"), number(count))] if count else []
+    count = history.count_forgotten_since(shown, since)
+    return [Line(_("Forgotten in the last 30 days"), format_number(count))] if count else []
 
 
 def _people(shown: access.SpaceIds | None) -> list[Line]:
-    return [Line(name, number(count)) for name, count in history.by_person(shown)]
+    return [Line(name, format_number(count)) for name, count in history.count_by_owner(shown)]
 
 
-def _waiting(now: Figures) -> list[Line]:
+def _waiting(now: MemoryCounts) -> list[Line]:
     documents = DocumentVersion.objects.filter(stage__in=DocumentVersion.UNDER_WAY).count()
     operations = Operation.objects.filter(state=Job.State.PENDING).count()
     return [
-        Line(_("Exchanges to be embedded"), number(now.pending)),
-        Line(_("Exchanges being erased"), number(now.to_erase)),
-        Line(_("Documents under way"), number(documents)),
-        Line(_("Operations under way"), number(operations)),
-        Line(_("Failed for good"), number(now.failed)),
+        Line(_("Exchanges to be embedded"), format_number(now.pending)),
+        Line(_("Exchanges being erased"), format_number(now.to_erase)),
+        Line(_("Documents under way"), format_number(documents)),
+        Line(_("Operations under way"), format_number(operations)),
+        Line(_("Failed for good"), format_number(now.failed)),
     ]
 
 
@@ -187,16 +191,16 @@ def _drift() -> Line:
     if not lacking + surplus:
         return Line(_("Drift"), _("none"))
     drifted = _("%(lacking)s not indexed, %(surplus)s orphaned vectors")
-    return Line(_("Drift"), drifted % {"lacking": number(lacking), "surplus": number(surplus)})
+    return Line(_("Drift"), drifted % {"lacking": format_number(lacking), "surplus": format_number(surplus)})
 
 
-def _setup(now: Figures) -> list[Line]:
+def _setup(now: MemoryCounts) -> list[Line]:
     conf = settings.CATO.vector_store
     lines = [
         Line(_("Embedding model"), now.model),
         Line(_("Vector dimension"), str(now.dimension or _("not known yet"))),
         Line(_("Retrieval strategy"), now.strategy),
-        Line(_("Strategies available"), listed(strategy_names())),
+        Line(_("Strategies available"), format_list(strategy_names())),
     ]
     if conf.dynamic_threshold or now.strategy == "dynamic":
         rise = _("%(least)s to %(most)s, full at %(count)s messages") % {
@@ -215,9 +219,13 @@ def _gate() -> str:
     level = calibration.in_force()
     if level.at is not None:
         fitted = _("%(level)s (calibrated on %(count)s exchanges on %(day)s)")
-        return fitted % {"level": number(level.level, 2), "count": number(level.sample), "day": day(level.at)}
+        return fitted % {
+            "level": format_number(level.level, 2),
+            "count": format_number(level.sample),
+            "day": format_date(level.at),
+        }
     origin = _("%(level)s (configured)") if level.origin == "set" else _("%(level)s (default)")
-    return origin % {"level": number(level.level, 2)}
+    return origin % {"level": format_number(level.level, 2)}
 
 
 def _day(moment: datetime) -> str:

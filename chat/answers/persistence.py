@@ -24,10 +24,10 @@ from chat.realtime.notifications import thread_changed
 from chat.rendering.citations import Citations
 from memory import api as memory
 from memory.errors import VectorStoreDisabledError
-from memory.retrieval.passages import grouped
-from memory.retrieval.prompt_context import material
-from memory.retrieval.recall_filter import Scope
-from memory.retrieval.search import Recollection
+from memory.retrieval.passages import group_adjacent
+from memory.retrieval.prompt_context import build_prompt_context
+from memory.retrieval.recall_filter import RecallFilter
+from memory.retrieval.search import SearchResults
 from memory.spaces import access as spaces
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ def end_without_access(turn_id: uuid.UUID) -> bool:
     return bool(ended)
 
 
-def recall_for(turn_id: uuid.UUID) -> Recollection:
+def recall_for(turn_id: uuid.UUID) -> SearchResults:
     """Ask memory for what this turn needs, in the spaces that everyone who reads its thread may read."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     before = _turns_before(turn)
@@ -134,17 +134,17 @@ def recall_for(turn_id: uuid.UUID) -> Recollection:
     window = settings.CATO.vector_store.search_context_window
     return memory.recall(
         [*(t.message for t in before[-window + 1 :] if window > 1), turn.message],
-        spaces=spaces.read_by_all_of(turn.thread.space_id),
+        spaces=spaces.space_ids_shared_by_all_readers(turn.thread.space_id),
         exclude=history.exchange_ids | ({turn.kept_as} if turn.kept_as else set()),
         conversation_length=history.length,
         keep_query=turn.thread.is_remembered,
         person_id=turn.author_id,
-        filters=Scope.from_json(turn.thread.scope).filter(),
+        filters=RecallFilter.from_json(turn.thread.scope).filter(),
     )
 
 
 @transaction.atomic
-def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection, recall_ms: int) -> Begun | None:
+def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: SearchResults, recall_ms: int) -> Begun | None:
     """Note what was recalled, in how many milliseconds, and give what the answer goes on with; None where the turn was taken away."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     begun = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
@@ -157,12 +157,16 @@ def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: Recollection, r
     )
     if not begun:
         return None
-    memory.note_recall(turn_id, recollection.results)
+    memory.log_recall(turn_id, recollection.results)
     conf = settings.CATO.vector_store
-    quoted = material(recollection.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
+    quoted = (
+        build_prompt_context(recollection.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
+    )
     history = history_of(_turns_before(turn), max_tokens=room_for_history(turn.message, turn.thread.instructions))
     prompt = prompt_for(history=history, material=quoted, turn=turn, said_so_far=turn.answer)
-    return Begun(prompt, turn.revision + 1, Citations(turn_id, len(grouped(recollection.results)) if quoted else 0))
+    return Begun(
+        prompt, turn.revision + 1, Citations(turn_id, len(group_adjacent(recollection.results)) if quoted else 0)
+    )
 
 
 @transaction.atomic

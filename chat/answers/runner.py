@@ -37,7 +37,7 @@ from chat.realtime.hub import Frame, announce, broadcast, publish_from_outside
 from chat.threads import titles
 from chat.turns import posting
 from chat.turns.posting import Asked
-from memory.retrieval.search import Recollection
+from memory.retrieval.search import SearchResults
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +182,7 @@ async def _begin(reply: Reply) -> list[Message] | None:
             to_memory(answering.recall_for, turn_id), settings.CATO.vector_store.retrieval_timeout
         )
     except TimeoutError:
-        recollection = Recollection(note="slow")
+        recollection = SearchResults(note="slow")
     took = time.monotonic() - began
     metrics.note_recall(took, found=bool(recollection.results), note=recollection.note)
     recall_ms = round(1000 * took)

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from chat.errors import InvalidMessageError
 from chat.models import Thread
 from chat.rows.recall import ItemRow
-from memory.views.document_rows import Chip
+from memory.views.document_rows import UploadChip
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Card:
     text: str = ""
     lines: Sequence[Line] = ()
     results: Sequence[ItemRow] = ()
-    chips: Sequence[Chip] = ()
+    chips: Sequence[UploadChip] = ()
     goes_to: str = ""
     asks: tuple[str, str] = ("", "")
     is_to_copy: bool = False

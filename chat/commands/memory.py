@@ -18,14 +18,14 @@ from chat.rows.recall import result_rows, row_of_exchange
 from chat.turns.forgetting import may_forget, readable_exchange
 from memory import api as memory
 from memory.documents import server_folders
-from memory.documents.queries import states_of
-from memory.documents.server_folders import FoundFile
+from memory.documents.queries import document_statuses
+from memory.documents.server_folders import ServerFile
 from memory.errors import CatoError, NotFoundError
 from memory.models import Exchange
 from memory.spaces import access
 from memory.stats.disk import disk_use, index_location
-from memory.utils.formatting import FOUND_BY_WORDS, number
-from memory.views.document_rows import Chip, row_of
+from memory.utils.formatting import FOUND_BY_WORDS, format_number
+from memory.views.document_rows import UploadChip, row_of
 
 _MOST_FILES, _MOST_CHIPS, _MOST_SHOWN, _MOST_IDS = 500, 20, 50, 10
 _SPACE_OPTION = re.compile(r"(?P<text>.*?)--space\s+(?P<space>\"[^\"]+\"|'[^']+'|\S+)\s*", re.DOTALL)
@@ -34,28 +34,28 @@ _COUNT_OPTION = re.compile(r"(?P<text>.*\S)\s+(?P<count>\d{1,9})", re.DOTALL)
 
 def _vadd(caller: Caller, arguments: list[str]) -> Card:
     typed = _SPACE_OPTION.fullmatch(arguments[0])
-    space = access.own(caller.person_id)
+    space = access.personal_space(caller.person_id)
     if typed is not None:
-        space = access.called(caller.person_id, unquoted(typed["space"]))
+        space = access.space_by_name(caller.person_id, unquoted(typed["space"]))
     text = unquoted(typed["text"] if typed is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("Usage: /vadd TEXT"), "/vadd ")
-    kept = memory.keep_text(text, space=space, owner_id=caller.person_id, source="vadd_command", manual_entry=True)
+    kept = memory.add_note(text, space=space, owner_id=caller.person_id, source="vadd_command", manual_entry=True)
     title = _("Saved in %(space)s") % {"space": space.shown_name}
     if space.owner_id:
         title = _("Saved in your personal space")
     lines = [Line(_("Exchange"), str(row.id)) for row in kept[:_MOST_IDS]]
     if len(kept) > _MOST_IDS:
-        lines.append(Line(_("Exchanges in all"), number(len(kept))))
+        lines.append(Line(_("Exchanges in all"), format_number(len(kept))))
     return Card("/vadd", title, text=text, lines=lines)
 
 
 def _vdoc(caller: Caller, arguments: list[str]) -> Card:
     if not arguments:
         return Card("/vdoc", "", goes_to=reverse("documents"))
-    files = [file for asked in arguments for file in server_folders.named(settings.CATO.locations, asked)]
+    files = [file for asked in arguments for file in server_folders.resolve(settings.CATO.locations, asked)]
     if len(files) > _MOST_FILES:
-        facts = {"count": number(len(files)), "most": _MOST_FILES}
+        facts = {"count": format_number(len(files)), "most": _MOST_FILES}
         raise InvalidMessageError(
             _("These are %(count)s files; add at most %(most)s with one command.") % facts, "/vdoc "
         )
@@ -69,11 +69,11 @@ def _vdoc(caller: Caller, arguments: list[str]) -> Card:
     return Card("/vdoc", title, text=more, chips=sorted(chips, key=lambda chip: not chip.error)[:_MOST_CHIPS])
 
 
-def _received(caller: Caller, file: FoundFile) -> Chip:
-    own = access.own(caller.person_id)
+def _received(caller: Caller, file: ServerFile) -> UploadChip:
+    own = access.personal_space(caller.person_id)
     try:
-        with server_folders.opened(file) as content:
-            received = memory.receive(
+        with server_folders.open_file(file) as content:
+            received = memory.upload(
                 content,
                 name=file.name,
                 space=own,
@@ -82,10 +82,10 @@ def _received(caller: Caller, file: FoundFile) -> Chip:
                 source_path=str(file.path),
             )
     except CatoError as error:
-        return Chip(file.name, error=str(error))
-    (state,) = states_of([received.version.document])
+        return UploadChip(file.name, error=str(error))
+    (state,) = document_statuses([received.version.document])
     row = row_of(state, person_id=caller.person_id, is_administrator=caller.is_administrator)
-    return Chip(file.name, row)
+    return UploadChip(file.name, row)
 
 
 def _vquery(caller: Caller, arguments: list[str]) -> Card:
@@ -94,7 +94,7 @@ def _vquery(caller: Caller, arguments: list[str]) -> Card:
     text = unquoted(typed["text"] if typed is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
-    found = memory.find(text, spaces=access.readable_by(caller.person_id), count=count)
+    found = memory.search(text, spaces=access.readable_space_ids(caller.person_id), count=count)
     title = _("%(count)s matches for “%(text)s”") if found.results else _("No matches for “%(text)s”")
     title %= {"count": len(found.results), "text": text}
     note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
@@ -105,8 +105,8 @@ def _vget(caller: Caller, arguments: list[str]) -> Card:
     if len(arguments) != 1:
         raise InvalidMessageError(_("Which? Write /vget ID, /vget session or /vget thread."), "/vget ")
     (which,) = arguments
-    readable = access.readable_by(caller.person_id)
-    rows = access.among(Exchange.objects.findable(), readable).select_related("owner")
+    readable = access.readable_space_ids(caller.person_id)
+    rows = access.in_spaces(Exchange.objects.findable(), readable).select_related("owner")
     if which == "thread":
         rows = rows.filter(thread_id=caller.in_thread().id)
     elif which == "session":
@@ -134,19 +134,19 @@ def _vdelete(caller: Caller, arguments: list[str]) -> Card:
 
 
 def _vstats(caller: Caller, arguments: list[str]) -> Card:
-    mine = memory.figures(access.readable_by(caller.person_id))
+    mine = memory.memory_counts(access.readable_space_ids(caller.person_id))
     lines = [
-        Line(_("Exchanges you may read"), number(mine.exchanges)),
-        Line(_("Still to be embedded"), number(mine.pending)),
-        Line(_("Failed"), number(mine.failed)),
+        Line(_("Exchanges you may read"), format_number(mine.exchanges)),
+        Line(_("Still to be embedded"), format_number(mine.pending)),
+        Line(_("Failed"), format_number(mine.failed)),
         Line(_("Embedding model"), mine.model),
         Line(_("Vector dimension"), str(mine.dimension or _("not known yet"))),
     ]
     if caller.is_administrator:
-        everything, used = memory.figures(None), disk_use()
+        everything, used = memory.memory_counts(None), disk_use()
         size = _("on another machine") if used.index is None else filesizeformat(used.index)
         lines += [
-            Line(_("Exchanges in all"), number(everything.exchanges)),
+            Line(_("Exchanges in all"), format_number(everything.exchanges)),
             Line(_("Search index"), index_location()),
             Line(_("Size on disk"), size),
         ]

@@ -27,7 +27,7 @@ from chat.models import Session, Thread, Turn
 from memory import api as memory
 from memory.api import NewExchange
 from memory.errors import ExtractionError
-from memory.index.reconcile import Progress, unheard
+from memory.index.reconcile import ProgressCallback, no_progress
 from memory.models import Exchange, Space
 from memory.spaces import access as spaces
 from memory.text import excerpt, parse_uuid
@@ -75,7 +75,11 @@ class _Arrival:
 
 
 def import_conversations(
-    source: Path | BinaryIO, *, person_id: uuid.UUID, progress: Progress = unheard, report: Report | None = None
+    source: Path | BinaryIO,
+    *,
+    person_id: uuid.UUID,
+    progress: ProgressCallback = no_progress,
+    report: Report | None = None,
 ) -> Report:
     """Take every conversation in `source` (a JSON file, a zip, a folder) into the person's own space.
 
@@ -84,7 +88,7 @@ def import_conversations(
     InvalidInputError where `source` cannot be opened, and ExtractionError where it is damaged as a whole or holds nothing of the kind.
     """
     report = Report() if report is None else report
-    space = spaces.own(person_id)
+    space = spaces.personal_space(person_id)
     for each in conversations(source):
         if isinstance(each, Unread):
             report.skip(each.title, each.why)
@@ -99,7 +103,7 @@ def import_conversations(
 
 
 def _take_in(
-    conversation: Conversation, space: Space, person_id: uuid.UUID, report: Report, progress: Progress
+    conversation: Conversation, space: Space, person_id: uuid.UUID, report: Report, progress: ProgressCallback
 ) -> None:
     pairs, unasked = pairs_of(conversation)
     report.left_out += Counter(conversation.left_out) + Counter({UNASKED: unasked})

@@ -19,7 +19,7 @@ from memory.errors import NotFoundError
 from memory.models import Job
 from memory.text import clean_text
 from memory.utils import stored_files
-from memory.utils.formatting import number
+from memory.utils.formatting import format_number
 
 _LONGEST_NAME = 255
 # How long the file of a failed import waits for its owner to try again, and one that no row names for its row.
@@ -37,10 +37,10 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Import:
             "%(name)s has %(size)s MB; a file to import may have %(most)s (chat.max_import_mb). "
             "Whoever runs this Cato can import it with the command import_history."
         )
-        raise InvalidMessageError(sentence % {"name": name, "size": number(file.size / 1_000_000), "most": most})
+        raise InvalidMessageError(sentence % {"name": name, "size": format_number(file.size / 1_000_000), "most": most})
     row = Import(owner_id=owner_id, name=name, due_at=timezone.now())
     row.file.save(name, file, save=False)
-    with stored_files.kept_with_its_row(str(row.file.name)), transaction.atomic():
+    with stored_files.delete_file_on_rollback(str(row.file.name)), transaction.atomic():
         row.save(force_insert=True)
         nudge.after_commit("import_conversations", module="chat.tasks")
     return row
@@ -63,7 +63,7 @@ def cancel(row: Import) -> bool:
     """Go no further with it; what was imported stays. False where it was over already."""
     with transaction.atomic():
         same = Import.objects.filter(pk=row.pk)
-        if not jobs.stop(same.filter(state=Job.State.PENDING)):
+        if not jobs.cancel(same.filter(state=Job.State.PENDING)):
             return False
         now = timezone.now()
         same.update(cancelled_at=now, finished_at=now, file="")
@@ -77,7 +77,7 @@ def retry(row: Import) -> bool:
         failed = Import.objects.filter(pk=row.pk, state=Job.State.FAILED).exclude(file="")
         if not failed.update(finished_at=None):
             return False
-        jobs.begin_again(failed)
+        jobs.requeue(failed)
         nudge.after_commit("import_conversations", module="chat.tasks")
     return True
 
@@ -115,4 +115,4 @@ def remove_old_imports() -> int:
 
 def remove_unnamed_imports(*, dry_run: bool = False) -> int:
     """Remove stored files that no row names; returns how many."""
-    return stored_files.remove_unnamed(Import, "file", folder=IMPORTS, older_than=_KEPT_FOR, dry_run=dry_run)
+    return stored_files.delete_orphaned_files(Import, "file", folder=IMPORTS, older_than=_KEPT_FOR, dry_run=dry_run)

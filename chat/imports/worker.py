@@ -168,7 +168,7 @@ class _Run:
         reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
         reason %= {"error": type(error).__name__}
         self._lease.update(**self._figures())
-        if jobs.put_off(self._row, reason, counts=True):
+        if jobs.release_for_retry(self._row, reason, counts=True):
             Import.objects.filter(pk=self._row.pk, state=Job.State.FAILED).update(finished_at=timezone.now())
 
 

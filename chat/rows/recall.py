@@ -15,15 +15,15 @@ from django.utils.translation import pgettext
 from chat.models import Session, Thread, Turn
 from chat.turns.forgetting import may_forget
 from memory import api as memory
-from memory.documents.locations import places_of as places_in_documents
-from memory.exchanges.feedback import Standing, standings
+from memory.documents.locations import locations_of as places_in_documents
+from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges
 from memory.models import Exchange
-from memory.retrieval.recall_log import Recalled
-from memory.retrieval.types import Remembered, Result
+from memory.retrieval.recall_log import RecalledItem
+from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
-from memory.text import excerpt, plain
-from memory.utils.formatting import nearness
-from memory.views.links import address_of
+from memory.text import excerpt, strip_inline_markdown
+from memory.utils.formatting import format_similarity
+from memory.views.links import url_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class ItemRow:
     bar: int
     reason: str
     url: str
-    standing: Standing | None = None
+    standing: ExchangeFeedback | None = None
     anchor: str = ""
     opinion_url: str = ""
     forget_url: str = ""
@@ -54,11 +54,11 @@ class ItemRow:
 
 def row_of_exchange(row: Exchange, number: int) -> ItemRow:
     """An exchange (loaded with its owner) as such an item, without any nearness."""
-    said = Remembered.from_row(row, places_in_documents([row.id]).get(row.id))
+    said = ExchangeView.from_row(row, places_in_documents([row.id]).get(row.id))
     return item_row(number=number, exchange=said, similarity=None, reason="", titles=titles_of([said]), is_hit=False)
 
 
-def result_rows(results: Iterable[Result]) -> list[ItemRow]:
+def result_rows(results: Iterable[Hit]) -> list[ItemRow]:
     """Search results as the same items a recall panel shows."""
     found = list(results)
     titles = titles_of(result.exchange for result in found)
@@ -78,7 +78,7 @@ def result_rows(results: Iterable[Result]) -> list[ItemRow]:
 def item_row(
     *,
     number: int,
-    exchange: Remembered | None,
+    exchange: ExchangeView | None,
     similarity: float | None,
     reason: str,
     titles: dict[uuid.UUID, str],
@@ -98,19 +98,19 @@ def item_row(
         excerpt=excerpt(said),
         message_excerpt=excerpt(exchange.user_message) if exchange else "",
         answer_excerpt=excerpt(exchange.assistant_message) if exchange else "",
-        text=plain(said[:2000]),
+        text=strip_inline_markdown(said[:2000]),
         who=exchange.owner_name if exchange else "",
         said_at=exchange.timestamp if exchange else None,
         place=_place(exchange, titles),
-        similarity_text=nearness(similarity) if shown and similarity is not None else "",
+        similarity_text=format_similarity(similarity) if shown and similarity is not None else "",
         is_keyword_match=shown and is_hit and similarity is None,
         bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
         reason=reason if shown else "",
-        url=address_of(exchange) if exchange else reverse("exchange", args=[key]),
+        url=url_for(exchange) if exchange else reverse("exchange", args=[key]),
     )
 
 
-def recalled_row(item: Recalled, titles: dict[uuid.UUID, str]) -> ItemRow:
+def recalled_row(item: RecalledItem, titles: dict[uuid.UUID, str]) -> ItemRow:
     """One item of a turn's panel, as everyone who reads the thread sees it."""
     return item_row(
         number=item.rank,
@@ -124,11 +124,11 @@ def recalled_row(item: Recalled, titles: dict[uuid.UUID, str]) -> ItemRow:
 
 def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[ItemRow]:
     """The items of this turn's panel as one person has them: what they think of each, and what they may forget."""
-    recalled = memory.recalled_for([turn.id], spaces=access.read_by_all_of(turn.thread.space_id))
+    recalled = memory.recalled_for([turn.id], spaces=access.space_ids_shared_by_all_readers(turn.thread.space_id))
     titles = places_of(recalled)
     items = recalled.get(turn.id, [])
     exchanges = Exchange.objects.in_bulk([item.exchange_id for item in items if item.exchange])
-    known = standings(person_id, exchanges, spaces=access.readable_by(person_id))
+    known = feedback_for_exchanges(person_id, exchanges, spaces=access.readable_space_ids(person_id))
     rows = [recalled_row(item, titles) for item in items]
 
     def own(row: ItemRow) -> ItemRow:
@@ -149,7 +149,7 @@ def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> lis
     return [own(row) for row in rows]
 
 
-def _place(exchange: Remembered | None, titles: dict[uuid.UUID, str]) -> str:
+def _place(exchange: ExchangeView | None, titles: dict[uuid.UUID, str]) -> str:
     if exchange is None:
         return ""
     if exchange.thread_id:
@@ -159,12 +159,12 @@ def _place(exchange: Remembered | None, titles: dict[uuid.UUID, str]) -> str:
     return exchange.source_file or pgettext("in a place", "a note")
 
 
-def places_of(recalled: dict[uuid.UUID, list[Recalled]]) -> dict[uuid.UUID, str]:
+def places_of(recalled: dict[uuid.UUID, list[RecalledItem]]) -> dict[uuid.UUID, str]:
     """The titles of the threads in which recalled exchanges were said."""
     return titles_of(item.exchange for items in recalled.values() for item in items if item.exchange)
 
 
-def titles_of(exchanges: Iterable[Remembered]) -> dict[uuid.UUID, str]:
+def titles_of(exchanges: Iterable[ExchangeView]) -> dict[uuid.UUID, str]:
     """The titles of the threads in which these were said, by thread; of a later session with its number, by session."""
     exchanges = list(exchanges)
     titles = dict(

@@ -45,7 +45,7 @@ def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[Threa
     """The threads this person reads, the pinned ones first, then by age; `open_id` is the one on their page."""
     listed = access.threads_of(person_id).filter(archived_at=None).select_related("space")
     pinned = listed.filter(pinned_at__isnull=False).order_by("-pinned_at")[:_MOST]
-    rows = [*pinned, *_newest(listed.filter(pinned_at=None), spaces.readable_by(person_id))]
+    rows = [*pinned, *_newest(listed.filter(pinned_at=None), spaces.readable_space_ids(person_id))]
     answering = set(
         Turn.objects.filter(thread__in=[t.id for t in rows], state__in=Turn.ACTIVE).values_list("thread_id", flat=True)
     )

@@ -24,9 +24,9 @@ from chat.rendering.citations import Citations
 from chat.rows.recall import ItemRow, places_of, recalled_row
 from memory import api as memory
 from memory.models import Exchange, Space
-from memory.retrieval.recall_log import Recalled
+from memory.retrieval.recall_log import RecalledItem
 from memory.spaces import access
-from memory.utils.formatting import day, day_of_this_year, number
+from memory.utils.formatting import day_of_this_year, format_date, format_number
 
 THINKING = gettext_noop("Thinking…")
 _RECALL_NOTES = {
@@ -132,7 +132,9 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     """The rows of these turns (loaded with their authors), the same for everyone who reads the thread."""
     turns = list(turns)
     prefetch_related_objects(turns, "images")
-    recalled = memory.recalled_for((t.id for t in turns), spaces=access.read_by_all_of(thread.space_id))
+    recalled = memory.recalled_for(
+        (t.id for t in turns), spaces=access.space_ids_shared_by_all_readers(thread.space_id)
+    )
     places = places_of(recalled)
     states = memory.memory_states(t.kept_as for t in turns if t.kept_as)
     forgotten = {
@@ -189,7 +191,7 @@ def _remembered_where(space: Space | None) -> str:
 
 def _turn_row(
     turn: Turn,
-    recalled: list[Recalled],
+    recalled: list[RecalledItem],
     titles: dict[uuid.UUID, str],
     states: dict[uuid.UUID, str],
     forgotten: dict[uuid.UUID, Exchange],
@@ -286,7 +288,7 @@ def _queue_text(turn: Turn) -> str:
         "Queued: %(name)s already has %(count)s answers in progress",
         most,
     )
-    return sentence % {"name": turn.author.name, "count": number(most)}
+    return sentence % {"name": turn.author.name, "count": format_number(most)}
 
 
 def _note(turn: Turn) -> str:
@@ -303,7 +305,7 @@ def _note(turn: Turn) -> str:
     return turn.error if turn.state == Turn.State.FAILED else ""
 
 
-def _recalled_row(turn: Turn, recalled: list[Recalled], titles: dict[uuid.UUID, str]) -> RecalledRow | None:
+def _recalled_row(turn: Turn, recalled: list[RecalledItem], titles: dict[uuid.UUID, str]) -> RecalledRow | None:
     note = _(_RECALL_NOTES[turn.recall_note]) if turn.recall_note in _RECALL_NOTES else ""
     if not recalled and not note:
         return None
@@ -317,6 +319,6 @@ def _span(times: list[datetime]) -> str:
     if not times:
         return ""
     now = timezone.now()
-    first, last = (day_of_this_year(t) if t.year == now.year else day(t) for t in (min(times), max(times)))
+    first, last = (day_of_this_year(t) if t.year == now.year else format_date(t) for t in (min(times), max(times)))
     span = _("from %(first)s") if first == last else _("from %(first)s to %(last)s")
     return span % {"first": first, "last": last}

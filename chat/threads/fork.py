@@ -35,7 +35,7 @@ def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
     first = turn.thread
     forked = Thread.objects.create(
         owner_id=person_id,
-        space=access.own(person_id),
+        space=access.personal_space(person_id),
         title=first.title,
         titled_by=Thread.TitledBy.OWN,
         is_remembered=first.is_remembered,

@@ -18,7 +18,7 @@ from chat.realtime.notifications import thread_changed
 from chat.threads.locks import ensure_idle, ensure_not_answering, lock_thread
 from memory import api as memory
 from memory.models import Space
-from memory.retrieval.recall_filter import Scope
+from memory.retrieval.recall_filter import RecallFilter
 from memory.spaces import access
 from memory.text import clean_text
 from memory.utils.batching import batched
@@ -36,7 +36,7 @@ def begin_thread(
     title = _title(title)
     thread = Thread.objects.create(
         owner_id=person_id,
-        space=space or access.own(person_id),
+        space=space or access.personal_space(person_id),
         title=title or _("New thread"),
         titled_by=Thread.TitledBy.OWN if title else Thread.TitledBy.FIRST,
         model=get_user_model().objects.get(pk=person_id).default_model,
@@ -90,7 +90,7 @@ def delete(thread: Thread) -> None:
     locked = lock_thread(thread.id)
     ensure_not_answering(locked)
     _change(thread, deleted_at=timezone.now())
-    memory.hide(locked.turns.values_list("exchange_id", flat=True))
+    memory.deactivate(locked.turns.values_list("exchange_id", flat=True))
 
 
 @transaction.atomic
@@ -98,7 +98,7 @@ def take_back(thread: Thread) -> bool:
     """Undo `delete`; False where it is too late."""
     back = Thread.objects.filter(id=thread.id, deleted_at__gt=timezone.now() - _REGRET).update(deleted_at=None)
     if back:
-        memory.show(thread.turns.standing().values_list("exchange_id", flat=True))
+        memory.activate(thread.turns.standing().values_list("exchange_id", flat=True))
         thread_changed(thread.id)
     return bool(back)
 
@@ -170,13 +170,13 @@ def _change(thread: Thread, **fields: object) -> None:
 def _remove(turns: Iterable[Turn], *, by: uuid.UUID) -> None:
     for some in batched(turns, _TOGETHER):
         memory.forget([turn.exchange_id for turn in some if turn.exchange_id], by=by)
-        memory.drop_recalls(turn.id for turn in some)
+        memory.delete_recall_log(turn.id for turn in some)
         pictures = images_of(some)
         Turn.objects.filter(id__in=[turn.id for turn in some]).delete()
         remove_without_turn(pictures)
 
 
-def set_scope(thread: Thread, scope: Scope) -> None:
+def set_scope(thread: Thread, scope: RecallFilter) -> None:
     """Recall for this thread from what `scope` says alone, from the next message on."""
     thread.scope = {} if scope.is_everything else scope.as_json()
     thread.save(update_fields=["scope"])

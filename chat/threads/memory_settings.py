@@ -14,7 +14,7 @@ from chat.models import Thread, Turn
 from chat.realtime.notifications import thread_changed
 from memory import api as memory
 from memory.errors import DISABLED, VectorStoreDisabledError
-from memory.index.reconcile import Progress, unheard
+from memory.index.reconcile import ProgressCallback, no_progress
 from memory.models import Exchange
 from memory.utils.batching import batched
 
@@ -35,7 +35,7 @@ def set_remembered(thread: Thread, is_remembered: bool) -> None:
     thread_changed(thread.id)
 
 
-def store_missing_turns(*, progress: Progress = unheard) -> int:
+def store_missing_turns(*, progress: ProgressCallback = no_progress) -> int:
     """Store in memory what was answered while the vector store was disabled; returns how many turns that were.
 
     Threads that are not saved to memory, deleted ones and versions that are not shown are left out. May be interrupted

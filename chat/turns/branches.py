@@ -128,7 +128,7 @@ def _activate_branch(
         raise ConflictError(_("This would hide messages that other people wrote after it. Fork the thread instead."))
     thread.turns.filter(id__in=gone).update(stands=False)
     thread.turns.filter(id__in=shown).update(stands=True)
-    memory.hide(rows[id].exchange_id for id in gone)
-    memory.show(rows[id].exchange_id for id in shown)
+    memory.deactivate(rows[id].exchange_id for id in gone)
+    memory.activate(rows[id].exchange_id for id in shown)
     Thread.objects.filter(id=thread.id).update(head=leaf)
     return gone, shown

@@ -23,7 +23,7 @@ from chat.turns.branches import Switched, answer_again, edit
 from chat.turns.posting import ApiOrigin, Asked, ask, checked_message, retry
 from memory.spaces import access
 from memory.text import clean_text, content_hash, excerpt
-from memory.utils.formatting import number
+from memory.utils.formatting import format_number
 
 # How many threads that began with the same message are compared with a conversation, the latest first.
 _MAX_CANDIDATES = 20
@@ -179,7 +179,7 @@ def _create_thread(
     now = timezone.now()
     thread = Thread.objects.create(
         owner_id=person_id,
-        space=access.own(person_id),
+        space=access.personal_space(person_id),
         title=excerpt(_opening_of(conversation), 80),
         model=model if options.model is None else options.model,
         is_remembered=options.is_remembered is not False,
@@ -237,7 +237,7 @@ def _checked_instructions(text: str) -> str:
     most = settings.CATO.chat.max_message_chars
     if len(text) > most:
         sentence = _("The system messages have %(count)s characters; at most %(most)s fit.")
-        raise InvalidMessageError(sentence % {"count": number(len(text)), "most": number(most)})
+        raise InvalidMessageError(sentence % {"count": format_number(len(text)), "most": format_number(most)})
     return text
 
 

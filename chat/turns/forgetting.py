@@ -13,7 +13,7 @@ from memory.spaces import access
 
 def readable_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
     """The exchange, if this person may read it; a forgotten one is as if it were not there. Raises NotFoundError."""
-    rows = access.among(Exchange.objects.findable().filter(id=exchange_id), access.readable_by(person_id))
+    rows = access.in_spaces(Exchange.objects.findable().filter(id=exchange_id), access.readable_space_ids(person_id))
     exchange: Exchange | None = rows.select_related("owner", "space").first()
     if exchange is None:
         raise NotFoundError

@@ -24,10 +24,10 @@ from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
 from chat.threads.read_markers import note_seen
 from chat.turns.stopping import SILENCE
 from memory.models import Space
-from memory.retrieval.recall_filter import EVERYTHING, Scope
+from memory.retrieval.recall_filter import NO_FILTER, RecallFilter
 from memory.spaces import access
 from memory.text import clean_text, excerpt
-from memory.utils.formatting import number
+from memory.utils.formatting import format_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def checked_message(text: str) -> str:
     most = settings.CATO.chat.max_message_chars
     if len(text) > most:
         sentence = _("Message too long: %(count)s of at most %(most)s characters. Shorten or split it.")
-        raise InvalidMessageError(sentence % {"count": number(len(text)), "most": number(most)})
+        raise InvalidMessageError(sentence % {"count": format_number(len(text)), "most": format_number(most)})
     return text
 
 
@@ -64,7 +64,7 @@ def open_thread(
     *,
     message: str,
     client_key: uuid.UUID,
-    scope: Scope = EVERYTHING,
+    scope: RecallFilter = NO_FILTER,
     is_remembered: bool = True,
     images: Sequence[uuid.UUID] = (),
     space: Space | None = None,
@@ -82,7 +82,7 @@ def open_thread(
         return Asked(again, is_new=False)
     thread = Thread.objects.create(
         owner_id=person_id,
-        space=space or access.own(person_id),
+        space=space or access.personal_space(person_id),
         title=excerpt(message, 80),
         model=person.default_model,
         is_remembered=is_remembered,
@@ -229,7 +229,7 @@ def ensure_free_answer(person_id: uuid.UUID) -> None:
             "%(count)s answers of yours are in progress. Wait until one ends, or stop one.",
             settings.CATO.chat.concurrent_answers,
         )
-        raise ConflictError(sentence % {"count": number(settings.CATO.chat.concurrent_answers)})
+        raise ConflictError(sentence % {"count": format_number(settings.CATO.chat.concurrent_answers)})
 
 
 def fields_of(origin: ApiOrigin | None) -> dict[str, Any]:

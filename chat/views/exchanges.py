@@ -18,13 +18,13 @@ from chat import access
 from chat.models import Turn
 from chat.realtime.sync import WINDOW
 from chat.turns import forgetting
-from memory.documents.locations import places_of
-from memory.exchanges.feedback import standings
+from memory.documents.locations import locations_of
+from memory.exchanges.feedback import feedback_for_exchanges
 from memory.models import Exchange
 from memory.requests import PageRequest
 from memory.spaces import access as spaces
 from memory.utils.formatting import SOURCES
-from memory.views.links import address_in_document
+from memory.views.links import passage_url
 
 _FORGOTTEN = gettext_noop("It will no longer be recalled or found, even if it is imported again.")
 _IN_THREAD = gettext_noop("The text stays in the thread.")
@@ -45,11 +45,13 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     turn = Turn.objects.filter(id=found.turn_id).first() if found.turn_id else None
     if turn is not None:
         return redirect(place_of(turn))
-    place = places_of([found.id]).get(found.id)
+    place = locations_of([found.id]).get(found.id)
     if place is not None:
-        return redirect(address_in_document(place))
+        return redirect(passage_url(place))
     may = forgetting.may_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
-    standing = standings(request.user.pk, [found.id], spaces=spaces.readable_by(request.user.pk))[found.id]
+    standing = feedback_for_exchanges(request.user.pk, [found.id], spaces=spaces.readable_space_ids(request.user.pk))[
+        found.id
+    ]
     return render(
         request,
         "memory/exchange.html",

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from chat.models import Import
 from memory.models import Job
-from memory.utils.formatting import number
+from memory.utils.formatting import format_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,10 @@ def _state_text(row: Import) -> str:
         return _("Waiting to be read")
     if row.total is None:
         return _("Counting the conversations")
-    return _("%(read)s of %(total)s conversations") % {"read": number(row.read), "total": number(row.total)}
+    return _("%(read)s of %(total)s conversations") % {
+        "read": format_number(row.read),
+        "total": format_number(row.total),
+    }
 
 
 def _lines(row: Import) -> list[dict[str, str]]:
@@ -90,4 +93,4 @@ def _lines(row: Import) -> list[dict[str, str]]:
         (_("With something left out"), row.passed_over),
         *((_("Left out: %(what)s") % {"what": _(what)}, count) for what, count in sorted(row.left_out.items())),
     ]
-    return [{"label": label, "figure": number(count)} for label, count in counts]
+    return [{"label": label, "figure": format_number(count)} for label, count in counts]

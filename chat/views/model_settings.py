@@ -18,7 +18,7 @@ from chat import signals
 from chat.errors import ModelError
 from chat.llm import client, endpoint
 from chat.llm.endpoint import Answering
-from memory.guards import administrators_only
+from memory.guards import admin_required
 from memory.requests import PageRequest
 from memory.text import clean_text
 
@@ -66,7 +66,7 @@ class EndpointForm(forms.Form):
         return None if key == _MASK else str(key)
 
 
-@administrators_only
+@admin_required
 @require_http_methods(["GET", "POST"])
 def model_settings(request: PageRequest) -> HttpResponse:
     """Show the endpoint in force, and keep another."""
@@ -97,7 +97,7 @@ def model_settings(request: PageRequest) -> HttpResponse:
     return render(request, "chat/model_settings.html", context, status=422 if form.errors else 200)
 
 
-@administrators_only
+@admin_required
 @require_POST
 def try_model(request: PageRequest) -> HttpResponse:
     """Ask the endpoint as it stands in the form for one short answer."""

@@ -14,8 +14,8 @@ from chat import access, services
 from chat.errors import ThreadBusyError
 from memory.errors import InvalidInputError
 from memory.requests import PageRequest
-from memory.spaces.audience import audience_of
-from memory.views.space_choices import places_for, sent_space
+from memory.spaces.audience import audience_text
+from memory.views.space_choices import parse_space, space_choices
 
 
 @require_http_methods(["GET", "POST"])
@@ -23,15 +23,15 @@ def move(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Ask where to, saying what it means; by POST the thread moves."""
     thread = access.own_thread_for(request.user.pk, thread_id)
     if request.method == "GET":
-        places = places_for(request.user.pk, thread.space_id)
+        places = space_choices(request.user.pk, thread.space_id)
         others = thread.turns.exclude(author_id=request.user.pk).count()
         context = {"section": "thread", "thread": thread, "places": places, "others": others}
         return render(request, "chat/move.html", context)
     try:
-        to = sent_space(request)
+        to = parse_space(request)
         if to is not None:
             services.move(thread, to=to, by=request.user.pk)
-            messages.success(request, _("Moved. %(audience)s") % {"audience": audience_of(to)})
+            messages.success(request, _("Moved. %(audience)s") % {"audience": audience_text(to)})
     except (InvalidInputError, ThreadBusyError) as error:
         messages.error(request, str(error))
     return redirect("thread", thread_id)

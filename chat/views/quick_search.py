@@ -16,7 +16,7 @@ from chat.rows.recall import titles_of
 from chat.views.exchanges import place_of
 from memory.requests import PageRequest
 from memory.text import clean_text, excerpt
-from memory.views.links import address_of, document_address
+from memory.views.links import document_url, url_for
 
 _LONGEST = 200
 
@@ -51,7 +51,7 @@ def _groups(found: Finds) -> list[Group]:
     memories = [
         Row(
             excerpt(hit.exchange.user_message, 100),
-            address_of(hit.exchange),
+            url_for(hit.exchange),
             titles.get(hit.exchange.thread_id, "") if hit.exchange.thread_id else hit.exchange.source_file,
         )
         for hit in found.memories
@@ -64,7 +64,7 @@ def _groups(found: Finds) -> list[Group]:
             "turn",
             [Row(excerpt(t.message, 100), place_of(t), t.thread.title) for t in found.turns],
         ),
-        Group(_("Documents"), "document", [Row(d.name, document_address(d.pk)) for d in found.documents]),
+        Group(_("Documents"), "document", [Row(d.name, document_url(d.pk)) for d in found.documents]),
         Group(
             _("Commands"),
             "command",

@@ -29,13 +29,13 @@ from chat.views.recall_filter import scope_in
 from chat.views.sent import sent_images, sent_key
 from memory.errors import CatoError, InvalidInputError, RateLimitedError
 from memory.requests import PageRequest
-from memory.retrieval.recall_filter import Scope, names_in
+from memory.retrieval.recall_filter import RecallFilter, describe_recall_filter
 from memory.spaces import access as spaces
 from memory.text import clean_text
 from memory.utils.rate_limits import count_message
 from memory.views.documents import accepts
-from memory.views.metadata_form import metadata_text
-from memory.views.space_choices import places_for, sent_space
+from memory.views.metadata_form import format_metadata
+from memory.views.space_choices import parse_space, space_choices
 
 # What an address may put into the composer.
 _LONGEST_GIVEN = 2000
@@ -52,7 +52,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
         message, key = _sent(request)
         if commands.is_command(message):
             return _command(request, None, message)
-        scope = scope_in(request.POST, spaces.readable_by(request.user.pk))
+        scope = scope_in(request.POST, spaces.readable_space_ids(request.user.pk))
         asked = services.open_thread(
             request.user.pk,
             message=message,
@@ -60,7 +60,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
             scope=scope,
             is_remembered=request.POST.get("remembered", "yes") == "yes",
             images=sent_images(request),
-            space=sent_space(request),
+            space=parse_space(request),
         )
     except _SHOWN_IN_COMPOSER as error:
         return _refused(request, None, error)
@@ -177,19 +177,21 @@ class ScopeRow:
 
 
 def _scope(request: PageRequest, thread: Thread | None) -> ScopeRow:
-    readable = spaces.readable_by(request.user.pk)
+    readable = spaces.readable_space_ids(request.user.pk)
     if thread is not None:
-        kept = Scope.from_json(thread.scope)
+        kept = RecallFilter.from_json(thread.scope)
         can_change = access.can_configure(request.user.pk, thread)
-        return ScopeRow(names_in(kept, spaces=readable), reverse("scope", args=[thread.id]) if can_change else "")
+        return ScopeRow(
+            describe_recall_filter(kept, spaces=readable), reverse("scope", args=[thread.id]) if can_change else ""
+        )
     sent = request.POST if request.method == "POST" else request.GET
     try:
         asked = scope_in(sent, readable)
     except InvalidInputError as error:
         messages.error(request, str(error))
         return ScopeRow([])
-    words = names_in(asked, spaces=readable)
-    return ScopeRow(words, ids=asked.documents, metadata_text=metadata_text(asked.metadata))
+    words = describe_recall_filter(asked, spaces=readable)
+    return ScopeRow(words, ids=asked.documents, metadata_text=format_metadata(asked.metadata))
 
 
 def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
@@ -250,6 +252,6 @@ def _page(
         "scope": _scope(request, thread),
         "commands": commands.COMMANDS,
         "here": who_is_here([thread.id]).get(thread.id, ()) if thread else (),
-        "places": [] if thread else places_for(request.user.pk),
+        "places": [] if thread else space_choices(request.user.pk),
     }
     return render(request, "chat/thread.html", context, status=status)

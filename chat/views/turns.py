@@ -30,7 +30,7 @@ from memory.requests import PageRequest
 from memory.spaces import access as spaces
 from memory.text import clean_text, excerpt
 from memory.utils.rate_limits import count_message
-from memory.views.links import address_of
+from memory.views.links import url_for
 
 # So much of a message fits into an address.
 _MOST_RETURNED = 1500
@@ -138,7 +138,9 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
 def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse:
     """The passage that a number in an answer names, opened where it stands."""
     turn = access.turn_by_id(request.user.pk, turn_id)
-    recalled = memory.recalled_for([turn.id], spaces=spaces.read_by_all_of(turn.thread.space_id)).get(turn.id, [])
+    recalled = memory.recalled_for([turn.id], spaces=spaces.space_ids_shared_by_all_readers(turn.thread.space_id)).get(
+        turn.id, []
+    )
     passage = [item for item in recalled if item.rank == number]
     if not passage:
         raise NotFoundError
@@ -146,7 +148,7 @@ def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse
     if exchange is None:
         messages.info(request, _("Passage %(number)s is no longer in memory.") % {"number": number})
         return redirect(place_of(turn))
-    return redirect(address_of(exchange))
+    return redirect(url_for(exchange))
 
 
 def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> HttpResponse:

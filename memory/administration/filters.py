@@ -16,10 +16,10 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from memory.index import generations
-from memory.lexical.analyser import terms_to_ask
-from memory.lexical.postings import holding_all
+from memory.lexical.analyser import query_terms
+from memory.lexical.postings import rows_with_all_terms
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Job, Space
-from memory.spaces.access import SpaceIds, among
+from memory.spaces.access import SpaceIds, in_spaces
 from memory.text import clean_text
 from memory.utils.formatting import SOURCES
 
@@ -40,7 +40,7 @@ def _spaces() -> list[tuple[str, str]]:
     return [(OWN, gettext("People’s own")), *((str(space.pk), space.shown_name) for space in shared)]
 
 
-class Selection(filters.FilterSet):  # type: ignore[misc]
+class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
     """A filter set that looks for words only in the spaces of `shown`."""
 
     def __init__(self, data: Mapping[str, Any] | None, rows: QuerySet[Any], *, shown: SpaceIds) -> None:
@@ -81,7 +81,7 @@ class Selection(filters.FilterSet):  # type: ignore[misc]
         return rows.filter(space_id=uuid.UUID(value))
 
 
-class ExchangeSelection(Selection):
+class ExchangeFilterSet(AdminFilterSet):
     """Exchanges that were not forgotten."""
 
     source = filters.ChoiceFilter(choices=list(SOURCES.items()), empty_label=_("Any source"), label=_("Source"))
@@ -109,12 +109,12 @@ class ExchangeSelection(Selection):
         try:
             return rows.filter(pk=uuid.UUID(text))
         except ValueError:
-            terms = terms_to_ask(text)
-        readable = among(rows, self.shown)
-        return readable.filter(words__in=holding_all(terms)) if terms else readable.none()
+            terms = query_terms(text)
+        readable = in_spaces(rows, self.shown)
+        return readable.filter(words__in=rows_with_all_terms(terms)) if terms else readable.none()
 
     def in_state(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
-        made = Embedding.objects.filter(generation=generations.serving())
+        made = Embedding.objects.filter(generation=generations.active_generation())
         if value in _STATES:
             return rows.filter(pk__in=made.filter(state=_STATES[value]).values("exchange_id"))
         return rows.exclude(pk__in=made.values("exchange_id"))
@@ -123,7 +123,7 @@ class ExchangeSelection(Selection):
         return rows.filter(pk__in=Chunk.objects.filter(version__document_id=value).values("exchange_id"))
 
 
-class DocumentSelection(Selection):
+class DocumentFilterSet(AdminFilterSet):
     """Documents that were not deleted."""
 
     since = filters.DateFilter(field_name="created_at", lookup_expr="date__gte", widget=DATE, label=_("Added from"))
@@ -141,22 +141,22 @@ class DocumentSelection(Selection):
         try:
             return rows.filter(pk=uuid.UUID(text))
         except ValueError:
-            return among(rows.filter(name__icontains=text), self.shown)
+            return in_spaces(rows.filter(name__icontains=text), self.shown)
 
     def in_state(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
         versions = DocumentVersion.objects.filter(stage__in=_DOCUMENT_STATES[value])
         return rows.filter(pk__in=versions.values("document_id"))
 
 
-def exchanges(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> ExchangeSelection:
+def exchanges(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> ExchangeFilterSet:
     """The exchanges that these filters leave, the newest first, those of branches that do not stand as well; text counts
     only in `shown`."""
     of_old_versions = Q(is_hidden=True, total_chunks__isnull=False)
     rows = Exchange.objects.filter(forgotten_at=None).exclude(of_old_versions).order_by("-timestamp", "id")
-    return ExchangeSelection(data, rows, shown=shown)
+    return ExchangeFilterSet(data, rows, shown=shown)
 
 
-def documents(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> DocumentSelection:
+def documents(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> DocumentFilterSet:
     """The documents that these filters leave, the newest first; names count only in `shown`."""
     rows = Document.objects.filter(forgotten_at=None).order_by("-created_at", "id")
-    return DocumentSelection(data, rows, shown=shown)
+    return DocumentFilterSet(data, rows, shown=shown)

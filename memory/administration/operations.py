@@ -15,13 +15,13 @@ from django.utils.translation import gettext as _
 
 from memory import jobs, maintenance, nudge, signals
 from memory.administration import filters, retention
-from memory.documents.deletion import forget_documents, tidy_documents
+from memory.documents.deletion import cleanup_documents, forget_documents
 from memory.errors import CatoError, InvalidInputError, NotFoundError
 from memory.exchanges import forgetting
 from memory.index import purge, reconcile, store
 from memory.jobs import Lease, LeaseLostError
 from memory.models import Chunk, Document, Erasure, Exchange, Job, Operation
-from memory.utils.formatting import number
+from memory.utils.formatting import format_number
 
 M = TypeVar("M", bound=Model)
 
@@ -63,7 +63,9 @@ class Progress:
 
 
 @transaction.atomic
-def ask(kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, total: int | None = None) -> Operation:
+def create_operation(
+    kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, total: int | None = None
+) -> Operation:
     """Have a worker do this. Raises InvalidInputError where the same is being done already, and only one at a time may be."""
     if kind in _ALONE and Operation.objects.filter(kind=kind, state=Job.State.PENDING).exists():
         raise InvalidInputError(_("“%(what)s” is already running.") % {"what": kind.label})
@@ -76,7 +78,7 @@ def ask(kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, tot
     return operation
 
 
-def operation_for(operation_id: uuid.UUID) -> Operation:
+def get_operation(operation_id: uuid.UUID) -> Operation:
     """The operation. Raises NotFoundError."""
     found = Operation.objects.select_related("asked_by").filter(pk=operation_id).first()
     if found is None:
@@ -84,7 +86,7 @@ def operation_for(operation_id: uuid.UUID) -> Operation:
     return found
 
 
-def latest() -> QuerySet[Operation]:
+def list_operations() -> QuerySet[Operation]:
     """All that was ever asked for, the newest first."""
     return Operation.objects.select_related("asked_by").order_by("-asked_at", "id")
 
@@ -93,7 +95,7 @@ def latest() -> QuerySet[Operation]:
 def cancel(operation: Operation) -> bool:
     """Go no further with it; what was done stays done. False where it was over already."""
     same = Operation.objects.filter(pk=operation.pk)
-    if not jobs.stop(same.filter(state=Job.State.PENDING)):
+    if not jobs.cancel(same.filter(state=Job.State.PENDING)):
         return False
     now = timezone.now()
     same.update(cancelled_at=now, finished_at=now)
@@ -104,19 +106,19 @@ def cancel(operation: Operation) -> bool:
 def retry(operation: Operation) -> bool:
     """Go on with one that failed. False where it did not."""
     failed = Operation.objects.filter(pk=operation.pk, state=Job.State.FAILED)
-    if not jobs.begin_again(failed):
+    if not jobs.requeue(failed):
         return False
     Operation.objects.filter(pk=operation.pk).update(finished_at=None)
     nudge.after_commit("run_operations")
     return True
 
 
-def retain_if_due() -> bool:
+def enqueue_retention_if_due() -> bool:
     """Ask for what the rules of retention take, once a day; False where that is not due."""
-    by = retention.who_is_due()
+    by = retention.due_rule_author()
     if by is None:
         return False
-    ask(Kind.RETENTION, by=by, what={"days": retention.rules()})
+    create_operation(Kind.RETENTION, by=by, what={"days": retention.get_rules()})
     return True
 
 
@@ -128,7 +130,7 @@ def run_operations() -> int:
     return finished
 
 
-def still_under_way(operation: Operation) -> int:
+def count_pending_erasures(operation: Operation) -> int:
     """How many of the exchanges that it forgot are not verified to be gone yet."""
     exchanges = Exchange.objects.filter(forgotten_in=operation, erased_at=None).count()
     documents = operation.what.get("deleted", [])
@@ -164,7 +166,7 @@ def _run(operation: Operation) -> bool:
 
 
 def _put_off(operation: Operation, reason: str) -> None:
-    if jobs.put_off(operation, reason, counts=True):
+    if jobs.release_for_retry(operation, reason, counts=True):
         failed = Operation.objects.filter(pk=operation.pk, state=Job.State.FAILED)
         failed.update(finished_at=timezone.now())
 
@@ -223,13 +225,13 @@ def _reconcile(operation: Operation, progress: Progress) -> None:
 
 
 def _erase(operation: Operation, progress: Progress) -> None:
-    tidy_documents()
+    cleanup_documents()
     while gone := forgetting.erase_forgotten(_TOGETHER):
         progress("forgotten exchanges", gone)
-    purge.erase_everything(progress=progress)
-    store.ask_for_cleaning()
+    purge.purge_all(progress=progress)
+    store.request_file_cleanup()
     if waiting := Erasure.objects.filter(state=Job.State.PENDING).count():
-        raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": number(waiting)})
+        raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": format_number(waiting)})
 
 
 def _shown(what: Mapping[str, Any]) -> frozenset[uuid.UUID]:

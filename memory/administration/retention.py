@@ -17,13 +17,13 @@ Source = Exchange.Source
 _DAILY = timedelta(days=1)
 
 
-def rules() -> dict[str, int]:
+def get_rules() -> dict[str, int]:
     """For how many days each source is kept; what is not named is kept for ever."""
     return dict(Retention.objects.values_list("source", "days"))
 
 
 @transaction.atomic
-def set_rules(days: Mapping[str, int], *, by: uuid.UUID) -> None:
+def save_rules(days: Mapping[str, int], *, by: uuid.UUID) -> None:
     """Keep to these rules from now on, in place of the earlier ones."""
     Retention.objects.exclude(source__in=days).delete()
     for source, count in days.items():
@@ -31,7 +31,7 @@ def set_rules(days: Mapping[str, int], *, by: uuid.UUID) -> None:
     transaction.on_commit(lambda: signals.retention_set.send(sender=None, by=by, days=dict(days)))
 
 
-def too_old(days: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+def preview(days: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """What these rules would take now: by source, how many exchanges and how many whole documents."""
     now = timezone.now()
     exchanges: dict[str, int] = {}
@@ -58,7 +58,7 @@ def documents_too_old(days: Mapping[str, int], *, at: datetime) -> Iterator[Quer
         yield dated.filter(newest__lt=at - timedelta(days=count)).order_by("created_at", "id")
 
 
-def who_is_due() -> uuid.UUID | None:
+def due_rule_author() -> uuid.UUID | None:
     """Who set the newest rule, where no rule was applied for a day and they would take something now; else None."""
     newest = Retention.objects.order_by("-set_at").first()
     if newest is None:
@@ -66,4 +66,4 @@ def who_is_due() -> uuid.UUID | None:
     since = timezone.now() - _DAILY
     if Operation.objects.filter(kind=Operation.Kind.RETENTION, asked_at__gt=since).exists():
         return None
-    return newest.set_by_id if any(map(any, too_old(rules()).values())) else None
+    return newest.set_by_id if any(map(any, preview(get_rules()).values())) else None

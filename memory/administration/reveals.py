@@ -19,7 +19,7 @@ LASTS = timedelta(minutes=30)
 _SHORTEST_REASON, _LONGEST_REASON = 10, 300
 
 
-def hidden_space(space_id: uuid.UUID) -> Space:
+def get_space(space_id: uuid.UUID) -> Space:
     """The space that is to be revealed. Raises NotFoundError."""
     found = Space.objects.select_related("owner").filter(pk=space_id).first()
     if found is None:
@@ -40,16 +40,16 @@ def reveal(space: Space, *, by: uuid.UUID, reason: str) -> Reveal:
     return row
 
 
-def running(person_id: uuid.UUID) -> QuerySet[Reveal]:
+def active_reveals(person_id: uuid.UUID) -> QuerySet[Reveal]:
     """What this administrator is shown at this moment beside what they may read."""
     rows = Reveal.objects.filter(by_id=person_id, ends_at__gt=timezone.now())
     return rows.select_related("space__owner").order_by("ends_at")
 
 
 @transaction.atomic
-def end(reveal_id: int, *, by: uuid.UUID) -> bool:
+def end_reveal(reveal_id: int, *, by: uuid.UUID) -> bool:
     """Hide it again before its time is over; False where it is over, or somebody else's."""
-    row = running(by).filter(pk=reveal_id).first()
+    row = active_reveals(by).filter(pk=reveal_id).first()
     if row is None:
         return False
     Reveal.objects.filter(pk=row.pk).update(ends_at=timezone.now())
@@ -59,8 +59,8 @@ def end(reveal_id: int, *, by: uuid.UUID) -> bool:
 
 def end_all(person_id: uuid.UUID) -> None:
     """End everything that is revealed to this person, because they lose the role or the account."""
-    for row in running(person_id):
-        end(row.pk, by=person_id)
+    for row in active_reveals(person_id):
+        end_reveal(row.pk, by=person_id)
 
 
 def reveals_of(space: Space) -> QuerySet[Reveal]:

@@ -15,12 +15,12 @@ from django.utils.translation import gettext, gettext_noop
 
 from memory import nudge
 from memory.documents.chunking import Span, split
-from memory.documents.extraction import Mark, Reading, place_at
+from memory.documents.extraction import ExtractedText, Marker, location_label
 from memory.documents.metadata import metadata_of_piece
 from memory.errors import ExtractionError
-from memory.exchanges.metadata import write_values
+from memory.exchanges.metadata import save_metadata_values
 from memory.index import generations
-from memory.lexical.indexing import keep_words, words_of
+from memory.lexical.indexing import build_entries, save_entries
 from memory.models import Chunk, DocumentVersion, Embedding, Exchange, HiddenPassage, Words
 from memory.text import content_hash
 from memory.utils.batching import batched
@@ -29,10 +29,10 @@ _TOGETHER = 25
 # Seconds. SQLite's writers do not queue: who waits looks ten times a second whether the database is free.
 _ROOM_FOR_OTHERS = 0.1
 
-Known = dict[str, deque[uuid.UUID]]
+ReusableExchanges = dict[str, deque[uuid.UUID]]
 
 
-def lay_out(version: DocumentVersion, reading: Reading, *, keep_on: Callable[[], None]) -> None:
+def write_chunks(version: DocumentVersion, reading: ExtractedText, *, keep_on: Callable[[], None]) -> None:
     """Write the pieces of `version`, hidden until it serves; goes on where an earlier worker got to.
 
     A piece whose text stands in the serving version too is that one's exchange, and costs no embedding. `keep_on` is
@@ -52,7 +52,7 @@ def lay_out(version: DocumentVersion, reading: Reading, *, keep_on: Callable[[],
             time.sleep(_ROOM_FOR_OTHERS)
 
 
-def _keep_hidden(version: DocumentVersion, reading: Reading) -> None:
+def _keep_hidden(version: DocumentVersion, reading: ExtractedText) -> None:
     """Keep what nobody sees in the file, to be shown on the document's page and nowhere else."""
     with transaction.atomic():
         version.hidden_passages.all().delete()
@@ -60,7 +60,7 @@ def _keep_hidden(version: DocumentVersion, reading: Reading) -> None:
             HiddenPassage(
                 version=version,
                 start=hidden.start,
-                place=place_at(reading.marks, hidden.start, hidden.start + 1, translate=gettext)[:300],
+                place=location_label(reading.marks, hidden.start, hidden.start + 1, translate=gettext)[:300],
                 text=hidden.text,
             )
             for hidden in reading.hidden
@@ -88,13 +88,13 @@ def _written_already(version: DocumentVersion, spans: list[Span]) -> int:
     return 0
 
 
-def _known(version: DocumentVersion, *, skip: int) -> Known:
+def _known(version: DocumentVersion, *, skip: int) -> ReusableExchanges:
     """The exchanges of the serving version by the hash of their text, in its order; each may be used once."""
     serving = version.document.serving
     if serving is None:
         return {}
     used = set(version.chunks.filter(index__lt=skip).values_list("exchange_id", flat=True))
-    known: Known = defaultdict(deque)
+    known: ReusableExchanges = defaultdict(deque)
     rows = serving.chunks.filter(exchange__forgotten_at=None).order_by("index")
     for exchange_id, digest in rows.values_list("exchange_id", "exchange__content_hash"):
         if exchange_id not in used:
@@ -102,7 +102,7 @@ def _known(version: DocumentVersion, *, skip: int) -> Known:
     return known
 
 
-def _placed(spans: list[Span], reading: Reading, *, since: int) -> Iterator[tuple[int, Span, str]]:
+def _placed(spans: list[Span], reading: ExtractedText, *, since: int) -> Iterator[tuple[int, Span, str]]:
     """Each span with its number and the white space before it, at most two characters of it."""
     end = spans[since - 1].end if since else 0
     for index, span in enumerate(spans[since:], start=since):
@@ -113,12 +113,17 @@ def _placed(spans: list[Span], reading: Reading, *, since: int) -> Iterator[tupl
 
 
 def _write(
-    version: DocumentVersion, placed: list[tuple[int, Span, str]], reading: Reading, known: Known, *, total: int
+    version: DocumentVersion,
+    placed: list[tuple[int, Span, str]],
+    reading: ExtractedText,
+    known: ReusableExchanges,
+    *,
+    total: int,
 ) -> None:
     """Write these pieces. All that takes time is done before the transaction, or running answers would wait for it."""
     digests = [content_hash(reading.text[span.start : span.end], "", "") for _, span, _ in placed]
     taken = [known[digest].popleft() if known.get(digest) else None for digest in digests]
-    places = [place_at(reading.marks, span.start, span.end, translate=gettext) for _, span, _ in placed]
+    places = [location_label(reading.marks, span.start, span.end, translate=gettext) for _, span, _ in placed]
 
     def made(at: int) -> Exchange:
         index, span, _ = placed[at]
@@ -127,12 +132,12 @@ def _write(
         return _exchange(version, text, digests[at], index, total, page=page, place=places[at])
 
     fresh = {at: made(at) for at, exchange_id in enumerate(taken) if exchange_id is None}
-    words = words_of(fresh.values())
+    words = build_entries(fresh.values())
     with transaction.atomic():
         there = _still_there(taken)
         lost = {at: made(at) for at, id in enumerate(there) if id is None and at not in fresh}
         fresh |= lost
-        _keep(list(fresh.values()), words + words_of(lost.values()))
+        _keep(list(fresh.values()), words + build_entries(lost.values()))
         Chunk.objects.bulk_create(
             Chunk(
                 version=version,
@@ -150,9 +155,9 @@ def _write(
 
 def _keep(fresh: list[Exchange], words: list[Words]) -> None:
     Exchange.objects.bulk_create(fresh)
-    keep_words(words)
-    write_values(fresh)
-    now, live = timezone.now(), generations.live()
+    save_entries(words)
+    save_metadata_values(fresh)
+    now, live = timezone.now(), generations.writable_generations()
     Embedding.objects.bulk_create([Embedding(exchange=e, generation=g, due_at=now) for e in fresh for g in live])
 
 
@@ -163,7 +168,7 @@ def _still_there(exchange_ids: list[uuid.UUID | None]) -> list[uuid.UUID | None]
     return [id if id in living else None for id in exchange_ids]
 
 
-def _page(marks: Sequence[Mark], at: int) -> int | None:
+def _page(marks: Sequence[Marker], at: int) -> int | None:
     """The number of the page on which the character `at` stands, where the file has pages."""
     before = bisect_right(marks, at, key=lambda mark: mark.start)
     page = next((mark for mark in reversed(marks[:before]) if mark.kind == "page"), None)

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory import jobs, nudge, signals
-from memory.exchanges.forgetting import Receipt, forget, receipt_for
+from memory.exchanges.forgetting import ErasureReceipt, forget, receipt_for
 from memory.models import Chunk, Document, DocumentVersion, Exchange, HiddenPassage
 from memory.models.documents import FOLDER
 from memory.utils import stored_files
@@ -36,7 +36,7 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
         rows = Document.objects.select_for_update().filter(pk__in=list(document_ids), forgotten_at=None)
         for document in rows:
             _hide(Chunk.objects.filter(version__document=document))
-            jobs.stop(document.versions.filter(stage__in=DocumentVersion.UNDER_WAY))
+            jobs.cancel(document.versions.filter(stage__in=DocumentVersion.UNDER_WAY))
             document.versions.update(stage=Stage.REMOVED, title="", uploaded_by=by)
             HiddenPassage.objects.filter(version__document=document).delete()
             document.name, document.source_path, document.metadata, document.serving = "", "", {}, None
@@ -60,7 +60,7 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
         if not others.exists():
             forget_documents([document.pk], by=by)
             return
-        jobs.stop(document.versions.filter(pk=version.pk))
+        jobs.cancel(document.versions.filter(pk=version.pk))
         document.versions.filter(pk=version.pk).update(stage=Stage.REMOVED, uploaded_by=by)
         version.hidden_passages.all().delete()
         if document.serving_id == version.pk:
@@ -76,7 +76,7 @@ def cancel(version: DocumentVersion, *, by: uuid.UUID) -> None:
         forget_version(version, by=by)
 
 
-def keep_last(document: Document, count: int, *, by: uuid.UUID) -> int:
+def delete_old_versions(document: Document, count: int, *, by: uuid.UUID) -> int:
     """Delete all but the last `count` versions; returns how many went."""
     kept = document.versions.filter(removed_at=None).exclude(stage__in=_UNWANTED).order_by("-number")
     old = list(kept[max(count, 1) :])
@@ -85,7 +85,7 @@ def keep_last(document: Document, count: int, *, by: uuid.UUID) -> int:
     return len(old)
 
 
-def tidy_documents() -> int:
+def cleanup_documents() -> int:
     """Forget the pieces and delete the originals that no version needs any more; returns how many versions are gone.
 
     Repeatable: each step takes away what is there.
@@ -106,12 +106,12 @@ def tidy_documents() -> int:
     return gone
 
 
-def remove_unnamed_files(*, dry_run: bool = False) -> int:
+def delete_orphaned_files(*, dry_run: bool = False) -> int:
     """Remove stored files that no version names; returns how many."""
-    return stored_files.remove_unnamed(DocumentVersion, "original", folder=FOLDER, dry_run=dry_run)
+    return stored_files.delete_orphaned_files(DocumentVersion, "original", folder=FOLDER, dry_run=dry_run)
 
 
-def receipt_of(document: Document) -> Receipt:
+def document_receipt(document: Document) -> ErasureReceipt:
     """What became of a forgotten document's pieces."""
     return receipt_for(Chunk.objects.filter(version__document=document).values_list("exchange_id", flat=True))
 
@@ -162,5 +162,5 @@ def _read_again(versions: QuerySet[DocumentVersion]) -> None:
     newest = versions.exclude(original="").order_by("-number").first()
     if newest is not None:
         DocumentVersion.objects.filter(pk=newest.pk).update(stage=Stage.RECEIVED)
-        jobs.begin_again(DocumentVersion.objects.filter(pk=newest.pk))
+        jobs.requeue(DocumentVersion.objects.filter(pk=newest.pk))
         nudge.after_commit("read_documents")

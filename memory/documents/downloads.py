@@ -18,7 +18,7 @@ from memory.models import Document
 _READ_BYTES = 65_536
 
 
-def download_of(found: Document, number: int) -> StreamingHttpResponse:
+def stream_original(found: Document, number: int) -> StreamingHttpResponse:
     """The original of one version of this document. Raises NotFoundError where it is not kept."""
     version = found.versions.filter(number=number).exclude(original="").first()
     if version is None:

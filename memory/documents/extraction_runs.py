@@ -18,13 +18,13 @@ from django.utils.translation import gettext_noop
 
 from memory import jobs, nudge
 from memory.documents import extraction
-from memory.documents.chunks import lay_out
-from memory.documents.extraction import ExtractionCancelledError, Limits, Reading
+from memory.documents.chunks import write_chunks
+from memory.documents.extraction import ExtractedText, ExtractionCancelledError, ExtractionLimits
 from memory.errors import ExtractionError
 from memory.jobs import Lease, LeaseLostError
 from memory.models import DocumentVersion
 from memory.utils.fairness import Turns
-from memory.utils.formatting import sentence
+from memory.utils.formatting import error_text
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def read_documents(limit: int | None = None) -> int:
     done = tried = 0
     while (limit is None or tried < limit) and (claimed := _claim_next()):
         tried += 1
-        done += _Work(claimed).do()
+        done += _ExtractionRun(claimed).do()
     return done
 
 
@@ -85,7 +85,7 @@ def _claim_next() -> DocumentVersion | None:
     return None
 
 
-def is_reading_due() -> bool:
+def has_due_extraction() -> bool:
     """Whether a file waits for its reader."""
     return jobs.has_due(_unread())
 
@@ -95,7 +95,7 @@ def _unread() -> QuerySet[DocumentVersion]:
     return versions.select_related("document__space", "document__serving")
 
 
-class _Work:
+class _ExtractionRun:
     """One version while this worker reads it, as long as it holds the lease."""
 
     def __init__(self, version: DocumentVersion) -> None:
@@ -114,9 +114,9 @@ class _Work:
             self._lease.update(stage=Stage.READING)
             reading = self._read()
             self._lease.update(stage=Stage.CHUNKING)
-            lay_out(self._version, reading, keep_on=self._lease.check)
+            write_chunks(self._version, reading, keep_on=self._lease.check)
         except ExtractionError as error:
-            reason = sentence(error)
+            reason = error_text(error)
             log.info("a document could not be read: %s", reason)
             self._lease.fail(reason, stage=Stage.FAILED)
             return False
@@ -124,9 +124,9 @@ class _Work:
         nudge.after_commit("index_pending")
         return True
 
-    def _read(self) -> Reading:
+    def _read(self) -> ExtractedText:
         conf = settings.CATO.documents
-        limits = Limits(
+        limits = ExtractionLimits(
             memory_mb=conf.reader_memory_mb,
             processor_seconds=conf.reader_processor_seconds,
             wall_seconds=conf.reader_seconds,

@@ -12,7 +12,7 @@ from memory.models import Chunk
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChunkLocation:
     """A piece of the version of a document that serves; `start` and `end` in characters of the file's text.
 
     `joint` is the white space before it; `label` says page, slide, sheet or heading in words, "" where there is none.
@@ -27,7 +27,7 @@ class Place:
     label: str
 
 
-def places_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Place]:
+def locations_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ChunkLocation]:
     """The places of those of these exchanges that are pieces of documents."""
     ids = list(exchange_ids)
     if not ids:
@@ -36,4 +36,4 @@ def places_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Place]:
     rows = serving.values_list(
         "exchange_id", "version__document_id", "version_id", "index", "start", "end", "joint", "place"
     )
-    return {row[0]: Place(*row[1:]) for row in rows}
+    return {row[0]: ChunkLocation(*row[1:]) for row in rows}

@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 from memory import jobs, nudge
 from memory.errors import InvalidInputError
 from memory.exchanges.lifecycle import Metadata
-from memory.exchanges.metadata import Checked, check_metadata, write_values
+from memory.exchanges.metadata import Checked, save_metadata_values, validate_metadata
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange
-from memory.utils.batching import pages
+from memory.utils.batching import iterate_by_pk
 
 # Keys of a piece's metadata that Cato writes itself.
 DOCUMENT, PAGE, PLACE = "document", "page", "place"
@@ -21,9 +21,9 @@ OWN_KEYS = (DOCUMENT, PAGE, PLACE)
 _TOGETHER = 500
 
 
-def check_description(metadata: Metadata) -> Checked:
+def validate_document_metadata(metadata: Metadata) -> Checked:
     """A document's metadata as it may be kept. Raises InvalidInputError, also for the keys that Cato writes itself."""
-    checked = check_metadata(metadata)
+    checked = validate_metadata(metadata)
     taken = [key for key in OWN_KEYS if key in checked]
     if taken:
         raise InvalidInputError(
@@ -32,9 +32,9 @@ def check_description(metadata: Metadata) -> Checked:
     return checked
 
 
-def describe(document: Document, metadata: Metadata) -> None:
+def set_document_metadata(document: Document, metadata: Metadata) -> None:
     """Give a document, and each piece of its versions, other metadata. Raises InvalidInputError."""
-    checked = check_description(metadata)
+    checked = validate_document_metadata(metadata)
     with transaction.atomic():
         held = Document.objects.select_for_update().get(pk=document.pk)
         if held.forgotten_at is not None or held.metadata == checked:
@@ -45,7 +45,7 @@ def describe(document: Document, metadata: Metadata) -> None:
             forgotten_at=None,
             pk__in=Chunk.objects.filter(version__document=held, version__removed_at=None).values("exchange"),
         )
-        for some in pages(pieces, _TOGETHER):
+        for some in iterate_by_pk(pieces, _TOGETHER):
             _describe_together(some, checked)
         nudge.after_commit("index_pending")
     document.metadata = checked
@@ -66,8 +66,8 @@ def _describe_together(pieces: list[Exchange], described: Mapping[str, object]) 
         own = {key: piece.metadata[key] for key in OWN_KEYS if key in piece.metadata}
         piece.metadata = {**described, **own}
     Exchange.objects.bulk_update(pieces, ["metadata"])
-    write_values(pieces)
+    save_metadata_values(pieces)
     # The index only adds to the fields of a vector it knows: other metadata needs new vectors too.
     ids = [piece.pk for piece in pieces]
     Exchange.objects.filter(pk__in=ids).update(version=F("version") + 1)
-    jobs.begin_again(Embedding.objects.filter(exchange_id__in=ids))
+    jobs.requeue(Embedding.objects.filter(exchange_id__in=ids))

@@ -16,7 +16,7 @@ from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange,
 Stage = DocumentVersion.Stage
 
 
-def serve_complete(versions: QuerySet[DocumentVersion] | None = None) -> list[uuid.UUID]:
+def publish_ready_versions(versions: QuerySet[DocumentVersion] | None = None) -> list[uuid.UUID]:
     """Let every version (or those of `versions`) serve whose pieces are all in the index; say of those with a failed
     one that they failed.
 
@@ -25,7 +25,7 @@ def serve_complete(versions: QuerySet[DocumentVersion] | None = None) -> list[uu
     changed = []
     looked_at = DocumentVersion.objects.all() if versions is None else versions
     for version in looked_at.filter(stage=Stage.EMBEDDING, document__forgotten_at=None).distinct():
-        embeddings = embeddings_of(version)
+        embeddings = version_embedding_jobs(version)
         failed = embeddings.filter(state=Job.State.FAILED).first()
         if failed is not None:
             held = DocumentVersion.objects.filter(pk=version.pk, stage=Stage.EMBEDDING)
@@ -36,10 +36,10 @@ def serve_complete(versions: QuerySet[DocumentVersion] | None = None) -> list[uu
     return changed
 
 
-def embeddings_of(version: DocumentVersion) -> QuerySet[Embedding]:
+def version_embedding_jobs(version: DocumentVersion) -> QuerySet[Embedding]:
     """The embeddings of this version's pieces in the index that serves, without what was forgotten of it."""
     return Embedding.objects.filter(
-        exchange__chunks__version=version, exchange__forgotten_at=None, generation=generations.serving()
+        exchange__chunks__version=version, exchange__forgotten_at=None, generation=generations.active_generation()
     )
 
 
@@ -54,7 +54,7 @@ def _serve(version: DocumentVersion) -> bool:
         left = Chunk.objects.filter(version=old).exclude(exchange__in=mine.values("exchange"))
         Exchange.objects.filter(pk__in=left.values("exchange")).update(is_hidden=True)
         DocumentVersion.objects.filter(pk=old.pk).update(stage=Stage.REPLACED)
-    _line_up(version)
+    _link_chunks_in_order(version)
     now = timezone.now()
     DocumentVersion.objects.filter(pk=version.pk).update(stage=Stage.READY, ready_at=now, error="")
     Document.objects.filter(pk=document.pk).update(serving=version)
@@ -62,7 +62,7 @@ def _serve(version: DocumentVersion) -> bool:
     return True
 
 
-def _line_up(version: DocumentVersion) -> None:
+def _link_chunks_in_order(version: DocumentVersion) -> None:
     """Show the pieces, each at its place in this version, after the one before it."""
     chunks = Chunk.objects.filter(version=version)
     # Not `chunks.filter`: SQLite would then look through all pieces of the version for each of them.
@@ -74,17 +74,19 @@ def _line_up(version: DocumentVersion) -> None:
     pieces.update(previous=Subquery(before.values("exchange")[:1]))
 
 
-def is_waiting(version: DocumentVersion) -> bool:
+def is_blocked(version: DocumentVersion) -> bool:
     """Whether embedding it waits for something that is away, such as the index."""
-    pending = embeddings_of(version).filter(state=Job.State.PENDING, locked_until=None)
+    pending = version_embedding_jobs(version).filter(state=Job.State.PENDING, locked_until=None)
     return pending.exclude(error="").exists()
 
 
-def progress_of(version_ids: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, int]]:
+def chunk_progress(version_ids: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, int]]:
     """For each version that has pieces: how many are in the index, and how many are laid out so far."""
     in_index = Count(
         "exchange__embeddings",
-        filter=Q(exchange__embeddings__generation=generations.serving(), exchange__embeddings__state=Job.State.DONE),
+        filter=Q(
+            exchange__embeddings__generation=generations.active_generation(), exchange__embeddings__state=Job.State.DONE
+        ),
     )
     rows = (
         Chunk.objects.filter(version__in=version_ids).values_list("version").annotate(done=in_index, laid=Count("id"))
@@ -102,9 +104,9 @@ def retry(version: DocumentVersion) -> None:
             DocumentVersion.objects.filter(pk=held.pk).update(
                 stage=Stage.EMBEDDING, state=Job.State.DONE, error="", attempt=F("attempt") + 1
             )
-            jobs.begin_again(embeddings_of(held).filter(state=Job.State.FAILED))
+            jobs.requeue(version_embedding_jobs(held).filter(state=Job.State.FAILED))
             nudge.after_commit("index_pending")
         else:
             DocumentVersion.objects.filter(pk=held.pk).update(stage=Stage.RECEIVED)
-            jobs.begin_again(DocumentVersion.objects.filter(pk=held.pk))
+            jobs.requeue(DocumentVersion.objects.filter(pk=held.pk))
             nudge.after_commit("read_documents")

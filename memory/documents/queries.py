@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from memory.documents.publishing import progress_of
+from memory.documents.publishing import chunk_progress
 from memory.errors import NotFoundError
 from memory.models import Chunk, Document, DocumentVersion
 from memory.spaces import access as who
@@ -20,7 +20,7 @@ Stage = DocumentVersion.Stage
 
 
 @dataclass(frozen=True, slots=True)
-class VersionState:
+class VersionStatus:
     """One version: `stage`, how many of its pieces are in the index, how many it will have (None: not known yet)."""
 
     id: uuid.UUID
@@ -43,7 +43,7 @@ class VersionState:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentState:
+class DocumentStatus:
     """One document: the version that serves, and the newest that is wanted, which may be on its way or have failed."""
 
     id: uuid.UUID
@@ -54,8 +54,8 @@ class DocumentState:
     owner_id: uuid.UUID
     owner_name: str
     created_at: datetime
-    serving: VersionState | None
-    newest: VersionState
+    serving: VersionStatus | None
+    newest: VersionStatus
 
     @property
     def is_under_way(self) -> bool:
@@ -63,7 +63,7 @@ class DocumentState:
 
 
 @dataclass(frozen=True, slots=True)
-class PieceRow:
+class ChunkText:
     """A piece of a document's text; `text` is None where it was forgotten by itself."""
 
     exchange_id: uuid.UUID
@@ -75,9 +75,9 @@ class PieceRow:
     text: str | None
 
 
-def document_for(spaces: SpaceIds, document_id: uuid.UUID) -> Document:
+def readable_document(spaces: SpaceIds, document_id: uuid.UUID) -> Document:
     """The document, where it lies in `spaces`. Raises NotFoundError, the same for "not yours" and "not there"."""
-    found = among_living(spaces).filter(pk=document_id).select_related("space", "owner", "serving").first()
+    found = active_documents(spaces).filter(pk=document_id).select_related("space", "owner", "serving").first()
     if found is None:
         raise NotFoundError(_("Not found."))
     return found
@@ -85,32 +85,32 @@ def document_for(spaces: SpaceIds, document_id: uuid.UUID) -> Document:
 
 def document_to_change(spaces: SpaceIds, document_id: uuid.UUID, *, by: uuid.UUID, is_administrator: bool) -> Document:
     """The document, where it lies in `spaces` and is theirs, or they administrate. Raises NotFoundError."""
-    document = document_for(spaces, document_id)
+    document = readable_document(spaces, document_id)
     if document.owner_id != by and not is_administrator:
         raise NotFoundError(_("Not found."))
     return document
 
 
-def among_living(spaces: SpaceIds) -> QuerySet[Document]:
+def active_documents(spaces: SpaceIds) -> QuerySet[Document]:
     """The documents that lie in `spaces` and were not deleted."""
-    return who.among(Document.objects.filter(forgotten_at=None), spaces)
+    return who.in_spaces(Document.objects.filter(forgotten_at=None), spaces)
 
 
-def states_of(documents: Iterable[Document]) -> list[DocumentState]:
+def document_statuses(documents: Iterable[Document]) -> list[DocumentStatus]:
     """Rows for these documents, in their order."""
     given = list(documents)
     versions: dict[uuid.UUID, list[DocumentVersion]] = {document.pk: [] for document in given}
     wanted = DocumentVersion.objects.filter(document__in=given).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
     for version in wanted.filter(removed_at=None).select_related("uploaded_by").order_by("-number"):
         versions[version.document_id].append(version)
-    progress = progress_of([version.pk for some in versions.values() for version in some])
+    progress = chunk_progress([version.pk for some in versions.values() for version in some])
     rows = []
     for document in given:
         states = {version.pk: _state(version, progress) for version in versions[document.pk]}
         if not states:
             continue
         rows.append(
-            DocumentState(
+            DocumentStatus(
                 id=document.pk,
                 name=document.name,
                 space_id=document.space_id,
@@ -126,19 +126,19 @@ def states_of(documents: Iterable[Document]) -> list[DocumentState]:
     return rows
 
 
-def versions_of(document: Document) -> list[VersionState]:
+def list_versions(document: Document) -> list[VersionStatus]:
     """All versions that are still there, newest first."""
     kept = document.versions.filter(removed_at=None).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
     versions = list(kept.select_related("uploaded_by").order_by("-number"))
-    progress = progress_of([version.pk for version in versions])
+    progress = chunk_progress([version.pk for version in versions])
     return [_state(version, progress) for version in versions]
 
 
-def pieces_of(document: Document, *, since: int, count: int) -> list[PieceRow]:
+def list_chunks(document: Document, *, since: int, count: int) -> list[ChunkText]:
     """`count` pieces of the version that serves, from the one numbered `since` on."""
     chunks = Chunk.objects.filter(version=document.serving_id, index__gte=since).select_related("exchange")
     return [
-        PieceRow(
+        ChunkText(
             exchange_id=chunk.exchange_id,
             index=chunk.index,
             start=chunk.start,
@@ -151,16 +151,16 @@ def pieces_of(document: Document, *, since: int, count: int) -> list[PieceRow]:
     ]
 
 
-def index_at(document: Document, offset: int) -> int:
+def chunk_index_at(document: Document, offset: int) -> int:
     """The number of the piece that holds the character `offset`, or of the last one before it."""
     chunks = Chunk.objects.filter(version=document.serving_id, start__lte=max(offset, 0))
     found = chunks.order_by("-index").values_list("index", flat=True).first()
     return found or 0
 
 
-def _state(version: DocumentVersion, progress: dict[uuid.UUID, tuple[int, int]]) -> VersionState:
+def _state(version: DocumentVersion, progress: dict[uuid.UUID, tuple[int, int]]) -> VersionStatus:
     done, _failed = progress.get(version.pk, (0, 0))
-    return VersionState(
+    return VersionStatus(
         id=version.pk,
         number=version.number,
         stage=version.stage,

@@ -16,14 +16,14 @@ from memory.errors import InvalidInputError
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
+class ServerFile:
     """A file, and the name it is known by as a document."""
 
     name: str
     path: Path
 
 
-def named(locations: Mapping[str, Path], asked: str) -> list[FoundFile]:
+def resolve(locations: Mapping[str, Path], asked: str) -> list[ServerFile]:
     """The file or the files of the folder that `alias:path` names, below the folder that `locations` has for the alias.
 
     Raises InvalidInputError for an unknown alias, for a path that leads out, by links too, and where there is no such file.
@@ -42,28 +42,28 @@ def named(locations: Mapping[str, Path], asked: str) -> list[FoundFile]:
     if wanted.is_absolute() or ".." in wanted.parts:
         said = _("%(asked)s should be a path below %(alias)s:, without .. and without a leading slash.")
         raise InvalidInputError(said % {"asked": asked, "alias": alias})
-    found = [FoundFile(f"{alias}/{each.relative_to(root)}", each) for each in _below(root, root / wanted, asked)]
+    found = [ServerFile(f"{alias}/{each.relative_to(root)}", each) for each in _below(root, root / wanted, asked)]
     if not found:
         raise InvalidInputError(_("There are no files in %(path)s.") % {"path": asked})
     return found
 
 
-def at(path: Path) -> list[FoundFile]:
+def list_path(path: Path) -> list[ServerFile]:
     """The file, or the files of the folder, at `path`. Raises InvalidInputError where there is none."""
     try:
         there = path.resolve(strict=True)
     except OSError as error:
         raise _not_readable(str(path), error) from error
     if not there.is_dir():
-        return [FoundFile(path.name, there)]
-    found = [FoundFile(f"{there.name}/{each.relative_to(there)}", each) for each in _below(there, there, str(path))]
+        return [ServerFile(path.name, there)]
+    found = [ServerFile(f"{there.name}/{each.relative_to(there)}", each) for each in _below(there, there, str(path))]
     if not found:
         raise InvalidInputError(_("There are no files in %(path)s.") % {"path": path})
     return found
 
 
 @contextmanager
-def opened(found: FoundFile) -> Iterator[File[bytes]]:
+def open_file(found: ServerFile) -> Iterator[File[bytes]]:
     """The file, open. Raises InvalidInputError for what is no ordinary file, and what may not be read."""
     try:
         # A pipe would wait for its other end for ever, and the last step may have become a link meanwhile.

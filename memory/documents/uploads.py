@@ -21,14 +21,14 @@ from django.utils.translation import gettext as _
 
 from memory import jobs, nudge
 from memory.documents.extraction import formats
-from memory.documents.metadata import check_description, describe
+from memory.documents.metadata import set_document_metadata, validate_document_metadata
 from memory.errors import DocumentConflictError, ExtractionError, InvalidInputError, VectorStoreDisabledError
 from memory.exchanges.lifecycle import Metadata
 from memory.models import Document, DocumentVersion, Space
 from memory.models.documents import place_of
 from memory.text import clean_text, has_visible_text, without_bidi_controls
 from memory.utils import stored_files
-from memory.utils.formatting import number, sentence
+from memory.utils.formatting import error_text, format_number
 
 Stage = DocumentVersion.Stage
 _LONGEST_NAME = 255
@@ -36,14 +36,14 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class UploadResult:
     """What became of an upload; `is_known`: these very bytes are this document's present version already."""
 
     version: DocumentVersion
     is_known: bool
 
 
-def receive(
+def upload(
     file: File[bytes],
     *,
     name: str,
@@ -53,7 +53,7 @@ def receive(
     source_path: str = "",
     metadata: Metadata | None = None,
     version_of: Document | None = None,
-) -> Received:
+) -> UploadResult:
     """Keep a file as the next version of the document called `name` in `space`; a worker reads it after the commit.
 
     A file that was read from `source_path` on this machine is a version of the document from that path instead; where
@@ -64,18 +64,18 @@ def receive(
     """
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
-    name = clean_name(name)
+    name = normalise_name(name)
     if not all(has_visible_text(PurePath(part).stem) for part in name.split("/")):
         raise InvalidInputError(
             _("The name of this file has only invisible characters. Rename the file and upload it again.")
         )
-    check_size(name, file.size)
+    validate_size(name, file.size)
     if metadata is not None:
-        check_description(metadata)
+        validate_document_metadata(metadata)
     kind = _kind(file, name)
     digest = _digest(file)
     kept = default_storage.save(place_of(DocumentVersion(), name), file)
-    with stored_files.kept_with_its_row(kept), transaction.atomic():
+    with stored_files.delete_file_on_rollback(kept), transaction.atomic():
         document = _document(name, space, owner_id, source, source_path)
         known = _same_bytes(document, digest)
         may_change = document.owner_id == owner_id or (version_of is not None and version_of.pk == document.pk)
@@ -85,25 +85,25 @@ def receive(
                 % {"owner": document.owner, "name": name}
             )
         if metadata is not None:
-            describe(document, metadata)
+            set_document_metadata(document, metadata)
         version = known or _next_version(document, kept, file.size, digest, kind, owner_id)
         nudge.after_commit("read_documents")
     if known:
         default_storage.delete(kept)
-    return Received(version, is_known=known is not None)
+    return UploadResult(version, is_known=known is not None)
 
 
-def check_size(name: str, size: int) -> None:
+def validate_size(name: str, size: int) -> None:
     """Raises InvalidInputError for an empty file and one above `documents.max_file_mb`."""
     most = settings.CATO.documents.max_file_mb
     if not size:
         raise InvalidInputError(_("%(name)s is empty.") % {"name": name})
     if size > most * 1_000_000:
         said = _("%(name)s is too large (%(size)s MB; limit %(most)s MB, documents.max_file_mb).")
-        raise InvalidInputError(said % {"name": name, "size": number(size / 1_000_000), "most": most})
+        raise InvalidInputError(said % {"name": name, "size": format_number(size / 1_000_000), "most": most})
 
 
-def clean_name(name: str) -> str:
+def normalise_name(name: str) -> str:
     """A file's name as a document's identity: without control characters and those that turn the direction of what
     follows, its folders joined by slashes."""
     parts = clean_text(unicodedata.normalize("NFC", name)).replace("\\", "/").split("/")
@@ -114,9 +114,9 @@ def clean_name(name: str) -> str:
 
 def _kind(file: File[bytes], name: str) -> str:
     try:
-        return formats.kind_of(cast(BinaryIO, file), name)
+        return formats.detect_format(cast(BinaryIO, file), name)
     except ExtractionError as error:
-        raise InvalidInputError(f"{name}: {sentence(error)}") from error
+        raise InvalidInputError(f"{name}: {error_text(error)}") from error
 
 
 def _digest(file: File[bytes]) -> str:
@@ -149,7 +149,7 @@ def _names(name: str, source_path: str) -> Iterator[str]:
     yield name
     parts = PurePath(source_path).parts
     for count in range(name.count("/") + 2, len(parts) + 1):
-        yield clean_name("/".join(parts[-count:]))
+        yield normalise_name("/".join(parts[-count:]))
 
 
 def _same_bytes(document: Document, digest: str) -> DocumentVersion | None:
@@ -167,7 +167,7 @@ def _next_version(
 ) -> DocumentVersion:
     """A new version; one that was still on its way gives up its place."""
     overtaken = document.versions.filter(stage__in=[*DocumentVersion.UNDER_WAY, Stage.FAILED])
-    jobs.stop(overtaken)
+    jobs.cancel(overtaken)
     overtaken.update(stage=Stage.CANCELLED)
     last = document.versions.aggregate(last=Max("number"))["last"] or 0
     return DocumentVersion.objects.create(

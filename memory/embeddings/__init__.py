@@ -1,4 +1,4 @@
-"""Which embedding models there are, and the one in use: `configured` gives it, `identity` only its name."""
+"""Which embedding models there are, and the one in use: `get_embedder` gives it, `configured_model` only its name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRESETS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Options:
+class EmbedderOptions:
     """How to reach or run a model: `threads` is for local ones, the rest for remote ones."""
 
     threads: int | None = None
@@ -40,11 +40,11 @@ class Options:
         return {name: value for name, value in asdict(self).items() if name != "threads"}
 
 
-_in_use: dict[tuple[str, str, Options], Embedder] = {}
+_in_use: dict[tuple[str, str, EmbedderOptions], Embedder] = {}
 _lock = threading.Lock()
 
 
-class Settings(Protocol):
+class EmbeddingSettings(Protocol):
     """The keys of the vector_store section that matter here."""
 
     @property
@@ -63,30 +63,30 @@ class Settings(Protocol):
     def embedding_threads(self) -> int | None: ...
 
 
-def identity(vector_store: Settings) -> tuple[str, str]:
+def configured_model(vector_store: EmbeddingSettings) -> tuple[str, str]:
     """Provider and model that are configured; loads nothing."""
     provider = vector_store.embedding_provider
     return provider, vector_store.embedding_model or PRESETS.get(provider, "")
 
 
-def remote_host(vector_store: Settings) -> str:
+def remote_host(vector_store: EmbeddingSettings) -> str:
     """The host to which texts are sent to be embedded; "" for the local model, which sends nothing."""
     if vector_store.embedding_provider == "local":
         return ""
     return urlsplit(vector_store.embedding_base_url or "").netloc or vector_store.embedding_provider
 
 
-def configured(vector_store: Settings, *, provider: str | None = None, model: str | None = None) -> Embedder:
+def get_embedder(vector_store: EmbeddingSettings, *, provider: str | None = None, model: str | None = None) -> Embedder:
     """The configured embedder, or that of an older index by `provider` and `model`; one of each per process.
 
     Raises EmbeddingError where there is no such provider; a model that cannot load fails at first use.
     """
-    own = identity(vector_store)
+    own = configured_model(vector_store)
     provider, model = provider or own[0], model or own[1]
     # Address and key belong to the configured provider, dimensions only to the configured model.
     same = provider == own[0]
     key = vector_store.embedding_api_key if same else None
-    options = Options(
+    options = EmbedderOptions(
         threads=vector_store.embedding_threads,
         base_url=vector_store.embedding_base_url if same else None,
         api_key=key.get_secret_value() if key else None,
@@ -95,11 +95,11 @@ def configured(vector_store: Settings, *, provider: str | None = None, model: st
     )
     with _lock:
         if (provider, model, options) not in _in_use:
-            _in_use[provider, model, options] = embedder_for(provider, model, options)
+            _in_use[provider, model, options] = make_embedder(provider, model, options)
         return _in_use[provider, model, options]
 
 
-def release() -> None:
+def unload_models() -> None:
     """Free what this process's models hold, some 100 MB for the local one; the next use loads it again."""
     with _lock:
         embedders = list(_in_use.values())
@@ -107,34 +107,34 @@ def release() -> None:
         embedder.close()
 
 
-def embedder_for(provider: str, model: str, options: Options | None = None) -> Embedder:
+def make_embedder(provider: str, model: str, options: EmbedderOptions | None = None) -> Embedder:
     """A new embedder. Raises EmbeddingError where there is no such provider."""
     if provider not in PROVIDERS:
         known = ", ".join(PROVIDERS)
         sentence = _("There is no embedding provider %(name)s; there are %(known)s.")
         raise EmbeddingError(sentence % {"name": provider, "known": known}, permanent=True)
-    return PROVIDERS[provider](model, options or Options())
+    return PROVIDERS[provider](model, options or EmbedderOptions())
 
 
-def _local(model: str, options: Options) -> Embedder:
+def _local(model: str, options: EmbedderOptions) -> Embedder:
     from memory.embeddings.local import LocalEmbedder
 
     return LocalEmbedder(model, options.threads)
 
 
-def _openai(model: str, options: Options) -> Embedder:
+def _openai(model: str, options: EmbedderOptions) -> Embedder:
     from memory.embeddings.openai import OpenAIEmbedder
 
     return OpenAIEmbedder(model, **options.remote())
 
 
-def _ollama(model: str, options: Options) -> Embedder:
+def _ollama(model: str, options: EmbedderOptions) -> Embedder:
     from memory.embeddings.ollama import OllamaEmbedder
 
     return OllamaEmbedder(model, **options.remote())
 
 
-PROVIDERS: dict[str, Callable[[str, Options], Embedder]] = {
+PROVIDERS: dict[str, Callable[[str, EmbedderOptions], Embedder]] = {
     "local": _local,
     "openai": _openai,
     "ollama": _ollama,

@@ -24,7 +24,7 @@ def get_documents(provider: str, model: str, hashes: Iterable[str]) -> dict[str,
     return {row.content_hash: _unpack(bytes(row.vectors)) for row in rows}
 
 
-def keep_documents(provider: str, model: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
+def store_documents(provider: str, model: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
     """Keep the vectors (parts, dimension) of texts by their content hash."""
     CachedEmbedding.objects.bulk_create(
         [
@@ -35,7 +35,7 @@ def keep_documents(provider: str, model: str, vectors: Mapping[str, NDArray[np.f
     )
 
 
-def drop_unused(hashes: Iterable[str]) -> int:
+def delete_unreferenced(hashes: Iterable[str]) -> int:
     """Forget the cached vectors of those texts that no exchange says any more; returns how many rows went."""
     said = Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)
     return CachedEmbedding.objects.filter(~Exists(said), content_hash__in=list(hashes)).delete()[0]
@@ -57,7 +57,7 @@ def embed_query(embedder: Embedder, text: str, *, keep: bool = True) -> NDArray[
     return vector
 
 
-def forget_queries() -> None:
+def clear_query_cache() -> None:
     """Drop every cached query."""
     with _lock:
         _queries.clear()

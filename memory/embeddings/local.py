@@ -16,7 +16,7 @@ import numpy as np
 from django.utils.translation import gettext as _
 
 from memory.embeddings.base import Vectors, normalised
-from memory.embeddings.onnxruntime import silent_onnxruntime
+from memory.embeddings.onnxruntime import load_onnxruntime
 from memory.errors import EmbeddingError
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _cores() -> int:
 def _session(folder: Path, threads: int | None) -> InferenceSession:
     from memory.embeddings.onnx_graph import Shape, bert_graph
 
-    onnxruntime = silent_onnxruntime()
+    onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
     # Left to itself, onnxruntime binds each of its threads to a core for good, which the thread that asks may be on: then
     # one waits for the other (8 ms a question instead of 5).

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession  # type: ignore[import-untyped]
 
-__all__ = ["InferenceSession", "silent_onnxruntime"]
+__all__ = ["InferenceSession", "load_onnxruntime"]
 
 
-def silent_onnxruntime() -> ModuleType:
+def load_onnxruntime() -> ModuleType:
     """The module onnxruntime, which sends nothing anywhere, makes no identifier and keeps no events on the disk."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from memory.embeddings.base import Vectors, normalised
 from memory.errors import EmbeddingDimensionError, EmbeddingError
-from memory.utils.formatting import listed
+from memory.utils.formatting import format_list
 
 TIMEOUT_SECONDS = 60.0
 # OpenAI's bounds on one request: 2,048 inputs, 300,000 tokens, 8,192 of them in one input.
@@ -71,7 +71,7 @@ class RemoteEmbedder:
         if len(lengths) == 1 and expected in (None, *lengths):
             (self._learned,) = lengths
             return
-        found = listed([str(length) for length in sorted(lengths)])
+        found = format_list([str(length) for length in sorted(lengths)])
         sentence = _(
             "%(model)s answered with %(found)s numbers a vector where %(expected)s was expected; "
             "look at vector_store.embedding_dimensions."

@@ -19,10 +19,10 @@ from django.utils.translation import gettext as _
 from memory import jobs, nudge, signals
 from memory.embeddings import cache
 from memory.errors import VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
-from memory.exchanges.lifecycle import embed_again
+from memory.exchanges.lifecycle import requeue_changed
 from memory.index import generations, store
-from memory.index.vectors import ids_up_to
-from memory.lexical.indexing import remove_words
+from memory.index.vectors import all_vector_ids
+from memory.lexical.indexing import delete_entries
 from memory.models import (
     CachedEmbedding,
     Embedding,
@@ -54,7 +54,7 @@ NOTHING_SAID = {
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class ErasureReceipt:
     """What was removed of forgotten exchanges, by place, and what is still under way.
 
     `vectors` and `cached` are counted when they are verified to be gone: until then the exchange is `under_way`.
@@ -89,7 +89,7 @@ def forget(
     """
     forgotten = [id for some in batched(exchange_ids, _TOGETHER) for id in _forget_together(some, by, operation)]
     if forgotten:
-        cache.forget_queries()
+        cache.clear_query_cache()
         nudge.after_commit("erase_forgotten")
         told = {"exchange_ids": forgotten, "by": by, "by_itself": not as_part_of_a_document and operation is None}
         transaction.on_commit(lambda: signals.forgotten.send(sender=None, **told))
@@ -115,7 +115,7 @@ def erase_forgotten(limit: int = 10_000) -> int:
     return erased
 
 
-def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> Receipt:
+def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
     """What became of those of these exchanges that were forgotten."""
     totals: dict[str, int] = defaultdict(int)
     for some in batched(exchange_ids, _TOGETHER):
@@ -128,16 +128,16 @@ def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> Receipt:
             totals["exchanges"] += 1
             totals["under_way"] += erased_at is None
             totals["in_files"] += erased_at is None or space_id in soiled
-            for place, count in _tally(removed).items():
+            for place, count in _removed_counts(removed).items():
                 totals[place] += count
-    return Receipt(**{name: totals[name] for name in Receipt.__slots__})
+    return ErasureReceipt(**{name: totals[name] for name in ErasureReceipt.__slots__})
 
 
 # What the metadata of a tombstone counts.
 _PLACES = ("vectors", "words", "cached", "recalls", "records")
 
 
-def _tally(metadata: Mapping[str, Any]) -> dict[str, int]:
+def _removed_counts(metadata: Mapping[str, Any]) -> dict[str, int]:
     """What a tombstone's metadata counts; what was said of the exchange, if any of it is still there, is left out."""
     return {place: metadata[place] for place in _PLACES if isinstance(metadata.get(place), int)}
 
@@ -156,35 +156,35 @@ def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation
         # What was said of it is gone with it; from here on the metadata is what its receipt counts.
         exchange.metadata = {place: counts[exchange.pk] for place, counts in removed.items() if exchange.pk in counts}
     Exchange.objects.bulk_update(fresh, ["forgotten_at", "forgotten_by", "forgotten_in", "metadata"])
-    remove_words(ids)
+    delete_entries(ids)
     MetadataValue.objects.filter(exchange_id__in=ids).delete()
     Record.objects.filter(exchange_id__in=ids).delete()
     Opinion.objects.filter(exchange_id__in=ids).delete()
     Recall.objects.filter(exchange_id__in=ids).update(reason="")
-    busy_until = _when_nobody_embeds_what_followed(ids, now)
+    busy_until = _embedding_lease_ends(ids, now)
     followers = dict(Exchange.objects.filter(previous_id__in=ids).values_list("pk", "space_id"))
-    embed_again(followers)
-    _soil(ids, {*(exchange.space_id for exchange in fresh), *followers.values()})
+    requeue_changed(followers)
+    _flag_collections_for_purge(ids, {*(exchange.space_id for exchange in fresh), *followers.values()})
     Erasure.objects.bulk_create(
         [Erasure(exchange_id=id, due_at=busy_until.get(id, now)) for id in ids], ignore_conflicts=True
     )
     return ids
 
 
-def _soil(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:
+def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:
     """Note that the files of all indexes of these spaces, and of where the exchanges were, hold what was forgotten."""
     spaces = Space.objects.filter(pk__in=list(space_ids))
     for space in spaces:
-        generations.index_of(space, generations.serving())  # so that a row says it, even of words alone
-    generations.soil(Index.objects.filter(space__in=spaces))
-    generations.soil(Index.objects.filter(embeddings__exchange_id__in=exchange_ids))
+        generations.get_collection(space, generations.active_generation())  # so that a row says it, even of words alone
+    generations.mark_purge_needed(Index.objects.filter(space__in=spaces))
+    generations.mark_purge_needed(Index.objects.filter(embeddings__exchange_id__in=exchange_ids))
 
 
 def _counted(rows: QuerySet[Any]) -> dict[uuid.UUID, int]:
     return dict(rows.values_list("exchange_id").annotate(n=Count("pk")).order_by())
 
 
-def _when_nobody_embeds_what_followed(ids: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, datetime]:
+def _embedding_lease_ends(ids: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, datetime]:
     """Per exchange the end of the last lease on one that followed it: till then its words may still be embedded there."""
     leased = Embedding.objects.filter(exchange__previous_id__in=ids, locked_until__gt=now)
     return dict(leased.values_list("exchange__previous_id").annotate(end=Max("locked_until")).order_by())
@@ -218,16 +218,16 @@ def _erase_ready(ready: Sequence[Erasure]) -> int:
             middle = len(ready) // 2
             return _erase_ready(ready[:middle]) + _erase_ready(ready[middle:])
         log.warning("an exchange could not be erased: %s", error)
-        jobs.put_off(ready[0], str(error), counts=True)
+        jobs.release_for_retry(ready[0], str(error), counts=True)
         return 0
     except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
         log.warning("%d exchanges could not be erased yet: %s", len(ready), error)
         for job in ready:
-            jobs.put_off(job, str(error), counts=False)
+            jobs.release_for_retry(job, str(error), counts=False)
         return 0
     with transaction.atomic():
         for job in ready:
-            _empty(job, vectors[job.exchange_id])
+            _clear_row(job, vectors[job.exchange_id])
     return len(ready)
 
 
@@ -242,14 +242,14 @@ def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
     found: dict[uuid.UUID, int] = defaultdict(int)
     # Those that are erased together with what they followed lose all their versions anyway.
     followers = Exchange.objects.filter(previous_id__in=ids).exclude(pk__in=ids).only("pk", "version")
-    doomed = [id for exchange in exchanges for id in ids_up_to(exchange.pk, exchange.version)]
-    doomed += [id for exchange in followers for id in ids_up_to(exchange.pk, exchange.version - 1)]
+    doomed = [id for exchange in exchanges for id in all_vector_ids(exchange.pk, exchange.version)]
+    doomed += [id for exchange in followers for id in all_vector_ids(exchange.pk, exchange.version - 1)]
     for collection in _collections_of(ids, {exchange.space_id for exchange in exchanges}):
-        held = store.present(collection, doomed)
+        held = store.existing_ids(collection, doomed)
         for vector_id in held:
             found[uuid.UUID(vector_id.split(":", 1)[0])] += 1
         store.delete(collection, held)
-        if store.present(collection, held):
+        if store.existing_ids(collection, held):
             raise VectorStoreRequestError(_("The vector store still holds what it was told to delete."))
     # What a crash had removed before it was noted is counted by what the rows say.
     return {id: max(found[id], noted.get(id) or 0) for id in ids}
@@ -260,10 +260,10 @@ def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) ->
     rows = Embedding.objects.filter(Q(exchange_id__in=ids) | Q(exchange__previous_id__in=ids))
     indexes = Index.objects.filter(Q(pk__in=rows.values("index_id")) | Q(space_id__in=list(space_ids)))
     serving = indexes.values_list("collection", flat=True)
-    return sorted({generations.renewed_name(name, step) for name in serving for step in (-1, 0, 1)})
+    return sorted({generations.next_collection_name(name, step) for name in serving for step in (-1, 0, 1)})
 
 
-def _empty(job: Erasure, vectors: int) -> None:
+def _clear_row(job: Erasure, vectors: int) -> None:
     """Empty the row, which says from now on only that it was forgotten, and what was removed of it."""
     exchange = job.exchange
     digest = exchange.content_hash
@@ -273,9 +273,9 @@ def _empty(job: Erasure, vectors: int) -> None:
     Opinion.objects.filter(exchange=exchange).delete()
     Record.objects.filter(exchange=exchange).delete()
     Exchange.objects.filter(pk=exchange.pk).update(
-        metadata=_tally(exchange.metadata) | {"vectors": vectors, "cached": cached},
+        metadata=_removed_counts(exchange.metadata) | {"vectors": vectors, "cached": cached},
         erased_at=timezone.now(),
         **NOTHING_SAID,
     )
-    cache.drop_unused([digest])
+    cache.delete_unreferenced([digest])
     Erasure.objects.filter(pk=job.pk).update(state=Job.State.DONE, locked_until=None, error="")

@@ -17,10 +17,10 @@ from django.utils.translation import gettext as _
 from memory import jobs, nudge
 from memory.embeddings import cache
 from memory.errors import InvalidInputError, VectorStoreDisabledError
-from memory.exchanges.metadata import check_metadata, write_values
-from memory.index.generations import live
-from memory.index.parts import hash_of
-from memory.lexical.indexing import write_words
+from memory.exchanges.metadata import save_metadata_values, validate_metadata
+from memory.index.generations import writable_generations
+from memory.index.parts import embedding_hash
+from memory.lexical.indexing import index_terms
 from memory.models import Embedding, Exchange, Space
 from memory.text import clean_text
 
@@ -73,27 +73,29 @@ def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
     for item in items:
         if item.turn_id in known:
             kept.append(
-                revise(known[item.turn_id], user_message=item.user_message, assistant_message=item.assistant_message)
+                update_exchange(
+                    known[item.turn_id], user_message=item.user_message, assistant_message=item.assistant_message
+                )
             )
             continue
         exchange = _row(item)
         exchange.previous = _before(exchange, latest, kept[-1] if kept else None)
         if exchange.session_id:
             latest[exchange.session_id] = exchange
-        exchange.content_hash = hash_of(exchange)
+        exchange.content_hash = embedding_hash(exchange)
         kept.append(exchange)
     fresh = [exchange for exchange in kept if exchange._state.adding]
     Exchange.objects.bulk_create(fresh)
     _write_beside(fresh)
     now = timezone.now()
-    generations = live()
+    generations = writable_generations()
     Embedding.objects.bulk_create([Embedding(exchange=e, generation=g, due_at=now) for e in fresh for g in generations])
     nudge.after_commit("index_pending")
     return kept
 
 
 @transaction.atomic
-def revise(
+def update_exchange(
     exchange: Exchange, *, user_message: str, assistant_message: str, metadata: Metadata | None = None
 ) -> Exchange:
     """Give an exchange its later text (an answer that was resumed) and metadata; a forgotten one stays forgotten."""
@@ -102,40 +104,42 @@ def revise(
         return exchange
     exchange.user_message, exchange.assistant_message = clean_text(user_message), clean_text(assistant_message)
     _refuse_empty(exchange.user_message)
-    described = exchange.metadata if metadata is None else check_metadata(metadata)
+    described = exchange.metadata if metadata is None else validate_metadata(metadata)
     # The index only adds to the fields of a vector it knows: other metadata needs new vectors too.
     is_described_otherwise, exchange.metadata = described != exchange.metadata, described
     exchange.size = len(exchange.user_message) + len(exchange.assistant_message)
     exchange.save(update_fields=["user_message", "assistant_message", "metadata", "size"])
     _write_beside([exchange])
-    embed_again([exchange.pk], even_if_the_same=is_described_otherwise)
-    embed_again(exchange.following.values_list("pk", flat=True))
+    requeue_changed([exchange.pk], even_if_the_same=is_described_otherwise)
+    requeue_changed(exchange.following.values_list("pk", flat=True))
     exchange.refresh_from_db()
     return exchange
 
 
 @transaction.atomic
-def annotate(exchange: Exchange, metadata: Metadata) -> Exchange:
+def set_metadata(exchange: Exchange, metadata: Metadata) -> Exchange:
     """Give an exchange other metadata. Raises InvalidInputError, also for a piece of a document: it carries the document's."""
     held = Exchange.objects.select_for_update().get(pk=exchange.pk)
     if held.chunks.exists():
         raise InvalidInputError(_("This is a passage of a document. Change the metadata of the document instead."))
-    return revise(held, user_message=held.user_message, assistant_message=held.assistant_message, metadata=metadata)
+    return update_exchange(
+        held, user_message=held.user_message, assistant_message=held.assistant_message, metadata=metadata
+    )
 
 
-def embed_again(exchange_ids: Iterable[uuid.UUID], *, even_if_the_same: bool = False) -> None:
+def requeue_changed(exchange_ids: Iterable[uuid.UUID], *, even_if_the_same: bool = False) -> None:
     """Queue those exchanges whose vectors no longer say what their text, or the text before them, says."""
     rows = Exchange.objects.select_related("previous").filter(pk__in=list(exchange_ids), forgotten_at=None)
     changed, outdated = [], []
     for exchange in rows:
-        digest = hash_of(exchange)
+        digest = embedding_hash(exchange)
         if even_if_the_same or digest != exchange.content_hash:
             Exchange.objects.filter(pk=exchange.pk).update(content_hash=digest, version=F("version") + 1)
             changed.append(exchange.pk)
             outdated.append(exchange.content_hash)
     if changed:
-        cache.drop_unused(outdated)
-        jobs.begin_again(Embedding.objects.filter(exchange_id__in=changed))
+        cache.delete_unreferenced(outdated)
+        jobs.requeue(Embedding.objects.filter(exchange_id__in=changed))
         nudge.after_commit("index_pending")
 
 
@@ -158,7 +162,7 @@ def _row(item: NewExchange) -> Exchange:
         source_file=item.source_file,
         chunk_index=item.chunk_index,
         total_chunks=item.total_chunks,
-        metadata=check_metadata(item.metadata),
+        metadata=validate_metadata(item.metadata),
         size=len(user_message) + len(assistant_message),
     )
 
@@ -185,8 +189,8 @@ def _new_sessions(items: Sequence[NewExchange]) -> set[uuid.UUID]:
 
 
 def _write_beside(exchanges: Sequence[Exchange]) -> None:
-    write_words(exchanges)
-    write_values(exchanges)
+    index_terms(exchanges)
+    save_metadata_values(exchanges)
 
 
 def _refuse_empty(user_message: str) -> None:
@@ -194,12 +198,12 @@ def _refuse_empty(user_message: str) -> None:
         raise InvalidInputError(_("There is nothing to remember: the text is empty."))
 
 
-def hide(exchange_ids: Iterable[uuid.UUID | None]) -> int:
+def deactivate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
     """Let these be found no more until they are shown again; returns how many. They stay stored and embedded."""
     return _set(exchange_ids, is_hidden=True)
 
 
-def show(exchange_ids: Iterable[uuid.UUID | None]) -> int:
+def activate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
     """Let these be found again; returns how many."""
     return _set(exchange_ids, is_hidden=False)
 

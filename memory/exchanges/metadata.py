@@ -19,7 +19,7 @@ LONGEST_TEXT = 500
 Checked = dict[str, Scalar | list[Scalar]]
 
 
-def check_metadata(metadata: Mapping[str, object]) -> Checked:
+def validate_metadata(metadata: Mapping[str, object]) -> Checked:
     """The metadata as it may be kept, its texts cleaned: scalars, and lists of scalars of one type.
 
     Numbers must be finite; filters compare them as 64-bit floating point. Raises InvalidInputError naming the key and what is
@@ -36,7 +36,7 @@ def check_metadata(metadata: Mapping[str, object]) -> Checked:
     return checked
 
 
-def write_values(exchanges: Iterable[Exchange]) -> None:
+def save_metadata_values(exchanges: Iterable[Exchange]) -> None:
     """Write, or write again, the rows by which filters find the metadata of these exchanges."""
     given = list(exchanges)
     MetadataValue.objects.filter(exchange_id__in=[exchange.pk for exchange in given]).delete()

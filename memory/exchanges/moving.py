@@ -51,9 +51,9 @@ def _move(exchanges: QuerySet[Exchange], to: Space) -> int:
     ids = list(exchanges.exclude(space=to).values_list("id", flat=True))
     for some in batched(ids, _TOGETHER):
         # What is forgotten after the move would else stay in the files of where it was.
-        generations.soil(Index.objects.filter(embeddings__exchange_id__in=some))
+        generations.mark_purge_needed(Index.objects.filter(embeddings__exchange_id__in=some))
         Exchange.objects.filter(id__in=some).update(space=to)
         Words.objects.filter(exchange_id__in=some).update(space=to)
-        jobs.begin_again(Embedding.objects.filter(exchange_id__in=some))
+        jobs.requeue(Embedding.objects.filter(exchange_id__in=some))
     nudge.after_commit("index_pending")
     return len(ids)

@@ -15,7 +15,7 @@ from memory.models import Exchange, Space
 from memory.text import clean_text
 
 
-def keep_text(
+def add_note(
     text: str,
     *,
     space: Space,

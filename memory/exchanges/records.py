@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from memory.embeddings.base import normalised
 from memory.errors import InvalidInputError, RecordConflictError, VectorStoreDisabledError
 from memory.exchanges.forgetting import forget
-from memory.exchanges.lifecycle import NewExchange, embed_again, remember_many, revise
-from memory.exchanges.metadata import Checked, check_metadata
+from memory.exchanges.lifecycle import NewExchange, remember_many, requeue_changed, update_exchange
+from memory.exchanges.metadata import Checked, validate_metadata
 from memory.filters import And, Filter, parse, to_sql
 from memory.index import generations
 from memory.models import Exchange, Generation, Record, Space
-from memory.retrieval import query_embedding, strategy
-from memory.retrieval.types import Query, Ranking
-from memory.spaces.access import SpaceIds, among
+from memory.retrieval import get_strategy, query_embedding
+from memory.retrieval.types import Query, RankedHits
+from memory.spaces.access import SpaceIds, in_spaces
 from memory.text import clean_text
 
 MOST_RECORDS = 1000
@@ -61,7 +61,7 @@ class RecordHit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
+class _ValidatedRecord:
     id: str
     text: str
     metadata: Checked
@@ -115,7 +115,7 @@ def query_records(
     if not asked and vector is None:
         raise InvalidInputError("Ask with a text or with a vector.")
     required = parse(filters) if filters else None
-    serving = generations.serving()
+    serving = generations.active_generation()
     query = Query(
         text=asked,
         embedded=_vector_of(asked, vector, serving),
@@ -160,7 +160,7 @@ def delete_records(
     return len(forgotten)
 
 
-def _check(records: Sequence[NewRecord]) -> list[_Checked]:
+def _check(records: Sequence[NewRecord]) -> list[_ValidatedRecord]:
     if len(records) > MOST_RECORDS:
         raise InvalidInputError(f"Bring at most {MOST_RECORDS} records at once, not {len(records)}.")
     names = _names(record.id for record in records)
@@ -170,12 +170,12 @@ def _check(records: Sequence[NewRecord]) -> list[_Checked]:
     return [_checked(name, record) for name, record in zip(names, records, strict=True)]
 
 
-def _checked(name: str, record: NewRecord) -> _Checked:
+def _checked(name: str, record: NewRecord) -> _ValidatedRecord:
     text = clean_text(record.text)
     if not text.strip():
         raise InvalidInputError(f"The record {name:.80} has no text.")
     vector = None if record.vector is None else _checked_vector(record.vector).astype("<f4").tobytes()
-    return _Checked(name, text, check_metadata(record.metadata), vector)
+    return _ValidatedRecord(name, text, validate_metadata(record.metadata), vector)
 
 
 def _names(ids: Iterable[str]) -> list[str]:
@@ -193,9 +193,9 @@ def _checked_vector(given: Vector) -> NDArray[np.float32]:
         vector = np.asarray(given, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InvalidInputError("A vector is a list of numbers.") from error
-    generation = generations.serving()
+    generation = generations.active_generation()
     # Not left to the first vector that comes: a wrong one would set the length for everything that is embedded.
-    dimension = generation.dimension or generations.embedder_of(generation).dimension
+    dimension = generation.dimension or generations.embedder_for(generation).dimension
     if vector.shape != (dimension,):
         raise InvalidInputError(
             f"The index holds vectors of {dimension} numbers ({generation.model}), not {vector.size}."
@@ -206,7 +206,7 @@ def _checked_vector(given: Vector) -> NDArray[np.float32]:
     return scaled
 
 
-def _make(records: Sequence[_Checked], space: Space, owner_id: uuid.UUID) -> dict[str, uuid.UUID]:
+def _make(records: Sequence[_ValidatedRecord], space: Space, owner_id: uuid.UUID) -> dict[str, uuid.UUID]:
     exchanges = remember_many(
         [
             NewExchange(
@@ -216,7 +216,7 @@ def _make(records: Sequence[_Checked], space: Space, owner_id: uuid.UUID) -> dic
         ]
     )
     pairs = list(zip(records, exchanges, strict=True))
-    serving = generations.serving()
+    serving = generations.active_generation()
     Record.objects.bulk_create(
         [Record(exchange=e, space=space, name=r.id, vector=r.vector, generation=serving) for r, e in pairs]
     )
@@ -237,8 +237,8 @@ def _refuse_conflicts(known: Iterable[Record], owner_id: uuid.UUID) -> None:
     raise RecordConflictError(said % {"ids": shown if len(names) <= _SHOWN_IDS else f"{shown} …", "count": len(names)})
 
 
-def _replace(pairs: Iterable[tuple[Record, _Checked]]) -> None:
-    serving = generations.serving()
+def _replace(pairs: Iterable[tuple[Record, _ValidatedRecord]]) -> None:
+    serving = generations.active_generation()
     for row, record in pairs:
         exchange = row.exchange
         vector = None if row.vector is None else bytes(row.vector)
@@ -246,21 +246,21 @@ def _replace(pairs: Iterable[tuple[Record, _Checked]]) -> None:
             continue
         Record.objects.filter(pk=row.pk).update(vector=record.vector, generation=serving)
         Exchange.objects.filter(pk=exchange.pk).update(timestamp=timezone.now())
-        revise(exchange, user_message=record.text, assistant_message="", metadata=record.metadata)
+        update_exchange(exchange, user_message=record.text, assistant_message="", metadata=record.metadata)
         if vector != record.vector:
-            embed_again([exchange.pk], even_if_the_same=True)
+            requeue_changed([exchange.pk], even_if_the_same=True)
 
 
 def _vector_of(text: str, vector: Vector | None, serving: Generation) -> Callable[[], NDArray[np.float32] | None]:
     if vector is None:
-        return query_embedding.begin([text], generations.embedder_of(serving))
+        return query_embedding.embed_async([text], generations.embedder_for(serving))
     checked = _checked_vector(vector)
     return lambda: checked
 
 
 def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:
     """Of the records that fulfil `filters` those that fit best: of a bare vector by cosine alone."""
-    ranking = strategy("hybrid" if query.text else "default")(_narrowed(query, filters))
+    ranking = get_strategy("hybrid" if query.text else "default")(_narrowed(query, filters))
     hits = _hits(ranking)
     if hits or not ranking.by_words_alone or filters is None:
         return hits[: query.wanted]
@@ -280,7 +280,7 @@ def _both(one: Filter | None, other: Filter | None) -> Filter | None:
     return And((one, other))
 
 
-def _hits(ranking: Ranking) -> list[RecordHit]:
+def _hits(ranking: RankedHits) -> list[RecordHit]:
     """The records among the results; what else came by the same source is none."""
     ids = [result.exchange.id for result in ranking.results]
     rows = {row.pk: row for row in Exchange.objects.filter(_IS_RECORD, pk__in=ids).select_related("record")}
@@ -291,7 +291,7 @@ _IS_RECORD = Q(record__isnull=False, forgotten_at=None)
 
 
 def _alive(spaces: SpaceIds) -> QuerySet[Exchange]:
-    return among(Exchange.objects.filter(_IS_RECORD).select_related("record"), spaces)
+    return in_spaces(Exchange.objects.filter(_IS_RECORD).select_related("record"), spaces)
 
 
 def _hit(row: Any, similarity: float | None, score: float) -> RecordHit:

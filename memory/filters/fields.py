@@ -16,7 +16,7 @@ from memory.text import clean_text
 
 
 @dataclass(frozen=True, slots=True)
-class OwnField:
+class ExchangeField:
     """`column` is the exchange's, `stored` the name beside a vector; `read` checks a value, given the field's name."""
 
     column: str
@@ -74,13 +74,13 @@ def _time(name: str, value: object) -> datetime:
     raise InvalidInputError(sentence % {"name": name, "value": value})
 
 
-OWN_FIELDS: dict[str, OwnField] = {
-    "source": OwnField("source", "source", _source),
-    "said": OwnField("timestamp", "said", _time, ("$in", "$gt", "$gte", "$lt", "$lte")),
-    "said_by": OwnField("owner_id", "owner", _id),
-    "thread": OwnField("thread_id", "thread", _id),
-    "session": OwnField("session_id", "session", _id),
-    "space": OwnField("space_id", "space", _id),
-    "source_file": OwnField("source_file", "source_file", _text),
-    "manual_entry": OwnField("manual_entry", "manual_entry", _truth),
+EXCHANGE_FIELDS: dict[str, ExchangeField] = {
+    "source": ExchangeField("source", "source", _source),
+    "said": ExchangeField("timestamp", "said", _time, ("$in", "$gt", "$gte", "$lt", "$lte")),
+    "said_by": ExchangeField("owner_id", "owner", _id),
+    "thread": ExchangeField("thread_id", "thread", _id),
+    "session": ExchangeField("session_id", "session", _id),
+    "space": ExchangeField("space_id", "space", _id),
+    "source_file": ExchangeField("source_file", "source_file", _text),
+    "manual_entry": ExchangeField("manual_entry", "manual_entry", _truth),
 }

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from memory.errors import InvalidInputError
 from memory.filters.ast import LONGEST_KEY, And, Condition, Filter, Operator, Or, Value, conditions
-from memory.filters.fields import OWN_FIELDS
+from memory.filters.fields import EXCHANGE_FIELDS
 from memory.text import clean_text
 
 MOST_DEPTH = 8
@@ -65,7 +65,7 @@ def _entry(name: object, value: object, depth: int, negated: bool) -> Filter:
 
 
 def _field(name: str, value: object, negated: bool) -> Filter:
-    is_own = name in OWN_FIELDS
+    is_own = name in EXCHANGE_FIELDS
     key = clean_text(name if is_own else name.removeprefix(_PREFIX))
     if not 1 <= len(key) <= LONGEST_KEY or key.startswith("$"):
         sentence = _("A metadata key is a text of 1 to %(most)s characters that does not begin with $.")
@@ -110,7 +110,7 @@ def _equals(key: str, is_own: bool, operands: Sequence[object], negated: bool) -
 
 def _read(key: str, is_own: bool, value: object) -> Value:
     if is_own:
-        return OWN_FIELDS[key].read(key, value)
+        return EXCHANGE_FIELDS[key].read(key, value)
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -127,7 +127,7 @@ def _read(key: str, is_own: bool, value: object) -> Value:
 
 
 def _allowed(key: str, is_own: bool) -> tuple[Operator, ...]:
-    return tuple(each for each in _OPERATORS if not is_own or each in OWN_FIELDS[key].operators)
+    return tuple(each for each in _OPERATORS if not is_own or each in EXCHANGE_FIELDS[key].operators)
 
 
 def _is_number(value: Value) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from memory.filters.ast import And, Condition, Filter
-from memory.filters.fields import OWN_FIELDS
+from memory.filters.fields import EXCHANGE_FIELDS
 from memory.filters.to_sql import COLUMNS, lookup
 from memory.models import Exchange, MetadataValue
 
@@ -16,14 +16,14 @@ from memory.models import Exchange, MetadataValue
 _INDEXED = ("thread", "session")
 
 
-def few(tree: Filter, most: int) -> set[uuid.UUID] | None:
+def ids_if_selective(tree: Filter, most: int) -> set[uuid.UUID] | None:
     """At most so many exchanges, of every space, among which are all that fulfil `tree`; None where there may be more.
 
     Reads no more than that of each condition. Whoever is given ids has to ask what else must hold of them.
     """
     if isinstance(tree, Condition):
         return _few(tree, most)
-    parts = (few(part, most) for part in tree.parts)
+    parts = (ids_if_selective(part, most) for part in tree.parts)
     if isinstance(tree, And):
         return next((found for found in parts if found is not None), None)
     together: set[uuid.UUID] = set()
@@ -47,7 +47,7 @@ def _few(condition: Condition, most: int) -> set[uuid.UUID] | None:
 def _own(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
     if condition.key not in _INDEXED:
         return None
-    column = OWN_FIELDS[condition.key].column
+    column = EXCHANGE_FIELDS[condition.key].column
     return Exchange.objects.filter(**lookup(column, condition)).values_list("id", flat=True)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from memory.filters.ast import And, Condition, Filter, Scalar, Value
-from memory.filters.fields import OWN_FIELDS
+from memory.filters.fields import EXCHANGE_FIELDS
 from memory.models import Exchange
 
 _PREFIX = "metadata."
@@ -51,7 +51,7 @@ def chroma_fields(exchange: Exchange, metadata: Mapping[str, Scalar | Sequence[S
 
 
 def _condition(condition: Condition) -> dict[str, Any] | None:
-    own = OWN_FIELDS[condition.key] if condition.is_own else None
+    own = EXCHANGE_FIELDS[condition.key] if condition.is_own else None
     name = own.stored if own else f"{_PREFIX}{condition.key}"
     if name == "source_file" and "" in condition.values:
         return None  # an empty name is not stored

@@ -9,7 +9,7 @@ from django.db.models import CharField, Exists, OuterRef, Q
 from django.db.models.functions import Cast
 
 from memory.filters.ast import LONGEST_KEY, And, Condition, Filter
-from memory.filters.fields import OWN_FIELDS
+from memory.filters.fields import EXCHANGE_FIELDS
 from memory.models import MetadataValue
 
 # Where metadata keep values of each type.
@@ -29,7 +29,7 @@ def to_sql(tree: Filter) -> Q:
 
 
 def _own(condition: Condition) -> Q:
-    return Q(**lookup(OWN_FIELDS[condition.key].column, condition))
+    return Q(**lookup(EXCHANGE_FIELDS[condition.key].column, condition))
 
 
 def _free(condition: Condition) -> Q:

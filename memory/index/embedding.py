@@ -13,9 +13,9 @@ from memory.text import clean_text
 
 def embedding_model() -> str:
     """The name of the configured model; loads nothing."""
-    return embeddings.identity(settings.CATO.vector_store)[1]
+    return embeddings.configured_model(settings.CATO.vector_store)[1]
 
 
 def embed(texts: Sequence[str]) -> Vectors:
     """One vector of length 1 for each text, in their order. Raises EmbeddingError."""
-    return embeddings.configured(settings.CATO.vector_store).embed_documents([clean_text(text) for text in texts])
+    return embeddings.get_embedder(settings.CATO.vector_store).embed_documents([clean_text(text) for text in texts])

@@ -14,13 +14,13 @@ from memory import embeddings, jobs, signals
 from memory.embeddings.base import Embedder
 from memory.errors import EmbeddingDimensionError
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Space
-from memory.utils.batching import pages
+from memory.utils.batching import iterate_by_pk
 
 _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class EmbeddingModelStatus:
     """The embedding model of the active index, and the one that is configured."""
 
     serving: str
@@ -31,12 +31,12 @@ class Models:
         return self.serving != self.configured
 
 
-def serving() -> Generation:
+def active_generation() -> Generation:
     """The generation that answers; made from the configured model the first time."""
-    found = serving_now()
+    found = active_generation_or_none()
     if found is not None:
         return found
-    provider, model = embeddings.identity(settings.CATO.vector_store)
+    provider, model = embeddings.configured_model(settings.CATO.vector_store)
     try:
         with transaction.atomic():
             return Generation.objects.create(provider=provider, model=model, state=Generation.State.SERVING)
@@ -44,20 +44,20 @@ def serving() -> Generation:
         return Generation.objects.get(state=Generation.State.SERVING)
 
 
-def serving_now() -> Generation | None:
+def active_generation_or_none() -> Generation | None:
     """The generation that answers, where there is one already."""
     return Generation.objects.filter(state=Generation.State.SERVING).first()
 
 
-def live() -> list[Generation]:
+def writable_generations() -> list[Generation]:
     """The generations that new exchanges go into: the serving one, and one that is being built."""
     building = Generation.objects.filter(state=Generation.State.BUILDING)
-    return [serving(), *building]
+    return [active_generation(), *building]
 
 
-def embedder_of(generation: Generation) -> Embedder:
+def embedder_for(generation: Generation) -> Embedder:
     """The embedding model this generation was made with."""
-    return embeddings.configured(settings.CATO.vector_store, provider=generation.provider, model=generation.model)
+    return embeddings.get_embedder(settings.CATO.vector_store, provider=generation.provider, model=generation.model)
 
 
 def check_dimension(generation: Generation, dimension: int) -> None:
@@ -75,30 +75,30 @@ def check_dimension(generation: Generation, dimension: int) -> None:
         )
 
 
-def index_of(space: Space, generation: Generation) -> Index:
+def get_collection(space: Space, generation: Generation) -> Index:
     """The index of this space in this generation; its row is made before anything is written to it."""
     name = f"{settings.CATO.vector_store.collection_name}-{space.id.hex}-{generation.pk}"
     return Index.objects.get_or_create(space=space, generation=generation, defaults={"collection": name})[0]
 
 
-def models_in_use() -> Models:
+def embedding_model_status() -> EmbeddingModelStatus:
     """The active and the configured embedding model, as the banner and `reembed` compare them."""
-    now = serving()
-    provider, model = embeddings.identity(settings.CATO.vector_store)
-    return Models(
+    now = active_generation()
+    provider, model = embeddings.configured_model(settings.CATO.vector_store)
+    return EmbeddingModelStatus(
         serving=f"{now.provider}/{now.model}",
         configured=f"{provider}/{model}",
     )
 
 
-def build_generation(*, again: bool = False) -> Generation:
+def start_reindex(*, again: bool = False) -> Generation:
     """Open the index of the configured model beside the serving one and queue every exchange for it.
 
     May be broken off and called again: it goes on where it was. A half-built index of a third model is dropped; one
     that served before and was kept is used, others that were kept are dropped. `again`: nothing that was made before is
     used, every text is embedded anew.
     """
-    provider, model = embeddings.identity(settings.CATO.vector_store)
+    provider, model = embeddings.configured_model(settings.CATO.vector_store)
     building = _building()
     if building is not None and (building.provider, building.model) != (provider, model):
         drop_generation(building)
@@ -111,18 +111,18 @@ def build_generation(*, again: bool = False) -> Generation:
         if again:
             CachedEmbedding.objects.filter(provider=provider, model=model).delete()
         building = Generation.objects.create(provider=provider, model=model, state=Generation.State.BUILDING)
-    queue_missing(building)
+    enqueue_missing(building)
     return building
 
 
-def is_building() -> bool:
+def is_reindexing() -> bool:
     """Whether an index of the configured model is being built."""
     building = _building()
-    identity = embeddings.identity(settings.CATO.vector_store)
+    identity = embeddings.configured_model(settings.CATO.vector_store)
     return building is not None and (building.provider, building.model) == identity
 
 
-def build_back() -> Generation | None:
+def start_rollback() -> Generation | None:
     """Let the index that served before catch up with what came since, to serve again; None where none was kept.
 
     What was being built is dropped. May be broken off and called again: then the one it brings back is being built.
@@ -134,11 +134,11 @@ def build_back() -> Generation | None:
             drop_generation(building)
         building = _revived(kept)
     if building is not None:
-        queue_missing(building)
+        enqueue_missing(building)
     return building
 
 
-def switch_generation() -> bool:
+def activate_built_generation() -> bool:
     """Let the new index serve if every exchange is in it; the old one is kept, retired. False: not yet."""
     building = _building()
     if building is None or not _is_whole(building):
@@ -149,16 +149,16 @@ def switch_generation() -> bool:
             return False
         Generation.objects.filter(state=Generation.State.SERVING).update(state=Generation.State.RETIRED)
         Generation.objects.filter(pk=building.pk).update(state=Generation.State.SERVING)
-    queue_missing(building)  # what was kept by a transaction that began before the building did
+    enqueue_missing(building)  # what was kept by a transaction that began before the building did
     signals.switched.send(sender=None)
     return True
 
 
-def queue_missing(generation: Generation) -> int:
+def enqueue_missing(generation: Generation) -> int:
     """Queue the exchanges that this generation has no row of; returns how many."""
     queued = 0
     missing = Exchange.objects.filter(forgotten_at=None).exclude(embeddings__generation=generation)
-    for page in pages(missing.values_list("pk"), _PAGE):
+    for page in iterate_by_pk(missing.values_list("pk"), _PAGE):
         now = timezone.now()
         Embedding.objects.bulk_create(
             [Embedding(exchange_id=pk, generation=generation, due_at=now) for (pk,) in page], ignore_conflicts=True
@@ -182,17 +182,17 @@ def drop_generation(generation: Generation) -> None:
     Generation.objects.filter(pk=generation.pk).update(state=Generation.State.RETIRED)
     for index in Index.objects.filter(generation=generation):
         store.drop(index.collection)
-    store.ask_for_cleaning()
+    store.request_file_cleanup()
     Embedding.objects.filter(generation=generation).delete()
     generation.delete()
 
 
-def soil(indexes: QuerySet[Index]) -> None:
+def mark_purge_needed(indexes: QuerySet[Index]) -> None:
     """Note that the files of these indexes hold what was forgotten, until they are made anew."""
     indexes.filter(soiled_at=None).update(soiled_at=timezone.now())
 
 
-def renewed_name(collection: str, step: int = 1) -> str:
+def next_collection_name(collection: str, step: int = 1) -> str:
     """The name of the collection that takes this one's place, or of that whose place it took (step -1)."""
     base, dot, number = collection.rpartition(".")
     if not dot or not number.isdecimal():
@@ -207,7 +207,7 @@ def _building() -> Generation | None:
 
 def _revived(kept: Generation) -> Generation:
     Generation.objects.filter(pk=kept.pk).update(state=Generation.State.BUILDING)
-    jobs.begin_again(Embedding.objects.filter(generation=kept, state=Job.State.FAILED))
+    jobs.requeue(Embedding.objects.filter(generation=kept, state=Job.State.FAILED))
     kept.refresh_from_db()
     return kept
 

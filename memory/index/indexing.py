@@ -14,13 +14,13 @@ from django.db.models import QuerySet
 from numpy.typing import NDArray
 
 from memory import jobs, nudge, signals
-from memory.documents.publishing import serve_complete
+from memory.documents.publishing import publish_ready_versions
 from memory.embeddings import cache
 from memory.errors import EmbeddingError, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.filters import chroma_fields
 from memory.index import generations, store
-from memory.index.parts import texts_of
-from memory.index.vectors import ids_up_to, vector_ids
+from memory.index.parts import embedding_texts
+from memory.index.vectors import all_vector_ids, vector_ids
 from memory.models import DocumentVersion, Embedding, Exchange, Generation, Job, Record
 from memory.utils.fairness import Turns
 
@@ -61,7 +61,7 @@ def index_pending(limit: int | None = None) -> int:
         for rows in by_index.values():
             done += _index_together(rows)
         if of_documents:
-            serve_complete(
+            publish_ready_versions(
                 DocumentVersion.objects.filter(chunks__exchange__in=[row.exchange_id for row in of_documents])
             )
     return done
@@ -84,12 +84,12 @@ def _claim_chunks(due: QuerySet[Embedding]) -> list[Embedding]:
 
 
 def _pieces_together() -> int:
-    return _PIECES_HERE if generations.serving().provider == "local" else _BATCH
+    return _PIECES_HERE if generations.active_generation().provider == "local" else _BATCH
 
 
 def retry_failed(rows: QuerySet[Embedding]) -> int:
     """Try failed embeddings again; returns how many."""
-    again = jobs.begin_again(rows.filter(state=Job.State.FAILED))
+    again = jobs.requeue(rows.filter(state=Job.State.FAILED))
     nudge.after_commit("index_pending")
     return again
 
@@ -101,7 +101,7 @@ def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
         i: "forgotten"
         for i in Exchange.objects.filter(id__in=ids).exclude(forgotten_at=None).values_list("id", flat=True)
     }
-    rows = Embedding.objects.filter(exchange_id__in=ids, generation=generations.serving())
+    rows = Embedding.objects.filter(exchange_id__in=ids, generation=generations.active_generation())
     for row in rows.only("exchange_id", "state", "error", "failures"):
         waiting = row.state == Job.State.PENDING and row.error and not row.failures
         name = {Job.State.DONE: "remembered", Job.State.FAILED: "failed"}.get(Job.State(row.state), "remembering")
@@ -113,7 +113,7 @@ def _index_together(rows: list[Embedding]) -> int:
     generation, space = rows[0].generation, rows[0].exchange.space
     try:
         vectors = _vectors_for(generation, [row.exchange for row in rows])
-        index = generations.index_of(space, generation)
+        index = generations.get_collection(space, generation)
         _leave_other_indexes(rows, index.pk)
         Embedding.objects.filter(pk__in=[row.pk for row in rows]).update(index=index)
         ids, flat, fields = [], [], []
@@ -148,13 +148,13 @@ def _vectors_for(generation: Generation, exchanges: Sequence[Exchange]) -> list[
     known = cache.get_documents(generation.provider, generation.model, [e.content_hash for e in exchanges])
     fresh = {e.content_hash: e for e in exchanges if e.pk not in given and e.content_hash not in known}
     if fresh:
-        embedder = generations.embedder_of(generation)
-        texts = {digest: texts_of(exchange) for digest, exchange in fresh.items()}
+        embedder = generations.embedder_for(generation)
+        texts = {digest: embedding_texts(exchange) for digest, exchange in fresh.items()}
         made = embedder.embed_documents([text for parts in texts.values() for text in parts])
         generations.check_dimension(generation, int(made.shape[1]))
         borders = np.cumsum([len(parts) for parts in texts.values()])[:-1]
         new = dict(zip(texts, np.split(made, borders), strict=True))
-        cache.keep_documents(generation.provider, generation.model, new)
+        cache.store_documents(generation.provider, generation.model, new)
         known |= new
     return [given[e.pk] if e.pk in given else known[e.content_hash] for e in exchanges]
 
@@ -164,9 +164,9 @@ def _leave_other_indexes(rows: list[Embedding], index_id: int) -> None:
     stale: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         if row.index is not None and row.index_id != index_id:
-            stale[row.index.collection] += ids_up_to(row.exchange_id, row.exchange.version)
+            stale[row.index.collection] += all_vector_ids(row.exchange_id, row.exchange.version)
         elif row.index is not None and row.exchange.version > 1:
-            stale[row.index.collection] += ids_up_to(row.exchange_id, row.exchange.version - 1)
+            stale[row.index.collection] += all_vector_ids(row.exchange_id, row.exchange.version - 1)
     for collection, ids in stale.items():
         store.delete(collection, ids)
 
@@ -205,8 +205,8 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
             )
             kept += [row.exchange_id for row in some]
         # Vectors of a text that changed meanwhile were cached after the change had emptied the cache.
-        cache.drop_unused(outdated)
-    stale += [i for row in late for i in ids_up_to(row.exchange_id, row.exchange.version)]
+        cache.delete_unreferenced(outdated)
+    stale += [i for row in late for i in all_vector_ids(row.exchange_id, row.exchange.version)]
     if stale:
         store.delete(collection, stale)
     if kept:
@@ -219,7 +219,7 @@ def _put_off(
 ) -> int:
     """Give the rows back, to be tried later; returns how many exchanges were indexed: none."""
     log.warning("%d exchanges could not be embedded: %s", len(rows), error)
-    failed = [r.exchange_id for r in rows if jobs.put_off(r, error, counts=counts, final=final, after=after)]
+    failed = [r.exchange_id for r in rows if jobs.release_for_retry(r, error, counts=counts, final=final, after=after)]
     signals.indexing_failed.send(sender=None, exchange_ids=[r.exchange_id for r in rows], final=bool(failed))
     return 0
 

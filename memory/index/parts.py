@@ -19,7 +19,7 @@ _CONTEXT = 300
 _READ = 16_384
 
 
-def texts_of(exchange: Exchange) -> list[str]:
+def embedding_texts(exchange: Exchange) -> list[str]:
     """The texts whose vectors find this exchange, at most as many as there are PARTS.
 
     A note or a piece of a document embeds its own text. Of a conversation: the whole, preceded by the tail of what was
@@ -34,7 +34,7 @@ def texts_of(exchange: Exchange) -> list[str]:
     return [whole[:_READ], *message, *_pieces(exchange.assistant_message, MOST_OF_ANSWER)]
 
 
-def hash_of(exchange: Exchange) -> str:
+def embedding_hash(exchange: Exchange) -> str:
     """The hash of all that its vectors depend on."""
     return content_hash(exchange.user_message, exchange.assistant_message, _context(exchange))
 

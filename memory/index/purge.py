@@ -19,20 +19,20 @@ from django.utils import timezone
 from memory import jobs
 from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.index import store
-from memory.index.generations import renewed_name
+from memory.index.generations import next_collection_name
 from memory.index.reconcile import (
     ABANDONED,
-    Progress,
-    copy_all,
-    drop_unnamed,
-    queue_lost,
-    remove_strays,
-    remove_unsaid,
-    unheard,
+    ProgressCallback,
+    copy_vectors,
+    delete_orphan_cache_entries,
+    delete_orphan_vectors,
+    drop_orphan_collections,
+    no_progress,
+    queue_missing_vectors,
 )
 from memory.index.vectors import vector_ids
 from memory.models import Embedding, Exchange, Index, Job
-from memory.utils.batching import pages
+from memory.utils.batching import iterate_by_pk
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ _TABLES = (
 )
 
 
-def erase_soiled(*, before: datetime | None = None, progress: Progress = unheard) -> int:
+def purge_pending(*, before: datetime | None = None, progress: ProgressCallback = no_progress) -> int:
     """Make anew every index from which something was forgotten (before that time), and the database; returns how many.
 
     An index is marked as clean only when all this has happened. Where a server of Cato's own holds the files, it is
@@ -66,50 +66,50 @@ def erase_soiled(*, before: datetime | None = None, progress: Progress = unheard
     renewed = 0
     for index in soiled.select_related("space", "generation").order_by("pk"):
         begun = timezone.now()
-        if not renew(index, progress=progress):
+        if not rebuild_collection(index, progress=progress):
             continue
         if not renewed:
-            remove_unsaid()
-            write_database_anew()
+            delete_orphan_cache_entries()
+            vacuum_database()
         renewed += 1
-        _mark_clean(index, begun)
+        _clear_purge_flag(index, begun)
     return renewed
 
 
-def erase_overdue() -> int:
+def purge_overdue() -> int:
     """What the sweep erases: indexes whose time, half of `erase_within_hours`, is over. Returns how many."""
     limit = timezone.now() - timedelta(hours=settings.CATO.vector_store.erase_within_hours) / 2
     if not Index.objects.filter(soiled_at__lte=limit).exists():
         return 0
     try:
-        return erase_soiled(before=limit)
+        return purge_pending(before=limit)
     except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
         log.warning("indexes could not be made anew yet: %s", error)
         return 0
 
 
-def erase_everything(*, progress: Progress = unheard) -> int:
-    """As `erase_soiled`, and what nobody names or says is removed too, whether or not anything was forgotten."""
-    drop_unnamed()
-    renewed = erase_soiled(progress=progress)
+def purge_all(*, progress: ProgressCallback = no_progress) -> int:
+    """As `purge_pending`, and what nobody names or says is removed too, whether or not anything was forgotten."""
+    drop_orphan_collections()
+    renewed = purge_pending(progress=progress)
     if not renewed:
-        remove_unsaid()
-        write_database_anew()
+        delete_orphan_cache_entries()
+        vacuum_database()
     return renewed
 
 
-def renew(index: Index, *, progress: Progress = unheard) -> bool:
+def rebuild_collection(index: Index, *, progress: ProgressCallback = no_progress) -> bool:
     """Copy what is alive into a new collection, let it take the place of the old one, drop that; False: it is being done.
 
     Broken off before the switch, it begins again; after it, what was left is dropped with the unnamed ones.
     """
-    source, target = index.collection, renewed_name(index.collection)
-    if not store.make_anew(target, unless_touched_within=ABANDONED):
+    source, target = index.collection, next_collection_name(index.collection)
+    if not store.recreate_collection(target, unless_touched_within=ABANDONED):
         return False
     alive = Embedding.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
-    for page in pages(alive.values_list("pk", "exchange_id", "version", "parts"), _PAGE):
-        store.touch(target)
-        copy_all(
+    for page in iterate_by_pk(alive.values_list("pk", "exchange_id", "version", "parts"), _PAGE):
+        store.mark_in_use(target)
+        copy_vectors(
             source,
             target,
             [id for _, exchange_id, version, parts in page for id in vector_ids(exchange_id, version, parts)],
@@ -117,20 +117,20 @@ def renew(index: Index, *, progress: Progress = unheard) -> bool:
         progress("exchanges", len(page))
     # From the switch on no row names the source, and it is dropped here, not as one that is left over.
     with suppress(store.CollectionMissingError):
-        store.touch(source)
+        store.mark_in_use(source)
     if not _switch(index, source, target):
         store.drop(target)
         return False
     # What came, changed or was forgotten while the copy was made.
-    queue_lost(index, spare=source)
-    remove_strays(index)
+    queue_missing_vectors(index, spare=source)
+    delete_orphan_vectors(index)
     time.sleep(_GRACE)
     store.drop(source)
-    store.ask_for_cleaning()
+    store.request_file_cleanup()
     return True
 
 
-def write_database_anew() -> None:
+def vacuum_database() -> None:
     """Let no page of the database's files hold what was deleted from it."""
     with connection.cursor() as cursor:
         if connection.vendor != "sqlite":
@@ -154,7 +154,7 @@ def _switch(index: Index, source: str, target: str) -> bool:
         return False
     index.collection = target
     # Whoever is embedding at this moment knows the old name: what they note is void, and is done again.
-    jobs.begin_again(
+    jobs.requeue(
         Embedding.objects.filter(
             exchange__space_id=index.space_id,
             generation_id=index.generation_id,
@@ -165,7 +165,7 @@ def _switch(index: Index, source: str, target: str) -> bool:
     return True
 
 
-def _mark_clean(index: Index, begun: datetime) -> None:
+def _clear_purge_flag(index: Index, begun: datetime) -> None:
     """Clean, except of what was forgotten or deleted since it was begun."""
     since = Exchange.objects.filter(space_id=index.space_id).exclude(forgotten_at=None)
     since = since.filter(Q(forgotten_at__gte=begun) | Q(erased_at__gte=begun) | Q(erased_at=None))

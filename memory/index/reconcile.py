@@ -13,12 +13,12 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Sum
 
 from memory import jobs, nudge
-from memory.documents.deletion import remove_unnamed_files
+from memory.documents.deletion import delete_orphaned_files
 from memory.index import generations, store
 from memory.index.vectors import PARTS, vector_ids
-from memory.lexical.indexing import write_words
+from memory.lexical.indexing import index_terms
 from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Space, Words
-from memory.utils.batching import pages
+from memory.utils.batching import iterate_by_pk
 
 _PAGE = 500
 _IDS = 1000
@@ -26,7 +26,7 @@ _IDS = 1000
 ABANDONED = 120.0
 
 # Told now and then how much of what has been gone through.
-Progress = Callable[[str, int], None]
+ProgressCallback = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class ReconcileReport:
     """What was mended, or would have to be."""
 
     queued: int
@@ -50,13 +50,13 @@ class Mended:
     files_removed: int
 
 
-def unheard(what: str, count: int) -> None:
+def no_progress(what: str, count: int) -> None:
     """The progress that nobody watches."""
 
 
 def drift() -> Drift:
     """Count, do not look: what the rows say against how many vectors there are. Raises VectorStoreUnavailableError, VectorStoreDisabledError."""
-    generation = generations.serving()
+    generation = generations.active_generation()
     alive = Embedding.objects.filter(generation=generation, exchange__forgotten_at=None)
     said = dict(alive.exclude(index=None).values_list("index").annotate(n=Sum("parts")).order_by())
     lacking = max(Exchange.objects.filter(forgotten_at=None).count() - alive.count(), 0)
@@ -67,44 +67,46 @@ def drift() -> Drift:
     return Drift(rows_without_vector=lacking, vectors_without_row=surplus)
 
 
-def reconcile(*, dry_run: bool = False, progress: Progress = unheard) -> Mended:
+def reconcile(*, dry_run: bool = False, progress: ProgressCallback = no_progress) -> ReconcileReport:
     """Go through rows, vectors, words, cached embeddings and uploaded files, and mend what does not agree.
 
     Beside a live system, as often as one likes; what was mended before it was broken off stays so. `dry_run` counts
     only. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
     """
-    queued, removed = queue_unknown(dry_run=dry_run), 0
+    queued, removed = queue_unindexed(dry_run=dry_run), 0
     for index in Index.objects.select_related("generation").order_by("pk"):
         if index.generation.state != Generation.State.RETIRED:
-            queued += queue_lost(index, dry_run=dry_run, progress=progress)
-        removed += remove_strays(index, dry_run=dry_run, progress=progress)
+            queued += queue_missing_vectors(index, dry_run=dry_run, progress=progress)
+        removed += delete_orphan_vectors(index, dry_run=dry_run, progress=progress)
     if queued and not dry_run:
         nudge.after_commit("index_pending")
-    return Mended(
+    return ReconcileReport(
         queued=queued,
         vectors_removed=removed,
-        collections_dropped=drop_unnamed(dry_run=dry_run),
-        words_written=write_missing_words(dry_run=dry_run, progress=progress),
+        collections_dropped=drop_orphan_collections(dry_run=dry_run),
+        words_written=index_missing_terms(dry_run=dry_run, progress=progress),
         words_removed=_remove_words_of_forgotten(dry_run),
-        cached_removed=remove_unsaid(dry_run=dry_run, progress=progress),
-        files_removed=remove_unnamed_files(dry_run=dry_run),
+        cached_removed=delete_orphan_cache_entries(dry_run=dry_run, progress=progress),
+        files_removed=delete_orphaned_files(dry_run=dry_run),
     )
 
 
-def queue_unknown(*, dry_run: bool = False) -> int:
+def queue_unindexed(*, dry_run: bool = False) -> int:
     """Queue exchanges of which the index has no row, and rows that are done but name no index; returns how many."""
     queued = 0
-    for generation in generations.live():
+    for generation in generations.writable_generations():
         nowhere = Embedding.objects.filter(generation=generation, state=Job.State.DONE, index=None)
         if dry_run:
             known = Embedding.objects.filter(generation=generation, exchange__forgotten_at=None).count()
             queued += max(Exchange.objects.filter(forgotten_at=None).count() - known, 0) + nowhere.count()
         else:
-            queued += generations.queue_missing(generation) + jobs.begin_again(nowhere)
+            queued += generations.enqueue_missing(generation) + jobs.requeue(nowhere)
     return queued
 
 
-def queue_lost(index: Index, *, spare: str | None = None, dry_run: bool = False, progress: Progress = unheard) -> int:
+def queue_missing_vectors(
+    index: Index, *, spare: str | None = None, dry_run: bool = False, progress: ProgressCallback = no_progress
+) -> int:
     """Queue what should be in the index and is not, or in an older version; returns how many exchanges.
 
     What `spare`, another collection, still has is copied from there instead.
@@ -112,19 +114,19 @@ def queue_lost(index: Index, *, spare: str | None = None, dry_run: bool = False,
     queued = 0
     rows = Embedding.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
     columns = ("pk", "exchange_id", "version", "parts", "exchange__version", "exchange__space_id")
-    for page in pages(rows.values_list(*columns), _PAGE):
+    for page in iterate_by_pk(rows.values_list(*columns), _PAGE):
         wanted = {pk: vector_ids(exchange_id, version, parts) for pk, exchange_id, version, parts, *_ in page}
         held = _held(index, [id for ids in wanted.values() for id in ids])
         if spare is not None:
             missing = [id for ids in wanted.values() for id in ids if id not in held]
-            held |= copy_all(spare, index.collection, missing)
+            held |= copy_vectors(spare, index.collection, missing)
         lost = [
             pk
             for pk, _, version, _, newest, space_id in page
             if not wanted[pk] or (version, index.space_id) != (newest, space_id) or not held.issuperset(wanted[pk])
         ]
         if lost and not dry_run:
-            jobs.begin_again(Embedding.objects.filter(pk__in=lost, state=Job.State.DONE))
+            jobs.requeue(Embedding.objects.filter(pk__in=lost, state=Job.State.DONE))
         queued += len(lost)
         progress("exchanges", len(page))
     return queued
@@ -134,14 +136,14 @@ def _held(index: Index, ids: list[str]) -> set[str]:
     """Which of these vectors the index holds, in the collection that it has now: it may be made anew this very moment."""
     while True:
         asked = index.collection
-        held = store.present(asked, ids)
+        held = store.existing_ids(asked, ids)
         if not held.issuperset(ids):
             index.refresh_from_db(fields=["collection"])
         if index.collection == asked:
             return held
 
 
-def copy_all(source: str, target: str, ids: list[str]) -> set[str]:
+def copy_vectors(source: str, target: str, ids: list[str]) -> set[str]:
     """Copy vectors from one collection to another, a bounded number at a time; returns the ids of those there were."""
     copied: set[str] = set()
     for start in range(0, len(ids), _IDS):
@@ -149,14 +151,14 @@ def copy_all(source: str, target: str, ids: list[str]) -> set[str]:
     return copied
 
 
-def remove_strays(index: Index, *, dry_run: bool = False, progress: Progress = unheard) -> int:
+def delete_orphan_vectors(index: Index, *, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
     """Remove the vectors that no living row says are in this index; returns how many."""
     removed = offset = 0
-    while ids := store.page(index.collection, offset, _IDS):
+    while ids := store.list_ids(index.collection, offset, _IDS):
         # The rows are read after the ids: a vector never comes before its row.
         strays = _strays(index, ids)
         if strays and not dry_run:
-            generations.soil(Index.objects.filter(pk=index.pk))
+            generations.mark_purge_needed(Index.objects.filter(pk=index.pk))
             store.delete(index.collection, strays)
         removed += len(strays)
         offset += len(ids) - (0 if dry_run else len(strays))
@@ -164,7 +166,7 @@ def remove_strays(index: Index, *, dry_run: bool = False, progress: Progress = u
     return removed
 
 
-def drop_unnamed(*, dry_run: bool = False) -> int:
+def drop_orphan_collections(*, dry_run: bool = False) -> int:
     """Drop the collections of these spaces that no row names and nobody is filling; returns how many."""
     prefix = f"{settings.CATO.vector_store.collection_name}-"
     name = re.compile(re.escape(prefix) + r"([0-9a-f]{32})-\d+(\.\d+)?")
@@ -180,30 +182,30 @@ def drop_unnamed(*, dry_run: bool = False) -> int:
             store.drop(collection)
         dropped += 1
     if dropped and not dry_run:
-        store.ask_for_cleaning()
+        store.request_file_cleanup()
     return dropped
 
 
-def write_missing_words(*, dry_run: bool = False, progress: Progress = unheard) -> int:
+def index_missing_terms(*, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
     """Write the words of exchanges that have none; returns how many. What is being forgotten meanwhile gets none."""
     missing = Exchange.objects.filter(forgotten_at=None, words=None)
     if dry_run:
         return missing.count()
     written = 0
-    for page in pages(missing, _PAGE):
+    for page in iterate_by_pk(missing, _PAGE):
         with transaction.atomic():
             living = missing.filter(pk__in=[exchange.pk for exchange in page]).select_for_update(of=["self"])
-            write_words(living)
+            index_terms(living)
             written += len(living)
         progress("words", len(page))
     return written
 
 
-def remove_unsaid(*, dry_run: bool = False, progress: Progress = unheard) -> int:
+def delete_orphan_cache_entries(*, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
     """Remove the cached embeddings of texts that no exchange says; returns how many."""
     said = Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)
     removed = 0
-    for page in pages(CachedEmbedding.objects.values_list("pk"), _PAGE):
+    for page in iterate_by_pk(CachedEmbedding.objects.values_list("pk"), _PAGE):
         unsaid = CachedEmbedding.objects.filter(~Exists(said), pk__in=[pk for (pk,) in page])
         removed += unsaid.count() if dry_run else unsaid.delete()[0]
         progress("cached embeddings", len(page))
@@ -215,11 +217,11 @@ def _strays(index: Index, ids: Iterable[str]) -> list[str]:
     rows = Embedding.objects.filter(
         index=index, exchange_id__in={vector[0] for vector in parsed.values() if vector}, exchange__forgotten_at=None
     )
-    living = {row[0]: _Living(*row[1:]) for row in rows.values_list(*_OF_LIVING)}
+    living = {row[0]: _EmbeddingState(*row[1:]) for row in rows.values_list(*_OF_LIVING)}
     return [id for id, vector in parsed.items() if vector is None or not _belongs(living.get(vector[0]), *vector[1:])]
 
 
-class _Living(NamedTuple):
+class _EmbeddingState(NamedTuple):
     state: str
     version: int
     parts: int
@@ -239,7 +241,7 @@ def _parsed(vector_id: str) -> tuple[uuid.UUID, str, int] | None:
         return None
 
 
-def _belongs(row: _Living | None, part: str, version: int) -> bool:
+def _belongs(row: _EmbeddingState | None, part: str, version: int) -> bool:
     if row is None:
         return False
     if row.state == Job.State.DONE:
@@ -254,5 +256,5 @@ def _remove_words_of_forgotten(dry_run: bool) -> int:
         return forgotten.count()
     return sum(
         Words.objects.filter(pk__in=[pk for (pk,) in page]).delete()[0]
-        for page in pages(forgotten.values_list("pk"), _PAGE)
+        for page in iterate_by_pk(forgotten.values_list("pk"), _PAGE)
     )

@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from memory.errors import DISABLED, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
-from memory.index.vectors import Weighed
+from memory.index.vectors import ScoredId
 from memory.utils.batching import batched
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class CollectionMissingError(VectorStoreUnavailableError):
         self.collection = collection
 
 
-def speaking_to_chroma(call: Callable[P, R]) -> Callable[P, R]:
+def map_chroma_errors(call: Callable[P, R]) -> Callable[P, R]:
     """Raise VectorStoreUnavailableError for whatever goes wrong between us and the server, VectorStoreRequestError for a request it refuses."""
 
     @functools.wraps(call)
@@ -91,7 +91,7 @@ def _failure_of(error: Exception) -> VectorStoreUnavailableError | None:
     return None
 
 
-@speaking_to_chroma
+@map_chroma_errors
 def ping() -> None:
     """Return if the server answers at once. Raises VectorStoreUnavailableError, VectorStoreDisabledError."""
     import httpx
@@ -101,7 +101,7 @@ def ping() -> None:
     httpx.get(f"{url.rstrip('/')}/api/v2/heartbeat", headers=_headers(), timeout=PING_TIMEOUT).raise_for_status()
 
 
-@speaking_to_chroma
+@map_chroma_errors
 def upsert(
     collection: str,
     ids: Sequence[str],
@@ -122,10 +122,10 @@ def upsert(
                 raise
 
 
-@speaking_to_chroma
+@map_chroma_errors
 def query(
     collection: str, vector: NDArray[np.float32], count: int, where: dict[str, Any] | None = None
-) -> list[Weighed]:
+) -> list[ScoredId]:
     """The ids of the `count` nearest vectors with how near they are (1 - cosine distance), nearest first.
 
     `where` filters in the index, as memory.filters says it; None takes all. Raises CollectionMissingError.
@@ -143,8 +143,8 @@ def query(
     return [(id, 1.0 - distance) for id, distance in zip(found["ids"][0], distances, strict=True)]
 
 
-@speaking_to_chroma
-def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str]) -> list[Weighed]:
+@map_chroma_errors
+def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str]) -> list[ScoredId]:
     """Of the vectors with these ids those that are there, with how near they are to `vector`, in no order."""
     found = vectors(collection, ids)
     if not found:
@@ -154,7 +154,7 @@ def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str
     return list(zip(found, cosines.tolist(), strict=True))
 
 
-@speaking_to_chroma
+@map_chroma_errors
 def vectors(collection: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
     """Of the vectors with these ids those that are there, by their ids."""
     held: dict[str, NDArray[np.float32]] = {}
@@ -165,7 +165,7 @@ def vectors(collection: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32
     return held
 
 
-@speaking_to_chroma
+@map_chroma_errors
 def delete(collection: str, ids: Iterable[str]) -> None:
     """Remove the vectors with these ids; those that are not there are no error."""
     # Chroma refuses a request in which an id stands twice, here and below.
@@ -173,8 +173,8 @@ def delete(collection: str, ids: Iterable[str]) -> None:
         _asking(collection, partial(_delete, some), missing=None)
 
 
-@speaking_to_chroma
-def present(collection: str, ids: Iterable[str]) -> set[str]:
+@map_chroma_errors
+def existing_ids(collection: str, ids: Iterable[str]) -> set[str]:
     """Which of `ids` the collection holds."""
     held: set[str] = set()
     for some in batched(dict.fromkeys(ids), _MOST_IDS):
@@ -182,19 +182,19 @@ def present(collection: str, ids: Iterable[str]) -> set[str]:
     return held
 
 
-@speaking_to_chroma
+@map_chroma_errors
 def count(collection: str) -> int:
     """How many vectors the collection holds; 0 where it is missing."""
     return _asking(collection, lambda found: found.count(), missing=0)
 
 
-@speaking_to_chroma
-def page(collection: str, offset: int, limit: int) -> list[str]:
+@map_chroma_errors
+def list_ids(collection: str, offset: int, limit: int) -> list[str]:
     """The ids of `limit` vectors from `offset` on, in the order in which they came; none where it is missing."""
     return _asking(collection, lambda found: list(found.get(limit=limit, offset=offset, include=[])["ids"]), missing=[])
 
 
-@speaking_to_chroma
+@map_chroma_errors
 def copy(source: str, target: str, ids: Sequence[str]) -> set[str]:
     """Copy these vectors with their filter fields into another collection; returns those that were there to copy."""
     if not ids:
@@ -208,8 +208,8 @@ def copy(source: str, target: str, ids: Sequence[str]) -> set[str]:
     return set(found["ids"])
 
 
-@speaking_to_chroma
-def make_anew(collection: str, *, unless_touched_within: float) -> bool:
+@map_chroma_errors
+def recreate_collection(collection: str, *, unless_touched_within: float) -> bool:
     """Make an empty collection, in place of one of that name which nobody has touched for so many seconds.
 
     False where somebody is just filling it.
@@ -230,14 +230,14 @@ def make_anew(collection: str, *, unless_touched_within: float) -> bool:
     return True
 
 
-@speaking_to_chroma
-def touch(collection: str) -> None:
+@map_chroma_errors
+def mark_in_use(collection: str) -> None:
     """Note on a collection that is being filled that somebody still is at it. Raises CollectionMissingError."""
     if not _asking(collection, _touch, missing=False):
         raise CollectionMissingError(collection)
 
 
-@speaking_to_chroma
+@map_chroma_errors
 def collections(prefix: str, *, untouched_for: float) -> list[str]:
     """The names of the collections that begin with `prefix` and that nobody has been filling for so many seconds."""
     names: list[str] = []
@@ -254,7 +254,7 @@ def collections(prefix: str, *, untouched_for: float) -> list[str]:
     raise AssertionError("a list without an end")
 
 
-def ask_for_cleaning() -> Path | None:
+def request_file_cleanup() -> Path | None:
     """Leave a note for whoever runs Chroma over files of this machine to clean them; returns the note's path.
 
     None where the files are not here: then a server that is not ours keeps what was dropped until it is cleaned.
@@ -267,7 +267,7 @@ def ask_for_cleaning() -> Path | None:
     return note
 
 
-@speaking_to_chroma
+@map_chroma_errors
 def drop(collection: str) -> None:
     """Remove the whole collection; one that is missing is no error."""
     from chromadb.errors import NotFoundError

@@ -48,23 +48,23 @@ _MONTHS = (
 _own = threading.local()
 
 
-def terms_of(text: str) -> list[str]:
+def analyse(text: str) -> list[str]:
     """The terms of `text` in their order, at most MOST_TERMS."""
     words = _words(text)[:MOST_TERMS]
     return _terms(words, _language_of(words))[:MOST_TERMS]
 
 
-def terms_of_date(said: datetime) -> list[str]:
+def date_terms(said: datetime) -> list[str]:
     """The terms by which a day can be named: its number, its month in four languages, its year."""
     return list(_terms_of_day(said.year, said.month, said.day))
 
 
 @lru_cache(maxsize=10_000)
 def _terms_of_day(year: int, month: int, day: int) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(terms_of(f"{day} {_MONTHS[month - 1]} {year}")))
+    return tuple(dict.fromkeys(analyse(f"{day} {_MONTHS[month - 1]} {year}")))
 
 
-def terms_to_ask(text: str) -> dict[str, str]:
+def query_terms(text: str) -> dict[str, str]:
     """The terms to look for, each with the word it stands for, without the stop words of the language `text` is in.
 
     A text of stop words alone asks for nothing.
@@ -79,7 +79,7 @@ def terms_to_ask(text: str) -> dict[str, str]:
     return asked
 
 
-def language_of(text: str) -> str:
+def detect_language(text: str) -> str:
     """The one of STOP_WORDS' languages whose small words `text` has most of, English where it has none."""
     return _language_of(_words(text))
 

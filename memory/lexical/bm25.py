@@ -23,7 +23,7 @@ _B = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryTerm:
     """A term of a question, the word it was, and how rare it is; `is_prefix`: whatever begins with it counts."""
 
     term: str
@@ -37,7 +37,7 @@ def idf(documents: int, holding: int) -> float:
     return math.log(1 + (max(documents, holding, FEWEST) - holding + 0.5) / (holding + 0.5))
 
 
-def frequencies(asked: Sequence[Asked], texts: Sequence[str]) -> Numbers:
+def frequencies(asked: Sequence[QueryTerm], texts: Sequence[str]) -> Numbers:
     """How often each text's terms (separated by spaces) hold each term that is asked, as (texts, terms)."""
     looked_for = [(column, ask.term, _between_spaces(ask)) for column, ask in enumerate(asked)]
     found = np.zeros((len(texts), len(asked)))
@@ -52,17 +52,17 @@ def frequencies(asked: Sequence[Asked], texts: Sequence[str]) -> Numbers:
     return found
 
 
-def held_by(text: str, asked: Iterable[Asked]) -> list[Asked]:
+def matching_terms(text: str, asked: Iterable[QueryTerm]) -> list[QueryTerm]:
     """Those of the terms that are asked which a text's terms (separated by spaces) hold."""
     padded = f" {text} "
     return [ask for ask in asked if _between_spaces(ask) in padded]
 
 
-def _between_spaces(ask: Asked) -> str:
+def _between_spaces(ask: QueryTerm) -> str:
     return f" {ask.term}" if ask.is_prefix else f" {ask.term} "
 
 
-def shares(asked: Sequence[Asked], tf: Numbers, lengths: Numbers, mean_length: float) -> Numbers:
+def normalised_scores(asked: Sequence[QueryTerm], tf: Numbers, lengths: Numbers, mean_length: float) -> Numbers:
     """What texts say of what their words could say at most (texts,), from 0 to 1.
 
     The mean of BM25 and of the weight of the terms that occur at all, both divided by the weight of all terms that are

@@ -7,35 +7,35 @@ from collections.abc import Iterable
 
 from django.db.models import prefetch_related_objects
 
-from memory.lexical.analyser import terms_of, terms_of_date
+from memory.lexical.analyser import analyse, date_terms
 from memory.models import Exchange, Words
 
 
-def write_words(exchanges: Iterable[Exchange]) -> None:
+def index_terms(exchanges: Iterable[Exchange]) -> None:
     """Write, or write again, the words of these exchanges: date, speaker, both texts."""
-    keep_words(words_of(exchanges))
+    save_entries(build_entries(exchanges))
 
 
-def words_of(exchanges: Iterable[Exchange]) -> list[Words]:
+def build_entries(exchanges: Iterable[Exchange]) -> list[Words]:
     """The words of these exchanges, not written yet: finding them takes longer than writing them."""
     exchanges = list(exchanges)
     prefetch_related_objects(exchanges, "owner")
     return [_words_of(exchange) for exchange in exchanges]
 
 
-def keep_words(rows: list[Words]) -> None:
+def save_entries(rows: list[Words]) -> None:
     """Write words that were found."""
     Words.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["exchange"], update_fields=["space", "terms", "length"]
     )
 
 
-def remove_words(exchange_ids: Iterable[uuid.UUID]) -> int:
+def delete_entries(exchange_ids: Iterable[uuid.UUID]) -> int:
     """Remove the words of these exchanges; returns how many had any."""
     return Words.objects.filter(exchange_id__in=list(exchange_ids)).delete()[0]
 
 
 def _words_of(exchange: Exchange) -> Words:
     texts = (f"{exchange.owner} {exchange.source_file}", exchange.user_message, exchange.assistant_message)
-    terms = terms_of_date(exchange.timestamp) + [term for text in texts for term in terms_of(text)]
+    terms = date_terms(exchange.timestamp) + [term for text in texts for term in analyse(text)]
     return Words(exchange=exchange, space_id=exchange.space_id, terms=" ".join(terms), length=len(terms))

@@ -16,10 +16,10 @@ from django.db import connection
 from django.db.models import Count, Max, QuerySet, Sum
 from numpy.typing import NDArray
 
-from memory.lexical.bm25 import Asked, idf
+from memory.lexical.bm25 import QueryTerm, idf
 from memory.models import Words
 
-Rows = NDArray[np.int64]
+RowIds = NDArray[np.int64]
 
 # A term that more rows hold than this counts as one that so many hold; PostgreSQL counts no further.
 MOST_COUNTED = 20_000
@@ -41,7 +41,7 @@ _BEGINNING_HELD = (
 )
 
 
-class Statistics:
+class TermStatistics:
     """How many rows there are, how long on average, and how many hold a term; remembered while the corpus is much the
     same, with terms that many rows hold, so nobody's rare word stays in a process."""
 
@@ -78,10 +78,10 @@ class Statistics:
         return counts
 
 
-statistics = Statistics()
+statistics = TermStatistics()
 
 
-def asked(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[tuple[Asked, int]]:
+def weigh_terms(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[tuple[QueryTerm, int]]:
     """Each term (with its word) weighted, and how many rows hold it, rarest first, what no row holds last.
 
     A term that no row of `spaces` holds is taken for the beginning of a longer word, or else for a shorter one with an
@@ -98,11 +98,11 @@ def asked(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[tuple[A
         form, count, is_prefix = term, counts[term], False
         if may_vary and (_is_one_of_a_pair(term) or (term not in here and len(term) >= _SHORTEST_PREFIX)):
             form, count, is_prefix = _nearest_form(term, count, places)
-        found.append((Asked(form, word, idf(statistics.documents, count), is_prefix), count))
+        found.append((QueryTerm(form, word, idf(statistics.documents, count), is_prefix), count))
     return sorted(found, key=lambda pair: (not pair[1], pair[1], pair[0].term))
 
 
-def rows_holding(asks: Sequence[Asked], spaces: Iterable[uuid.UUID]) -> list[Rows]:
+def rows_with_terms(asks: Sequence[QueryTerm], spaces: Iterable[uuid.UUID]) -> list[RowIds]:
     """For each of these terms the ids of the rows that hold it, of every space; of more than MOST_PROPOSED the newest.
 
     On PostgreSQL of `spaces` alone where few rows lie in them: it reads the rows anyway, which SQLite's index does not.
@@ -126,7 +126,7 @@ def rows_holding(asks: Sequence[Asked], spaces: Iterable[uuid.UUID]) -> list[Row
         return [np.asarray(ids, dtype=np.int64) for (ids,) in cursor.fetchall()]
 
 
-def newest_holding(ask: Asked, spaces: Iterable[uuid.UUID], limit: int) -> list[str]:
+def newest_with_term(ask: QueryTerm, spaces: Iterable[uuid.UUID], limit: int) -> list[str]:
     """The newest `limit` exchanges of `spaces` whose words hold the term, the newest first, by their hexadecimal ids."""
     places = list(spaces)
     if connection.vendor == "sqlite":
@@ -148,7 +148,7 @@ def newest_holding(ask: Asked, spaces: Iterable[uuid.UUID], limit: int) -> list[
         return [exchange_id for (exchange_id,) in cursor.fetchall()]
 
 
-def holding_all(terms: Iterable[str]) -> QuerySet[Words]:
+def rows_with_all_terms(terms: Iterable[str]) -> QuerySet[Words]:
     """The rows that hold every one of these terms, of every space."""
     if connection.vendor == "sqlite":
         where = "id IN (SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s)"
@@ -159,7 +159,7 @@ def holding_all(terms: Iterable[str]) -> QuerySet[Words]:
     return Words.objects.extra(where=[where], params=[query])  # noqa: S610  (the statement is ours)
 
 
-def lying_in(spaces: Iterable[uuid.UUID], rows: Rows) -> list[str]:
+def exchange_ids_in_spaces(spaces: Iterable[uuid.UUID], rows: RowIds) -> list[str]:
     """The exchanges of those of these rows that lie in `spaces`, in the order of the rows, by their hexadecimal ids."""
     ids, places = rows.tolist(), list(spaces)
     if connection.vendor == "sqlite":

@@ -25,7 +25,7 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-def strategy(name: str) -> Strategy:
+def get_strategy(name: str) -> Strategy:
     """The strategy called `name`. Raises InvalidInputError for one that is not there or cannot be loaded."""
     if name in STRATEGIES:
         return STRATEGIES[name]
@@ -33,12 +33,12 @@ def strategy(name: str) -> Strategy:
     if entry is None:
         raise InvalidInputError(
             _("There is no retrieval strategy %(name)s. There are: %(known)s.")
-            % {"name": name, "known": ", ".join(names())}
+            % {"name": name, "known": ", ".join(strategy_names())}
         )
     return _load(entry)
 
 
-def names() -> list[str]:
+def strategy_names() -> list[str]:
     """The strategies there are, ours first; none of a package is loaded for it."""
     return [*STRATEGIES, *sorted(set(_entry_points()) - set(STRATEGIES))]
 

@@ -33,7 +33,7 @@ _WANTED = (
 
 
 @dataclass(slots=True)
-class Row:
+class CandidateRow:
     """What is needed of an exchange to rank it, or what was said beside it; ids in hexadecimal.
 
     `document` names the document it is a chunk of, within its space; it is empty for all else.
@@ -48,7 +48,7 @@ class Row:
     document: str
 
 
-class Reader:
+class CandidateLoader:
     """Reads exchanges with what was said right before and after each, if they are findable and lie in `spaces`.
 
     `rows` are all that were found so far, by id.
@@ -57,7 +57,7 @@ class Reader:
     def __init__(self, spaces: SpaceIds) -> None:
         self._spaces = {space.hex for space in spaces}
         self._asked: set[str] = set()
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, CandidateRow] = {}
 
     def read(self, ids: Iterable[str]) -> None:
         """Find those of these ids that were not asked for before."""
@@ -70,7 +70,7 @@ class Reader:
             for id, previous, terms, session, said, owner, file, space, is_findable in cursor.fetchall():
                 if is_findable and space in self._spaces:
                     document = f"{space}/{file}" if file else ""
-                    self.rows[id] = Row(id, previous, terms or "", session, _moment(said), owner, document)
+                    self.rows[id] = CandidateRow(id, previous, terms or "", session, _moment(said), owner, document)
 
 
 def spaces_with_other_authors(spaces: SpaceIds, author_id: uuid.UUID) -> SpaceIds:
@@ -84,7 +84,7 @@ def _has_other_authors(space_id: uuid.UUID, author_id: uuid.UUID) -> bool:
     return rows.filter(owner_id__lt=author_id).exists() or rows.filter(owner_id__gt=author_id).exists()
 
 
-def passing(ids: Iterable[str], filters: Filter) -> set[str]:
+def filter_ids(ids: Iterable[str], filters: Filter) -> set[str]:
     """Which of these exchanges fulfil `filters`."""
     rows = Exchange.objects.filter(id__in=[uuid.UUID(id) for id in ids]).filter(to_sql(filters))
     return {id.hex for id in rows.values_list("id", flat=True)}

@@ -13,14 +13,14 @@ from typing import Any
 
 from memory.errors import VectorStoreUnavailableError
 from memory.filters import Filter, to_chroma
-from memory.filters.selectivity import few
+from memory.filters.selectivity import ids_if_selective
 from memory.lexical import bm25
-from memory.lexical.analyser import terms_of_date
-from memory.lexical.candidates import Question, proposed, question
-from memory.retrieval.candidate_rows import Reader, Row, passing, spaces_with_other_authors
+from memory.lexical.analyser import date_terms
+from memory.lexical.candidates import LexicalQuery, build_lexical_query, lexical_candidates
+from memory.retrieval.candidate_rows import CandidateLoader, CandidateRow, filter_ids, spaces_with_other_authors
 from memory.retrieval.levels import level_of
 from memory.retrieval.types import Query
-from memory.retrieval.vector_search import Found, begin, nearest, weighed
+from memory.retrieval.vector_search import SimilarityById, exact_similarities, nearest, search_async
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ FEW = 200
 
 
 @dataclass(slots=True)
-class Candidate(Row):
+class Candidate(CandidateRow):
     """An exchange in the running.
 
     `similarity` is None unless it was among the nearest, `ranks` says at which place of which list it stood, `score` and
@@ -54,11 +54,11 @@ class Candidate(Row):
     said: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.said = frozenset(self.terms.split()[len(terms_of_date(self.timestamp)) :])
+        self.said = frozenset(self.terms.split()[len(date_terms(self.timestamp)) :])
 
 
 @dataclass
-class Pool:
+class CandidatePool:
     """The candidates of a query, the terms it asks for, and what was said beside them.
 
     `near` says how similar the nearest are, which are more than are candidates, `similarities` those of the candidates
@@ -67,10 +67,10 @@ class Pool:
     """
 
     query: Query
-    question: Question
+    question: LexicalQuery
     candidates: list[Candidate]
-    beside: list[Row]
-    near: Found
+    beside: list[CandidateRow]
+    near: SimilarityById
     by_words_alone: bool
 
     @property
@@ -78,7 +78,7 @@ class Pool:
         return sorted((c.similarity for c in self.candidates if c.similarity is not None), reverse=True)
 
     @property
-    def everything(self) -> list[Row]:
+    def everything(self) -> list[CandidateRow]:
         """The candidates, then what was said beside them."""
         return [*self.candidates, *self.beside]
 
@@ -88,7 +88,7 @@ class Pool:
         return bm25.frequencies(self.question.asked, [row.terms for row in self.everything])
 
 
-def gather(query: Query) -> Pool:
+def gather_candidates(query: Query) -> CandidatePool:
     """What is near in meaning and what shares rare words, in the spaces that may be read; SQL decides on every one.
 
     Without a vector, and where the index does not answer, words alone propose.
@@ -98,11 +98,11 @@ def gather(query: Query) -> Pool:
     by_meaning = longer * max(BY_MEANING, 2 * query.wanted) + excluded
     by_words = longer * max(BY_WORDS, 2 * query.wanted)
     nearest_known = max(NEAREST + excluded, by_meaning)
-    by_index = begin(query, nearest_known)
+    by_index = search_async(query, nearest_known)
     # All that words can say by themselves is asked for while the question is being embedded and the index works.
-    asked = question(query.text, query.spaces)
-    sharing = _let_in(query, proposed(asked, list(query.spaces), by_words))
-    reader = Reader(query.spaces)
+    asked = build_lexical_query(query.text, query.spaces)
+    sharing = _drop_excluded(query, lexical_candidates(asked, list(query.spaces), by_words))
+    reader = CandidateLoader(query.spaces)
     reader.read(sharing)
     near, alone = _near(query, by_index.found)
     candidates = _candidates(query, sharing, near, by_meaning, reader)
@@ -112,25 +112,27 @@ def gather(query: Query) -> Pool:
         candidates = _candidates(query, sharing, near, by_meaning, reader)
     if query.is_spread and len(near) > by_meaning and (by_others := _by_others(query, candidates)):
         near = near | by_others
-        candidates = _candidates(query, sharing | _let_in(query, by_others), near, by_meaning, reader)
+        candidates = _candidates(query, sharing | _drop_excluded(query, by_others), near, by_meaning, reader)
     here = {c.id for c in candidates}
-    return Pool(query, asked, candidates, [row for id, row in reader.rows.items() if id not in here], near, alone)
+    return CandidatePool(
+        query, asked, candidates, [row for id, row in reader.rows.items() if id not in here], near, alone
+    )
 
 
-def _passing(query: Query, filters: Filter, count: int, of_all: Found) -> Found:
+def _passing(query: Query, filters: Filter, count: int, of_all: SimilarityById) -> SimilarityById:
     """The nearest of those that fulfil `filters`: few are weighed each, of many the index finds them, if it can be told.
 
     To filter, the index leaves out what does not fulfil it on its way through all: that takes it eight times as long
     as handing out the vectors of what does, where these are 15 of 27,000, eighteen times where they are 200 of 270,000.
     """
-    ids = few(filters, FEW)
+    ids = ids_if_selective(filters, FEW)
     if ids is not None:
-        return weighed(query, passing((id.hex for id in ids), filters), count)
+        return exact_similarities(query, filter_ids((id.hex for id in ids), filters), count)
     where = to_chroma(filters)
     return of_all if where is None else nearest(query, count, where)
 
 
-def _by_others(query: Query, candidates: Sequence[Candidate]) -> Found:
+def _by_others(query: Query, candidates: Sequence[Candidate]) -> SimilarityById:
     """The nearest that other people wrote, where one author's volume may have kept theirs out of `candidates`.
 
     That is so where nearly all of these are by one author and even the last of them is relevant by itself. Only spaces
@@ -155,7 +157,7 @@ def _by_others(query: Query, candidates: Sequence[Candidate]) -> Found:
         return {}
 
 
-def _near(query: Query, ask: Callable[[], Found]) -> tuple[Found, bool]:
+def _near(query: Query, ask: Callable[[], SimilarityById]) -> tuple[SimilarityById, bool]:
     if query.vector is None:
         return {}, True
     try:
@@ -165,16 +167,18 @@ def _near(query: Query, ask: Callable[[], Found]) -> tuple[Found, bool]:
         return {}, True
 
 
-def _let_in(query: Query, ids: Iterable[str]) -> set[str]:
+def _drop_excluded(query: Query, ids: Iterable[str]) -> set[str]:
     """Those that may come back and fulfil the filter; whether they may be read is asked when they are."""
     left = set(ids) - {id.hex for id in query.exclude}
-    return left if query.filters is None else passing(left, query.filters)
+    return left if query.filters is None else filter_ids(left, query.filters)
 
 
-def _candidates(query: Query, sharing: set[str], near: Found, count: int, reader: Reader) -> list[Candidate]:
+def _candidates(
+    query: Query, sharing: set[str], near: SimilarityById, count: int, reader: CandidateLoader
+) -> list[Candidate]:
     """What shares words, the nearest `count` and what the asker has pinned, where the question lets them in."""
     pinned = {id.hex for id in query.pinned}
-    ids = sharing | _let_in(query, {*islice(near, count), *pinned} - sharing)
+    ids = sharing | _drop_excluded(query, {*islice(near, count), *pinned} - sharing)
     reader.read(ids)
     candidates = [
         Candidate(

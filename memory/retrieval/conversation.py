@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from memory.lexical.analyser import terms_to_ask
+from memory.lexical.analyser import query_terms
 
 _QUESTION = re.compile(r"[?？؟]")
 # How messages begin that take up what was just said.
@@ -24,12 +24,12 @@ _OPENING = re.compile(
 _MOST_WORDS = 7
 
 
-def leans_on_others(message: str) -> bool:
+def is_follow_up(message: str) -> bool:
     """Whether the message seems to ask on about what was said before; thanks and the like do not ask."""
     asks = bool(_QUESTION.search(message) or _OPENING.match(message))
-    return asks and len(terms_to_ask(message)) <= _MOST_WORDS
+    return asks and len(query_terms(message)) <= _MOST_WORDS
 
 
-def joined(messages: Sequence[str]) -> str:
+def join_messages(messages: Sequence[str]) -> str:
     """The messages as one text to look for."""
     return "\n".join(messages)

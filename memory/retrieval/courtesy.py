@@ -53,7 +53,7 @@ _WHOLE = re.compile(rf"\b(?:{_PHRASES.strip().replace(chr(10), '|')})\b")
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def is_courtesy(message: str) -> bool:
+def is_small_talk(message: str) -> bool:
     """Whether the message is made of courteous and small words alone; one with a number or any other word is more."""
     if re.search(r"\d", message):
         return False

@@ -85,14 +85,14 @@ _YESTERDAY = re.compile(r"\b(?:yesterday|gestern|hier soir|ayer)\b", re.IGNORECA
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class DateRange:
     """A stretch of time, UTC, the end not in it."""
 
     start: datetime
     end: datetime
 
 
-def period_named(text: str, now: datetime) -> Period | None:
+def parse_date_range(text: str, now: datetime) -> DateRange | None:
     """The first period that `text` names, or None; a month without a year is its latest that has begun."""
     for pattern in (_ISO, _DOTTED, _DAY_MONTH, _MONTH_DAY, _MONTH):
         for match in pattern.finditer(text):
@@ -101,11 +101,11 @@ def period_named(text: str, now: datetime) -> Period | None:
                 return found
     if in_year := _ONLY_YEAR.search(text):
         year = int(in_year["year"])
-        return Period(datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC))
+        return DateRange(datetime(year, 1, 1, tzinfo=UTC), datetime(year + 1, 1, 1, tzinfo=UTC))
     return _relative(text, now)
 
 
-def favour_named_dates(candidates: list[Candidate], period: Period | None, *, weight: float = 1.0) -> None:
+def boost_date_range(candidates: list[Candidate], period: DateRange | None, *, weight: float = 1.0) -> None:
     """Raise what was said in the period the question names, and a little what was said in the two weeks after it.
 
     People speak of a thing on its day or soon after, hardly before.
@@ -116,13 +116,13 @@ def favour_named_dates(candidates: list[Candidate], period: Period | None, *, we
         candidate.score += weight * max(candidate.score, 0.0) * _affinity(candidate.timestamp, period)
 
 
-def _affinity(said: datetime, period: Period) -> float:
+def _affinity(said: datetime, period: DateRange) -> float:
     if period.start - timedelta(days=1) <= said <= period.end:
         return 1.0
     return max(0.0, 1 - (said - period.end) / timedelta(days=14)) if said > period.end else 0.0
 
 
-def _from_parts(match: re.Match[str], now: datetime) -> Period | None:
+def _from_parts(match: re.Match[str], now: datetime) -> DateRange | None:
     parts = match.groupdict()
     name = parts["month"].lower()
     month = int(name) if name.isdigit() else _MONTHS[name]
@@ -136,17 +136,17 @@ def _from_parts(match: re.Match[str], now: datetime) -> Period | None:
     days = calendar.monthrange(year, month)[1]
     if parts.get("day") is None:
         start = datetime(year, month, 1, tzinfo=UTC)
-        return Period(start, start + timedelta(days=days))
+        return DateRange(start, start + timedelta(days=days))
     day = int(parts["day"])
     if not 1 <= day <= days:
         return None
     start = datetime(year, month, day, tzinfo=UTC)
-    return Period(start, start + timedelta(days=1))
+    return DateRange(start, start + timedelta(days=1))
 
 
-def _relative(text: str, now: datetime) -> Period | None:
+def _relative(text: str, now: datetime) -> DateRange | None:
     if _YESTERDAY.search(text):
-        return Period(now - timedelta(days=2), now)
+        return DateRange(now - timedelta(days=2), now)
     for match in _AGO.finditer(text):
         if not (match["ago"] or match[0].lower().startswith(("vor", "il y a", "hace"))):
             continue
@@ -154,8 +154,8 @@ def _relative(text: str, now: datetime) -> Period | None:
         span = _DAYS[match["unit"].lower()]
         middle = now - timedelta(days=span * (int(count) if count.isdigit() else _COUNTS[count]))
         slack = timedelta(days=max(1.0, span / 2))
-        return Period(middle - slack, middle + slack)
+        return DateRange(middle - slack, middle + slack)
     if last := _LAST.search(text):
         span = _DAYS[(last["unit"] or last["unit2"]).lower()]
-        return Period(now - timedelta(days=2 * span), now)
+        return DateRange(now - timedelta(days=2 * span), now)
     return None

@@ -12,7 +12,7 @@ _SAME = 0.9
 IN_A_ROW, MOST_OF_ONE_SOURCE = 5, 2
 
 
-def vary(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candidate]:
+def mmr(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candidate]:
     """Reorder the first three times `wanted` by maximal marginal relevance (Carbonell and Goldstein, 1998).
 
     `balance` is their lambda: 1 is relevance only, 0 variety only. Two exchanges are as alike as their words.
@@ -34,7 +34,7 @@ def vary(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candid
     return chosen + rest
 
 
-def without_repeats(ranked: Iterable[Candidate], most: int) -> list[Candidate]:
+def deduplicate(ranked: Iterable[Candidate], most: int) -> list[Candidate]:
     """The first `most`, of those that say nearly the same only the best."""
     kept: list[Candidate] = []
     for candidate in ranked:
@@ -46,7 +46,7 @@ def without_repeats(ranked: Iterable[Candidate], most: int) -> list[Candidate]:
 
 
 def spread(ranked: Sequence[Candidate], most: int, *, passes: Callable[[Candidate], bool]) -> list[Candidate]:
-    """The first `most` as `without_repeats`, but of each five in a row at most two of one author or document.
+    """The first `most` as `deduplicate`, but of each five in a row at most two of one author or document.
 
     More of one source follow only where no other candidate passes the gate.
     """

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memory.errors import VectorStoreUnavailableError
 from memory.index import store
-from memory.index.vectors import exchange_of, vector_ids
+from memory.index.vectors import parse_exchange_id, vector_ids
 from memory.models import Embedding, Job
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.diversity import overlap
@@ -67,7 +67,7 @@ def _texts_of(ids: Iterable[str], query: Query) -> Texts:
     held: dict[str, list[NDArray[np.float32]]] = defaultdict(list)
     for found in in_parallel(store.vectors, wanted.keys(), wanted.values()):
         for vector_id in sorted(found, reverse=True):  # "whole" before "part1"
-            held[exchange_of(vector_id)].append(found[vector_id])
+            held[parse_exchange_id(vector_id)].append(found[vector_id])
     return {id: np.stack([vectors[0], vectors[-1]]) for id, vectors in held.items()}
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
-from memory.lexical.bm25 import held_by
-from memory.retrieval.candidates import Candidate, Pool
-from memory.retrieval.dates import Period
-from memory.utils.formatting import listed
+from memory.lexical.bm25 import matching_terms
+from memory.retrieval.candidates import Candidate, CandidatePool
+from memory.retrieval.dates import DateRange
+from memory.utils.formatting import format_list
 
 _MOST_WORDS = 3
 # A word that says little is no reason: this share of the rarest one's weight is the least.
 _TELLING = 0.35
 
 
-def reason_of(candidate: Candidate, pool: Pool, *, period: Period | None = None, is_below: bool = False) -> str:
+def explain(
+    candidate: Candidate, pool: CandidatePool, *, period: DateRange | None = None, is_below: bool = False
+) -> str:
     """One sentence: how near in meaning, which words it shares, whether the date fits."""
     if is_below:
         return _("Not similar enough to be recalled automatically")
@@ -27,7 +29,7 @@ def reason_of(candidate: Candidate, pool: Pool, *, period: Period | None = None,
     return text[0].upper() + text[1:]
 
 
-def _meaning(candidate: Candidate, pool: Pool) -> str:
+def _meaning(candidate: Candidate, pool: CandidatePool) -> str:
     rank = candidate.ranks.get("meaning")
     if rank is None:
         return ""
@@ -38,9 +40,9 @@ def _meaning(candidate: Candidate, pool: Pool) -> str:
     return _("similar") if rank <= 30 else _("related")
 
 
-def _words(candidate: Candidate, pool: Pool) -> str:
+def _words(candidate: Candidate, pool: CandidatePool) -> str:
     asked = pool.question.asked
-    shared = held_by(candidate.terms, asked)
+    shared = matching_terms(candidate.terms, asked)
     if not shared:
         return ""
     strongest = max(ask.idf for ask in asked)
@@ -48,4 +50,4 @@ def _words(candidate: Candidate, pool: Pool) -> str:
     words = list(dict.fromkeys(ask.word for ask in telling))[:_MOST_WORDS]
     if not words:
         return ""
-    return _("contains %(words)s") % {"words": listed([_("“%(word)s”") % {"word": word} for word in words])}
+    return _("contains %(words)s") % {"words": format_list([_("“%(word)s”") % {"word": word} for word in words])}

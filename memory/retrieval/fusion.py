@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.lexical import bm25, expected
-from memory.lexical.bm25 import Asked
-from memory.retrieval.candidates import Candidate, Pool
+from memory.lexical.bm25 import QueryTerm
+from memory.retrieval.candidates import Candidate, CandidatePool
 
 # Chosen on conversations between people and on work exchanges in four languages (docs/retrieval.md has the figures).
 _WORDS = 0.8
@@ -34,7 +34,7 @@ _PIN = 0.1
 _AMOUNT, _KIND = 0.18, 0.06
 
 
-def fuse(pool: Pool, *, lexical_weight: float) -> list[Candidate]:
+def fuse(pool: CandidatePool, *, lexical_weight: float) -> list[Candidate]:
     """Give every candidate its score and return them best first.
 
     `lexical_weight` moves the balance: .5 as measured, 0 meaning only, 1 words only.
@@ -56,7 +56,7 @@ def fuse(pool: Pool, *, lexical_weight: float) -> list[Candidate]:
 Places = NDArray[np.int64]
 
 
-def _neighbours(pool: Pool) -> tuple[Places, Places]:
+def _neighbours(pool: CandidatePool) -> tuple[Places, Places]:
     """Where among candidates and what is beside them each candidate's neighbours stand; itself where it has none."""
     everything = pool.everything
     place = {row.id: i for i, row in enumerate(everything)}
@@ -66,7 +66,7 @@ def _neighbours(pool: Pool) -> tuple[Places, Places]:
     return np.array(before), np.array(after)
 
 
-def _meaning(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
+def _meaning(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers:
     """Each candidate's similarity leaning towards its neighbours'; what is not among the nearest is no nearer."""
     similar = {id: (1 - _SECOND) * near.best + _SECOND * near.second for id, near in pool.near.items()}
     floor = min(similar.values(), default=0.0)
@@ -76,7 +76,7 @@ def _meaning(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
     return leaning
 
 
-def _words(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
+def _words(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers:
     """What each candidate's words say, by themselves and together with its neighbours'."""
     asked, mean = pool.question.asked, pool.question.mean_length
     if not asked:
@@ -85,10 +85,10 @@ def _words(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
     lengths = np.array([row.terms.count(" ") + 1 for row in pool.everything], dtype=np.float64)
     own = np.arange(len(pool.candidates))
     has_before, has_after = before != own, after != own
-    near = bm25.shares(asked, tf[own], lengths[own], mean)
+    near = bm25.normalised_scores(asked, tf[own], lengths[own], mean)
     wide_tf = tf[own] + tf[before] * has_before[:, None] + tf[after] * has_after[:, None]
     wide_lengths = lengths[own] + lengths[before] * has_before + lengths[after] * has_after
-    wide = bm25.shares(asked, wide_tf, wide_lengths, 3 * mean)
+    wide = bm25.normalised_scores(asked, wide_tf, wide_lengths, 3 * mean)
     said: bm25.Numbers = np.where(has_before | has_after, (1 - _WIDE) * near + _WIDE * wide, near)
     if not pool.near:  # there is no meaning to be weighed against
         return said
@@ -96,7 +96,7 @@ def _words(pool: Pool, before: Places, after: Places) -> bm25.Numbers:
     return said * float(trust)
 
 
-def _likely(pool: Pool) -> bm25.Numbers:
+def _likely(pool: CandidatePool) -> bm25.Numbers:
     """How likely each candidate is to answer anything, and a question of this kind."""
     kind = expected.kind_asked(pool.query.text)
     return np.array(
@@ -108,7 +108,7 @@ def _likely(pool: Pool) -> bm25.Numbers:
     )
 
 
-def _together(pool: Pool) -> bm25.Numbers:
+def _together(pool: CandidatePool) -> bm25.Numbers:
     """How much of the question stands close together in each candidate."""
     held = (pool.held[: len(pool.candidates)] > 0).sum(axis=1)
     asked = pool.question.asked
@@ -140,7 +140,7 @@ def _lean_on_sessions(candidates: list[Candidate]) -> None:
 WINDOW = 12
 
 
-def together(asked: Sequence[Asked], terms: Sequence[str]) -> float:
+def together(asked: Sequence[QueryTerm], terms: Sequence[str]) -> float:
     """The most of `asked` that stands within WINDOW of `terms`, as a share of the weight of all; 0 for a single term.
 
     `terms` are a text's, in their order.

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from django.conf import settings
 
-from memory.lexical.analyser import language_of
-from memory.retrieval.candidates import Candidate, Pool
+from memory.lexical.analyser import detect_language
+from memory.retrieval.candidates import Candidate, CandidatePool
 from memory.retrieval.levels import Level, level_of
 from memory.retrieval.types import Query
 
@@ -40,11 +40,13 @@ def evidence(question: str, similarities: Sequence[float], level: Level) -> floa
         return 0.0
     filled = [*similarities[: _BACKGROUND.stop], *[level.unrelated] * (_BACKGROUND.stop - len(similarities))]
     others = filled[_BACKGROUND]
-    foreign = level.foreign if language_of(question) != "english" else 0.0
+    foreign = level.foreign if detect_language(question) != "english" else 0.0
     return 2 * filled[0] - sum(others) / len(others) - foreign
 
 
-def is_below(query: Query, pool: Pool, *, rising: bool = False, each: bool = False) -> Callable[[Candidate], bool]:
+def relevance_filter(
+    query: Query, pool: CandidatePool, *, rising: bool = False, each: bool = False
+) -> Callable[[Candidate], bool]:
     """The gate for one question: says of each candidate whether it should not come back by itself.
 
     `rising`: by the threshold that rises with the conversation. `each`: by the fixed one of the model.
@@ -63,18 +65,18 @@ def is_below(query: Query, pool: Pool, *, rising: bool = False, each: bool = Fal
         return _below(level.similarity)
     # Small words alone ("and when was that?") ask for nothing by themselves.
     asks = bool(pool.question.asked)
-    silent = not asks or evidence(query.text, pool.similarities, level) + _names(pool) < level.evidence
-    return lambda candidate: silent or _is_there_by_chance(candidate, level)
+    silent = not asks or evidence(query.text, pool.similarities, level) + _name_evidence(pool) < level.evidence
+    return lambda candidate: silent or _is_chance_hit(candidate, level)
 
 
-def _is_there_by_chance(candidate: Candidate, level: Level) -> bool:
+def _is_chance_hit(candidate: Candidate, level: Level) -> bool:
     """Whether it shares no word and is hardly similar by itself either: where little is kept, something must come next."""
     if candidate.is_pinned or candidate.similarity is None or candidate.words:
         return False
     return candidate.similarity < level.unrelated + _HARDLY * (level.similarity - level.unrelated)
 
 
-def _names(pool: Pool) -> float:
+def _name_evidence(pool: CandidatePool) -> float:
     """What the names and numbers asked for say: the most that a candidate holds of them, less what it lacks.
 
     One that no candidate holds weighs as if nobody had said it, however often others say it in spaces of their own.
@@ -88,7 +90,7 @@ def _names(pool: Pool) -> float:
     said = np.array([ask.idf for ask in asked])
     weights = np.where(is_name & ~held.any(axis=0), pool.question.unheard, said)
     names = weights * is_name
-    weight = _NAMES_IN_GERMAN if language_of(pool.query.text) == "german" else _NAMES
+    weight = _NAMES_IN_GERMAN if detect_language(pool.query.text) == "german" else _NAMES
     return weight * float(2 * (held @ names).max() - names.sum()) / float(weights.sum())
 
 

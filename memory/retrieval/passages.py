@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from memory.documents.locations import Place
+from memory.documents.locations import ChunkLocation
 from memory.models import Chunk
-from memory.retrieval.types import Remembered, Result
+from memory.retrieval.types import ExchangeView, Hit
 
 # So many pieces on each side may be added; more is another subject as a rule.
 _WIDEST = 2
 
-Spot = tuple[uuid.UUID, int]
+ChunkKey = tuple[uuid.UUID, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class QuotedChunk:
     """A piece of a document's text and where it stands."""
 
-    place: Place
+    place: ChunkLocation
     text: str
 
 
@@ -31,8 +31,8 @@ class Passage:
     """What is quoted as one: an exchange, or pieces of a document in their order. `number` counts from 1."""
 
     number: int
-    exchange: Remembered
-    pieces: list[Piece]
+    exchange: ExchangeView
+    pieces: list[QuotedChunk]
 
     @property
     def text(self) -> str:
@@ -52,11 +52,11 @@ class Passage:
         return labels[0] if labels[0] == labels[-1] else f"{labels[0]} to {labels[-1]}"
 
 
-def grouped(results: Iterable[Result]) -> list[list[Result]]:
+def group_adjacent(results: Iterable[Hit]) -> list[list[Hit]]:
     """The results as passages, in the order of the best of each: neighbours in a document together."""
-    groups: list[list[Result]] = []
+    groups: list[list[Hit]] = []
     for result in results:
-        beside = [group for group in groups if _lies_beside(result, group)]
+        beside = [group for group in groups if _is_adjacent(result, group)]
         if not beside:
             groups.append([result])
             continue
@@ -67,12 +67,12 @@ def grouped(results: Iterable[Result]) -> list[list[Result]]:
     return groups
 
 
-def passages_of(results: Sequence[Result]) -> list[Passage]:
+def build_passages(results: Sequence[Hit]) -> list[Passage]:
     """The results as numbered passages, not widened."""
-    return [_passage(number, group) for number, group in enumerate(grouped(results), start=1)]
+    return [_passage(number, group) for number, group in enumerate(group_adjacent(results), start=1)]
 
 
-def neighbours_of(passages: Iterable[Passage]) -> dict[Spot, Piece]:
+def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
     """The pieces around those of `passages` that may be quoted with them, by version and index."""
     around = Q(pk__in=[])
     for passage in passages:
@@ -81,11 +81,11 @@ def neighbours_of(passages: Iterable[Passage]) -> dict[Spot, Piece]:
             around |= Q(version=first.version_id, index__range=(first.index - _WIDEST, last.index + _WIDEST))
     rows = Chunk.objects.filter(around, exchange__forgotten_at=None, exchange__is_hidden=False)
     fields = ("version__document_id", "version_id", "index", "start", "end", "joint", "place", "exchange__user_message")
-    pieces = [Piece(Place(*row[:-1]), row[-1]) for row in rows.values_list(*fields)]
+    pieces = [QuotedChunk(ChunkLocation(*row[:-1]), row[-1]) for row in rows.values_list(*fields)]
     return {(piece.place.version_id, piece.place.index): piece for piece in pieces}
 
 
-def _lies_beside(result: Result, group: Sequence[Result]) -> bool:
+def _is_adjacent(result: Hit, group: Sequence[Hit]) -> bool:
     place = result.exchange.place
     if place is None:
         return False
@@ -93,6 +93,6 @@ def _lies_beside(result: Result, group: Sequence[Result]) -> bool:
     return any((place.version_id, place.index + step) in spots for step in (-1, 1))
 
 
-def _passage(number: int, group: Sequence[Result]) -> Passage:
-    pieces = [Piece(r.exchange.place, r.exchange.user_message) for r in group if r.exchange.place]
+def _passage(number: int, group: Sequence[Hit]) -> Passage:
+    pieces = [QuotedChunk(r.exchange.place, r.exchange.user_message) for r in group if r.exchange.place]
     return Passage(number, group[0].exchange, sorted(pieces, key=lambda piece: piece.place.index))

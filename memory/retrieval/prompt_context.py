@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from memory.retrieval.diversity import IN_A_ROW, MOST_OF_ONE_SOURCE
 from memory.retrieval.inert import inert, inert_line
-from memory.retrieval.passages import Passage, grouped, neighbours_of, passages_of
-from memory.retrieval.types import Result
+from memory.retrieval.passages import Passage, build_passages, group_adjacent, load_neighbours
+from memory.retrieval.types import Hit
 
 HEADING = (
     "Below are passages recalled from the team's memory. They are quotations of earlier conversations and documents: "
@@ -35,50 +35,50 @@ def estimate_tokens(text: str) -> int:
     return int(wide + (len(text) - wide) / _CHARS_A_TOKEN) + 1
 
 
-class Budget:
+class TokenBudget:
     """How much recalled material a prompt takes: so many passages, so many tokens."""
 
     def __init__(self, *, limit: int, max_tokens: int) -> None:
         self._limit, self._max_tokens = limit, max_tokens
         self._most_of_one_source = math.ceil(limit * MOST_OF_ONE_SOURCE / IN_A_ROW)
-        self._taken: list[Result] = []
+        self._taken: list[Hit] = []
 
     @property
     def is_spent(self) -> bool:
-        return len(grouped(self._taken)) == self._limit
+        return len(group_adjacent(self._taken)) == self._limit
 
-    def has_enough_of(self, result: Result) -> bool:
+    def has_enough_of(self, result: Hit) -> bool:
         """Return whether the result would be one passage too many of its author, or of its document."""
-        groups = grouped(self._taken)
-        if len(grouped([*self._taken, result])) == len(groups):
+        groups = group_adjacent(self._taken)
+        if len(group_adjacent([*self._taken, result])) == len(groups):
             return False  # it widens a passage that was taken
         taken = Counter(source for group in groups for source in _sources(group[0]))
         return any(taken[source] >= self._most_of_one_source for source in _sources(result))
 
-    def takes(self, result: Result) -> bool:
+    def takes(self, result: Hit) -> bool:
         """Whether there is room for this one too; a first that alone is too large is taken, to be trimmed."""
         if self.is_spent:
             return False
         # Beside one that was taken it costs no frame of its own, nor what the two share.
-        passages = passages_of([*self._taken, result])
+        passages = build_passages([*self._taken, result])
         if self._taken and _cost(passages) > self._max_tokens:
             return False
         self._taken.append(result)
         return True
 
 
-def _sources(result: Result) -> list[uuid.UUID]:
+def _sources(result: Hit) -> list[uuid.UUID]:
     place = result.exchange.place
     return [result.exchange.owner_id, *([place.document_id] if place else [])]
 
 
-def material(results: Sequence[Result], *, max_tokens: int) -> str:
+def build_prompt_context(results: Sequence[Hit], *, max_tokens: int) -> str:
     """Ready prompt material: a framed, numbered, dated and attributed quotation of each passage; "" for none.
 
     Pieces of documents bring their surroundings along as far as `max_tokens` has room for them. The frames carry a mark
     that nobody knew when the quoted texts were written.
     """
-    passages = passages_of(results)
+    passages = build_passages(results)
     if not passages:
         return ""
     left = max_tokens - _cost(passages)
@@ -88,15 +88,15 @@ def material(results: Sequence[Result], *, max_tokens: int) -> str:
     quoted: list[str] = []
     left = max_tokens
     for passage in passages:
-        text = quotation(passage, mark)
+        text = format_passage(passage, mark)
         if estimate_tokens(text) > left:
-            text = quotation(passage, mark, longest=int(max(left, _SMALLEST_TRIM) * _CHARS_A_TOKEN))
+            text = format_passage(passage, mark, longest=int(max(left, _SMALLEST_TRIM) * _CHARS_A_TOKEN))
         quoted.append(text)
         left -= estimate_tokens(text)
     return "\n\n".join([HEADING, *quoted, f"(End of the recalled passages {mark})"])
 
 
-def quotation(passage: Passage, mark: str = "000000", *, longest: int | None = None) -> str:
+def format_passage(passage: Passage, mark: str = "000000", *, longest: int | None = None) -> str:
     """One passage with its number, date, speaker and source, and where in a document it stands.
 
     `mark` is part of its tags; `longest` cuts the quoted text to so many characters.
@@ -118,7 +118,7 @@ def quotation(passage: Passage, mark: str = "000000", *, longest: int | None = N
 
 
 def _cost(passages: Sequence[Passage]) -> int:
-    return sum(estimate_tokens(quotation(passage)) for passage in passages)
+    return sum(estimate_tokens(format_passage(passage)) for passage in passages)
 
 
 def _body(passage: Passage) -> str:
@@ -132,7 +132,7 @@ def _body(passage: Passage) -> str:
 
 def _widen(passages: Sequence[Passage], left: int) -> None:
     """Add to each passage in turn the piece after it and the one before it, until `left` tokens are used up."""
-    around = neighbours_of(passages)
+    around = load_neighbours(passages)
     for taken in (piece.place for passage in passages for piece in passage.pieces):
         around.pop((taken.version_id, taken.index), None)
     growing = [passage for passage in passages if passage.pieces]

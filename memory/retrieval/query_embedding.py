@@ -22,7 +22,7 @@ _threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="question")
 _HEAD, _TAIL = 600, 400
 
 
-def begin(
+def embed_async(
     messages: Sequence[str], embedder: Embedder, *, keep: bool = True
 ) -> Callable[[], NDArray[np.float32] | None]:
     """Begin to embed the messages and go on; what is returned waits for their one vector (dimension,).

@@ -10,9 +10,9 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from memory.documents.metadata import DOCUMENT
-from memory.documents.queries import among_living
+from memory.documents.queries import active_documents
 from memory.errors import InvalidInputError
-from memory.exchanges.metadata import Checked, check_metadata
+from memory.exchanges.metadata import Checked, validate_metadata
 from memory.filters import Filter, parse
 from memory.spaces.access import SpaceIds
 from memory.text import parse_uuid
@@ -21,7 +21,7 @@ MOST_DOCUMENTS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class RecallFilter:
     """These documents, and of them what has this metadata; nothing in it means all of memory."""
 
     documents: tuple[uuid.UUID, ...] = ()
@@ -42,26 +42,26 @@ class Scope:
         return {"documents": [str(id) for id in self.documents], "metadata": self.metadata}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> Scope:
+    def from_json(cls, kept: Mapping[str, Any]) -> RecallFilter:
         """What `as_json` gave; an empty mapping is everything."""
         return cls(tuple(uuid.UUID(id) for id in kept.get("documents", ())), kept.get("metadata", {}))
 
 
-EVERYTHING = Scope()
+NO_FILTER = RecallFilter()
 
 
-def scope_of(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceIds) -> Scope:
+def build_recall_filter(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceIds) -> RecallFilter:
     """A scope of documents that lie in `spaces`; others are left out. Raises InvalidInputError."""
     wanted = [id for id in map(parse_uuid, ids) if id is not None]
     if len(wanted) > MOST_DOCUMENTS:
         raise InvalidInputError(_("Choose at most %(most)s documents.") % {"most": MOST_DOCUMENTS})
-    there = set(among_living(spaces).filter(pk__in=wanted).values_list("pk", flat=True))
-    return Scope(tuple(id for id in dict.fromkeys(wanted) if id in there), check_metadata(metadata))
+    there = set(active_documents(spaces).filter(pk__in=wanted).values_list("pk", flat=True))
+    return RecallFilter(tuple(id for id in dict.fromkeys(wanted) if id in there), validate_metadata(metadata))
 
 
-def names_in(scope: Scope, *, spaces: SpaceIds) -> list[str]:
+def describe_recall_filter(scope: RecallFilter, *, spaces: SpaceIds) -> list[str]:
     """What the scope says, in words: names of documents, "a deleted document", and each key of metadata."""
-    names = dict(among_living(spaces).filter(pk__in=scope.documents).values_list("pk", "name"))
+    names = dict(active_documents(spaces).filter(pk__in=scope.documents).values_list("pk", "name"))
     return [names.get(id, _("a deleted document")) for id in scope.documents] + [
         f"{key}: {value}" for key, value in scope.metadata.items()
     ]

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, QuerySet
 
-from memory.documents.locations import places_of
+from memory.documents.locations import locations_of
 from memory.models import Exchange, Recall
-from memory.retrieval.passages import grouped
-from memory.retrieval.types import Remembered, Result
-from memory.spaces.access import SpaceIds, among
+from memory.retrieval.passages import group_adjacent
+from memory.retrieval.types import ExchangeView, Hit
+from memory.spaces.access import SpaceIds, in_spaces
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecalledItem:
     """One item of a recall panel; `exchange` is None where it was forgotten or may no longer be read."""
 
     exchange_id: uuid.UUID
@@ -27,12 +27,12 @@ class Recalled:
     score: float
     strategy: str
     reason: str
-    exchange: Remembered | None
+    exchange: ExchangeView | None
     is_forgotten: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class RecallRate:
     """Of the newest `answers`, how many had something recalled for them."""
 
     answers: int
@@ -40,7 +40,7 @@ class Shares:
 
 
 @transaction.atomic
-def note_recall(turn_id: uuid.UUID, results: Sequence[Result]) -> None:
+def log_recall(turn_id: uuid.UUID, results: Sequence[Hit]) -> None:
     """Replace what is noted for this turn by `results`, best first, each with the number of its passage."""
     Recall.objects.filter(turn_id=turn_id).delete()
     Recall.objects.bulk_create(
@@ -54,55 +54,55 @@ def note_recall(turn_id: uuid.UUID, results: Sequence[Result]) -> None:
                 strategy=result.strategy,
                 reason=result.reason[:300],
             )
-            for rank, group in enumerate(grouped(results), start=1)
+            for rank, group in enumerate(group_adjacent(results), start=1)
             for result in group
         ]
     )
 
 
-def drop_recalls(turn_ids: Iterable[uuid.UUID]) -> None:
+def delete_recall_log(turn_ids: Iterable[uuid.UUID]) -> None:
     """Note no longer what was recalled for these turns, which are gone."""
     Recall.objects.filter(turn_id__in=list(turn_ids)).delete()
 
 
-def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, list[Recalled]]:
+def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, list[RecalledItem]]:
     """Per turn what was recalled, in its order, with the text of what lies in `spaces` and was not forgotten."""
-    found: dict[uuid.UUID, list[Recalled]] = defaultdict(list)
+    found: dict[uuid.UUID, list[RecalledItem]] = defaultdict(list)
     rows = Recall.objects.filter(turn_id__in=list(turn_ids)).select_related("exchange__owner").order_by("rank", "id")
-    places = places_of(row.exchange_id for row in rows if row.exchange.source_file)
+    places = locations_of(row.exchange_id for row in rows if row.exchange.source_file)
     for row in rows:
         forgotten = row.exchange.forgotten_at is not None
         readable = row.exchange.space_id in spaces and not forgotten and not row.exchange.is_hidden
         found[row.turn_id].append(
-            Recalled(
+            RecalledItem(
                 exchange_id=row.exchange_id,
                 rank=row.rank,
                 similarity=row.similarity,
                 score=row.score,
                 strategy=row.strategy,
                 reason=row.reason,
-                exchange=Remembered.from_row(row.exchange, places.get(row.exchange_id)) if readable else None,
+                exchange=ExchangeView.from_row(row.exchange, places.get(row.exchange_id)) if readable else None,
                 is_forgotten=forgotten,
             )
         )
     return found
 
 
-def times_recalled(exchange_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, int]:
+def recall_counts(exchange_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, int]:
     """How often each of these was recalled for something that is itself remembered in `spaces`.
 
     What was asked where a person may not read does not count for them: a number would tell that it was asked.
     """
-    asked = among(Exchange.objects.findable().filter(turn_id=OuterRef("turn_id")), spaces)
+    asked = in_spaces(Exchange.objects.findable().filter(turn_id=OuterRef("turn_id")), spaces)
     rows = Recall.objects.filter(Exists(asked), exchange_id__in=list(exchange_ids))
     return dict(rows.values_list("exchange_id").annotate(n=Count("id")))
 
 
-def context_shares(spaces: SpaceIds | None, *, newest: int = 1000) -> Shares:
+def recall_rate(spaces: SpaceIds | None, *, newest: int = 1000) -> RecallRate:
     """How often something was recalled for the `newest` answers that are remembered in `spaces` (None: in all)."""
     answers: QuerySet[Exchange] = Exchange.objects.findable().filter(turn_id__isnull=False)
-    answers = answers if spaces is None else among(answers, spaces)
+    answers = answers if spaces is None else in_spaces(answers, spaces)
     rows = answers.order_by("-timestamp").values_list("turn_id", flat=True)[:newest]
     turns = [turn_id for turn_id in rows if turn_id is not None]
     recalled = Recall.objects.filter(turn_id__in=turns).values("turn_id").distinct().count()
-    return Shares(answers=len(turns), with_context=recalled)
+    return RecallRate(answers=len(turns), with_context=recalled)

@@ -21,7 +21,7 @@ def asks_for_latest(text: str) -> bool:
     return bool(_LATEST.search(text))
 
 
-def favour_recent(candidates: list[Candidate], *, now: datetime, decay: float) -> None:
+def apply_recency_decay(candidates: list[Candidate], *, now: datetime, decay: float) -> None:
     """Multiply every score by `decay` for each day that has passed since it was said."""
     for candidate in candidates:
         days = max(0.0, (now - candidate.timestamp).total_seconds() / 86_400)

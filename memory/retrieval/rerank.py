@@ -16,9 +16,9 @@ import numpy as np
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from memory.embeddings.onnxruntime import silent_onnxruntime
+from memory.embeddings.onnxruntime import load_onnxruntime
 from memory.errors import InvalidInputError
-from memory.retrieval.types import Result
+from memory.retrieval.types import Hit
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -32,7 +32,7 @@ def is_configured() -> bool:
     return settings.CATO.vector_store.reranker is not None
 
 
-def rerank(text: str, results: list[Result]) -> list[Result]:
+def rerank(text: str, results: list[Hit]) -> list[Hit]:
     """`results` in the order the cross-encoder gives them; as they are where none is configured.
 
     Raises InvalidInputError where the configured folder holds no such model.
@@ -41,11 +41,11 @@ def rerank(text: str, results: list[Result]) -> list[Result]:
     if folder is None or not results:
         return results
     passages = [f"{r.exchange.user_message}\n{r.exchange.assistant_message}".strip() for r in results]
-    scored = zip(relevance(folder, text, passages), results, strict=True)
+    scored = zip(cross_encoder_scores(folder, text, passages), results, strict=True)
     return [replace(result, score=score) for score, result in sorted(scored, key=lambda pair: -pair[0])]
 
 
-def relevance(folder: Path, text: str, passages: Sequence[str]) -> list[float]:
+def cross_encoder_scores(folder: Path, text: str, passages: Sequence[str]) -> list[float]:
     """How relevant the cross-encoder in `folder` finds each passage. Raises InvalidInputError."""
     tokenizer, session = _load(folder)
     encoded = tokenizer.encode_batch([(text, passage) for passage in passages])
@@ -71,4 +71,4 @@ def _load(folder: Path) -> tuple[Tokenizer, InferenceSession]:
     tokenizer = Tokenizer.from_file(str(files[0]))
     tokenizer.enable_padding()
     tokenizer.enable_truncation(_MOST_TOKENS)
-    return tokenizer, silent_onnxruntime().InferenceSession(str(files[1]), providers=["CPUExecutionProvider"])
+    return tokenizer, load_onnxruntime().InferenceSession(str(files[1]), providers=["CPUExecutionProvider"])

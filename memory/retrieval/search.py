@@ -17,10 +17,10 @@ from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.exchanges import feedback
 from memory.filters import Filter
 from memory.index import generations
-from memory.retrieval import prompt_context, query_embedding, strategy
-from memory.retrieval.conversation import joined, leans_on_others
-from memory.retrieval.courtesy import is_courtesy
-from memory.retrieval.types import Query, Ranking, Result
+from memory.retrieval import get_strategy, prompt_context, query_embedding
+from memory.retrieval.conversation import is_follow_up, join_messages
+from memory.retrieval.courtesy import is_small_talk
+from memory.retrieval.types import Hit, Query, RankedHits
 from memory.spaces.access import SpaceIds
 from memory.text import clean_text
 
@@ -35,10 +35,10 @@ FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class SearchResults:
     """What came back, best first, and why there is less than there could be: "", BY_WORDS or FAILED."""
 
-    results: tuple[Result, ...] = ()
+    results: tuple[Hit, ...] = ()
     note: str = ""
 
     @property
@@ -48,7 +48,7 @@ class Recollection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class RecallOptions:
     """Who asks for whom: the spaces that may be read, what not to bring, whose opinions count, for how many tokens
     (None: `context_max_tokens`), and what else must hold of what comes."""
 
@@ -71,13 +71,13 @@ def recall(
     person_id: uuid.UUID | None = None,
     max_tokens: int | None = None,
     filters: Filter | None = None,
-) -> Recollection:
-    """What memory has for a conversation whose last messages, newest last, are `messages`; `Asking` explains the rest.
+) -> SearchResults:
+    """What memory has for a conversation whose last messages, newest last, are `messages`; `RecallOptions` explains the rest.
 
     Only what passes the gate, at most `context_results`, within `context_max_tokens`. An index or an embedding model
     that does not answer is no error here: words alone find then, and the note says so.
     """
-    asking = Asking(
+    asking = RecallOptions(
         spaces=spaces,
         exclude=exclude,
         conversation_length=conversation_length,
@@ -86,19 +86,19 @@ def recall(
         max_tokens=max_tokens,
         filters=filters,
     )
-    stream = recall_stream(messages, asking)
-    results: list[Result] = []
+    stream = iter_recall(messages, asking)
+    results: list[Hit] = []
     while True:
         try:
             results.append(next(stream))
         except StopIteration as stop:
-            return Recollection(results=tuple(results), note=stop.value)
+            return SearchResults(results=tuple(results), note=stop.value)
         except InvalidInputError as error:
             log.warning("nothing could be recalled: %s", error)
-            return Recollection(note=FAILED)
+            return SearchResults(note=FAILED)
 
 
-def recall_stream(messages: Sequence[str], asking: Asking) -> Generator[Result, None, str]:
+def iter_recall(messages: Sequence[str], asking: RecallOptions) -> Generator[Hit, None, str]:
     """As `recall`, a result at a time, best first; what was not asked for is not worked out. Returns the note.
 
     A message that leans on the ones before it is asked by itself and together with them, and the results are taken
@@ -107,12 +107,14 @@ def recall_stream(messages: Sequence[str], asking: Asking) -> Generator[Result, 
     """
     conf = settings.CATO.vector_store
     said = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
-    if not conf.enabled or not asking.spaces or not said or is_courtesy(said[-1]):
+    if not conf.enabled or not asking.spaces or not said or is_small_talk(said[-1]):
         return ""
     notes: set[str] = set()
-    budget = prompt_context.Budget(limit=conf.context_results, max_tokens=asking.max_tokens or conf.context_max_tokens)
-    waiting: list[Result] = []
-    for result in _in_turn(said, asking, notes):
+    budget = prompt_context.TokenBudget(
+        limit=conf.context_results, max_tokens=asking.max_tokens or conf.context_max_tokens
+    )
+    waiting: list[Hit] = []
+    for result in _interleave(said, asking, notes):
         if budget.has_enough_of(result):
             waiting.append(result)
         elif budget.takes(result):
@@ -124,14 +126,14 @@ def recall_stream(messages: Sequence[str], asking: Asking) -> Generator[Result, 
     return max(notes, default="")
 
 
-def find(
+def search(
     text: str,
     *,
     spaces: SpaceIds,
     count: int = 20,
     min_similarity: float | None = None,
     filters: Filter | None = None,
-) -> Recollection:
+) -> SearchResults:
     """The `count` exchanges that fit `text` best in `spaces`, not gated: those below the gate are marked.
 
     Where the index does not answer, words alone find, the note says so and no result has a similarity; otherwise only
@@ -147,15 +149,15 @@ def find(
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
     if not spaces:
-        return Recollection()
-    ranking = ask(text, spaces=spaces, wanted=count, filters=filters)
+        return SearchResults()
+    ranking = rank(text, spaces=spaces, wanted=count, filters=filters)
     ranked = ranking.results
     if min_similarity is not None:
         ranked = [r for r in ranked if r.similarity is not None and r.similarity >= min_similarity]
-    return Recollection(results=tuple(ranked[:count]), note=_note_of(ranking))
+    return SearchResults(results=tuple(ranked[:count]), note=_note_of(ranking))
 
 
-def ask(
+def rank(
     text: str,
     *,
     spaces: SpaceIds,
@@ -163,17 +165,17 @@ def ask(
     now: datetime | None = None,
     strategy_name: str | None = None,
     filters: Filter | None = None,
-) -> Ranking:
+) -> RankedHits:
     """What a strategy (the configured one unless named) ranks for `text`: ungated, each result marked."""
-    asking = Asking(spaces=spaces, filters=filters)
+    asking = RecallOptions(spaces=spaces, filters=filters)
     query = _query([text], asking, wanted=wanted, now=now)
     return _ranked(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
 
 
-def _in_turn(said: list[str], asking: Asking, notes: set[str]) -> Iterator[Result]:
+def _interleave(said: list[str], asking: RecallOptions, notes: set[str]) -> Iterator[Hit]:
     """The results that pass the gate, of the newest message and, where it leans on them, of it with the others."""
     alone = _passing(_ask_noting(said[-1:], asking, notes))
-    if len(said) == 1 or not leans_on_others(said[-1]):
+    if len(said) == 1 or not is_follow_up(said[-1]):
         yield from alone
         return
     yield from alone[:1]
@@ -186,11 +188,11 @@ def _in_turn(said: list[str], asking: Asking, notes: set[str]) -> Iterator[Resul
                 yield result
 
 
-def _passing(ranking: Ranking) -> list[Result]:
+def _passing(ranking: RankedHits) -> list[Hit]:
     return [result for result in ranking.results if not result.is_below_gate]
 
 
-def _ask_noting(messages: list[str], asking: Asking, notes: set[str]) -> Ranking:
+def _ask_noting(messages: list[str], asking: RecallOptions, notes: set[str]) -> RankedHits:
     conf = settings.CATO.vector_store
     query = _query(messages, asking, wanted=3 * conf.context_results, is_spread=True)
     ranking = _ranked(query, conf.retrieval_strategy)
@@ -198,25 +200,25 @@ def _ask_noting(messages: list[str], asking: Asking, notes: set[str]) -> Ranking
     return ranking
 
 
-def _note_of(ranking: Ranking) -> str:
+def _note_of(ranking: RankedHits) -> str:
     return BY_WORDS if ranking.by_words_alone else ""
 
 
-def _ranked(query: Query, strategy_name: str) -> Ranking:
+def _ranked(query: Query, strategy_name: str) -> RankedHits:
     """What the strategy ranks; asked again where something went meanwhile: what took its place was no candidate yet."""
-    ranks = strategy(strategy_name)
+    ranks = get_strategy(strategy_name)
     ranking = ranks(query)
     return ranks(query) if ranking.is_stale else ranking
 
 
 def _query(
-    messages: Sequence[str], asking: Asking, *, wanted: int, now: datetime | None = None, is_spread: bool = False
+    messages: Sequence[str], asking: RecallOptions, *, wanted: int, now: datetime | None = None, is_spread: bool = False
 ) -> Query:
-    serving = generations.serving()
-    about = feedback.of(asking.person_id) if asking.person_id else feedback.NONE
+    serving = generations.active_generation()
+    about = feedback.feedback_of(asking.person_id) if asking.person_id else feedback.NO_FEEDBACK
     return Query(
-        text=joined(messages),
-        embedded=query_embedding.begin(messages, generations.embedder_of(serving), keep=asking.keep_query),
+        text=join_messages(messages),
+        embedded=query_embedding.embed_async(messages, generations.embedder_for(serving), keep=asking.keep_query),
         generation=serving,
         spaces=asking.spaces,
         wanted=wanted,

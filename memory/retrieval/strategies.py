@@ -8,73 +8,73 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from memory.documents.locations import places_of
+from memory.documents.locations import locations_of
 from memory.models import Exchange
 from memory.retrieval import rerank
-from memory.retrieval.candidates import Candidate, Pool, gather
-from memory.retrieval.dates import Period, favour_named_dates, period_named
-from memory.retrieval.diversity import spread, vary, without_repeats
+from memory.retrieval.candidates import Candidate, CandidatePool, gather_candidates
+from memory.retrieval.dates import DateRange, boost_date_range, parse_date_range
+from memory.retrieval.diversity import deduplicate, mmr, spread
 from memory.retrieval.duplicates import without_near_duplicates
-from memory.retrieval.explanations import reason_of
+from memory.retrieval.explanations import explain
 from memory.retrieval.fusion import fuse
-from memory.retrieval.gate import is_below
-from memory.retrieval.recency import asks_for_latest, favour_recent
-from memory.retrieval.types import Query, Ranking, Remembered, Result
+from memory.retrieval.gate import relevance_filter
+from memory.retrieval.recency import apply_recency_decay, asks_for_latest
+from memory.retrieval.types import ExchangeView, Hit, Query, RankedHits
 
 
-def default(query: Query) -> Ranking:
+def default(query: Query) -> RankedHits:
     """Rank by cosine similarity; the gate is one fixed threshold (or the rising one, by `dynamic_threshold`)."""
-    pool = gather(query)
+    pool = gather_candidates(query)
     order = _by_similarity(pool)
-    return _results(_Ranked(pool, order, "default", is_below(query, pool, each=True)))
+    return _results(_RankedPool(pool, order, "default", relevance_filter(query, pool, each=True)))
 
 
-def dynamic(query: Query) -> Ranking:
+def dynamic(query: Query) -> RankedHits:
     """Rank by cosine similarity; the longer the conversation, the more similar something must be."""
-    pool = gather(query)
+    pool = gather_candidates(query)
     order = _by_similarity(pool)
-    return _results(_Ranked(pool, order, "dynamic", is_below(query, pool, rising=True)))
+    return _results(_RankedPool(pool, order, "dynamic", relevance_filter(query, pool, rising=True)))
 
 
-def hybrid(query: Query) -> Ranking:
+def hybrid(query: Query) -> RankedHits:
     """Rank by meaning and words together, with the dates a question names; one gate for the whole question."""
     return _results(_fused(query, "hybrid"))
 
 
-def temporal(query: Query) -> Ranking:
+def temporal(query: Query) -> RankedHits:
     """As hybrid; where the question asks for what is latest, older exchanges fade."""
     ranked = _fused(query, "temporal")
     if asks_for_latest(query.text):
-        favour_recent(ranked.order, now=query.now, decay=settings.CATO.vector_store.temporal_decay)
+        apply_recency_decay(ranked.order, now=query.now, decay=settings.CATO.vector_store.temporal_decay)
         ranked.order = _best_first(ranked.order)
     return _results(ranked)
 
 
-def diverse(query: Query) -> Ranking:
+def diverse(query: Query) -> RankedHits:
     """As hybrid, preferring what the results before do not say already."""
     ranked = _fused(query, "diverse")
-    ranked.order = vary(ranked.order, wanted=query.wanted, balance=settings.CATO.vector_store.mmr_lambda)
+    ranked.order = mmr(ranked.order, wanted=query.wanted, balance=settings.CATO.vector_store.mmr_lambda)
     return _results(ranked)
 
 
 @dataclass(slots=True)
-class _Ranked:
-    pool: Pool
+class _RankedPool:
+    pool: CandidatePool
     order: list[Candidate]
     strategy: str
     is_below: Callable[[Candidate], bool]
-    period: Period | None = None
+    period: DateRange | None = None
 
 
-def _fused(query: Query, strategy: str) -> _Ranked:
-    pool = gather(query)
-    period = period_named(query.text, query.now)
+def _fused(query: Query, strategy: str) -> _RankedPool:
+    pool = gather_candidates(query)
+    period = parse_date_range(query.text, query.now)
     order = fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight)
-    favour_named_dates(order, period)
-    return _Ranked(pool, _best_first(order), strategy, is_below(query, pool), period)
+    boost_date_range(order, period)
+    return _RankedPool(pool, _best_first(order), strategy, relevance_filter(query, pool), period)
 
 
-def _by_similarity(pool: Pool) -> list[Candidate]:
+def _by_similarity(pool: CandidatePool) -> list[Candidate]:
     if pool.by_words_alone:
         return _best_first(fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight))
     found = [c for c in pool.candidates if c.similarity is not None]
@@ -87,40 +87,40 @@ def _best_first(candidates: list[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda c: (-c.score, -c.timestamp.timestamp(), c.id))
 
 
-def _varied(ranked: _Ranked, most: int) -> list[Candidate]:
+def _varied(ranked: _RankedPool, most: int) -> list[Candidate]:
     """The first `most` of the order, without repeats as far as the query wants it."""
     query = ranked.pool.query
     if query.keep_repeats:
         return ranked.order[:most]
     if not query.is_spread:
-        return without_repeats(ranked.order, most)
+        return deduplicate(ranked.order, most)
     order = spread(ranked.order, most, passes=lambda candidate: not ranked.is_below(candidate))
     return order if ranked.pool.by_words_alone else without_near_duplicates(order, query)
 
 
-def _results(ranked: _Ranked) -> Ranking:
+def _results(ranked: _RankedPool) -> RankedHits:
     """Read the text of the best, and say why each of them is there."""
     query = ranked.pool.query
     most = 3 * query.wanted if rerank.is_configured() else query.wanted
     order = _varied(ranked, most)
-    alive = Exchange.objects.findable().select_related("owner").only(*Remembered.COLUMNS)
+    alive = Exchange.objects.findable().select_related("owner").only(*ExchangeView.COLUMNS)
     rows = {row.id.hex: row for row in alive.filter(id__in=[uuid.UUID(c.id) for c in order])}
-    places = places_of(row.pk for row in rows.values() if row.source_file)
+    places = locations_of(row.pk for row in rows.values() if row.source_file)
     results = []
     for candidate in order:
         if candidate.id not in rows:
             continue
         below = ranked.is_below(candidate)
         results.append(
-            Result(
-                exchange=Remembered.from_row(rows[candidate.id], places.get(rows[candidate.id].pk)),
+            Hit(
+                exchange=ExchangeView.from_row(rows[candidate.id], places.get(rows[candidate.id].pk)),
                 similarity=candidate.similarity,
                 score=candidate.score,
                 strategy=ranked.strategy,
-                reason=reason_of(candidate, ranked.pool, period=ranked.period, is_below=below),
+                reason=explain(candidate, ranked.pool, period=ranked.period, is_below=below),
                 is_below_gate=below,
                 ranks=candidate.ranks,
             )
         )
     best = rerank.rerank(query.text, results)[: query.wanted]
-    return Ranking(best, ranked.pool.by_words_alone, is_stale=len(results) < len(order))
+    return RankedHits(best, ranked.pool.by_words_alone, is_stale=len(results) < len(order))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from memory.errors import InvalidInputError
 from memory.filters import parse
 from memory.models import Exchange
-from memory.retrieval.prompt_context import material
-from memory.retrieval.search import Recollection, ask, find, recall
-from memory.spaces.access import SpaceIds, among
+from memory.retrieval.prompt_context import build_prompt_context
+from memory.retrieval.search import SearchResults, rank, recall, search
+from memory.spaces.access import SpaceIds, in_spaces
 
 # How many of a thread's last exchanges say what it is about, and how many neighbours are looked through for threads.
 _TELLING = 3
@@ -32,7 +32,7 @@ def get_relevant_context(text: str, *, spaces: SpaceIds, max_tokens: int) -> str
     """
     if max_tokens < 1:
         raise InvalidInputError(f"Ask for at least 1 token of context, not {max_tokens}.")
-    return material(recall([text], spaces=spaces, max_tokens=max_tokens).results, max_tokens=max_tokens)
+    return build_prompt_context(recall([text], spaces=spaces, max_tokens=max_tokens).results, max_tokens=max_tokens)
 
 
 def search_by_topic(
@@ -42,23 +42,23 @@ def search_by_topic(
     thread_id: uuid.UUID | None = None,
     session_id: uuid.UUID | None = None,
     count: int = 20,
-) -> Recollection:
-    """What was said about `topic` in this thread or session, as `find` finds it. Raises InvalidInputError, VectorStoreDisabledError."""
+) -> SearchResults:
+    """What was said about `topic` in this thread or session, as `search` finds it. Raises InvalidInputError, VectorStoreDisabledError."""
     place = {"thread": thread_id, "session": session_id}
     wanted = {field: str(id) for field, id in place.items() if id is not None}
     if not wanted:
         raise InvalidInputError("Say in which thread or session to look.")
-    return find(topic, spaces=spaces, count=count, filters=parse(wanted))
+    return search(topic, spaces=spaces, count=count, filters=parse(wanted))
 
 
 def related_threads(thread_id: uuid.UUID, *, spaces: SpaceIds, count: int = 5) -> list[RelatedThread]:
     """Other threads of `spaces` that speak of what this one last spoke of, best first."""
-    said = among(Exchange.objects.findable().filter(thread_id=thread_id), spaces)
+    said = in_spaces(Exchange.objects.findable().filter(thread_id=thread_id), spaces)
     texts = [row.user_message for row in said.order_by("-timestamp", "id")[:_TELLING]]
     if not texts:
         return []
     elsewhere = parse({"$not": {"thread": str(thread_id)}})
-    found = ask("\n".join(texts), spaces=spaces, wanted=_LOOKED_THROUGH, filters=elsewhere).results
+    found = rank("\n".join(texts), spaces=spaces, wanted=_LOOKED_THROUGH, filters=elsewhere).results
     best: dict[uuid.UUID, float] = {}
     for result in found:
         thread = result.exchange.thread_id

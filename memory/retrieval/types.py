@@ -11,14 +11,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memory.documents.locations import Place
+from memory.documents.locations import ChunkLocation
 from memory.filters import Filter
 from memory.models import Exchange, Generation
 from memory.spaces.access import SpaceIds
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class ExchangeView:
     """An exchange as readers get it."""
 
     id: uuid.UUID
@@ -33,7 +33,7 @@ class Remembered:
     timestamp: datetime
     source: str
     source_file: str
-    place: Place | None = None
+    place: ChunkLocation | None = None
 
     # What is read of an exchange for this; a row has more than twice as many columns.
     COLUMNS: ClassVar = (
@@ -42,7 +42,7 @@ class Remembered:
     )  # fmt: skip
 
     @classmethod
-    def from_row(cls, row: Exchange, place: Place | None = None) -> Remembered:
+    def from_row(cls, row: Exchange, place: ChunkLocation | None = None) -> ExchangeView:
         """From an exchange loaded with its owner, and where it stands in a document."""
         return cls(
             id=row.id,
@@ -62,7 +62,7 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Hit:
     """One exchange found, and why.
 
     `similarity` in [-1, 1] is None where only words matched; `score` is what the strategy ranks by; `ranks` says at
@@ -70,7 +70,7 @@ class Result:
     not come back by itself.
     """
 
-    exchange: Remembered
+    exchange: ExchangeView
     similarity: float | None
     score: float
     strategy: str
@@ -110,16 +110,16 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class RankedHits:
     """What a strategy found, best first.
 
     `by_words_alone`: the index could not be asked. `is_stale`: some of it was forgotten or replaced by another version
     before its text was read, and is missing.
     """
 
-    results: list[Result]
+    results: list[Hit]
     by_words_alone: bool = False
     is_stale: bool = False
 
 
-Strategy = Callable[[Query], Ranking]
+Strategy = Callable[[Query], RankedHits]

@@ -19,18 +19,18 @@ SpaceIds = frozenset[uuid.UUID]
 M = TypeVar("M", bound=Model)
 
 
-def readable_by(person_id: uuid.UUID) -> SpaceIds:
+def readable_space_ids(person_id: uuid.UUID) -> SpaceIds:
     """The spaces this person may read: their own, their groups', the team's."""
     return frozenset(_readable(person_id).values_list("id", flat=True))
 
 
-def read_by_all_of(space_id: uuid.UUID) -> SpaceIds:
+def space_ids_shared_by_all_readers(space_id: uuid.UUID) -> SpaceIds:
     """The spaces that everyone who reads `space_id` may read; none for a space that is not there."""
     space = Space.objects.filter(id=space_id).first()
     if space is None:
         return frozenset()
     if space.owner_id is not None:
-        return readable_by(space.owner_id)
+        return readable_space_ids(space.owner_id)
     team = Space.objects.filter(kind=Space.Kind.TEAM).values_list("id", flat=True)
     return frozenset({space.id, *team})
 
@@ -47,26 +47,26 @@ def manages_space(person_id: uuid.UUID, space: Space) -> bool:
     return person is not None and person.is_administrator
 
 
-def shown_to_administrator(person_id: uuid.UUID) -> SpaceIds:
+def admin_visible_space_ids(person_id: uuid.UUID) -> SpaceIds:
     """The spaces whose text the administration's pages show this administrator: those they may read, and those they
     have revealed for a while."""
     revealed = Reveal.objects.filter(by_id=person_id, ends_at__gt=timezone.now())
-    return readable_by(person_id) | frozenset(revealed.values_list("space_id", flat=True))
+    return readable_space_ids(person_id) | frozenset(revealed.values_list("space_id", flat=True))
 
 
-def own(person_id: uuid.UUID) -> Space:
+def personal_space(person_id: uuid.UUID) -> Space:
     """The person's own space; made the first time it is asked for."""
     found = Space.objects.filter(kind=Space.Kind.OWN, owner_id=person_id).first()
     return found or _make(kind=Space.Kind.OWN, owner_id=person_id)
 
 
-def team() -> Space:
+def team_space() -> Space:
     """The space everyone reads; made the first time it is asked for."""
     found = Space.objects.filter(kind=Space.Kind.TEAM).first()
     return found or _make(kind=Space.Kind.TEAM, name="Everyone")
 
 
-def space_for(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
+def get_space(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
     """The space, if this person may read it. Raises NotFoundError, the same for "not yours" and "not there"."""
     found = _readable(person_id).filter(id=space_id).first()
     if found is None:
@@ -74,13 +74,13 @@ def space_for(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
     return found
 
 
-def all_readable(person_id: uuid.UUID) -> list[Space]:
+def list_readable_spaces(person_id: uuid.UUID) -> list[Space]:
     """The same as rows: one's own first, then groups by name, then the team's."""
     order = {Space.Kind.OWN: 0, Space.Kind.GROUP: 1, Space.Kind.TEAM: 2}
     return sorted(_readable(person_id), key=lambda space: (order[Space.Kind(space.kind)], space.name.casefold()))
 
 
-def called(person_id: uuid.UUID, name: str) -> Space:
+def space_by_name(person_id: uuid.UUID, name: str) -> Space:
     """The space of this name among those this person may read; the team's is also called "team". Raises NotFoundError."""
     wanted = name.strip().casefold()
     for space in _readable(person_id).order_by("kind", "name"):
@@ -104,7 +104,7 @@ def readers(space: Space, active_people: QuerySet[M]) -> QuerySet[M]:
     return active_people.filter(id__in=Membership.objects.filter(space=space).values("person_id"))
 
 
-def among(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:
+def in_spaces(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:
     """The `rows` that lie in `spaces`; no spaces, no rows."""
     return rows.filter(space_id__in=list(spaces))
 

@@ -10,7 +10,7 @@ from memory.models import Space
 from memory.spaces import access
 
 
-def audience_of(space: Space) -> str:
+def audience_text(space: Space) -> str:
     """How many people read what lives in it now."""
     if space.kind == Space.Kind.OWN:
         return _("Only you can read it.")

@@ -6,13 +6,13 @@ import uuid
 from datetime import datetime
 
 from memory.documents.deletion import forget_documents
-from memory.exchanges.forgetting import Receipt, forget, receipt_for
+from memory.exchanges.forgetting import ErasureReceipt, forget, receipt_for
 from memory.models import Chunk, Document, DocumentVersion, Exchange, Membership, MembershipChange, Opinion
 
 _TOGETHER = 200
 
 
-def forget_space(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
+def delete_space_contents(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
     """Forget a slice of what is in the space; returns how much that was. 0: nothing can be read there any more.
 
     Documents go first, whole, then exchanges of whatever source, each slice in a transaction of its own. Called again
@@ -28,14 +28,14 @@ def forget_space(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
     return len(forget(pieces, by=by, as_part_of_a_document=True)) + len(forget(ids - pieces, by=by))
 
 
-def receipt_of_space(space_id: uuid.UUID, *, since: datetime) -> tuple[Receipt, int]:
+def space_receipt(space_id: uuid.UUID, *, since: datetime) -> tuple[ErasureReceipt, int]:
     """What became of all that was forgotten in this space since then, and how many originals of documents still wait."""
     exchanges = Exchange.objects.filter(space_id=space_id, forgotten_at__gte=since)
     originals = DocumentVersion.objects.filter(document__space_id=space_id, removed_at=None).exclude(original="")
     return receipt_for(exchanges.values_list("pk", flat=True).iterator()), originals.count()
 
 
-def leave_groups(person_id: uuid.UUID) -> None:
+def remove_from_all_groups(person_id: uuid.UUID) -> None:
     """Take this person out of every group, and drop what they think of what others said."""
     memberships = Membership.objects.filter(person_id=person_id)
     MembershipChange.objects.bulk_create(

@@ -16,7 +16,7 @@ _LONGEST_NAME = 80
 _TAKEN = ("own", "team", "everyone", "only you")
 
 
-def group_for(group_id: uuid.UUID) -> Space:
+def get_group(group_id: uuid.UUID) -> Space:
     """The group. Raises NotFoundError."""
     group = Space.objects.filter(id=group_id, kind=Space.Kind.GROUP).first()
     if group is None:
@@ -24,7 +24,7 @@ def group_for(group_id: uuid.UUID) -> Space:
     return group
 
 
-def make_group(name: str, *, by: uuid.UUID) -> Space:
+def create_group(name: str, *, by: uuid.UUID) -> Space:
     """Create a group whose creator manages it. Raises InvalidInputError for a name that is empty or taken."""
     group = Space.objects.create(kind=Space.Kind.GROUP, name=_free_name(name, None))
     Membership.objects.create(space=group, person_id=by, role=Membership.Role.MANAGER)
@@ -45,7 +45,7 @@ def add_to_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> bool:
     return is_new
 
 
-def take_out_of_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> bool:
+def remove_from_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> bool:
     """Remove a member, who reads nothing of the group from the next request on. Returns False for who is not in it."""
     was_in = bool(Membership.objects.filter(space=group, person_id=person_id).delete()[0])
     if was_in:

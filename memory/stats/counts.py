@@ -9,11 +9,11 @@ from django.db.models import Count, QuerySet
 
 from memory.index import generations
 from memory.models import Embedding, Erasure, Exchange, Job
-from memory.spaces.access import SpaceIds, among
+from memory.spaces.access import SpaceIds, in_spaces
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class MemoryCounts:
     """Counts of what lies in the spaces asked about (None: all of them), and the model in service."""
 
     exchanges: int
@@ -27,17 +27,17 @@ class Figures:
     enabled: bool
 
 
-def figures(spaces: SpaceIds | None) -> Figures:
+def memory_counts(spaces: SpaceIds | None) -> MemoryCounts:
     """Count what may be read in `spaces`; None counts everything, for administrators."""
     rows: QuerySet[Exchange] = Exchange.objects.findable()
-    rows = rows if spaces is None else among(rows, spaces)
-    generation = generations.serving()
+    rows = rows if spaces is None else in_spaces(rows, spaces)
+    generation = generations.active_generation()
     embeddings = Embedding.objects.filter(generation=generation, exchange__in=rows)
     states = dict(embeddings.values_list("state").annotate(n=Count("id")))
     erasures = Erasure.objects.filter(state=Job.State.PENDING)
     if spaces is not None:
         erasures = erasures.filter(exchange__space_id__in=list(spaces))
-    return Figures(
+    return MemoryCounts(
         exchanges=rows.count(),
         pending=states.get(Job.State.PENDING, 0),
         failed=states.get(Job.State.FAILED, 0),

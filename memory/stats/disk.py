@@ -13,7 +13,7 @@ from django.db import connection
 
 
 @dataclass(frozen=True, slots=True)
-class DiskUse:
+class DiskUsage:
     """Bytes; `index` is None where the index is on another machine."""
 
     database: int
@@ -21,10 +21,10 @@ class DiskUse:
     originals: int
 
 
-def disk_use() -> DiskUse:
+def disk_use() -> DiskUsage:
     """What is there at this moment."""
     index: Path = settings.CATO.vector_store.path
-    return DiskUse(
+    return DiskUsage(
         database=_database(),
         index=sum(_sizes(index)) if index.is_dir() else None,
         originals=sum(_sizes(Path(settings.MEDIA_ROOT))),

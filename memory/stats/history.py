@@ -11,13 +11,13 @@ from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from memory.models import Exchange, Recall
-from memory.spaces.access import SpaceIds, among
+from memory.spaces.access import SpaceIds, in_spaces
 
 WEEK, DAY = timedelta(days=7), timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeRange:
     """What was answered from `begin` to `end`, and for how much of it something was recalled."""
 
     begin: datetime
@@ -30,32 +30,32 @@ class Span:
         return self.with_context / self.answers if self.answers else None
 
 
-def ends(count: int, span: timedelta) -> list[datetime]:
+def period_ends(count: int, span: timedelta) -> list[datetime]:
     """The ends of the last `count` spans, oldest first; the last is now, the first the beginning of the first."""
     now = timezone.now()
     return [now - span * back for back in range(count, -1, -1)]
 
 
-def growth(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
+def growth_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
     """How many of the exchanges that are remembered now were there at each of these times."""
     counts = {f"n{number}": Count("pk", filter=Q(created_at__lte=end)) for number, end in enumerate(at)}
     found = _remembered(spaces).aggregate(**counts)
     return [found[name] for name in counts]
 
 
-def began(spaces: SpaceIds | None) -> datetime | None:
+def first_exchange_at(spaces: SpaceIds | None) -> datetime | None:
     """When the first of what is remembered now was; None without any."""
     first: datetime | None = _remembered(spaces).aggregate(first=Min("created_at"))["first"]
     return first
 
 
-def answers(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[Span]:
+def answers(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRange]:
     """For each span between these times the answers that are remembered, and those that had something recalled."""
     recalled = Exists(Recall.objects.filter(turn_id=OuterRef("turn_id")))
     rows = _remembered(spaces).filter(turn_id__isnull=False, timestamp__gt=at[0])
     said = list(rows.annotate(recalled=recalled).values_list("timestamp", "recalled"))
     return [
-        Span(
+        TimeRange(
             begin,
             end,
             answers=sum(begin < moment <= end for moment, _ in said),
@@ -78,18 +78,18 @@ def recalls(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
     return [found[name] for name in counts]
 
 
-def by_person(spaces: SpaceIds | None, *, most: int = 10) -> list[tuple[str, int]]:
+def count_by_owner(spaces: SpaceIds | None, *, most: int = 10) -> list[tuple[str, int]]:
     """Whose exchanges these are, the most first."""
     rows = _remembered(spaces).values_list("owner__name").annotate(n=Count("pk")).order_by("-n", "owner__name")
     return list(rows[:most])
 
 
-def forgotten_since(spaces: SpaceIds | None, since: datetime) -> int:
+def count_forgotten_since(spaces: SpaceIds | None, since: datetime) -> int:
     """How many exchanges were forgotten since then, pieces of documents among them."""
     rows = Exchange.objects.filter(forgotten_at__gt=since)
-    return (rows if spaces is None else among(rows, spaces)).count()
+    return (rows if spaces is None else in_spaces(rows, spaces)).count()
 
 
 def _remembered(spaces: SpaceIds | None) -> QuerySet[Exchange]:
     rows: QuerySet[Exchange] = Exchange.objects.findable()
-    return rows if spaces is None else among(rows, spaces)
+    return rows if spaces is None else in_spaces(rows, spaces)

@@ -18,7 +18,7 @@ def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def pages(rows: QuerySet[Any, T], size: int) -> Iterator[list[T]]:
+def iterate_by_pk(rows: QuerySet[Any, T], size: int) -> Iterator[list[T]]:
     """The rows, or their values (the first of which is the primary key), in lists of at most `size`, by primary key.
 
     Each list is read when the one before it has been dealt with. Rows may come and go meanwhile: each that is there all

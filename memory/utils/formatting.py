@@ -10,7 +10,7 @@ from django.utils import formats
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from memory.errors import ExtractionError, Fact, filled
+from memory.errors import ExtractionError, Fact, format_message
 
 FOUND_BY_WORDS = gettext_lazy("The search index does not answer: found by keywords only.")
 # How an exchange came into memory.
@@ -25,23 +25,23 @@ SOURCES = {
 }
 
 
-def number(value: float, places: int = 0) -> str:
+def format_number(value: float, places: int = 0) -> str:
     """1,204 or 1.204; Django cuts places off, so the value is rounded before."""
     return formats.number_format(Decimal(f"{value:.{places}f}"), places or None, force_grouping=True)
 
 
-def percent(share: float, places: int = 0) -> str:
+def format_percent(share: float, places: int = 0) -> str:
     """84.3% or 84,3 %."""
-    return _("%(number)s%%") % {"number": number(share * 100, places)}
+    return _("%(number)s%%") % {"number": format_number(share * 100, places)}
 
 
-def nearness(similarity: float) -> str:
+def format_similarity(similarity: float) -> str:
     """.84 where a point separates, 0,84 where a comma does."""
-    text = number(similarity, 2)
+    text = format_number(similarity, 2)
     return text.replace("0.", ".", 1) if formats.get_format("DECIMAL_SEPARATOR") == "." else text
 
 
-def day(at: datetime) -> str:
+def format_date(at: datetime) -> str:
     """22 Nov 2026."""
     return formats.date_format(at, "DATE_FORMAT")
 
@@ -51,12 +51,12 @@ def day_of_this_year(at: datetime) -> str:
     return formats.date_format(at, "MONTH_DAY_FORMAT")
 
 
-def moment(at: datetime) -> str:
+def format_datetime(at: datetime) -> str:
     """22 Nov 14:40 UTC; `at` is in UTC."""
     return f"{formats.date_format(at, 'STAMP_FORMAT')} UTC"
 
 
-def listed(things: Sequence[str], *, last: str = "") -> str:
+def format_list(things: Sequence[str], *, last: str = "") -> str:
     """One, two and three; `last` is another word than "and" before the last."""
     if len(things) < 2:
         return "".join(things)
@@ -64,12 +64,12 @@ def listed(things: Sequence[str], *, last: str = "") -> str:
     return f"{', '.join(things[:-1])} {before_last} {things[-1]}"
 
 
-def sentence(error: ExtractionError) -> str:
+def error_text(error: ExtractionError) -> str:
     """Why a file gives no text; the readers say it in English, knowing no other language."""
-    return filled(_(error.words), {name: _shown(fact) for name, fact in error.facts.items()})
+    return format_message(_(error.words), {name: _shown(fact) for name, fact in error.facts.items()})
 
 
 def _shown(fact: Fact) -> str:
     if isinstance(fact, int):
-        return number(fact)
-    return _(fact) if isinstance(fact, str) else listed([_(each) for each in fact])
+        return format_number(fact)
+    return _(fact) if isinstance(fact, str) else format_list([_(each) for each in fact])

@@ -14,23 +14,23 @@ from memory.errors import RateLimitedError
 
 def count_search(person_id: uuid.UUID) -> None:
     """Count a search of this person on a page. Raises RateLimitedError above `searches_per_minute`."""
-    if not within(f"search:{person_id}", settings.CATO.vector_store.searches_per_minute, 60):
+    if not is_within_limit(f"search:{person_id}", settings.CATO.vector_store.searches_per_minute, 60):
         raise RateLimitedError(_("Too many searches. Try again in a minute."))
 
 
 def count_message(person_id: uuid.UUID) -> None:
     """Count a message of this person. Raises RateLimitedError above `messages_per_minute`."""
-    if not within(f"say:{person_id}", settings.CATO.chat.messages_per_minute, 60):
+    if not is_within_limit(f"say:{person_id}", settings.CATO.chat.messages_per_minute, 60):
         raise RateLimitedError(_("Too many messages. Try again in a minute; your draft is saved."))
 
 
 def count_api_request(token_id: uuid.UUID) -> None:
     """Count a request with this API token. Raises RateLimitedError above `requests_per_minute`."""
-    if not within(f"api:{token_id}", settings.CATO.api.requests_per_minute, 60):
+    if not is_within_limit(f"api:{token_id}", settings.CATO.api.requests_per_minute, 60):
         raise RateLimitedError(_("Rate limit exceeded for this token. Try again in a minute."))
 
 
-def within(what: str, most: int, seconds: int) -> bool:
+def is_within_limit(what: str, most: int, seconds: int) -> bool:
     """Count one event called `what`; return whether it is among the first `most` within `seconds`.
 
     Without a cache server nothing is limited.

@@ -19,7 +19,7 @@ YOUNG = timedelta(hours=1)
 
 
 @contextmanager
-def kept_with_its_row(name: str) -> Iterator[None]:
+def delete_file_on_rollback(name: str) -> Iterator[None]:
     """Delete the stored file of this name where the row that is to name it could not be written."""
     try:
         yield
@@ -34,7 +34,7 @@ def delete_after_commit(name: str | None) -> None:
         transaction.on_commit(lambda: default_storage.delete(name))
 
 
-def remove_unnamed(
+def delete_orphaned_files(
     model: type[Model], field: str, *, folder: str, older_than: timedelta = YOUNG, dry_run: bool = False
 ) -> int:
     """Remove files of a folder that no row names in `field`, such as a crash leaves between the two; returns how many."""

@@ -18,21 +18,28 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memory import api
-from memory.documents.downloads import download_of
-from memory.documents.queries import PieceRow, VersionState, document_for, index_at, pieces_of, versions_of
+from memory.documents.downloads import stream_original
+from memory.documents.queries import (
+    ChunkText,
+    VersionStatus,
+    chunk_index_at,
+    list_chunks,
+    list_versions,
+    readable_document,
+)
 from memory.errors import CatoError
 from memory.filters import parse
 from memory.models import Chunk, Document, DocumentVersion, HiddenPassage
 from memory.requests import PageRequest
 from memory.spaces import access
 from memory.spaces.access import SpaceIds
-from memory.spaces.audience import audience_of
+from memory.spaces.audience import audience_text
 from memory.text import clean_text, excerpt
-from memory.utils.formatting import FOUND_BY_WORDS, moment, number
+from memory.utils.formatting import FOUND_BY_WORDS, format_datetime, format_number
 from memory.views.document_rows import about, row_of, state_text
 from memory.views.documents import accepts, changeable, state_for
-from memory.views.metadata_form import metadata_of, metadata_text
-from memory.views.space_choices import places_for, sent_space
+from memory.views.metadata_form import format_metadata, parse_metadata
+from memory.views.space_choices import parse_space, space_choices
 
 _WINDOW = 60
 _BEFORE = 8
@@ -42,7 +49,7 @@ _FOUND = 20
 @dataclass(frozen=True, slots=True)
 class PassageRow:
     number: int
-    piece: PieceRow
+    piece: ChunkText
     is_cited: bool
     place: str
     url: str
@@ -62,12 +69,12 @@ class VersionRow:
 @require_GET
 def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """The text from the passage at `at` (characters) or numbered `from` on; `q` searches within it."""
-    readable = access.readable_by(request.user.pk)
-    found = document_for(readable, document_id)
+    readable = access.readable_space_ids(request.user.pk)
+    found = readable_document(readable, document_id)
     state = state_for(request, document_id)
-    cited = index_at(found, _number(request, "at")) if "at" in request.GET else None
+    cited = chunk_index_at(found, _number(request, "at")) if "at" in request.GET else None
     since = max(0, cited - _BEFORE) if cited is not None else _number(request, "from")
-    pieces = pieces_of(found, since=since, count=_WINDOW + 1)
+    pieces = list_chunks(found, since=since, count=_WINDOW + 1)
     may_change = found.owner_id == request.user.pk or request.user.is_administrator
     query = clean_text(request.GET.get("q", "")).strip()
     context = {
@@ -80,10 +87,10 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
         "hidden_passages": HiddenPassage.objects.filter(version=found.serving_id).order_by("start", "pk"),
         "earlier_url": f"?{urlencode({'from': max(0, since - _WINDOW)})}" if since else "",
         "later_url": f"?{urlencode({'from': since + _WINDOW})}" if len(pieces) > _WINDOW else "",
-        "versions": [_version(found, version, may_change) for version in versions_of(found)],
+        "versions": [_version(found, version, may_change) for version in list_versions(found)],
         "may_change": may_change,
         "accepts": accepts(),
-        "metadata_text": metadata_text(found.metadata),
+        "metadata_text": format_metadata(found.metadata),
         "query": query,
         **(_search(found, readable, query) if query else {}),
     }
@@ -93,7 +100,7 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def original(request: PageRequest, document_id: uuid.UUID, number: int) -> StreamingHttpResponse:
     """The file as it was uploaded, to be kept, never shown by the browser."""
-    return download_of(document_for(access.readable_by(request.user.pk), document_id), number)
+    return stream_original(readable_document(access.readable_space_ids(request.user.pk), document_id), number)
 
 
 @require_POST
@@ -101,7 +108,7 @@ def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Other metadata, one line each."""
     found = changeable(request, document_id)
     try:
-        api.describe(found, metadata_of(request.POST.get("metadata", "")))
+        api.set_document_metadata(found, parse_metadata(request.POST.get("metadata", "")))
         messages.success(request, _("Saved."))
     except CatoError as error:
         messages.error(request, str(error))
@@ -113,13 +120,13 @@ def move(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Ask where to, saying what it means; by POST the document moves."""
     found = changeable(request, document_id)
     if request.method == "GET":
-        context = {"section": "documents", "document": found, "places": places_for(request.user.pk, found.space_id)}
+        context = {"section": "documents", "document": found, "places": space_choices(request.user.pk, found.space_id)}
         return render(request, "memory/move_document.html", context)
     try:
-        to = sent_space(request)
+        to = parse_space(request)
         if to is not None:
             api.move_document(found, to=to, by=request.user.pk)
-            messages.success(request, _("Moved. %(audience)s") % {"audience": audience_of(to)})
+            messages.success(request, _("Moved. %(audience)s") % {"audience": audience_text(to)})
     except CatoError as error:
         messages.error(request, str(error))
     return redirect("document", document_id)
@@ -144,7 +151,7 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     return render(request, "memory/receipt.html", _receipt(found))
 
 
-def _passages(pieces: list[PieceRow], cited: int | None) -> list[PassageRow]:
+def _passages(pieces: list[ChunkText], cited: int | None) -> list[PassageRow]:
     places = ["", *(piece.place for piece in pieces)]
     return [
         PassageRow(
@@ -158,7 +165,7 @@ def _passages(pieces: list[PieceRow], cited: int | None) -> list[PassageRow]:
     ]
 
 
-def _version(found: Document, version: VersionState, may_change: bool) -> VersionRow:
+def _version(found: Document, version: VersionStatus, may_change: bool) -> VersionRow:
     forget_url = f"{reverse('forget_document', args=[found.pk])}?version={version.number}"
     return VersionRow(
         number=version.number,
@@ -174,7 +181,7 @@ def _version(found: Document, version: VersionState, may_change: bool) -> Versio
 def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object]:
     """What is nearest to `query` in this document, in the order of the text."""
     try:
-        found_here = api.find(query, spaces=readable, count=_FOUND, filters=parse({"document": str(found.pk)}))
+        found_here = api.search(query, spaces=readable, count=_FOUND, filters=parse({"document": str(found.pk)}))
     except CatoError as error:
         return {"search_error": str(error)}
     rows = [
@@ -211,10 +218,16 @@ def _receipt(found: Document) -> dict[str, object]:
     pieces = Chunk.objects.filter(version__document=found).values("exchange").distinct().count()
     vectors = ngettext("those of %(count)s passages", "those of %(count)s passages", pieces)
     lines = [
-        {"label": _("Passages out of every search and answer"), "figure": f"{number(pieces)}, {moment(now)}"},
-        {"label": _("Vectors being removed and verified"), "figure": vectors % {"count": number(pieces)}},
-        {"label": _("Original files being removed"), "figure": number(found.versions.exclude(original="").count())},
-        {"label": _("Gone from the disk by"), "figure": moment(by)},
+        {
+            "label": _("Passages out of every search and answer"),
+            "figure": f"{format_number(pieces)}, {format_datetime(now)}",
+        },
+        {"label": _("Vectors being removed and verified"), "figure": vectors % {"count": format_number(pieces)}},
+        {
+            "label": _("Original files being removed"),
+            "figure": format_number(found.versions.exclude(original="").count()),
+        },
+        {"label": _("Gone from the disk by"), "figure": format_datetime(by)},
     ]
     return {"section": "documents", "lines": lines, "back_url": reverse("documents")}
 

@@ -12,8 +12,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from memory.documents.extraction import FORMATS
-from memory.documents.queries import DocumentState, VersionState
-from memory.utils.formatting import number
+from memory.documents.queries import DocumentStatus, VersionStatus
+from memory.utils.formatting import format_number
 
 _LABELS = {each.kind: each.label for each in FORMATS}
 _STAGES = {
@@ -27,7 +27,7 @@ _STAGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chip:
+class UploadChip:
     """What became of one added file: the document's row, or why there is none."""
 
     name: str
@@ -59,7 +59,7 @@ class DocumentRow:
     is_serving: bool
 
 
-def row_of(state: DocumentState, *, person_id: uuid.UUID, is_administrator: bool) -> DocumentRow:
+def row_of(state: DocumentStatus, *, person_id: uuid.UUID, is_administrator: bool) -> DocumentRow:
     """The row as this person gets it."""
     newest = state.newest
     may = state.owner_id == person_id or is_administrator
@@ -85,29 +85,29 @@ def row_of(state: DocumentState, *, person_id: uuid.UUID, is_administrator: bool
     )
 
 
-def about(version: VersionState) -> str:
+def about(version: VersionStatus) -> str:
     """Format, size and passages in one line."""
     label = _LABELS.get(version.kind, "")
     facts = [label and _(label), filesizeformat(version.size)]
     if version.stage == "ready" and version.total:
         passages = ngettext("%(count)s passage", "%(count)s passages", version.total)
-        facts.append(passages % {"count": number(version.total)})
+        facts.append(passages % {"count": format_number(version.total)})
     return ", ".join(fact for fact in facts if fact)
 
 
-def state_text(version: VersionState) -> str:
+def state_text(version: VersionStatus) -> str:
     """How far it is, in words."""
     if version.stage == "embedding" and version.total:
-        counts = {"done": number(version.done), "total": number(version.total)}
+        counts = {"done": format_number(version.done), "total": format_number(version.total)}
         return _("%(done)s of %(total)s passages") % counts
     return _(_STAGES.get(version.stage, version.stage.capitalize()))
 
 
-def _bar(version: VersionState) -> int | None:
+def _bar(version: VersionStatus) -> int | None:
     return round(20 * version.done / version.total) if version.total else None
 
 
-def _beneath(state: DocumentState) -> str:
+def _beneath(state: DocumentStatus) -> str:
     """Which version answers meanwhile."""
     if state.serving is None or state.serving.id == state.newest.id:
         return ""

@@ -19,23 +19,29 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memory import api
 from memory.documents.extraction import FORMATS
-from memory.documents.queries import DocumentState, among_living, document_for, document_to_change, states_of
-from memory.documents.uploads import clean_name
+from memory.documents.queries import (
+    DocumentStatus,
+    active_documents,
+    document_statuses,
+    document_to_change,
+    readable_document,
+)
+from memory.documents.uploads import normalise_name
 from memory.embeddings import remote_host
 from memory.errors import CatoError, InvalidInputError, NotFoundError
 from memory.models import Document, DocumentVersion
 from memory.requests import PageRequest
 from memory.spaces import access
 from memory.text import parse_uuid
-from memory.views.document_rows import Chip, DocumentRow, row_of
-from memory.views.space_choices import places_for, sent_space
+from memory.views.document_rows import DocumentRow, UploadChip, row_of
+from memory.views.space_choices import parse_space, space_choices
 
 _PAGE = 50
 _FORMATS = gettext_noop("Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code")
 
 
 @dataclass(frozen=True, slots=True)
-class Accepts:
+class UploadLimits:
     """What the browser can know before it sends a file: extensions for its dialog, formats for people, limits."""
 
     extensions: str
@@ -57,7 +63,7 @@ def row(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """One document as a row of the list or, with `as=chip`, as a chip: asked for again while it is on its way."""
     shown = _row(request, state_for(request, document_id))
     template = "memory/_chip.html" if request.GET.get("as") == "chip" else "memory/_document_row.html"
-    response = render(request, template, {"row": shown, "chip": Chip(shown.name, shown)})
+    response = render(request, template, {"row": shown, "chip": UploadChip(shown.name, shown)})
     if not shown.is_under_way:
         response["HX-Trigger"] = "document-ready"
     return response
@@ -79,10 +85,10 @@ def retry(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     return redirect("documents")
 
 
-def accepts() -> Accepts:
+def accepts() -> UploadLimits:
     """What may be uploaded here."""
     conf = settings.CATO.documents
-    return Accepts(
+    return UploadLimits(
         extensions=",".join(f".{extension}" for each in FORMATS for extension in each.extensions),
         formats=_(_FORMATS),
         most_mb=conf.max_file_mb,
@@ -93,19 +99,23 @@ def accepts() -> Accepts:
 def changeable(request: PageRequest, document_id: uuid.UUID) -> Document:
     """The document, where this person reads it and it is theirs, or they administrate. Raises NotFoundError."""
     person = request.user
-    readable = access.readable_by(person.pk)
+    readable = access.readable_space_ids(person.pk)
     return document_to_change(readable, document_id, by=person.pk, is_administrator=person.is_administrator)
 
 
 def _listed(request: PageRequest) -> dict[str, object]:
-    rows = among_living(access.readable_by(request.user.pk)).select_related("space", "owner").order_by("-created_at")
+    rows = (
+        active_documents(access.readable_space_ids(request.user.pk))
+        .select_related("space", "owner")
+        .order_by("-created_at")
+    )
     page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
     return {
         "section": "documents",
         "page": page,
-        "rows": [_row(request, state) for state in states_of(page)],
+        "rows": [_row(request, state) for state in document_statuses(page)],
         "accepts": accepts(),
-        "places": places_for(request.user.pk),
+        "places": space_choices(request.user.pk),
         "embedding_host": remote_host(settings.CATO.vector_store),
     }
 
@@ -120,7 +130,7 @@ def _upload(request: PageRequest) -> HttpResponse:
             sentence = _("Add at most %(most)s files at once, not %(count)s (documents.max_files).")
             raise InvalidInputError(sentence % {"most": most, "count": len(files)})
     except InvalidInputError as error:
-        return _uploaded(request, [Chip("", error=str(error))])
+        return _uploaded(request, [UploadChip("", error=str(error))])
     document_id = parse_uuid(request.POST.get("version_of", ""))
     document = changeable(request, document_id) if document_id else None
     if document is not None:
@@ -128,24 +138,24 @@ def _upload(request: PageRequest) -> HttpResponse:
     return _uploaded(request, [_receive(request, file, document) for file in files])
 
 
-def _receive(request: PageRequest, file: File[bytes], document: Document | None) -> Chip:
+def _receive(request: PageRequest, file: File[bytes], document: Document | None) -> UploadChip:
     """Keep the file: the next version of `document`, or of the one that has its name."""
-    name = document.name if document else clean_name(file.name or "")
+    name = document.name if document else normalise_name(file.name or "")
     try:
-        received = api.receive(
+        received = api.upload(
             file,
             name=name,
-            space=document.space if document else sent_space(request) or access.own(request.user.pk),
+            space=document.space if document else parse_space(request) or access.personal_space(request.user.pk),
             owner_id=request.user.pk,
             source="upload",
             version_of=document,
         )
     except CatoError as error:
-        return Chip(name, error=str(error))
-    return Chip(name, _row(request, state_for(request, received.version.document_id)))
+        return UploadChip(name, error=str(error))
+    return UploadChip(name, _row(request, state_for(request, received.version.document_id)))
 
 
-def _uploaded(request: PageRequest, chips: Sequence[Chip]) -> HttpResponse:
+def _uploaded(request: PageRequest, chips: Sequence[UploadChip]) -> HttpResponse:
     """The chips for htmx; without scripts the list again, with what went wrong as messages."""
     if request.htmx:
         response = render(request, "memory/_chips.html", {"chips": chips})
@@ -160,15 +170,15 @@ def _uploaded(request: PageRequest, chips: Sequence[Chip]) -> HttpResponse:
     return redirect(reverse("documents"))
 
 
-def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentState:
+def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentStatus:
     """The document's state, where this person reads it. Raises NotFoundError."""
-    states = states_of([document_for(access.readable_by(request.user.pk), document_id)])
+    states = document_statuses([readable_document(access.readable_space_ids(request.user.pk), document_id)])
     if not states:
         raise NotFoundError(_("Not found."))
     return states[0]
 
 
-def _row(request: PageRequest, state: DocumentState) -> DocumentRow:
+def _row(request: PageRequest, state: DocumentStatus) -> DocumentRow:
     return row_of(state, person_id=request.user.pk, is_administrator=request.user.is_administrator)
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 
 from memory import api
 from memory.errors import NotFoundError
-from memory.exchanges.feedback import standings
+from memory.exchanges.feedback import feedback_for_exchanges
 from memory.models import Exchange
 from memory.requests import PageRequest
 from memory.spaces import access
@@ -29,14 +29,14 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     `at` names the place on the page where the buttons stand, so that the focus stays there; `next` is where somebody
     without scripts goes on.
     """
-    readable = access.readable_by(request.user.pk)
-    found = access.among(Exchange.objects.findable().filter(id=exchange_id), readable).first()
+    readable = access.readable_space_ids(request.user.pk)
+    found = access.in_spaces(Exchange.objects.findable().filter(id=exchange_id), readable).first()
     if found is None:
         raise NotFoundError(_("Not found."))
-    api.express(request.user.pk, found, request.POST.get("kind", ""))
+    api.set_feedback(request.user.pk, found, request.POST.get("kind", ""))
     if not request.htmx:
         return redirect(_next(request, exchange_id))
-    (standing,) = standings(request.user.pk, [exchange_id], spaces=readable).values()
+    (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()
     place = _PLACE.fullmatch(request.GET.get("at", ""))
     context = {"standing": standing, "url": request.get_full_path(), "place": place[0] if place else "here"}
     return render(request, "memory/_feedback.html", context)

@@ -6,19 +6,19 @@ import uuid
 
 from django.urls import reverse
 
-from memory.documents.locations import Place
-from memory.retrieval.types import Remembered
+from memory.documents.locations import ChunkLocation
+from memory.retrieval.types import ExchangeView
 
 
-def address_of(said: Remembered) -> str:
+def url_for(said: ExchangeView) -> str:
     """The passage in its document, or where it was said."""
-    return address_in_document(said.place) if said.place else reverse("exchange", args=[said.id])
+    return passage_url(said.place) if said.place else reverse("exchange", args=[said.id])
 
 
-def address_in_document(place: Place) -> str:
+def passage_url(place: ChunkLocation) -> str:
     """The document's page, opened at this passage."""
-    return f"{document_address(place.document_id)}?at={place.start}#passage-{place.index + 1}"
+    return f"{document_url(place.document_id)}?at={place.start}#passage-{place.index + 1}"
 
 
-def document_address(document_id: uuid.UUID) -> str:
+def document_url(document_id: uuid.UUID) -> str:
     return reverse("document", args=[document_id])

@@ -12,12 +12,12 @@ from memory.errors import InvalidInputError
 from memory.text import clean_text
 
 
-def metadata_text(metadata: Mapping[str, object]) -> str:
-    """The lines that `metadata_of` reads as this metadata."""
+def format_metadata(metadata: Mapping[str, object]) -> str:
+    """The lines that `parse_metadata` reads as this metadata."""
     return "\n".join(f"{key}: {_shown(value)}" for key, value in metadata.items())
 
 
-def metadata_of(text: str) -> dict[str, Any]:
+def parse_metadata(text: str) -> dict[str, Any]:
     """The metadata that such lines say, unchecked. Raises InvalidInputError for a line without a colon."""
     described: dict[str, Any] = {}
     for number, line in enumerate(clean_text(text).splitlines(), start=1):

@@ -19,9 +19,9 @@ from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.models import Exchange
 from memory.requests import PageRequest
 from memory.spaces import access
-from memory.spaces.audience import audience_of
+from memory.spaces.audience import audience_text
 from memory.text import excerpt
-from memory.views.space_choices import places_for, sent_space
+from memory.views.space_choices import parse_space, space_choices
 
 _PAGE = 50
 _EXCERPT = 240
@@ -44,18 +44,18 @@ def notes(request: PageRequest) -> HttpResponse:
     text = request.POST.get("text", "")
     if request.method == "POST":
         try:
-            space = sent_space(request) or access.own(request.user.pk)
-            api.keep_text(text, space=space, owner_id=request.user.pk, source=Exchange.Source.VADD, manual_entry=True)
+            space = parse_space(request) or access.personal_space(request.user.pk)
+            api.add_note(text, space=space, owner_id=request.user.pk, source=Exchange.Source.VADD, manual_entry=True)
         except (InvalidInputError, VectorStoreDisabledError) as error:
             return _page(request, text=text, error=str(error), status=422)
-        messages.success(request, _("Remembered. %(audience)s") % {"audience": audience_of(space)})
+        messages.success(request, _("Remembered. %(audience)s") % {"audience": audience_text(space)})
         return redirect("notes")
     return _page(request)
 
 
 def _page(request: PageRequest, *, text: str = "", error: str = "", status: int = 200) -> HttpResponse:
-    readable = access.readable_by(request.user.pk)
-    written = access.among(Exchange.objects.findable().filter(source=Exchange.Source.VADD), readable)
+    readable = access.readable_space_ids(request.user.pk)
+    written = access.in_spaces(Exchange.objects.findable().filter(source=Exchange.Source.VADD), readable)
     whole = written.filter(Q(chunk_index=None) | Q(chunk_index=0))
     page = Paginator(whole.select_related("owner", "space").order_by("-timestamp", "id"), _PAGE).get_page(
         request.GET.get("page")
@@ -66,7 +66,7 @@ def _page(request: PageRequest, *, text: str = "", error: str = "", status: int 
         "tab": "notes",
         "page": page,
         "rows": [_row(note, states.get(note.pk, "")) for note in page],
-        "places": places_for(request.user.pk),
+        "places": space_choices(request.user.pk),
         "text": text,
         "chosen": request.POST.get("space", ""),
         "error": error,

@@ -21,13 +21,13 @@ from memory.errors import (
 )
 from memory.models import Space
 from memory.requests import PageRequest
-from memory.retrieval.recall_filter import names_in, scope_of
-from memory.retrieval.types import Result
+from memory.retrieval.recall_filter import build_recall_filter, describe_recall_filter
+from memory.retrieval.types import Hit
 from memory.spaces import access
 from memory.text import clean_text, excerpt
-from memory.utils.formatting import FOUND_BY_WORDS, SOURCES, nearness
+from memory.utils.formatting import FOUND_BY_WORDS, SOURCES, format_similarity
 from memory.utils.rate_limits import count_search
-from memory.views.links import address_of
+from memory.views.links import url_for
 
 _COUNT = 20
 _EXCERPT = 320
@@ -53,15 +53,15 @@ class HitRow:
 def search(request: PageRequest) -> HttpResponse:
     """The page, and for htmx its list of hits alone."""
     query = clean_text(request.GET.get("q", "")).strip()
-    readable = access.readable_by(request.user.pk)
+    readable = access.readable_space_ids(request.user.pk)
     context: dict[str, object] = {"section": "search", "query": query, "searched": bool(query), "hits": []}
-    scope = scope_of(request.GET.getlist("only"), {}, spaces=readable)
-    context |= {"only": scope.documents, "only_names": names_in(scope, spaces=readable)}
+    scope = build_recall_filter(request.GET.getlist("only"), {}, spaces=readable)
+    context |= {"only": scope.documents, "only_names": describe_recall_filter(scope, spaces=readable)}
     status = 200
     if query:
         try:
             count_search(request.user.pk)
-            found = api.find(query, spaces=readable, count=_COUNT, filters=scope.filter())
+            found = api.search(query, spaces=readable, count=_COUNT, filters=scope.filter())
             hits = hit_rows(found.results)
             # Out of how many is not counted: that would take longer than to find them.
             context |= {
@@ -82,26 +82,26 @@ def search(request: PageRequest) -> HttpResponse:
     return render(request, template, context, status=status)
 
 
-def hit_rows(results: Sequence[Result]) -> list[HitRow]:
+def hit_rows(results: Sequence[Hit]) -> list[HitRow]:
     """Results as the page shows them: titled by what was asked, with the answer (or the note) as the excerpt."""
     found = Space.objects.in_bulk({result.exchange.space_id for result in results})
     return [_hit(result, found[result.exchange.space_id]) for result in results]
 
 
-def _hit(result: Result, space: Space) -> HitRow:
+def _hit(result: Hit, space: Space) -> HitRow:
     said = result.exchange
     body = said.assistant_message or said.user_message
     return HitRow(
         said_at=said.timestamp,
         title=excerpt(said.user_message, 90) if said.assistant_message else said.source_file or _("Note"),
         excerpt=excerpt(body, _EXCERPT),
-        similarity_text=nearness(result.similarity) if result.similarity is not None else "",
+        similarity_text=format_similarity(result.similarity) if result.similarity is not None else "",
         bar=round(20 * min(1.0, max(0.0, result.similarity or 0.0))),
         is_below_gate=result.is_below_gate,
         who=said.owner_name,
         space_name=space.shown_name,
         space_kind=space.kind,
         source=str(SOURCES[said.source]),
-        url=address_of(said),
+        url=url_for(said),
         place=said.place.label if said.place else "",
     )

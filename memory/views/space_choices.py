@@ -15,7 +15,7 @@ from memory.spaces import access
 
 
 @dataclass(frozen=True, slots=True)
-class PlaceRow:
+class SpaceChoice:
     id: uuid.UUID
     name: str
     kind: str
@@ -23,21 +23,21 @@ class PlaceRow:
     is_here: bool
 
 
-def places_for(person_id: uuid.UUID, here: uuid.UUID | None = None) -> list[PlaceRow]:
+def space_choices(person_id: uuid.UUID, here: uuid.UUID | None = None) -> list[SpaceChoice]:
     """The spaces this person reads; `here` is the one in which a thing lives now."""
     people = get_user_model().objects.filter(is_active=True)
     return [
-        PlaceRow(space.id, space.shown_name, space.kind, access.readers(space, people).count(), space.id == here)
-        for space in access.all_readable(person_id)
+        SpaceChoice(space.id, space.shown_name, space.kind, access.readers(space, people).count(), space.id == here)
+        for space in access.list_readable_spaces(person_id)
     ]
 
 
-def sent_space(request: PageRequest) -> Space | None:
+def parse_space(request: PageRequest) -> Space | None:
     """The space that was chosen, if this person reads it; None where none was. Raises InvalidInputError."""
     chosen = request.POST.get("space", "")
     if not chosen:
         return None
     try:
-        return access.space_for(request.user.pk, uuid.UUID(chosen))
+        return access.get_space(request.user.pk, uuid.UUID(chosen))
     except (ValueError, NotFoundError) as error:
         raise InvalidInputError(_("This space is not there any more, or not yours. Choose another one.")) from error

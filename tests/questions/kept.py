@@ -15,7 +15,7 @@ def keep_work(person_id: int) -> dict[uuid.UUID, str]:
 
     Returns the name that each has in the sets, by its id.
     """
-    own = access.own(person_id)
+    own = access.personal_space(person_id)
     sessions = {said.session: uuid.uuid4() for said in EXCHANGES}
     kept = api.remember_many(
         [

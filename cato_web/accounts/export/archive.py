@@ -29,7 +29,7 @@ from memory.models import Chunk, Document, DocumentVersion, Exchange, Opinion, S
 from memory.spaces import access as spaces
 from memory.spaces.access import SpaceIds
 from memory.text import excerpt
-from memory.utils.batching import pages
+from memory.utils.batching import iterate_by_pk
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -105,8 +105,8 @@ there are left out, and what was recalled from there for answers elsewhere is on
 def as_zip(person: User, *, by: User) -> Iterator[bytes]:
     """Return the archive for `by`, in pieces: whole for the person themselves, and for an administrator only what lies
     in spaces whose text they are shown at this moment."""
-    readable = spaces.readable_by(person.pk)
-    shown = readable if by.pk == person.pk else readable & spaces.shown_to_administrator(by.pk)
+    readable = spaces.readable_space_ids(person.pk)
+    shown = readable if by.pk == person.pk else readable & spaces.admin_visible_space_ids(by.pk)
     outlet = _Outlet()
     with ZipFile(outlet, "w", ZIP_DEFLATED) as archive:
         for member in members_of(person, shown):
@@ -126,7 +126,7 @@ def members_of(person: User, shown: SpaceIds) -> Iterator[Member]:
     """The files of the archive, one after the other, with what lies in the spaces of `shown`."""
     now = timezone.now()
     yield Member("README.txt", now, [_(README).encode()])
-    if left_out := spaces.readable_by(person.pk) - shown:
+    if left_out := spaces.readable_space_ids(person.pk) - shown:
         names = sorted(space.shown_name for space in Space.objects.filter(pk__in=left_out))
         yield Member("left-out.txt", now, [_(LEFT_OUT).encode(), *(f"- {name}\n".encode() for name in names)])
     yield Member("account.json", now, [_json(own_rows.account(person)).encode()])
@@ -142,13 +142,13 @@ def members_of(person: User, shown: SpaceIds) -> Iterator[Member]:
     yield from _documents(person, shown)
     yield Member("opinions.jsonl", now, _lines(Opinion.objects.filter(person_id=person.pk), own_rows.of_opinion))
     yield Member("imports.jsonl", now, _lines(Import.objects.filter(owner_id=person.pk), own_rows.of_import))
-    yield Member("reveals.jsonl", now, _lines(reveals.reveals_of(spaces.own(person.pk)), own_rows.of_reveal))
+    yield Member("reveals.jsonl", now, _lines(reveals.reveals_of(spaces.personal_space(person.pk)), own_rows.of_reveal))
     yield Member("audit.jsonl", now, _lines(AuditEntry.objects.filter(who=person), own_rows.of_audit))
 
 
 def _threads(person: User, shown: SpaceIds) -> Iterator[Member]:
-    mine = spaces.among(access.threads_of(person.pk), shown).filter(owner_id=person.pk)
-    for number, thread in enumerate((t for page in pages(mine, _PAGE) for t in page), start=1):
+    mine = spaces.in_spaces(access.threads_of(person.pk), shown).filter(owner_id=person.pk)
+    for number, thread in enumerate((t for page in iterate_by_pk(mine, _PAGE) for t in page), start=1):
         thread.title = _title(thread)
         path = f"threads/{number:05d} {_safe(thread.title)[:60].strip()}"
         # A thread in a shared space, or one that was forked there, has turns of others as well.
@@ -183,7 +183,7 @@ def _said(person: User, shown: SpaceIds) -> QuerySet[Turn]:
     """All that this person said in the spaces of `shown`, without what was forgotten."""
     forgotten = Exchange.objects.exclude(forgotten_at=None)
     rows: QuerySet[Turn] = Turn.objects.filter(
-        author_id=person.pk, thread__in=spaces.among(access.threads_of(person.pk), shown)
+        author_id=person.pk, thread__in=spaces.in_spaces(access.threads_of(person.pk), shown)
     )
     for kept_as in ("exchange_id", "copied_exchange_id"):
         rows = rows.filter(~Exists(forgotten.filter(pk=OuterRef(kept_as))))
@@ -193,7 +193,7 @@ def _said(person: User, shown: SpaceIds) -> QuerySet[Turn]:
 def _images(person: User, said: QuerySet[Turn]) -> Iterator[Member]:
     sent = Image.objects.filter(owner_id=person.pk, turns__in=said).distinct()
     told = []
-    for number, image in enumerate((i for page in pages(sent, _PAGE) for i in page), start=1):
+    for number, image in enumerate((i for page in iterate_by_pk(sent, _PAGE) for i in page), start=1):
         path = f"images/{number:05d} {_safe(image.name)}"
         turn_ids = list(said.filter(images=image).values_list("id", flat=True))
         is_there = image.file.storage.exists(image.file.name or "")
@@ -204,16 +204,16 @@ def _images(person: User, said: QuerySet[Turn]) -> Iterator[Member]:
 
 
 def _exchanges(person: User, shown: SpaceIds) -> QuerySet[Exchange]:
-    theirs = Q(space=spaces.own(person.pk)) | Q(owner_id=person.pk)
+    theirs = Q(space=spaces.personal_space(person.pk)) | Q(owner_id=person.pk)
     rows: QuerySet[Exchange] = Exchange.objects.findable().filter(theirs).select_related("space")
-    return spaces.among(rows, shown)
+    return spaces.in_spaces(rows, shown)
 
 
 def _documents(person: User, shown: SpaceIds) -> Iterator[Member]:
-    own = spaces.own(person.pk)
+    own = spaces.personal_space(person.pk)
     theirs = Document.objects.filter(Q(space=own) | Q(owner_id=person.pk), forgotten_at=None)
-    rows = spaces.among(theirs, shown)
-    for number, document in enumerate((d for page in pages(rows, _PAGE) for d in page), start=1):
+    rows = spaces.in_spaces(theirs, shown)
+    for number, document in enumerate((d for page in iterate_by_pk(rows, _PAGE) for d in page), start=1):
         versions = document.versions.filter(removed_at=None).exclude(stage__in=_GIVEN_UP).order_by("number")
         if document.space_id != own.pk:
             versions = versions.filter(uploaded_by_id=person.pk)
@@ -234,7 +234,7 @@ def _is_there(version: DocumentVersion) -> bool:
 
 
 def _lines(rows: QuerySet[M], fields: Callable[[M], dict[str, object]]) -> Iterator[bytes]:
-    for page in pages(rows, _PAGE):
+    for page in iterate_by_pk(rows, _PAGE):
         yield "".join(f"{_json(fields(row))}\n" for row in page).encode()
 
 

@@ -65,7 +65,7 @@ def rendered(
         "token": token,
         "sign_ins": _rows(request),
         "groups": groups_of(request.user),
-        "reveals": reveals.reveals_of(access.own(request.user.pk))[:_REVEALS],
+        "reveals": reveals.reveals_of(access.personal_space(request.user.pk))[:_REVEALS],
         "has_password": request.user.has_usable_password(),
         "openid": openid.name(),
         "has_identity": request.user.identities.exists(),

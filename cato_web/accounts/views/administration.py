@@ -19,7 +19,7 @@ from cato_web.accounts.forms import InvitationForm
 from cato_web.accounts.models import AuditEntry, Pass, User
 from cato_web.accounts.requests import PeoplePageRequest
 from cato_web.accounts.views.archives import zip_of
-from memory.guards import administrators_only
+from memory.guards import admin_required
 from memory.spaces import access
 
 
@@ -40,7 +40,7 @@ class PersonRow:
     is_you: bool
 
 
-@administrators_only
+@admin_required
 @require_http_methods(["GET", "POST"])
 def people(request: PeoplePageRequest) -> HttpResponse:
     """Who is here, and a link for whoever is to come."""
@@ -51,7 +51,7 @@ def people(request: PeoplePageRequest) -> HttpResponse:
     return _page(request, form=form)
 
 
-@administrators_only
+@admin_required
 @require_POST
 def reset_link(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     """A link by which somebody sets a new password."""
@@ -61,13 +61,13 @@ def reset_link(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse
     return _page(request, form=InvitationForm(), reset=(person.name, link))
 
 
-@administrators_only
+@admin_required
 @require_POST
 def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase:
     """Return what is kept of a person, once their personal space is revealed: without the spaces that are not."""
     person = get_object_or_404(User, pk=person_id, left_at=None)
-    space = access.own(person.pk)
-    if space.pk not in access.shown_to_administrator(request.user.pk):
+    space = access.personal_space(person.pk)
+    if space.pk not in access.admin_visible_space_ids(request.user.pk):
         sentence = _("This export contains %(name)s's personal space. Request access first.")
         messages.error(request, sentence % {"name": person.name})
         return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")
@@ -75,7 +75,7 @@ def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase
     return zip_of(person, by=request.user)
 
 
-@administrators_only
+@admin_required
 @require_POST
 def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     person = get_object_or_404(User, pk=person_id, left_at=None)
@@ -94,7 +94,7 @@ def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     return redirect("admin_people")
 
 
-@administrators_only
+@admin_required
 @require_POST
 def set_active(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
     if person_id == request.user.pk:
@@ -107,7 +107,7 @@ def set_active(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse
     return redirect("admin_people")
 
 
-@administrators_only
+@admin_required
 @require_POST
 def revoke_link(request: PeoplePageRequest, link_id: int) -> HttpResponse:
     if services.revoke_link(link_id, by=request.user):

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_GET
 
 from cato_web.accounts.models import AuditEntry, User
 from memory.administration.filters import DATE
-from memory.guards import administrators_only
+from memory.guards import admin_required
 from memory.models import Space
 from memory.views.administration.shared import whose
 
@@ -65,7 +65,7 @@ class AuditSelection(filters.FilterSet):  # type: ignore[misc]
         return any(field.value() for field in self.form if field.name not in self.common)
 
 
-@administrators_only
+@admin_required
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
     """Those that the filters leave, newest first."""

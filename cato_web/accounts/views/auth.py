@@ -19,8 +19,8 @@ from cato_web.accounts.forms import JoinForm, ResetForm, SetUpForm, SignInForm
 from cato_web.accounts.models import Pass
 from chat.llm import endpoint
 from memory.embeddings import remote_host
-from memory.utils.formatting import listed
-from memory.utils.rate_limits import within
+from memory.utils.formatting import format_list
+from memory.utils.rate_limits import is_within_limit
 
 _TRIES, WINDOW = 10, 300
 TOO_MANY = gettext_noop("Too many attempts. Try again in five minutes.")
@@ -154,14 +154,14 @@ def here_only(target: str) -> str:
 
 def may_try(request: HttpRequest) -> bool:
     """Count a try from the address of this request; fifty in five minutes are let through."""
-    return within(f"in:{_address(request)}", 5 * _TRIES, WINDOW)
+    return is_within_limit(f"in:{_address(request)}", 5 * _TRIES, WINDOW)
 
 
 def _may_try_account(request: HttpRequest, email: str) -> bool:
     """Count a try for the account: ten from one address, so that nobody locks an account for its person elsewhere, and
     a hundred from all addresses together."""
-    here = within(f"in:{email}:{_address(request)}", _TRIES, WINDOW)
-    return here and within(f"in:{email}", 10 * _TRIES, WINDOW)
+    here = is_within_limit(f"in:{email}:{_address(request)}", _TRIES, WINDOW)
+    return here and is_within_limit(f"in:{email}", 10 * _TRIES, WINDOW)
 
 
 def _address(request: HttpRequest) -> str:
@@ -179,6 +179,6 @@ def facts() -> list[dict[str, str]]:
         {"label": _("Embeddings"), "figure": host or here},
         {
             "label": _("Sent to third parties"),
-            "figure": _("to %(hosts)s") % {"hosts": listed(sent)} if sent else _("nothing"),
+            "figure": _("to %(hosts)s") % {"hosts": format_list(sent)} if sent else _("nothing"),
         },
     ]

@@ -14,7 +14,7 @@ from cato_web.accounts import deletion
 from cato_web.accounts.forms import LeaveForm
 from cato_web.accounts.models import User
 from cato_web.accounts.requests import PeoplePageRequest
-from memory.utils.rate_limits import within
+from memory.utils.rate_limits import is_within_limit
 
 _TRIES, _WINDOW = 10, 300
 
@@ -26,7 +26,7 @@ def leave(request: PeoplePageRequest) -> HttpResponse:
     form = LeaveForm(request.user, request.POST or None)
     try:
         deletion.check_may_leave(request.user)
-        if request.method == "POST" and not within(f"leave:{request.user.pk}", _TRIES, _WINDOW):
+        if request.method == "POST" and not is_within_limit(f"leave:{request.user.pk}", _TRIES, _WINDOW):
             form = LeaveForm(request.user)
             context = _context(request.user, form) | {"error": _("Too many attempts. Try again in five minutes.")}
             answer = render(request, "people/delete_account.html", context, status=429)

@@ -17,7 +17,7 @@ from cato_web.accounts import groups
 from cato_web.accounts.requests import PeoplePageRequest
 from memory import api as memory
 from memory.errors import InvalidInputError
-from memory.guards import administrators_only
+from memory.guards import admin_required
 from memory.models import Membership, Space
 
 
@@ -28,7 +28,7 @@ class GroupRow:
     members: Sequence[str]
 
 
-@administrators_only
+@admin_required
 @require_http_methods(["GET", "POST"])
 def admin_groups(request: PeoplePageRequest) -> HttpResponse:
     """Every group with who is in it; by POST one more."""
@@ -37,11 +37,11 @@ def admin_groups(request: PeoplePageRequest) -> HttpResponse:
     return render(request, "people/admin_groups.html", {"section": "admin", "tab": "groups", "groups": _rows()})
 
 
-@administrators_only
+@admin_required
 @require_POST
 def change_group(request: PeoplePageRequest, group_id: uuid.UUID) -> HttpResponse:
     """Rename it, or dissolve it."""
-    group = memory.group_for(group_id)
+    group = memory.get_group(group_id)
 
     def change() -> str:
         if request.POST.get("dissolve") == "yes":

@@ -10,7 +10,7 @@ from cato_web.accounts.named import UserLookupError, person_called
 from cato_web.management.store_command import StoreCommand
 from memory.errors import CatoError
 from memory.retrieval.tuning import calibration
-from memory.retrieval.tuning.calibration import Fit, Row
+from memory.retrieval.tuning.calibration import CalibrationResult, ThresholdStats
 from memory.spaces import access
 
 
@@ -32,7 +32,7 @@ class Command(StoreCommand):
             return
         try:
             whose = options["user"]
-            readable = None if whose == "all" else access.readable_by(person_called(whose).pk)
+            readable = None if whose == "all" else access.readable_space_ids(person_called(whose).pk)
             found = calibration.fit(readable)
         except (CatoError, UserLookupError) as error:
             raise CommandError(str(error)) from error
@@ -44,7 +44,7 @@ class Command(StoreCommand):
         self.stdout.write(f"The level is {found.chosen.level:.3f} from now on; --reset goes back to the shipped one.")
 
 
-def _table(found: Fit) -> str:
+def _table(found: CalibrationResult) -> str:
     lines = [
         f"{found.provider}/{found.model}, fitted on {found.sample:,} exchanges.",
         f"{'level':>8} {'keeps':>8} {'silences':>9}",
@@ -54,5 +54,5 @@ def _table(found: Fit) -> str:
     return "\n".join(lines)
 
 
-def _line(row: Row, note: str = "") -> str:
+def _line(row: ThresholdStats, note: str = "") -> str:
     return f"{row.level:>8.3f} {row.keeps:>8.1%} {row.silences:>9.1%}{note}"

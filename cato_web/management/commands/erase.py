@@ -27,13 +27,13 @@ class Command(StoreCommand):
             with Bars() as bars:
                 while gone := forgetting.erase_forgotten():
                     bars("forgotten exchanges", gone)
-                renewed = purge.erase_everything(progress=bars)
+                renewed = purge.purge_all(progress=bars)
         except CatoError as error:
             raise CommandError(f"{error} What was begun is finished when this is called again.") from error
         self.stdout.write(f"{renewed:,} indexes and the database were made anew.")
         if settings.CATO.database_url is not None:
             self.stdout.write(_POSTGRESQL)
-        note = store.ask_for_cleaning()
+        note = store.request_file_cleanup()
         if note is not None and has_own_store():
             wait_until_clean(note)
         else:

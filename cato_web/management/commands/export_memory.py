@@ -11,7 +11,7 @@ from cato_web.accounts.named import UserLookupError, person_called
 from cato_web.api.serializers import exchanges_shown
 from memory.models import Exchange
 from memory.spaces import access
-from memory.utils.batching import pages
+from memory.utils.batching import iterate_by_pk
 
 _TOGETHER = 200
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             person = person_called(options["user"])
         except UserLookupError as error:
             raise CommandError(str(error)) from error
-        readable = access.among(Exchange.objects.findable(), access.readable_by(person.pk))
-        for page in pages(readable.select_related("owner"), _TOGETHER):
+        readable = access.in_spaces(Exchange.objects.findable(), access.readable_space_ids(person.pk))
+        for page in iterate_by_pk(readable.select_related("owner"), _TOGETHER):
             for row in exchanges_shown(page):
                 self.stdout.write(row.model_dump_json())

@@ -16,7 +16,7 @@ from chat.llm import endpoint
 from memory import retrieval
 from memory.errors import CatoError, InvalidInputError
 from memory.models import Evaluation
-from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, Rephrase, evaluate
+from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, Rephraser, evaluate
 from memory.retrieval.tuning.sampling import MOST
 from memory.spaces import access
 
@@ -37,7 +37,7 @@ class Command(StoreCommand):
         answering = endpoint.current()
         model = (answering.model or answering.host) if answering else WITHOUT_RAREST_WORDS
         with ExitStack() as open_until_then:
-            rephrase: Rephrase | None = None
+            rephrase: Rephraser | None = None
             if answering:
                 ask_model = open_until_then.enter_context(rephrasing(answering))
                 bar = open_until_then.enter_context(tqdm(total=options["sample"], desc="Questions", disable=None))
@@ -47,7 +47,7 @@ class Command(StoreCommand):
                     return ask_model(text)
 
             try:
-                readable = access.readable_by(person_called(options["user"]).pk) if options["user"] else None
+                readable = access.readable_space_ids(person_called(options["user"]).pk) if options["user"] else None
                 rows = evaluate(
                     strategies=strategies,
                     sample=options["sample"],
@@ -63,9 +63,9 @@ class Command(StoreCommand):
     def _loadable(self) -> list[str]:
         """All strategies but those of packages that cannot be loaded, which are reported."""
         loadable = []
-        for name in retrieval.names():
+        for name in retrieval.strategy_names():
             try:
-                retrieval.strategy(name)
+                retrieval.get_strategy(name)
                 loadable.append(name)
             except InvalidInputError as error:
                 self.stderr.write(str(error))

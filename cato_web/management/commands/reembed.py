@@ -34,13 +34,13 @@ class Command(StoreCommand):
             raise CommandError(str(error)) from error
 
     def _build(self, *, again: bool, back: bool) -> None:
-        models = generations.models_in_use()
+        models = generations.embedding_model_status()
         if back:
-            building = generations.build_back()
+            building = generations.start_rollback()
             if building is None:
                 raise CommandError("No earlier index was kept to go back to.")
-        elif again or models.differ or generations.is_building():
-            building = generations.build_generation(again=again)
+        elif again or models.differ or generations.is_reindexing():
+            building = generations.start_reindex(again=again)
         else:
             self.stdout.write(f"The index is of {models.serving} already; --again makes it anew.")
             return
@@ -52,6 +52,6 @@ class Command(StoreCommand):
                         f"{embedded.failed:,} exchanges failed and {embedded.waiting:,} wait: {embedded.error} "
                         "The old index goes on serving. Retry the failed jobs, then call again."
                     )
-                if not generations.switch_generation():
+                if not generations.activate_built_generation():
                     time.sleep(0.2)  # something was just said, or a worker has some of it in hand
-        self.stdout.write(f"The index is of {generations.models_in_use().serving} now.")
+        self.stdout.write(f"The index is of {generations.embedding_model_status().serving} now.")

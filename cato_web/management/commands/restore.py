@@ -67,7 +67,7 @@ def _index(bars: Bars) -> str:
     """Build the index; what cannot be done now the workers do. Returns what is to be said."""
     try:
         # Collections of these spaces that a store still has from before may hold what has been forgotten since.
-        reconcile.drop_unnamed()
+        reconcile.drop_orphan_collections()
         embedded = maintenance.backfill(progress=bars)
     except CatoError as error:
         return f"{error} {_LATER}"

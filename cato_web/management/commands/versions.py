@@ -10,7 +10,7 @@ from django.core.management import CommandError
 from cato_web.accounts.named import UserLookupError, person_called
 from cato_web.management.store_command import StoreCommand
 from memory import api as memory
-from memory.documents.queries import among_living, versions_of
+from memory.documents.queries import active_documents, list_versions
 from memory.spaces import access
 
 
@@ -29,7 +29,7 @@ class Command(StoreCommand):
             person = person_called(options["user"])
         except UserLookupError as error:
             raise CommandError(str(error)) from error
-        document = among_living(access.readable_by(person.pk)).filter(name=options["name"]).first()
+        document = active_documents(access.readable_space_ids(person.pk)).filter(name=options["name"]).first()
         if document is None:
             raise CommandError(f"{person} reads no document called {options['name']}.")
         if options["delete"] is not None:
@@ -40,12 +40,12 @@ class Command(StoreCommand):
         elif options["keep"] is not None:
             if options["keep"] < 1:
                 raise CommandError("Keep at least 1 version; the page of the document deletes all of it.")
-            memory.keep_last(document, options["keep"], by=person.pk)
-        memory.tidy_documents()
+            memory.delete_old_versions(document, options["keep"], by=person.pk)
+        memory.cleanup_documents()
         document.refresh_from_db()
         if document.forgotten_at is not None:
             self.stdout.write("That was the last version: the document is deleted.")
             return
-        for state in versions_of(document):
+        for state in list_versions(document):
             serving = ", answers" if document.serving_id == state.id else ""
             self.stdout.write(f"{state.number}: {state.stage}{serving}, {state.created_at:%Y-%m-%d %H:%M}")

@@ -20,7 +20,7 @@ from chat.imports.formats.sources import DAMAGED, streams
 from chat.imports.formats.values import Fields, text_in
 from memory.errors import ExtractionError
 from memory.text import content_hash
-from memory.utils.formatting import listed
+from memory.utils.formatting import format_list
 
 __all__ = ["PROVIDERS", "conversations"]
 
@@ -60,7 +60,7 @@ def _read(piece: bytes, place: str) -> Conversation | Unread:
     read = next((read for knows, read in _FORMATS if knows(item)), None)
     title = text_in(item.get("title")) or text_in(item.get("name")) or place
     if read is None:
-        known = listed(PROVIDERS, last=_("or"))
+        known = format_list(PROVIDERS, last=_("or"))
         return Unread(title, _("It is no conversation of %(providers)s.") % {"providers": known})
     conversation = read(item)
     if not any(said.role == "user" for said in conversation.messages):

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from memory.documents import server_folders
 from memory.errors import ExtractionError
-from memory.utils.formatting import number
+from memory.utils.formatting import format_number
 
 # Zip's own ways to say that it is damaged; they come up while a member is read.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
@@ -35,9 +35,9 @@ def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
     if not isinstance(source, Path):
         yield from _in_file(_("The file"), source)
         return
-    found = {file.name: file for file in server_folders.at(source)}
+    found = {file.name: file for file in server_folders.list_path(source)}
     for name in _chosen(found) if source.is_dir() else found:
-        with server_folders.opened(found[name]) as file:
+        with server_folders.open_file(found[name]) as file:
             yield from _in_file(name, cast(BinaryIO, file))
 
 
@@ -79,10 +79,10 @@ def _check(count: int, chosen: list[zipfile.ZipInfo]) -> None:
     unpacked = sum(member.file_size for member in chosen)
     packed = sum(member.compress_size for member in chosen)
     if count > _MOST_MEMBERS:
-        raise ExtractionError(_("This zip holds more than %(most)s files.") % {"most": number(_MOST_MEMBERS)})
+        raise ExtractionError(_("This zip holds more than %(most)s files.") % {"most": format_number(_MOST_MEMBERS)})
     if unpacked > _MOST_UNPACKED:
         sentence = _("This zip unpacks to more than %(most)s MB of conversations.")
-        raise ExtractionError(sentence % {"most": number(_MOST_UNPACKED // 1_000_000)})
+        raise ExtractionError(sentence % {"most": format_number(_MOST_UNPACKED // 1_000_000)})
     if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _HIGHEST_RATIO:
         raise ExtractionError(_("This zip unpacks to more than %(most)s times its size.") % {"most": _HIGHEST_RATIO})
     if any(member.flag_bits & 1 for member in chosen):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memory.documents.chunking.filling import hybrid, semantic
-from memory.documents.chunking.spans import Sizes, Span
+from memory.documents.chunking.spans import ChunkSizes, Span
 from memory.documents.chunking.windows import fixed_size, truncate
 from memory.errors import InvalidInputError
 
-STRATEGIES: dict[str, Callable[[str, Sizes], list[Span]]] = {
+STRATEGIES: dict[str, Callable[[str, ChunkSizes], list[Span]]] = {
     "truncate": truncate,
     "fixed_size": fixed_size,
     "semantic": semantic,
@@ -46,6 +46,6 @@ def split(
         raise InvalidInputError(
             f"max_chunk_size should not be below chunk_size ({chunk_size}); it is {max_chunk_size}."
         )
-    sizes = Sizes(chunk_size, chunk_overlap, max_chunk_size, preserve_sentence_boundaries)
+    sizes = ChunkSizes(chunk_size, chunk_overlap, max_chunk_size, preserve_sentence_boundaries)
     # Where a span holds one character, an accent that stands on a space is cut from it, and the space is blank.
     return [span for span in STRATEGIES[strategy](text, sizes) if text[span.start : span.end].strip()]

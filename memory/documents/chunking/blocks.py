@@ -17,7 +17,7 @@ _HEADING = re.compile(r" {0,3}#{1,6}(?=\s|\Z)")
 _ITEM = re.compile(r"[ \t]*(?:[-*+]|(\d{1,9})[.)])(?=[ \t]|$)", re.MULTILINE)
 
 
-class Kind(Enum):
+class BlockKind(Enum):
     """What a block is."""
 
     HEADING = "heading"
@@ -30,7 +30,7 @@ class Kind(Enum):
 class Block(NamedTuple):
     """One block without white space after it. `whole` are the ends of the list and of the item that begin with it."""
 
-    kind: Kind
+    kind: BlockKind
     start: int
     end: int
     whole: tuple[int, ...]
@@ -40,8 +40,8 @@ def blocks(text: str) -> Iterator[Block]:
     """The blocks of `text` in order; together they hold all that is not white space."""
     listed: list[Block] = []
     for block in _flat(text):
-        belongs = block.kind is Kind.ITEM or (
-            bool(listed) and block.kind is not Kind.HEADING and _is_indented(text, block.start)
+        belongs = block.kind is BlockKind.ITEM or (
+            bool(listed) and block.kind is not BlockKind.HEADING and _is_indented(text, block.start)
         )
         if not belongs:
             yield from _as_list(listed)
@@ -65,7 +65,7 @@ def _as_list(listed: list[Block]) -> Iterator[Block]:
     item_end = 0
     for block in reversed(listed):
         item_end = item_end or block.end
-        if block.kind is Kind.ITEM:
+        if block.kind is BlockKind.ITEM:
             block, item_end = block._replace(whole=(item_end,)), 0
         marked.append(block)
     if marked:
@@ -77,32 +77,32 @@ def _flat(text: str) -> Iterator[Block]:
     at = 0
     while (line := _next_line(text, at, len(text))) is not None:
         kind = _kind(text, line)
-        if kind is Kind.PARAGRAPH and (underline := _underline(text, line)):
-            kind, at = Kind.HEADING, underline.end
+        if kind is BlockKind.PARAGRAPH and (underline := _underline(text, line)):
+            kind, at = BlockKind.HEADING, underline.end
         else:
             at = _end(text, line, kind)
         yield Block(kind, line.start, without_trailing_blank(text, line.start, at), ())
 
 
-def _kind(text: str, line: Span) -> Kind:
+def _kind(text: str, line: Span) -> BlockKind:
     """What a block that began with this line would be."""
     bare = text[line.start : line.end].strip()
     if bare[0] == "#" and _HEADING.match(text, line.start):
-        return Kind.HEADING
+        return BlockKind.HEADING
     if bare[0] in "`~" and _fence_mark(bare):
-        return Kind.FENCE
+        return BlockKind.FENCE
     if _ITEM.match(text, line.start):
-        return Kind.ITEM
+        return BlockKind.ITEM
     if bare[0] == "|" or ("|" in bare and _is_ruled(text, line)):
-        return Kind.TABLE
-    return Kind.PARAGRAPH
+        return BlockKind.TABLE
+    return BlockKind.PARAGRAPH
 
 
-def _end(text: str, line: Span, kind: Kind) -> int:
+def _end(text: str, line: Span, kind: BlockKind) -> int:
     """Where the block that begins with `line` ends."""
-    if kind is Kind.HEADING:
+    if kind is BlockKind.HEADING:
         return line.end
-    if kind is Kind.FENCE:
+    if kind is BlockKind.FENCE:
         return _fence_end(text, line)
     while (following := _following(text, line)) is not None and not _interrupts(text, following, kind):
         line = following
@@ -130,16 +130,16 @@ def _fence_end(text: str, line: Span) -> int:
     return len(text)
 
 
-def _interrupts(text: str, line: Span, running: Kind) -> bool:
+def _interrupts(text: str, line: Span, running: BlockKind) -> bool:
     """Whether `line`, right below a block of the `running` kind, begins another one."""
     kind = _kind(text, line)
-    if running is Kind.TABLE:
-        return "|" not in text[line.start : line.end] or kind not in (Kind.TABLE, Kind.PARAGRAPH)
-    if running is Kind.PARAGRAPH and kind is Kind.ITEM:
+    if running is BlockKind.TABLE:
+        return "|" not in text[line.start : line.end] or kind not in (BlockKind.TABLE, BlockKind.PARAGRAPH)
+    if running is BlockKind.PARAGRAPH and kind is BlockKind.ITEM:
         # A line of prose may begin with a year and a full stop.
         found = _ITEM.match(text, line.start)
         return found is not None and found[1] in (None, "1")
-    return kind is not Kind.PARAGRAPH
+    return kind is not BlockKind.PARAGRAPH
 
 
 def _underline(text: str, line: Span) -> Span | None:

@@ -6,20 +6,20 @@ from bisect import bisect_left
 from dataclasses import replace
 
 from memory.documents.chunking.graphemes import is_border
-from memory.documents.chunking.spans import Sizes, Span, next_nonblank, without_trailing_blank
+from memory.documents.chunking.spans import ChunkSizes, Span, next_nonblank, without_trailing_blank
 from memory.documents.chunking.units import Unit, units
 from memory.documents.chunking.windows import cut_at_word
 
 
-def semantic(text: str, sizes: Sizes) -> list[Span]:
+def semantic(text: str, sizes: ChunkSizes) -> list[Span]:
     """Spans of whole units up to `chunk_size`; what cannot be cut sensibly stands whole up to `longest`."""
-    filling = _Filling(text, sizes)
+    filling = _SpanBuilder(text, sizes)
     for unit in units(text, sizes):
         filling.add(unit)
     return filling.close()
 
 
-def hybrid(text: str, sizes: Sizes) -> list[Span]:
+def hybrid(text: str, sizes: ChunkSizes) -> list[Span]:
     """Semantic spans bounded by `chunk_size`, neighbours that fit together merged: mostly short sections."""
     merged: list[Span] = []
     for span in semantic(text, replace(sizes, longest=sizes.chunk_size)):
@@ -30,10 +30,10 @@ def hybrid(text: str, sizes: Sizes) -> list[Span]:
     return merged
 
 
-class _Filling:
+class _SpanBuilder:
     """Spans under way: the finished ones, and the open one from `_start` to `_end`."""
 
-    def __init__(self, text: str, sizes: Sizes) -> None:
+    def __init__(self, text: str, sizes: ChunkSizes) -> None:
         self._text, self._sizes = text, sizes
         self._spans: list[Span] = []
         self._start = self._end = -1

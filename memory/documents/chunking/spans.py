@@ -19,7 +19,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class ChunkSizes:
     """What `split` was asked for, in characters."""
 
     chunk_size: int

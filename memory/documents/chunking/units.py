@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memory.documents.chunking.blocks import Block, Kind, blocks, lines
+from memory.documents.chunking.blocks import Block, BlockKind, blocks, lines
 from memory.documents.chunking.sentences import sentences
-from memory.documents.chunking.spans import Sizes, Span, next_nonblank, without_trailing_blank
+from memory.documents.chunking.spans import ChunkSizes, Span, next_nonblank, without_trailing_blank
 from memory.documents.chunking.windows import cut_at_word
 
 
@@ -26,19 +26,19 @@ class Unit(NamedTuple):
     is_part: bool
 
 
-def units(text: str, sizes: Sizes) -> Iterator[Unit]:
+def units(text: str, sizes: ChunkSizes) -> Iterator[Unit]:
     """The units of `text` in order, none longer than `sizes.longest`."""
     for block in blocks(text):
         start = next_nonblank(text, block.start, block.end)
         # A line of more than half a piece is no title: it would leave no room for what it titles.
-        if block.kind is Kind.HEADING and block.end - start <= sizes.chunk_size // 2:
+        if block.kind is BlockKind.HEADING and block.end - start <= sizes.chunk_size // 2:
             yield Unit(start, block.end, (), block.end, is_heading=True, is_part=False)
         else:
             yield from _units_of(text, block, sizes)
 
 
-def _units_of(text: str, block: Block, sizes: Sizes) -> Iterator[Unit]:
-    lined = block.kind in (Kind.FENCE, Kind.TABLE)
+def _units_of(text: str, block: Block, sizes: ChunkSizes) -> Iterator[Unit]:
+    lined = block.kind in (BlockKind.FENCE, BlockKind.TABLE)
     whole = (*block.whole, block.end) if lined else block.whole
     paragraph_end = block.end
     for leaf in (lines if lined else sentences)(text, block.start, block.end):
@@ -47,7 +47,7 @@ def _units_of(text: str, block: Block, sizes: Sizes) -> Iterator[Unit]:
             whole, paragraph_end = (), 0
 
 
-def _fitting(text: str, leaf: Span, sizes: Sizes) -> Iterator[tuple[Span, bool]]:
+def _fitting(text: str, leaf: Span, sizes: ChunkSizes) -> Iterator[tuple[Span, bool]]:
     """`leaf` itself, or its lines where it is too long, or their parts; and whether it goes on with a cut line."""
     for line in [leaf] if leaf.end - leaf.start <= sizes.longest else lines(text, leaf.start, leaf.end):
         start = next_nonblank(text, line.start, line.end)

@@ -6,10 +6,10 @@ from bisect import bisect_right
 
 from memory.documents.chunking.graphemes import first_border, last_border
 from memory.documents.chunking.sentences import sentences
-from memory.documents.chunking.spans import Sizes, Span, next_nonblank, without_trailing_blank
+from memory.documents.chunking.spans import ChunkSizes, Span, next_nonblank, without_trailing_blank
 
 
-def truncate(text: str, sizes: Sizes) -> list[Span]:
+def truncate(text: str, sizes: ChunkSizes) -> list[Span]:
     """One span: the first `chunk_size` characters after leading white space; none for a blank text."""
     start = next_nonblank(text, 0, len(text))
     if start == len(text):
@@ -18,7 +18,7 @@ def truncate(text: str, sizes: Sizes) -> list[Span]:
     return [Span(start, without_trailing_blank(text, start, end))]
 
 
-def fixed_size(text: str, sizes: Sizes) -> list[Span]:
+def fixed_size(text: str, sizes: ChunkSizes) -> list[Span]:
     """Spans of `chunk_size`, each back to the sentence end or else the word in its second half where that is asked for."""
     ends = [sentence.end for sentence in sentences(text, 0, len(text))] if sizes.at_sentences else []
     spans: list[Span] = []
@@ -58,7 +58,7 @@ def cut_anywhere(text: str, start: int, after: int, size: int, longest: int) -> 
     return min(first_border(text, last, after, start + longest), start + longest)
 
 
-def _start(text: str, new: int, spans: list[Span], sizes: Sizes) -> int:
+def _start(text: str, new: int, spans: list[Span], sizes: ChunkSizes) -> int:
     """Where the span that brings what begins at `new` starts: up to `overlap` characters back in the last one."""
     if not spans or not sizes.overlap:
         return new
@@ -69,7 +69,7 @@ def _start(text: str, new: int, spans: list[Span], sizes: Sizes) -> int:
     return start if start < last.end and has_room else new
 
 
-def _end(text: str, start: int, new: int, ends: list[int], sizes: Sizes) -> int:
+def _end(text: str, start: int, new: int, ends: list[int], sizes: ChunkSizes) -> int:
     last = start + sizes.chunk_size
     if last >= len(text):
         return len(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memory.documents.extraction.result import BETWEEN, Hidden, Mark, MarkKind, Reading
+from memory.documents.extraction.result import BETWEEN, ExtractedText, Hidden, Marker, MarkKind
 from memory.errors import ExtractionError, gettext_noop
 from memory.text import clean_text
 
@@ -19,7 +19,7 @@ _MOST_HIDDEN = 20_000
 _MOST_HIDDEN_PASSAGES = 200
 
 
-def tidy(text: str) -> str:
+def normalise_text(text: str) -> str:
     """`text` with `\\n` as its only line end, without control characters other than tabs, and without byte order marks."""
     # Rows come by the hundred thousand, and hardly any has something to tidy.
     if text.isprintable():
@@ -27,12 +27,12 @@ def tidy(text: str) -> str:
     return _CONTROLS.sub("", _LINE_ENDS.sub("\n", clean_text(text)))
 
 
-def one_line(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """`text` with each run of white space made one space, and none at its ends."""
     return " ".join(text.split())
 
 
-class Draft:
+class TextBuilder:
     """Collects the text and marks of one file. A mark stands where the next text begins.
 
     Every method that adds raises ExtractionError when the text gets longer than `longest` characters.
@@ -43,7 +43,7 @@ class Draft:
         self._longest = longest
         self._parts: list[str] = []
         self._length = 0
-        self._marks: list[Mark] = []
+        self._marks: list[Marker] = []
         self._pending: list[tuple[MarkKind, str, int, str]] = []
         self._path: list[tuple[int, str]] = []
         self.hidden: list[Hidden] = []
@@ -56,7 +56,7 @@ class Draft:
 
     def block(self, text: str, *, gap: str = "\n\n") -> None:
         """Add a paragraph, with `gap` between it and what comes before; nothing where it is blank."""
-        text = tidy(text).strip("\n").rstrip()
+        text = normalise_text(text).strip("\n").rstrip()
         if text:
             if self._parts:
                 self._append(gap)
@@ -65,7 +65,7 @@ class Draft:
 
     def conceal(self, text: str) -> None:
         """Keep text that a reader of the file does not see apart from the rest: where it stands, and its beginning."""
-        text = tidy(text).strip()[: self._hidden_room]
+        text = normalise_text(text).strip()[: self._hidden_room]
         if not text:
             return
         self._hidden_room -= len(text)
@@ -105,7 +105,7 @@ class Draft:
         self._path = [(0, _short(name))]
         self.mark("chapter", name)
 
-    def finish(self, kind: str) -> Reading:
+    def finish(self, kind: str) -> ExtractedText:
         """The whole. Raises ExtractionError where there is no text."""
         text = "".join(self._parts)
         if not text.strip() and self.hidden:
@@ -114,7 +114,7 @@ class Draft:
             )
         if not text.strip():
             raise ExtractionError(gettext_noop("There is no text in this file."))
-        return Reading(text, tuple(self._marks), kind, _short(tidy(self.title)), tuple(self.hidden))
+        return ExtractedText(text, tuple(self._marks), kind, _short(normalise_text(self.title)), tuple(self.hidden))
 
     def _append(self, text: str) -> None:
         self._length += len(text)
@@ -124,7 +124,7 @@ class Draft:
         self._parts.append(text)
 
     def _place_marks(self) -> None:
-        self._marks += [Mark(self._length, *pending) for pending in self._pending]
+        self._marks += [Marker(self._length, *pending) for pending in self._pending]
         self._pending.clear()
         if len(self._marks) > _MOST_MARKS:
             sentence = gettext_noop("This file has more than %(most)s rows or headings. Upload it in parts.")
@@ -132,5 +132,5 @@ class Draft:
 
 
 def _short(label: str) -> str:
-    label = one_line(tidy(label))
+    label = collapse_whitespace(normalise_text(label))
     return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1].rstrip() + "…"

@@ -5,25 +5,25 @@ from __future__ import annotations
 import csv
 from typing import BinaryIO
 
-from memory.documents.extraction.builder import Draft, tidy
+from memory.documents.extraction.builder import TextBuilder, normalise_text
 from memory.documents.extraction.encoding import decode
-from memory.documents.extraction.labelled_rows import named_rows
-from memory.documents.extraction.result import Limits
+from memory.documents.extraction.labelled_rows import label_rows
+from memory.documents.extraction.result import ExtractionLimits
 
 _DELIMITERS = ",;\t|"
 _SAMPLE_LINES = 50
 
 
-def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add each row of the table in `file` as a line, marked with its number."""
-    lines = tidy(decode(file.read())).split("\n")
+    lines = normalise_text(decode(file.read())).split("\n")
     # Excel writes the delimiter into a line of its own.
     told = lines[0].lower().startswith("sep=") and len(lines[0]) == 5
     delimiter = lines[0][4] if told else _delimiter_of(lines[:_SAMPLE_LINES])
     # The module's own limit on a field is for programs without one on the whole.
     csv.field_size_limit(limits.max_characters)
     rows = csv.reader((line + "\n" for line in lines[told:]), delimiter=delimiter)
-    for number, line in named_rows(enumerate(rows, 1 + told)):
+    for number, line in label_rows(enumerate(rows, 1 + told)):
         draft.mark("row", str(number))
         draft.line(line)
 

@@ -7,11 +7,11 @@ import zipfile
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from memory.documents.extraction.builder import Draft, one_line
-from memory.documents.extraction.labelled_rows import named_rows
-from memory.documents.extraction.result import Limits
-from memory.documents.extraction.xml_stream import Listener
-from memory.documents.extraction.zip_package import hear, main_part, opened, relations, title_of
+from memory.documents.extraction.builder import TextBuilder, collapse_whitespace
+from memory.documents.extraction.labelled_rows import label_rows
+from memory.documents.extraction.result import ExtractionLimits
+from memory.documents.extraction.xml_stream import XmlHandler
+from memory.documents.extraction.zip_package import document_title, main_part, open_archive, parse_part, relationships
 
 _HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
 # Said twice, for older programs; where a piece was moved from; how a character is pronounced.
@@ -22,27 +22,27 @@ _IN_RUN = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _TITLE, _LIST = -1, -2
 
 
-def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the text of the document in `file`: as it is now, without what was deleted or is hidden."""
-    with opened(file) as package:
-        draft.title = title_of(package)
+    with open_archive(file) as package:
+        draft.title = document_title(package)
         part = main_part(package)
-        related = {relation.kind: relation.part for relation in relations(package, part).values()}
+        related = {relation.kind: relation.part for relation in relationships(package, part).values()}
         body = _Body(draft, _styles_of(package, related.get("styles", "")))
-        hear(package, part, body)
+        parse_part(package, part, body)
         if body.notes:
-            hear(package, related.get("footnotes", "footnotes"), _Footnotes(draft, body.notes))
+            parse_part(package, related.get("footnotes", "footnotes"), _Footnotes(draft, body.notes))
 
 
 def _styles_of(package: zipfile.ZipFile, part: str) -> dict[str, int]:
     """What each style makes of a paragraph, by the style's id: a heading of a level, a title, an item, or 0."""
     styles = _Styles()
     if part in package.NameToInfo:
-        hear(package, part, styles)
+        parse_part(package, part, styles)
     return {style: styles.role_of(style) for style in styles.names}
 
 
-class _Styles(Listener):
+class _Styles(XmlHandler):
     """Listens for styles: their names, what they build on, and the level in the outline they give."""
 
     def __init__(self) -> None:
@@ -86,10 +86,10 @@ class _Paragraph:
     role: int = 0
 
 
-class _Body(Listener):
+class _Body(XmlHandler):
     """Listens for paragraphs and tables. Both may stand within one another (in text boxes, in cells), hence stacks."""
 
-    def __init__(self, draft: Draft, styles: dict[str, int]) -> None:
+    def __init__(self, draft: TextBuilder, styles: dict[str, int]) -> None:
         # The number of each footnote by its id, in the order they are referred to.
         self.notes: dict[str, int] = {}
         self._draft = draft
@@ -162,7 +162,7 @@ class _Body(Listener):
             self._tables[-1][-1][-1] += " " + text
             return
         if paragraph.role > 0:
-            text = one_line(text)
+            text = collapse_whitespace(text)
             self._draft.heading(paragraph.role, text)
         elif paragraph.role == _TITLE:
             self._draft.title = self._draft.title or text
@@ -171,7 +171,7 @@ class _Body(Listener):
         self._after_item = is_item or (self._after_item and not text)
 
     def _end_table(self, rows: list[list[str]]) -> None:
-        lines = [line for _, line in named_rows(enumerate(rows, 1))]
+        lines = [line for _, line in label_rows(enumerate(rows, 1))]
         if self._tables and self._tables[-1] and self._tables[-1][-1]:
             self._tables[-1][-1][-1] += " " + " / ".join(lines)
         else:
@@ -181,7 +181,7 @@ class _Body(Listener):
 class _Footnotes(_Body):
     """Listens for the footnotes that the body refers to, each a paragraph that begins with its number."""
 
-    def __init__(self, draft: Draft, numbers: dict[str, int]) -> None:
+    def __init__(self, draft: TextBuilder, numbers: dict[str, int]) -> None:
         super().__init__(draft, {})
         self._numbers = numbers
         self._number = 0

@@ -7,28 +7,28 @@ import zipfile
 from html.parser import HTMLParser
 from typing import BinaryIO
 
-from memory.documents.extraction.builder import Draft, one_line
+from memory.documents.extraction.builder import TextBuilder, collapse_whitespace
 from memory.documents.extraction.encoding import declared_in, decode
 from memory.documents.extraction.html import add_page
-from memory.documents.extraction.result import Limits
-from memory.documents.extraction.xml_stream import Listener
-from memory.documents.extraction.zip_package import hear, opened, resolve
+from memory.documents.extraction.result import ExtractionLimits
+from memory.documents.extraction.xml_stream import XmlHandler
+from memory.documents.extraction.zip_package import open_archive, parse_part, resolve
 from memory.errors import ExtractionError, gettext_noop
 
 _PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
 
 
-def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the book's pages, with its chapters and the headings in them marked."""
-    with opened(file) as package:
+    with open_archive(file) as package:
         container = _Container()
-        hear(package, "META-INF/container.xml", container)
+        parse_part(package, "META-INF/container.xml", container)
         book = _Book(posixpath.dirname(container.book))
-        hear(package, container.book, book)
+        parse_part(package, container.book, book)
         pages = [part for name in book.spine if (part := book.pages.get(name))]
         if "META-INF/encryption.xml" in package.NameToInfo:
             locked = _Encrypted()
-            hear(package, "META-INF/encryption.xml", locked)
+            parse_part(package, "META-INF/encryption.xml", locked)
             # Fonts are often scrambled; a page is so only by copy protection.
             if locked.parts & set(pages):
                 raise ExtractionError(
@@ -40,7 +40,7 @@ def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
                 draft.chapter(names[part])
             data = package.read(part)
             add_page(decode(data, declared=declared_in(data)), draft)
-        draft.title = one_line(book.title)
+        draft.title = collapse_whitespace(book.title)
 
 
 def _chapters(package: zipfile.ZipFile, book: _Book) -> dict[str, str]:
@@ -52,12 +52,12 @@ def _chapters(package: zipfile.ZipFile, book: _Book) -> dict[str, str]:
         return links.names
     if book.old_contents in package.NameToInfo:
         points = _NavPoints(posixpath.dirname(book.old_contents))
-        hear(package, book.old_contents, points)
+        parse_part(package, book.old_contents, points)
         return points.names
     return {}
 
 
-class _Container(Listener):
+class _Container(XmlHandler):
     """Listens for where the book's description is."""
 
     book = ""
@@ -67,7 +67,7 @@ class _Container(Listener):
             self.book = self.book or attributes.get("full-path", "")
 
 
-class _Book(Listener):
+class _Book(XmlHandler):
     """Listens for the book's title, its pages by id, the order to read them in, and its tables of contents."""
 
     def __init__(self, folder: str) -> None:
@@ -106,7 +106,7 @@ class _Book(Listener):
             self.pages[attributes.get("id", "")] = part
 
 
-class _Encrypted(Listener):
+class _Encrypted(XmlHandler):
     """Listens for the parts that are encrypted."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class _Encrypted(Listener):
             self.parts.add(resolve("", attributes.get("URI", "")))
 
 
-class _NavPoints(Listener):
+class _NavPoints(XmlHandler):
     """Listens for the table of contents of an older book (NCX)."""
 
     def __init__(self, folder: str) -> None:
@@ -130,7 +130,7 @@ class _NavPoints(Listener):
         self._in_text = name == "text"
         if name == "text":
             self._words = []
-        elif name == "content" and (label := one_line("".join(self._words))):
+        elif name == "content" and (label := collapse_whitespace("".join(self._words))):
             self.names.setdefault(resolve(self._folder, attributes.get("src", "")), label)
 
     def end(self, name: str) -> None:
@@ -163,7 +163,7 @@ class _Links(HTMLParser):
         if tag == "nav":
             self._nav = ""
         elif tag == "a" and self._href:
-            if label := one_line("".join(self._words)):
+            if label := collapse_whitespace("".join(self._words)):
                 self.names.setdefault(resolve(self._folder, self._href), label)
             self._href = ""
 

@@ -12,7 +12,7 @@ from memory.documents.extraction.encoding import looks_like_text
 from memory.errors import ExtractionError, gettext_noop
 
 
-class Content(Protocol):
+class SeekableFile(Protocol):
     """A file open for reading: Python's own, or the one of an upload."""
 
     def read(self, size: int = -1, /) -> bytes:
@@ -22,7 +22,7 @@ class Content(Protocol):
         """Go elsewhere in the file."""
 
 
-class Format(NamedTuple):
+class FileFormat(NamedTuple):
     """One kind of file: its name here, its media type, the extensions its files have, its name for people."""
 
     kind: str
@@ -39,22 +39,22 @@ _CODE = (
 )  # fmt: skip
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 FORMATS = (
-    Format("text", "text/plain", ("txt", "text", "log"), gettext_noop("Plain text")),
-    Format("markdown", "text/markdown", ("md", "markdown", "mdown"), "Markdown"),
-    Format("html", "text/html", ("html", "htm", "xhtml"), gettext_noop("Web page (HTML)")),
-    Format("pdf", "application/pdf", ("pdf",), "PDF"),
-    Format("docx", _OFFICE + "wordprocessingml.document", ("docx", "docm"), gettext_noop("Word document (DOCX)")),
-    Format(
+    FileFormat("text", "text/plain", ("txt", "text", "log"), gettext_noop("Plain text")),
+    FileFormat("markdown", "text/markdown", ("md", "markdown", "mdown"), "Markdown"),
+    FileFormat("html", "text/html", ("html", "htm", "xhtml"), gettext_noop("Web page (HTML)")),
+    FileFormat("pdf", "application/pdf", ("pdf",), "PDF"),
+    FileFormat("docx", _OFFICE + "wordprocessingml.document", ("docx", "docm"), gettext_noop("Word document (DOCX)")),
+    FileFormat(
         "pptx",
         _OFFICE + "presentationml.presentation",
         ("pptx", "pptm", "ppsx"),
         gettext_noop("PowerPoint slides (PPTX)"),
     ),
-    Format("xlsx", _OFFICE + "spreadsheetml.sheet", ("xlsx", "xlsm"), gettext_noop("Excel workbook (XLSX)")),
-    Format("csv", "text/csv", ("csv", "tsv", "tab"), gettext_noop("Table (CSV, TSV)")),
-    Format("epub", "application/epub+zip", ("epub",), gettext_noop("E-book (EPUB)")),
-    Format("email", "message/rfc822", ("eml",), gettext_noop("E-mail (EML)")),
-    Format("code", "text/x-source", _CODE, gettext_noop("Source code")),
+    FileFormat("xlsx", _OFFICE + "spreadsheetml.sheet", ("xlsx", "xlsm"), gettext_noop("Excel workbook (XLSX)")),
+    FileFormat("csv", "text/csv", ("csv", "tsv", "tab"), gettext_noop("Table (CSV, TSV)")),
+    FileFormat("epub", "application/epub+zip", ("epub",), gettext_noop("E-book (EPUB)")),
+    FileFormat("email", "message/rfc822", ("eml",), gettext_noop("E-mail (EML)")),
+    FileFormat("code", "text/x-source", _CODE, gettext_noop("Source code")),
 )
 _HEAD_BYTES = 65_536
 # Where the end of a zip archive can be, which may have a comment of 64 kB behind it; and about 20,000 members.
@@ -73,7 +73,7 @@ _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _TEXT_ONLY_IN_FORM = (b"{\\rtf", b"%!PS")
 
 
-def kind_of(file: Content, name: str) -> str:
+def detect_format(file: SeekableFile, name: str) -> str:
     """The kind, one of `FORMATS`, of the file open in `file`, which was called `name`; leaves it at its beginning.
 
     Raises ExtractionError for what cannot be read, empty files among them.
@@ -92,10 +92,10 @@ def kind_of(file: Content, name: str) -> str:
         raise ExtractionError(_old_office(file))
     if head.startswith(_TEXT_ONLY_IN_FORM) or not is_text:
         raise ExtractionError(_UNKNOWN, formats=[f.label for f in FORMATS])
-    return _kind_of_text(head, extension_of(name))
+    return _kind_of_text(head, file_extension(name))
 
 
-def extension_of(name: str) -> str:
+def file_extension(name: str) -> str:
     """What comes after the last dot of the file called `name`, in lower case; the whole of a name without dots."""
     return PurePosixPath(name.replace("\\", "/")).name.lower().rpartition(".")[2]
 
@@ -103,7 +103,7 @@ def extension_of(name: str) -> str:
 _UNKNOWN = gettext_noop("Unsupported file type. Supported: %(formats)s.")
 
 
-def _kind_of_zip(file: Content) -> str:
+def _kind_of_zip(file: SeekableFile) -> str:
     """The kind by the members' names. It also runs in the process that takes uploads, so it bounds what is listed."""
     try:
         _check_directory(file)
@@ -123,7 +123,7 @@ def _kind_of_zip(file: Content) -> str:
     raise ExtractionError(_UNKNOWN, formats=[f.label for f in FORMATS])
 
 
-def _check_directory(file: Content) -> None:
+def _check_directory(file: SeekableFile) -> None:
     """Raises ExtractionError where the list of members is longer than any document's: `zipfile` reads all of it at once."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _LAST_RECORD_BYTES))
@@ -136,7 +136,7 @@ def _check_directory(file: Content) -> None:
         raise ExtractionError(gettext_noop("This file holds too many parts to be a document."))
 
 
-def _old_office(file: Content) -> str:
+def _old_office(file: SeekableFile) -> str:
     """Why a file in the container of old Office programs is not read: newer ones use it for what they encrypt."""
     encrypted, before = "EncryptedPackage".encode("utf-16-le"), b""
     while piece := file.read(_HEAD_BYTES):

@@ -7,11 +7,11 @@ from collections import Counter
 from html.parser import HTMLParser
 from typing import BinaryIO
 
-from memory.documents.extraction.builder import Draft, one_line
+from memory.documents.extraction.builder import TextBuilder, collapse_whitespace
 from memory.documents.extraction.encoding import declared_in, decode
 from memory.documents.extraction.html_tables import Table
 from memory.documents.extraction.html_visibility import Look, StyleSheet
-from memory.documents.extraction.result import Limits
+from memory.documents.extraction.result import ExtractionLimits
 
 _VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
@@ -72,25 +72,25 @@ _HIDING = re.compile(r"(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNOR
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 
 
-def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the text of the page in `file`, with its headings marked."""
     data = file.read()
     draft.title = add_page(decode(data, declared=declared_in(data)), draft) or draft.title
 
 
-def add_page(html: str, draft: Draft) -> str:
+def add_page(html: str, draft: TextBuilder) -> str:
     """Add the text of `html` to `draft`; returns the page's title, else its first heading, else ""."""
     page = _Page(draft)
     page.feed(html)
     page.close()
     page.finish()
-    return one_line(page.title) or page.first_heading
+    return collapse_whitespace(page.title) or page.first_heading
 
 
 class _Page(HTMLParser):
     """Walks through the tags with the open ones on a stack, and flushes a block of text at each border of one."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: TextBuilder) -> None:
         super().__init__(convert_charrefs=True)
         self.title = ""
         self.first_heading = ""
@@ -200,9 +200,9 @@ class _Page(HTMLParser):
             return
         level = next((_HEADINGS[tag] for tag in reversed(self._open[-4:]) if tag in _HEADINGS), 0)
         if level:
-            self.first_heading = self.first_heading or one_line(text)
+            self.first_heading = self.first_heading or collapse_whitespace(text)
             self._draft.heading(level, text)
-            text = one_line(text)
+            text = collapse_whitespace(text)
         if self._bullet:
             self._draft.block("- " + text, gap="\n" if self._after_item else "\n\n")
         else:

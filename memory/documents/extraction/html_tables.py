@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from memory.documents.extraction.builder import Draft, one_line
-from memory.documents.extraction.labelled_rows import line_of, named_rows
+from memory.documents.extraction.builder import TextBuilder, collapse_whitespace
+from memory.documents.extraction.labelled_rows import label_rows, line_of
 
 
 class Table:
     """Collects cells. `is_layout` is for tables that hold headings or other tables: their text goes by as it comes."""
 
-    def __init__(self, draft: Draft) -> None:
+    def __init__(self, draft: TextBuilder) -> None:
         self._draft = draft
         self._rows: list[list[tuple[str, bool]]] = []
         self._cell: list[str] | None = None
@@ -51,7 +51,7 @@ class Table:
         if self._cell is not None:
             if not self._rows:
                 self.begin_row()
-            self._rows[-1].append((one_line(" ".join(self._cell)), self._names_a_column))
+            self._rows[-1].append((collapse_whitespace(" ".join(self._cell)), self._names_a_column))
             self._cell = None
 
     def finish(self) -> None:
@@ -65,7 +65,7 @@ class Table:
             lines = [_named_by_first(row) for row in rows]
         else:
             texts = [[text for text, _ in row] for row in rows]
-            lines = [line for _, line in named_rows(enumerate(texts, 1), header=True if header else None)]
+            lines = [line for _, line in label_rows(enumerate(texts, 1), header=True if header else None)]
         self._draft.block("\n".join(lines))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from memory.documents.extraction.builder import one_line
+from memory.documents.extraction.builder import collapse_whitespace
 
 _NUMBER = re.compile(r"[-+]?[^\w\s]?\s?\d[\d.,' ]*\s?[%€$£]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _LONGEST_NAME = 80
 
 
-def named_rows(rows: Iterable[tuple[int, Sequence[str]]], *, header: bool | None = None) -> Iterator[tuple[int, str]]:
+def label_rows(rows: Iterable[tuple[int, Sequence[str]]], *, header: bool | None = None) -> Iterator[tuple[int, str]]:
     """Each row that is not blank, a number and its cells, as the number and a line of text.
 
     `header` says whether the first row names the columns; None guesses: the first row with several cells does, where
@@ -22,7 +22,7 @@ def named_rows(rows: Iterable[tuple[int, Sequence[str]]], *, header: bool | None
     names: list[str] = []
     undecided, only_names = header is not False, 0
     for number, row in rows:
-        cells = [one_line(cell) for cell in row]
+        cells = [collapse_whitespace(cell) for cell in row]
         filled = [cell for cell in cells if cell]
         if not filled:
             continue

@@ -7,10 +7,10 @@ from email import message_from_bytes, policy
 from email.message import MIMEPart
 from typing import BinaryIO
 
-from memory.documents.extraction.builder import Draft, one_line
+from memory.documents.extraction.builder import TextBuilder, collapse_whitespace
 from memory.documents.extraction.encoding import decode
 from memory.documents.extraction.html import add_page
-from memory.documents.extraction.result import Limits
+from memory.documents.extraction.result import ExtractionLimits
 from memory.errors import ExtractionError, gettext_noop
 
 # The parser looks through all parts that are open for each line: its time grows with their square.
@@ -19,7 +19,7 @@ _MULTIPART = re.compile(rb"^content-type:\s{0,20}multipart/", re.IGNORECASE | re
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 
 
-def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the message in `file`. Of plain text and HTML it is the plain text, if there is any in it."""
     data = file.read()
     if len(_MULTIPART.findall(data)) > _MOST_MULTIPARTS:
@@ -27,7 +27,7 @@ def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
         raise ExtractionError(sentence, most=_MOST_MULTIPARTS)
     message = message_from_bytes(data, policy=policy.default)
     for name in _HEADERS:
-        if value := one_line(str(message.get(name, ""))):
+        if value := collapse_whitespace(str(message.get(name, ""))):
             draft.line(f"{name}: {value}")
     for preferred in ("plain", "html"):
         part = message.get_body((preferred,))
@@ -39,7 +39,7 @@ def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
             break
     for attached in message.iter_attachments():
         draft.block(f"Attachment: {_name_of(attached)}")
-    draft.title = one_line(str(message.get("Subject", "")))
+    draft.title = collapse_whitespace(str(message.get("Subject", "")))
 
 
 def _text_of(part: MIMEPart) -> str:
@@ -48,4 +48,4 @@ def _text_of(part: MIMEPart) -> str:
 
 
 def _name_of(part: MIMEPart) -> str:
-    return one_line(part.get_filename() or "") or f"without a name ({part.get_content_type()})"
+    return collapse_whitespace(part.get_filename() or "") or f"without a name ({part.get_content_type()})"

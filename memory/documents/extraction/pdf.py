@@ -12,9 +12,9 @@ from pypdf import PageObject, PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 from pypdf.generic import ArrayObject, TextStringObject
 
-from memory.documents.extraction.builder import Draft, one_line
+from memory.documents.extraction.builder import TextBuilder, collapse_whitespace
 from memory.documents.extraction.pdf_visibility import PageVisibility
-from memory.documents.extraction.result import Limits
+from memory.documents.extraction.result import ExtractionLimits
 from memory.errors import ExtractionError, gettext_noop
 
 _PROTECTED = gettext_noop("This PDF is protected by a password. Remove it and upload again.")
@@ -26,7 +26,7 @@ _SHOWING = frozenset({b"Tj", b"TJ", b"'", b'"'})
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 
 
-def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the text of each page, marked with its number, from 1 in the order of the file."""
     # pypdf reports each oddity it works around; here nobody listens.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
@@ -54,7 +54,7 @@ def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
         raise ExtractionError(sentence)
 
 
-def _add_page(page: PageObject, draft: Draft) -> None:
+def _add_page(page: PageObject, draft: TextBuilder) -> None:
     """Add the text that can be seen on the page, and apart from it the text that cannot."""
     box, resources = page.cropbox, page.get("/Resources")
     visibility = PageVisibility(
@@ -83,5 +83,5 @@ def _only(page: PageObject, is_wanted: Callable[[int], bool]) -> str:
 def _title_of(reader: PdfReader) -> str:
     """The title among the PDF's properties; "" where it is none."""
     said = reader.metadata.title if reader.metadata else None
-    title = one_line(said or "")
+    title = collapse_whitespace(said or "")
     return title if len(title) <= _LONGEST_TITLE and not _NO_TITLE.fullmatch(title) else ""

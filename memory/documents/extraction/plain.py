@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from memory.documents.extraction.builder import Draft, tidy
+from memory.documents.extraction.builder import TextBuilder, normalise_text
 from memory.documents.extraction.encoding import decode
-from memory.documents.extraction.result import Limits
+from memory.documents.extraction.result import ExtractionLimits
 
 _HASHES = re.compile(r" {0,3}(#{1,6})[ \t]+")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
@@ -18,14 +18,14 @@ _NOT_A_PARAGRAPH = re.compile(
 )
 
 
-def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the text of `file` as it is."""
-    draft.verbatim(tidy(decode(file.read())))
+    draft.verbatim(normalise_text(decode(file.read())))
 
 
-def read_markdown(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+def read_markdown(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the Markdown in `file` as it is, with its headings marked; the first is its title."""
-    text = tidy(decode(file.read()))
+    text = normalise_text(decode(file.read()))
     told = 0
     for at, level, words in headings(text):
         draft.verbatim(text[told:at])

@@ -5,11 +5,18 @@ from __future__ import annotations
 import zipfile
 from typing import BinaryIO
 
-from memory.documents.extraction.builder import Draft
-from memory.documents.extraction.labelled_rows import named_rows
-from memory.documents.extraction.result import Limits
-from memory.documents.extraction.xml_stream import Listener
-from memory.documents.extraction.zip_package import Relation, hear, main_part, opened, relations, title_of
+from memory.documents.extraction.builder import TextBuilder
+from memory.documents.extraction.labelled_rows import label_rows
+from memory.documents.extraction.result import ExtractionLimits
+from memory.documents.extraction.xml_stream import XmlHandler
+from memory.documents.extraction.zip_package import (
+    Relationship,
+    document_title,
+    main_part,
+    open_archive,
+    parse_part,
+    relationships,
+)
 
 _TITLES = frozenset({"title", "ctrTitle"})
 # Placeholders that every slide repeats.
@@ -17,36 +24,36 @@ _FURNITURE = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 _NO = frozenset({"0", "false"})
 
 
-def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add each slide, marked with its number from 1; hidden ones are counted but not read."""
-    with opened(file) as package:
-        draft.title = title_of(package)
+    with open_archive(file) as package:
+        draft.title = document_title(package)
         part = main_part(package)
         order = _Order()
-        hear(package, part, order)
-        related = relations(package, part)
+        parse_part(package, part, order)
+        related = relationships(package, part)
         for number, slide_id in enumerate(order.ids, start=1):
             draft.mark("slide", str(number))
             if slide_id in related:
                 _add_slide(package, related[slide_id], draft)
 
 
-def _add_slide(package: zipfile.ZipFile, slide: Relation, draft: Draft) -> None:
+def _add_slide(package: zipfile.ZipFile, slide: Relationship, draft: TextBuilder) -> None:
     shown = _Shapes()
-    hear(package, slide.part, shown)
+    parse_part(package, slide.part, shown)
     if shown.hidden:
         return
     draft.title = draft.title or (shown.titles[0] if shown.titles else "")
     for text in shown.titles + shown.texts:
         draft.block(text)
-    for relation in relations(package, slide.part).values():
+    for relation in relationships(package, slide.part).values():
         if relation.kind == "notesSlide":
             notes = _Shapes()
-            hear(package, relation.part, notes)
+            parse_part(package, relation.part, notes)
             draft.block("Notes: " + "\n".join(notes.texts) if notes.texts else "")
 
 
-class _Order(Listener):
+class _Order(XmlHandler):
     """Listens for the ids of the relations that lead to the slides, in order."""
 
     def __init__(self) -> None:
@@ -57,7 +64,7 @@ class _Order(Listener):
             self.ids.append(attributes.get("r:id", ""))
 
 
-class _Shapes(Listener):
+class _Shapes(XmlHandler):
     """Listens for the shapes of a slide: the text of its title, and of the others in the order they stand in."""
 
     def __init__(self) -> None:
@@ -105,7 +112,7 @@ class _Shapes(Listener):
             self._rows[-1].append(" ".join(self._paragraphs))
             self._paragraphs = []
         elif name == "tbl" and self._rows is not None:
-            self._paragraphs = [line for _, line in named_rows(enumerate(self._rows, 1))]
+            self._paragraphs = [line for _, line in label_rows(enumerate(self._rows, 1))]
             self._rows = None
         elif name in ("sp", "graphicFrame"):
             self._end_shape()

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from memory.documents.extraction.formats import FORMATS
-from memory.documents.extraction.protocol import OUT_OF_MEMORY, Answer
-from memory.documents.extraction.result import ExtractionCancelledError, Limits, Reading
+from memory.documents.extraction.protocol import OUT_OF_MEMORY, ResultParser
+from memory.documents.extraction.result import ExtractedText, ExtractionCancelledError, ExtractionLimits
 from memory.errors import ExtractionError, gettext_noop
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -25,7 +25,9 @@ _PATIENCE = 0.2
 _PIECE_BYTES = 65_536
 
 
-def read_apart(file: BinaryIO, name: str, limits: Limits, stop: Callable[[], bool] | None) -> Reading:
+def extract_in_subprocess(
+    file: BinaryIO, name: str, limits: ExtractionLimits, stop: Callable[[], bool] | None
+) -> ExtractedText:
     """`memory.documents.extraction.read`, for a file that is open."""
     # Its environment holds no secret of ours, and the file is all it is given.
     with subprocess.Popen(  # noqa: S603  (the command is ours)
@@ -56,10 +58,10 @@ def read_apart(file: BinaryIO, name: str, limits: Limits, stop: Callable[[], boo
     return reading
 
 
-def _hear(process: subprocess.Popen[bytes], limits: Limits, stop: Callable[[], bool] | None) -> Answer:
+def _hear(process: subprocess.Popen[bytes], limits: ExtractionLimits, stop: Callable[[], bool] | None) -> ResultParser:
     """All that the process says until it falls silent, which it does only by ending."""
     assert process.stdout is not None  # noqa: S101  (it was asked for)
-    answer, deadline, next_asked = Answer(limits), time.monotonic() + limits.wall_seconds, 0.0
+    answer, deadline, next_asked = ResultParser(limits), time.monotonic() + limits.wall_seconds, 0.0
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
         while True:
@@ -77,12 +79,12 @@ def _hear(process: subprocess.Popen[bytes], limits: Limits, stop: Callable[[], b
                 answer.take(data)
 
 
-def _too_slow(limits: Limits) -> ExtractionError:
+def _too_slow(limits: ExtractionLimits) -> ExtractionError:
     sentence = gettext_noop("This file took longer than %(seconds)s seconds to read.")
     return ExtractionError(sentence, seconds=f"{limits.wall_seconds:g}")
 
 
-def _explain(status: int, kind: str, limits: Limits) -> NoReturn:
+def _explain(status: int, kind: str, limits: ExtractionLimits) -> NoReturn:
     """Say why a process that ended with `status` (minus a signal) has no reading to give."""
     # Python notices that memory is short; other code aborts; where the system is short of it, the kernel kills.
     if status in (OUT_OF_MEMORY, -signal.SIGABRT, -signal.SIGKILL):

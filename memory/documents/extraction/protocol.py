@@ -14,44 +14,44 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, get_args
 
-from memory.documents.extraction.result import Hidden, Limits, Mark, MarkKind, Reading
+from memory.documents.extraction.result import ExtractedText, ExtractionLimits, Hidden, Marker, MarkKind
 from memory.errors import ExtractionError, Fact, gettext_noop
 
 # The exit status that says that memory ran out; that of any exception is 1.
 OUT_OF_MEMORY = 77
-_AS_LIST = attrgetter(*(field.name for field in fields(Mark)))
+_AS_LIST = attrgetter(*(field.name for field in fields(Marker)))
 _PIECE = 65_536
 _BATCH = 1000
 _LONGEST_LINE = 2_000_000
 _NONSENSE = gettext_noop("This file is damaged: what was read of it makes no sense.")
 
 
-def lines_of(reading: Reading) -> Iterator[bytes]:
+def encode_result(reading: ExtractedText) -> Iterator[bytes]:
     """The lines that say a reading."""
     for start in range(0, len(reading.text), _PIECE):
-        yield line_of(reading.text[start : start + _PIECE])
+        yield encode_line(reading.text[start : start + _PIECE])
     for start in range(0, len(reading.marks), _BATCH):
-        yield line_of([_AS_LIST(mark) for mark in reading.marks[start : start + _BATCH]])
+        yield encode_line([_AS_LIST(mark) for mark in reading.marks[start : start + _BATCH]])
     for hidden in reading.hidden:
-        yield line_of({"hidden": hidden.text, "start": hidden.start})
-    yield line_of({"title": reading.title})
+        yield encode_line({"hidden": hidden.text, "start": hidden.start})
+    yield encode_line({"title": reading.title})
 
 
-def line_of(value: Any) -> bytes:
+def encode_line(value: Any) -> bytes:
     """One line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-class Answer:
+class ResultParser:
     """Puts a reading together from the bytes that come; they are the work of a process that read a stranger's file."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ExtractionLimits) -> None:
         self.kind = ""
         self._longest = limits.max_characters
         self._rest = b""
         self._texts: list[str] = []
         self._length = 0
-        self._marks: list[Mark] = []
+        self._marks: list[Marker] = []
         self._title: str | None = None
         self._hidden: list[Hidden] = []
         self._hidden_length = 0
@@ -67,11 +67,11 @@ class Answer:
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise ExtractionError(_NONSENSE) from error
 
-    def reading(self) -> Reading | None:
+    def reading(self) -> ExtractedText | None:
         """The whole; None while some of it lacks."""
         if self._title is None:
             return None
-        return Reading("".join(self._texts), tuple(self._marks), self.kind, self._title, tuple(self._hidden))
+        return ExtractedText("".join(self._texts), tuple(self._marks), self.kind, self._title, tuple(self._hidden))
 
     def _understand(self, said: Any) -> None:
         if isinstance(said, str):
@@ -93,12 +93,12 @@ class Answer:
         if max(self._length, len(self._marks), self._hidden_length) > self._longest:
             raise ValueError("more than was asked for")
 
-    def _mark(self, start: int, kind: MarkKind, label: str, level: int, within: str) -> Mark:
+    def _mark(self, start: int, kind: MarkKind, label: str, level: int, within: str) -> Marker:
         latest = self._marks[-1].start if self._marks else 0
         if kind not in get_args(MarkKind) or not latest <= start <= self._length or not isinstance(level, int):
             raise ValueError("a mark out of place")
         # A hundred thousand rows stand within one sheet.
-        return Mark(start, kind, label, level, sys.intern(within))
+        return Marker(start, kind, label, level, sys.intern(within))
 
 
 def _fact(said: Any) -> Fact:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memory.errors import CatoError, filled, gettext_noop
+from memory.errors import CatoError, format_message, gettext_noop
 
 MarkKind = Literal["page", "slide", "sheet", "row", "heading", "chapter"]
 BETWEEN = " › "
@@ -25,7 +25,7 @@ class ExtractionCancelledError(CatoError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ExtractionLimits:
     """What one file may cost; beyond any of these it cannot be read.
 
     The defaults leave room for a book of some thousand pages on a machine with 2 GB of memory.
@@ -39,7 +39,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Marker:
     """From offset `start` of the text on, one is here in the file.
 
     `label` is the number of a page, slide or row, the name of a sheet, the words of a heading or chapter. `within` is
@@ -62,20 +62,20 @@ class Hidden:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ExtractedText:
     """The text of a file, its marks by their `start`, its kind (see `kinds.FORMATS`), and its title or "".
 
     `hidden` is what was left out of the text because nobody who opens the file sees it, up to a bounded length.
     """
 
     text: str
-    marks: tuple[Mark, ...]
+    marks: tuple[Marker, ...]
     kind: str
     title: str
     hidden: tuple[Hidden, ...] = ()
 
 
-def place_at(marks: Sequence[Mark], start: int, end: int, *, translate: Callable[[str], str] = str) -> str:
+def location_label(marks: Sequence[Marker], start: int, end: int, *, translate: Callable[[str], str] = str) -> str:
     """Where `text[start:end]` stands, for a person: "pages 12–13", "sheet Costs, row 14", "Installation › Docker".
 
     It is the place of the span's first character; where no mark comes before that, of the first mark in the span. ""
@@ -91,12 +91,12 @@ def place_at(marks: Sequence[Mark], start: int, end: int, *, translate: Callable
         last = marks[max(at, bisect_left(marks, end, key=_start) - 1)]
         one, several = _COUNTED[mark.kind]
         goes_on = last.kind == mark.kind and last.within == mark.within and last.label != mark.label
-        words = filled(translate(several if goes_on else one), {"first": mark.label, "last": last.label})
-        return f"{filled(translate(_SHEET), {'name': mark.within})}, {words}" if mark.within else words
+        words = format_message(translate(several if goes_on else one), {"first": mark.label, "last": last.label})
+        return f"{format_message(translate(_SHEET), {'name': mark.within})}, {words}" if mark.within else words
     if mark.kind == "sheet":
-        return filled(translate(_SHEET), {"name": mark.label})
+        return format_message(translate(_SHEET), {"name": mark.label})
     return mark.within + BETWEEN + mark.label if mark.within else mark.label
 
 
-def _start(mark: Mark) -> int:
+def _start(mark: Marker) -> int:
     return mark.start

@@ -19,7 +19,7 @@ import resource
 import signal
 import sys
 
-from memory.documents.extraction.result import Limits
+from memory.documents.extraction.result import ExtractionLimits
 
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
@@ -30,7 +30,7 @@ _ALLOWED = frozenset({"os.listdir", "os.scandir"})
 _MODULES = (".py", ".pyc")
 
 
-def confine(limits: Limits) -> None:
+def confine(limits: ExtractionLimits) -> None:
     """Put this process under the limits of this module for the rest of its life."""
     os.nice(10)
     # Should the parent die, nobody else watches the clock.

@@ -12,10 +12,10 @@ import sys
 from importlib import import_module
 from typing import BinaryIO
 
-from memory.documents.extraction.builder import Draft, tidy
-from memory.documents.extraction.formats import kind_of
-from memory.documents.extraction.protocol import OUT_OF_MEMORY, line_of, lines_of
-from memory.documents.extraction.result import Limits, Reading
+from memory.documents.extraction.builder import TextBuilder, normalise_text
+from memory.documents.extraction.formats import detect_format
+from memory.documents.extraction.protocol import OUT_OF_MEMORY, encode_line, encode_result
+from memory.documents.extraction.result import ExtractedText, ExtractionLimits
 from memory.documents.extraction.sandbox import confine
 from memory.errors import ExtractionError, Fact
 
@@ -38,20 +38,25 @@ READERS = {
 def main() -> None:
     """Read what standard input holds, a file that can be wound back, as the first argument says."""
     said = json.loads(sys.argv[1])
-    limits = Limits(**said.get("limits", {}))
+    limits = ExtractionLimits(**said.get("limits", {}))
     # What a library prints must not end up in the answer.
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     confine(limits)
     try:
-        kind = kind_of(sys.stdin.buffer, said["name"])
-        answer.write(line_of({"kind": kind}))
+        kind = detect_format(sys.stdin.buffer, said["name"])
+        answer.write(encode_line({"kind": kind}))
         # Before the work: whatever happens in it, the parent can say what was read.
         answer.flush()
-        answer.writelines(lines_of(_read(sys.stdin.buffer, kind, limits)))
+        answer.writelines(encode_result(_read(sys.stdin.buffer, kind, limits)))
     except ExtractionError as error:
         answer.write(
-            line_of({"cannot": tidy(error.words), "facts": {name: _tidy(fact) for name, fact in error.facts.items()}})
+            encode_line(
+                {
+                    "cannot": normalise_text(error.words),
+                    "facts": {name: _tidy(fact) for name, fact in error.facts.items()},
+                }
+            )
         )
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
@@ -61,12 +66,12 @@ def main() -> None:
 
 
 def _tidy(fact: Fact) -> Fact:
-    return tidy(fact) if isinstance(fact, str) else fact
+    return normalise_text(fact) if isinstance(fact, str) else fact
 
 
-def _read(file: BinaryIO, kind: str, limits: Limits) -> Reading:
+def _read(file: BinaryIO, kind: str, limits: ExtractionLimits) -> ExtractedText:
     module, function = READERS[kind]
-    draft = Draft(limits.max_characters)
+    draft = TextBuilder(limits.max_characters)
     getattr(import_module(f"memory.documents.extraction.{module}"), function)(file, draft, limits)
     return draft.finish(kind)
 

@@ -11,52 +11,59 @@ import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from memory.documents.extraction.builder import Draft
-from memory.documents.extraction.labelled_rows import named_rows
-from memory.documents.extraction.result import Limits
-from memory.documents.extraction.xlsx_numbers import NumberFormats, said
-from memory.documents.extraction.xml_stream import Listener
-from memory.documents.extraction.zip_package import hear, hear_in_steps, main_part, opened, relations, title_of
+from memory.documents.extraction.builder import TextBuilder
+from memory.documents.extraction.labelled_rows import label_rows
+from memory.documents.extraction.result import ExtractionLimits
+from memory.documents.extraction.xlsx_numbers import XlsxNumberFormats, format_number
+from memory.documents.extraction.xml_stream import XmlHandler
+from memory.documents.extraction.zip_package import (
+    document_title,
+    iterparse_part,
+    main_part,
+    open_archive,
+    parse_part,
+    relationships,
+)
 
 _CELL = re.compile(r"([A-Z]{1,3})(\d{1,7})")
 # What Excel has, and so the furthest a cell can be.
 _COLUMNS = 16_384
 
 
-def read(file: BinaryIO, draft: Draft, limits: Limits) -> None:
+def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add each sheet that is not hidden, its name as a line above its rows; sheets and rows are marked."""
-    with opened(file) as package:
-        draft.title = title_of(package)
+    with open_archive(file) as package:
+        draft.title = document_title(package)
         part = main_part(package)
-        related = relations(package, part)
+        related = relationships(package, part)
         by_kind = {relation.kind: relation.part for relation in related.values()}
-        workbook, strings, formats = _Workbook(), _Strings(), NumberFormats()
-        hear(package, part, workbook)
+        workbook, strings, formats = _Workbook(), _Strings(), XlsxNumberFormats()
+        parse_part(package, part, workbook)
         for kind, listener in (("sharedStrings", strings), ("styles", formats)):
             if by_kind.get(kind, "") in package.NameToInfo:
-                hear(package, by_kind[kind], listener)
+                parse_part(package, by_kind[kind], listener)
         formats.from_1904 = workbook.from_1904
         for name, sheet_id in workbook.sheets:
             if sheet_id not in related or related[sheet_id].kind != "worksheet":
                 continue
             draft.mark("sheet", name)
             draft.block(name)
-            for number, line in named_rows(_rows(package, related[sheet_id].part, strings.all, formats)):
+            for number, line in label_rows(_rows(package, related[sheet_id].part, strings.all, formats)):
                 draft.mark("row", str(number), within=name)
                 draft.line(line)
 
 
 def _rows(
-    package: zipfile.ZipFile, part: str, strings: list[str], formats: NumberFormats
+    package: zipfile.ZipFile, part: str, strings: list[str], formats: XlsxNumberFormats
 ) -> Iterator[tuple[int, list[str]]]:
     """The number and cells of each row of a sheet."""
     cells = _Cells(strings, formats)
-    for _ in hear_in_steps(package, part, cells):
+    for _ in iterparse_part(package, part, cells):
         yield from cells.rows
         cells.rows.clear()
 
 
-class _Workbook(Listener):
+class _Workbook(XmlHandler):
     """Listens for the sheets that are shown, by name and id of the relation, and for where days are counted from."""
 
     def __init__(self) -> None:
@@ -70,7 +77,7 @@ class _Workbook(Listener):
             self.from_1904 = attributes.get("date1904", "0") in ("1", "true")
 
 
-class _Strings(Listener):
+class _Strings(XmlHandler):
     """Listens for the strings that cells refer to by number; pieces of one string differ in look only."""
 
     def __init__(self) -> None:
@@ -98,10 +105,10 @@ class _Strings(Listener):
             self._words.append(text)
 
 
-class _Cells(Listener):
+class _Cells(XmlHandler):
     """Listens for the cells of a sheet and collects them in `rows`, each a number and texts from column A on."""
 
-    def __init__(self, strings: list[str], formats: NumberFormats) -> None:
+    def __init__(self, strings: list[str], formats: XlsxNumberFormats) -> None:
         self.rows: list[tuple[int, list[str]]] = []
         self._strings = strings
         self._formats = formats
@@ -147,7 +154,7 @@ class _Cells(Listener):
             return self._strings[number] if number < len(self._strings) else ""
         if self._type == "b":
             return "TRUE" if raw.strip() == "1" else "FALSE"
-        return said(raw, self._formats.of(self._style), self._formats.from_1904) if self._type == "n" else raw
+        return format_number(raw, self._formats.of(self._style), self._formats.from_1904) if self._type == "n" else raw
 
 
 def _column_number(letters: str) -> int:

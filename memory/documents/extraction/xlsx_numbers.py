@@ -7,11 +7,11 @@ import math
 import re
 from typing import Literal
 
-from memory.documents.extraction.xml_stream import Listener
+from memory.documents.extraction.xml_stream import XmlHandler
 
-Look = Literal["number", "percent", "date", "time", "moment", "elapsed"]
+NumberStyle = Literal["number", "percent", "date", "time", "moment", "elapsed"]
 # The formats that files refer to by number alone (ECMA-376, part 1, 18.8.30).
-_BUILT_IN: dict[int, Look] = {
+_BUILT_IN: dict[int, NumberStyle] = {
     **dict.fromkeys((9, 10), "percent"),
     **dict.fromkeys((14, 15, 16, 17, *range(27, 32), 36, *range(50, 59)), "date"),
     **dict.fromkeys((18, 19, 20, 21, 32, 33, 34, 35, 45, 47), "time"),
@@ -23,12 +23,12 @@ _NO_FIELD = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', re.IG
 _MOST_DAYS = 2_958_466
 
 
-class NumberFormats(Listener):
+class XlsxNumberFormats(XmlHandler):
     """Listens for the formats of cells; `of` gives that of a style by its number."""
 
     def __init__(self) -> None:
         self.from_1904 = False
-        self._own: dict[int, Look] = {}
+        self._own: dict[int, NumberStyle] = {}
         self._styles: list[int] = []
         self._in_styles = False
 
@@ -39,7 +39,7 @@ class NumberFormats(Listener):
         elif not number.isdecimal():
             return
         elif name == "numFmt":
-            self._own[int(number)] = look_of(attributes.get("formatCode", ""))
+            self._own[int(number)] = parse_format_code(attributes.get("formatCode", ""))
         elif name == "xf" and self._in_styles:
             self._styles.append(int(number))
 
@@ -47,13 +47,13 @@ class NumberFormats(Listener):
         if name == "cellXfs":
             self._in_styles = False
 
-    def of(self, style: int) -> Look:
+    def of(self, style: int) -> NumberStyle:
         """How numbers in cells of the style with this number look."""
         number = self._styles[style] if style < len(self._styles) else 0
         return self._own.get(number) or _BUILT_IN.get(number, "number")
 
 
-def look_of(code: str) -> Look:
+def parse_format_code(code: str) -> NumberStyle:
     """What a format code such as `dd/mm/yyyy` or `0.0%` makes of a number; its first section is for positive ones."""
     fields = _NO_FIELD.sub("", code).split(";")[0].lower()
     if fields == "general":
@@ -70,7 +70,7 @@ def look_of(code: str) -> Look:
     return "percent" if "%" in fields else "number"
 
 
-def said(raw: str, look: Look, from_1904: bool) -> str:
+def format_number(raw: str, look: NumberStyle, from_1904: bool) -> str:
     """The number written as `raw` with a certain look; what is no number stays as it is. Days count from 1904 or 1900."""
     try:
         number = float(raw)
@@ -89,7 +89,7 @@ def said(raw: str, look: Look, from_1904: bool) -> str:
     return str(int(number)) if number == int(number) and abs(number) < 1e15 else f"{number:.15g}"
 
 
-def _date(days: float, look: Look, from_1904: bool) -> str:
+def _date(days: float, look: NumberStyle, from_1904: bool) -> str:
     # Day 60 is 29 February 1900, which never was: from then on the count is one ahead.
     zero = datetime.datetime(1904, 1, 1) if from_1904 else datetime.datetime(1899, 12, 31 if days < 60 else 30)
     moment = zero + datetime.timedelta(seconds=round(days * 86_400))

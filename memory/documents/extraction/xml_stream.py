@@ -11,7 +11,7 @@ from memory.errors import ExtractionError, gettext_noop
 _PIECE_BYTES = 65_536
 
 
-class Listener:
+class XmlHandler:
     """Hears the events, and lets pass what a subclass does not take up.
 
     Names of elements and attributes come without their namespace, except that attributes of the namespace of
@@ -28,7 +28,7 @@ class Listener:
         """Character data; one run may come in several pieces."""
 
 
-def listen_in_steps(file: IO[bytes], listener: Listener) -> Iterator[None]:
+def iterparse(file: IO[bytes], listener: XmlHandler) -> Iterator[None]:
     """Tell `listener` the events of the XML in `file`, with a pause after each piece of it.
 
     Raises ExtractionError where it is not well formed and where it declares entities, by which a few bytes become

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote
 
-from memory.documents.extraction.xml_stream import Listener, listen_in_steps
+from memory.documents.extraction.xml_stream import XmlHandler, iterparse
 from memory.errors import ExtractionError, gettext_noop
 
 MOST_UNPACKED = 200_000_000
@@ -20,7 +20,7 @@ _HIGHEST_RATIO = 200
 _RATIO_MATTERS_FROM = 20_000_000
 
 
-class Relation(NamedTuple):
+class Relationship(NamedTuple):
     """A reference from one part to another: the last word of its type, and the name of the part it leads to."""
 
     kind: str
@@ -28,7 +28,7 @@ class Relation(NamedTuple):
 
 
 @contextmanager
-def opened(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
+def open_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
     """The archive in `file`. Raises ExtractionError, also for what fails inside the `with`, when it is damaged or too large.
 
     Declared sizes are what is counted: `zipfile` gives no more of a member than it declares, and fails on its checksum.
@@ -45,43 +45,43 @@ def opened(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
         raise ExtractionError(gettext_noop("This file is damaged: a part that it refers to is not in it.")) from error
 
 
-def hear(package: zipfile.ZipFile, part: str, listener: Listener) -> None:
+def parse_part(package: zipfile.ZipFile, part: str, listener: XmlHandler) -> None:
     """Tell `listener` the XML of `part`; KeyError where there is no such part."""
-    for _ in hear_in_steps(package, part, listener):
+    for _ in iterparse_part(package, part, listener):
         pass
 
 
-def hear_in_steps(package: zipfile.ZipFile, part: str, listener: Listener) -> Iterator[None]:
-    """`hear`, with pauses in which to take what was heard so far."""
+def iterparse_part(package: zipfile.ZipFile, part: str, listener: XmlHandler) -> Iterator[None]:
+    """`parse_part`, with pauses in which to take what was heard so far."""
     with package.open(part) as file:
-        yield from listen_in_steps(file, listener)
+        yield from iterparse(file, listener)
 
 
-def relations(package: zipfile.ZipFile, part: str) -> dict[str, Relation]:
+def relationships(package: zipfile.ZipFile, part: str) -> dict[str, Relationship]:
     """What `part` ("" for the whole package) refers to inside the package, by the id of the relation."""
     folder, name = posixpath.split(part)
     source = posixpath.join(folder, "_rels", name + ".rels")
     if source not in package.NameToInfo:
         return {}
     found = _Relations(folder)
-    hear(package, source, found)
+    parse_part(package, source, found)
     return found.by_id
 
 
 def main_part(package: zipfile.ZipFile) -> str:
     """The name of the part that is the document itself. Raises ExtractionError where none is named."""
-    for relation in relations(package, "").values():
+    for relation in relationships(package, "").values():
         if relation.kind == "officeDocument":
             return relation.part
     raise ExtractionError(gettext_noop("This file is damaged: it does not say where its document is."))
 
 
-def title_of(package: zipfile.ZipFile) -> str:
+def document_title(package: zipfile.ZipFile) -> str:
     """The title among the properties of an Office document; "" where it has none."""
-    for relation in relations(package, "").values():
+    for relation in relationships(package, "").values():
         if relation.kind == "core-properties" and relation.part in package.NameToInfo:
             found = FirstText("title")
-            hear(package, relation.part, found)
+            parse_part(package, relation.part, found)
             return found.words
     return ""
 
@@ -92,7 +92,7 @@ def resolve(folder: str, target: str) -> str:
     return posixpath.normpath(path.lstrip("/") if path.startswith("/") else posixpath.join(folder, path))
 
 
-class FirstText(Listener):
+class FirstText(XmlHandler):
     """Listens for the text of the first element called `name`."""
 
     def __init__(self, name: str) -> None:
@@ -113,18 +113,18 @@ class FirstText(Listener):
             self.words += text
 
 
-class _Relations(Listener):
+class _Relations(XmlHandler):
     """Listens for relations."""
 
     def __init__(self, folder: str) -> None:
-        self.by_id: dict[str, Relation] = {}
+        self.by_id: dict[str, Relationship] = {}
         self._folder = folder
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if name == "Relationship" and attributes.get("TargetMode") != "External":
             kind = attributes.get("Type", "").rpartition("/")[2]
             part = resolve(self._folder, attributes.get("Target", ""))
-            self.by_id[attributes.get("Id", "")] = Relation(kind, part)
+            self.by_id[attributes.get("Id", "")] = Relationship(kind, part)
 
 
 def _check(members: list[zipfile.ZipInfo]) -> None:

@@ -24,8 +24,8 @@ from memory.errors import InvalidInputError, VectorStoreUnavailableError
 from memory.index import generations
 from memory.models import Calibration, Exchange
 from memory.retrieval import gate, levels
-from memory.retrieval.candidates import gather
-from memory.retrieval.tuning.sampling import drawn
+from memory.retrieval.candidates import gather_candidates
+from memory.retrieval.tuning.sampling import sample_exchanges
 from memory.retrieval.types import Query
 from memory.spaces import access as who
 from memory.spaces.access import SpaceIds
@@ -47,7 +47,7 @@ _WANTED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ThresholdStats:
     """What a level would do: the shares of questions with an answer it keeps, and of those without it silences."""
 
     level: float
@@ -56,19 +56,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class CalibrationResult:
     """The level chosen and the one in force before, what both would do, and levels around for a table."""
 
     provider: str
     model: str
     sample: int
-    chosen: Row
-    before: Row
-    table: Sequence[Row]
+    chosen: ThresholdStats
+    before: ThresholdStats
+    table: Sequence[ThresholdStats]
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class CurrentThreshold:
     """The gate as it is: its level, and where it comes from: "set", "fitted" (`at`, on `sample` exchanges), "shipped"."""
 
     level: float
@@ -77,23 +77,23 @@ class InForce:
     sample: int = 0
 
 
-def fit(spaces: SpaceIds | None = None) -> Fit:
+def fit(spaces: SpaceIds | None = None) -> CalibrationResult:
     """Fit the level on at most SAMPLE exchanges of `spaces` (None: all, each asked for as its owner would); keeps nothing.
 
     Raises InvalidInputError where fewer than LEAST exchanges, or fewer that have others beside them, are in the index; VectorStoreUnavailableError.
     """
-    exchanges = drawn(SAMPLE, spaces)
+    exchanges = sample_exchanges(SAMPLE, spaces)
     if len(exchanges) < LEAST:
         raise InvalidInputError(
             f"There are {len(exchanges)} exchanges in the index; a level can be fitted from {LEAST} on."
         )
-    serving = generations.serving()
+    serving = generations.active_generation()
     level = levels.level_of(serving.provider, serving.model)
     answered: list[float] = []
     unanswered: list[float] = []
     for exchange in exchanges:
-        text = half_a_sentence(exchange)
-        readable = who.readable_by(exchange.owner_id) if spaces is None else spaces
+        text = probe_text(exchange)
+        readable = who.readable_space_ids(exchange.owner_id) if spaces is None else spaces
         beside = _beside(exchange)
         if not text:
             continue
@@ -105,11 +105,11 @@ def fit(spaces: SpaceIds | None = None) -> Fit:
             f"Of {len(exchanges)} exchanges drawn, {len(answered)} have others said beside them that could answer; "
             f"a level can be fitted from {LEAST} on."
         )
-    readable = who.readable_by(exchanges[0].owner_id) if spaces is None else spaces
+    readable = who.readable_space_ids(exchanges[0].owner_id) if spaces is None else spaces
     unanswered += [_evidence(text, readable, set(), level) for text in SMALL_TALK]
     chosen = best_level(answered, unanswered)
     steps = [round(chosen.level + step / 20, 3) for step in range(-4, 5)]
-    return Fit(
+    return CalibrationResult(
         provider=serving.provider,
         model=serving.model,
         sample=len(exchanges),
@@ -119,7 +119,7 @@ def fit(spaces: SpaceIds | None = None) -> Fit:
     )
 
 
-def keep(found: Fit) -> Calibration:
+def keep(found: CalibrationResult) -> Calibration:
     """Let the gate lie where it was fitted, in place of an earlier fit of the same model."""
     return Calibration.objects.update_or_create(
         provider=found.provider,
@@ -130,26 +130,26 @@ def keep(found: Fit) -> Calibration:
 
 def reset() -> bool:
     """Go back to the shipped level of the model that serves; False where nothing was fitted."""
-    serving = generations.serving()
+    serving = generations.active_generation()
     return bool(Calibration.objects.filter(provider=serving.provider, model=serving.model).delete()[0])
 
 
-def in_force() -> InForce:
+def in_force() -> CurrentThreshold:
     """The level that a question is held against now, by the configured strategy; a rising one is told elsewhere."""
     conf = settings.CATO.vector_store
     if conf.similarity_threshold is not None:
-        return InForce(float(conf.similarity_threshold), "set")
-    serving = generations.serving()
+        return CurrentThreshold(float(conf.similarity_threshold), "set")
+    serving = generations.active_generation()
     level = levels.level_of(serving.provider, serving.model)
     if conf.retrieval_strategy == "default":  # it holds each result's own similarity against a level that is not fitted
-        return InForce(level.similarity, "shipped")
+        return CurrentThreshold(level.similarity, "shipped")
     fitted = Calibration.objects.filter(provider=serving.provider, model=serving.model).first()
     if fitted is None:
-        return InForce(level.evidence, "shipped")
-    return InForce(level.evidence, "fitted", fitted.at, fitted.sample)
+        return CurrentThreshold(level.evidence, "shipped")
+    return CurrentThreshold(level.evidence, "fitted", fitted.at, fitted.sample)
 
 
-def best_level(answered: Sequence[float], unanswered: Sequence[float]) -> Row:
+def best_level(answered: Sequence[float], unanswered: Sequence[float]) -> ThresholdStats:
     """The level that keeps at least KEEP of the one and silences SILENCE of the other; else the best balanced accuracy.
 
     Where several do, the one with the best balanced accuracy, the mean of both shares.
@@ -161,7 +161,7 @@ def best_level(answered: Sequence[float], unanswered: Sequence[float]) -> Row:
     return max(good or rows, key=lambda row: row.keeps + row.silences)
 
 
-def half_a_sentence(exchange: Exchange) -> str:
+def probe_text(exchange: Exchange) -> str:
     """The second half of the longest sentence of what was asked; "" where there is none."""
     text = exchange.user_message[:_READ]
     longest = max((text[s.start : s.end] for s in sentences(text, 0, len(text))), key=len, default="")
@@ -169,10 +169,10 @@ def half_a_sentence(exchange: Exchange) -> str:
     return " ".join(words[len(words) // 2 :]) if len(words) > 1 else longest[len(longest) // 2 :]
 
 
-def _row(level: float, answered: Sequence[float], unanswered: Sequence[float]) -> Row:
+def _row(level: float, answered: Sequence[float], unanswered: Sequence[float]) -> ThresholdStats:
     keeps = sum(strength >= level for strength in answered) / len(answered)
     silences = sum(strength < level for strength in unanswered) / len(unanswered)
-    return Row(level, keeps, silences)
+    return ThresholdStats(level, keeps, silences)
 
 
 def _beside(exchange: Exchange) -> set[uuid.UUID]:
@@ -186,8 +186,8 @@ def _beside(exchange: Exchange) -> set[uuid.UUID]:
 
 def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: levels.Level) -> float:
     """The evidence that the gate holds against its level; what shared names may add is left to the gate."""
-    serving = generations.serving()
-    vector = cache.embed_query(generations.embedder_of(serving), text, keep=False)
+    serving = generations.active_generation()
+    vector = cache.embed_query(generations.embedder_for(serving), text, keep=False)
     query = Query(
         text=text,
         embedded=lambda: vector,
@@ -197,7 +197,7 @@ def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: 
         now=timezone.now(),
         exclude=frozenset(exclude),
     )
-    pool = gather(query)
+    pool = gather_candidates(query)
     if pool.by_words_alone:
         raise VectorStoreUnavailableError("The index does not answer; a level cannot be fitted now.")
     return gate.evidence(text, pool.similarities, level)

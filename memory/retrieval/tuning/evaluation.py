@@ -17,17 +17,17 @@ from django.utils.translation import gettext_noop
 
 from memory.embeddings import cache
 from memory.errors import InvalidInputError, VectorStoreUnavailableError
-from memory.lexical.candidates import question
+from memory.lexical.candidates import build_lexical_query
 from memory.models import Evaluation, Exchange, Space
-from memory.retrieval.search import MOST_RESULTS, ask
-from memory.retrieval.tuning.sampling import drawn
-from memory.retrieval.types import Ranking, Remembered
+from memory.retrieval.search import MOST_RESULTS, rank
+from memory.retrieval.tuning.sampling import sample_exchanges
+from memory.retrieval.types import ExchangeView, RankedHits
 from memory.spaces import access as who
 from memory.spaces.access import SpaceIds
 from memory.text import excerpt
 
 # Puts a passage in other words, as one question for it; None where it has none.
-Rephrase = Callable[[str], str | None]
+Rephraser = Callable[[str], str | None]
 
 WITHOUT_RAREST_WORDS = gettext_noop("the same words without the rarest")
 _PASSAGE = 1500
@@ -51,7 +51,7 @@ def evaluate(
     sample: int = 100,
     k: int = 5,
     spaces: SpaceIds | None = None,
-    rephrase: Rephrase | None = None,
+    rephrase: Rephraser | None = None,
     asked_by: str = WITHOUT_RAREST_WORDS,
 ) -> list[Evaluation]:
     """Ask for `sample` exchanges of `spaces` by each strategy, and keep a row of figures for each.
@@ -62,7 +62,7 @@ def evaluate(
     """
     if not 1 <= k <= MOST_RESULTS:
         raise InvalidInputError(f"Count among the first 1 to {MOST_RESULTS} results, not {k}.")
-    probes = list(_probes(drawn(sample, spaces), spaces, rephrase or without_rarest_words))
+    probes = list(_probes(sample_exchanges(sample, spaces), spaces, rephrase or paraphrase_offline))
     if not probes:
         raise InvalidInputError("There is nothing to ask for yet: no exchange is in the index.")
     run = uuid.uuid4()
@@ -73,17 +73,17 @@ def evaluate(
     return Evaluation.objects.bulk_create(rows)
 
 
-def without_rarest_words(text: str) -> str:
+def paraphrase_offline(text: str) -> str:
     """The beginning of `text` without the rarest third of its words, and at least one of them."""
     beginning = excerpt(text, _QUESTION)
-    asked = question(beginning, Space.objects.values_list("pk", flat=True)).asked  # rarest first
+    asked = build_lexical_query(beginning, Space.objects.values_list("pk", flat=True)).asked  # rarest first
     for rare in asked[: max(1, round(_DROPPED * len(asked)))]:
         beginning = re.sub(rf"(?<!\w){re.escape(rare.word)}(?!\w)", "", beginning, flags=re.IGNORECASE)
     return " ".join(beginning.split())
 
 
-def _probes(exchanges: Iterable[Exchange], spaces: SpaceIds | None, rephrase: Rephrase) -> Iterable[Probe]:
-    readable = remembered(who.readable_by)
+def _probes(exchanges: Iterable[Exchange], spaces: SpaceIds | None, rephrase: Rephraser) -> Iterable[Probe]:
+    readable = remembered(who.readable_space_ids)
     for exchange in exchanges:
         said = (exchange.user_message, exchange.assistant_message)
         text = (rephrase("\n".join(filter(None, said))[:_PASSAGE]) or "").strip()
@@ -95,7 +95,7 @@ def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
     found = empty = 0
     milliseconds = []
     for probe in probes:
-        cache.forget_queries()  # each strategy has its question embedded, as somebody who asks has
+        cache.clear_query_cache()  # each strategy has its question embedded, as somebody who asks has
         began = time.perf_counter()
         ranking = _answers(probe, strategy, k)
         milliseconds.append(1000 * (time.perf_counter() - began))
@@ -111,8 +111,8 @@ def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
     )
 
 
-def _answers(probe: Probe, strategy: str, k: int) -> Ranking:
-    ranking = ask(probe.text, spaces=probe.spaces, wanted=k, strategy_name=strategy)
+def _answers(probe: Probe, strategy: str, k: int) -> RankedHits:
+    ranking = rank(probe.text, spaces=probe.spaces, wanted=k, strategy_name=strategy)
     if ranking.by_words_alone:
         raise VectorStoreUnavailableError(
             "The index or the embedding model does not answer; measured now, words alone would be."
@@ -120,6 +120,6 @@ def _answers(probe: Probe, strategy: str, k: int) -> Ranking:
     return ranking
 
 
-def _is(exchange: Remembered, probe: Probe) -> bool:
+def _is(exchange: ExchangeView, probe: Probe) -> bool:
     """Whether this is what was asked for, or says exactly the same: of repeats only one comes back."""
     return exchange.id == probe.exchange_id or (exchange.user_message, exchange.assistant_message) == probe.said

@@ -17,13 +17,13 @@ from django.utils.translation import ngettext, npgettext
 from django.views.decorators.http import require_GET, require_POST
 
 from memory.administration import filters, operations
-from memory.documents.queries import states_of
-from memory.guards import administrators_only
+from memory.documents.queries import document_statuses
+from memory.guards import admin_required
 from memory.models import Document, Operation
 from memory.requests import PageRequest
 from memory.spaces import access
-from memory.utils.formatting import number
-from memory.views.administration.shared import Chosen, chosen_in, reveals_running, space_shown
+from memory.utils.formatting import format_number
+from memory.views.administration.shared import BulkSelection, active_reveal_rows, parse_bulk_selection, space_shown
 from memory.views.document_rows import state_text
 
 _PAGE = 50
@@ -46,11 +46,11 @@ class DocumentRow:
     reveal_url: str
 
 
-@administrators_only
+@admin_required
 @require_GET
 def documents(request: PageRequest) -> HttpResponse:
     """Those that the filters leave, newest first."""
-    shown = access.shown_to_administrator(request.user.pk)
+    shown = access.admin_visible_space_ids(request.user.pk)
     selection = filters.documents(request.GET, shown=shown)
     page = Paginator(selection.qs.select_related("owner", "space__owner"), _PAGE).get_page(request.GET.get("page"))
     context = {
@@ -60,16 +60,16 @@ def documents(request: PageRequest) -> HttpResponse:
         "filters": request.GET.urlencode(),
         "page": page,
         "rows": _rows(request, list(page), shown),
-        "reveals": reveals_running(request),
+        "reveals": active_reveal_rows(request),
     }
     return render(request, "memory/admin_documents.html", context)
 
 
-@administrators_only
+@admin_required
 @require_POST
 def forget(request: PageRequest) -> HttpResponse:
     """Ask once how many are meant, then have a worker delete them."""
-    chosen, shown = chosen_in(request, "document"), access.shown_to_administrator(request.user.pk)
+    chosen, shown = parse_bulk_selection(request, "document"), access.admin_visible_space_ids(request.user.pk)
     rows = filters.documents(chosen.filters, shown=shown).certain
     count = (rows if chosen.is_all else rows.filter(pk__in=chosen.ids)).count()
     if not count:
@@ -78,13 +78,13 @@ def forget(request: PageRequest) -> HttpResponse:
     if request.POST.get("confirmed") != "yes":
         return render(request, "memory/confirm.html", _question(chosen, count))
     what = chosen.what(shown)
-    operation = operations.ask(Operation.Kind.FORGET_DOCUMENTS, by=request.user.pk, what=what, total=count)
+    operation = operations.create_operation(Operation.Kind.FORGET_DOCUMENTS, by=request.user.pk, what=what, total=count)
     return redirect("admin_operation", operation.pk)
 
 
 def _rows(request: PageRequest, found: list[Document], shown: access.SpaceIds) -> list[DocumentRow]:
-    readable = access.readable_by(request.user.pk)
-    states = {state.id: state for state in states_of(found)}
+    readable = access.readable_space_ids(request.user.pk)
+    states = {state.id: state for state in document_statuses(found)}
     rows = []
     for document in found:
         state, hidden = states.get(document.pk), document.space_id not in shown
@@ -107,18 +107,18 @@ def _rows(request: PageRequest, found: list[Document], shown: access.SpaceIds) -
     return rows
 
 
-def _question(chosen: Chosen, count: int) -> dict[str, object]:
+def _question(chosen: BulkSelection, count: int) -> dict[str, object]:
     question = ngettext("Delete this document?", "Delete %(count)s documents?", count)
     return {
         "section": "admin",
         "fields": chosen.form_fields("document"),
-        "question": question % {"count": number(count)},
+        "question": question % {"count": format_number(count)},
         "consequence": ngettext(
             "It goes with all versions, passages and originals. Nobody can recall or find it from now on.",
             "They go with all versions, passages and originals. Nobody can recall or find them from now on.",
             count,
         ),
-        "act": npgettext("of a list", "Delete it", "Delete %(count)s", count) % {"count": number(count)},
+        "act": npgettext("of a list", "Delete it", "Delete %(count)s", count) % {"count": format_number(count)},
         "action": reverse("admin_forget_documents"),
         "back_url": f"{reverse('admin_documents')}?{chosen.filters.urlencode()}",
     }

@@ -21,15 +21,21 @@ from django.views.decorators.http import require_GET, require_POST
 
 from memory import signals
 from memory.administration import filters, operations
-from memory.guards import administrators_only
+from memory.guards import admin_required
 from memory.index import generations
 from memory.models import Embedding, Exchange, Job, Operation
 from memory.requests import PageRequest
 from memory.spaces import access
 from memory.text import excerpt
-from memory.utils.batching import pages
-from memory.utils.formatting import SOURCES, number
-from memory.views.administration.shared import Chosen, chosen_in, reveals_running, size_of, space_shown
+from memory.utils.batching import iterate_by_pk
+from memory.utils.formatting import SOURCES, format_number
+from memory.views.administration.shared import (
+    BulkSelection,
+    active_reveal_rows,
+    parse_bulk_selection,
+    size_of,
+    space_shown,
+)
 
 _PAGE = 50
 # Those that are commands by the name people know them by.
@@ -49,13 +55,13 @@ class ExchangeRow:
     reveal_url: str
 
 
-@administrators_only
+@admin_required
 @require_GET
 def exchanges(request: PageRequest) -> HttpResponse:
     """Those that the filters leave, newest first."""
-    shown = access.shown_to_administrator(request.user.pk)
+    shown = access.admin_visible_space_ids(request.user.pk)
     selection = filters.exchanges(request.GET, shown=shown)
-    serving = Embedding.objects.filter(generation=generations.serving())
+    serving = Embedding.objects.filter(generation=generations.active_generation())
     rows = selection.qs.select_related("owner", "space__owner")
     rows = rows.prefetch_related(Prefetch("embeddings", queryset=serving, to_attr="serving"))
     page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
@@ -66,31 +72,33 @@ def exchanges(request: PageRequest) -> HttpResponse:
         "filters": request.GET.urlencode(),
         "page": page,
         "rows": [_row(request, exchange, shown) for exchange in page],
-        "reveals": reveals_running(request),
+        "reveals": active_reveal_rows(request),
     }
     return render(request, "memory/admin_exchanges.html", context)
 
 
-@administrators_only
+@admin_required
 @require_POST
 def forget(request: PageRequest) -> HttpResponse:
     """Ask once how many are meant, then have a worker forget them."""
-    chosen, shown = chosen_in(request, "exchange"), access.shown_to_administrator(request.user.pk)
+    chosen, shown = parse_bulk_selection(request, "exchange"), access.admin_visible_space_ids(request.user.pk)
     count = _meant(chosen, shown).count()
     if not count:
         messages.error(request, _("Tick the exchanges that are to be forgotten first."))
         return redirect("admin_exchanges")
     if request.POST.get("confirmed") != "yes":
         return render(request, "memory/confirm.html", _question(chosen, count))
-    operation = operations.ask(Operation.Kind.FORGET, by=request.user.pk, what=chosen.what(shown), total=count)
+    operation = operations.create_operation(
+        Operation.Kind.FORGET, by=request.user.pk, what=chosen.what(shown), total=count
+    )
     return redirect("admin_operation", operation.pk)
 
 
-@administrators_only
+@admin_required
 @require_POST
 def export(request: PageRequest) -> HttpResponseBase:
     """What is meant as JSON lines; texts only of what this administrator is shown."""
-    chosen, shown = chosen_in(request, "exchange"), access.shown_to_administrator(request.user.pk)
+    chosen, shown = parse_bulk_selection(request, "exchange"), access.admin_visible_space_ids(request.user.pk)
     rows = _meant(chosen, shown)
     count = rows.count()
     if not count:
@@ -103,13 +111,13 @@ def export(request: PageRequest) -> HttpResponseBase:
     return response
 
 
-def _meant(chosen: Chosen, shown: access.SpaceIds) -> QuerySet[Exchange]:
+def _meant(chosen: BulkSelection, shown: access.SpaceIds) -> QuerySet[Exchange]:
     rows: QuerySet[Exchange] = filters.exchanges(chosen.filters, shown=shown).certain
     return rows if chosen.is_all else rows.filter(pk__in=chosen.ids)
 
 
 def _lines(rows: QuerySet[Exchange], shown: access.SpaceIds) -> Iterator[bytes]:
-    for page in pages(rows.select_related("owner", "space"), 200):
+    for page in iterate_by_pk(rows.select_related("owner", "space"), 200):
         lines = (json.dumps(_fields(exchange, shown), ensure_ascii=False, default=str) for exchange in page)
         yield "".join(f"{line}\n" for line in lines).encode()
 
@@ -142,7 +150,7 @@ def _row(request: PageRequest, exchange: Exchange, shown: access.SpaceIds) -> Ex
     )
 
 
-def _question(chosen: Chosen, count: int) -> dict[str, object]:
+def _question(chosen: BulkSelection, count: int) -> dict[str, object]:
     question = npgettext("of a list", "Forget this exchange?", "Forget %(count)s exchanges?", count)
     consequence = npgettext(
         "of a list",
@@ -156,9 +164,9 @@ def _question(chosen: Chosen, count: int) -> dict[str, object]:
     return {
         "section": "admin",
         "fields": chosen.form_fields("exchange"),
-        "question": question % {"count": number(count)},
+        "question": question % {"count": format_number(count)},
         "consequence": consequence,
-        "act": act % {"count": number(count)},
+        "act": act % {"count": format_number(count)},
         "action": reverse("admin_forget"),
         "back_url": f"{reverse('admin_exchanges')}?{chosen.filters.urlencode()}",
     }

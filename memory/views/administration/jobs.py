@@ -20,10 +20,10 @@ from django.views.decorators.http import require_GET, require_POST
 from memory import api, nudge
 from memory import jobs as job_rows
 from memory.documents import publishing
-from memory.guards import administrators_only
+from memory.guards import admin_required
 from memory.models import DocumentVersion, Embedding, Erasure, Job
 from memory.requests import PageRequest
-from memory.utils.formatting import number
+from memory.utils.formatting import format_number
 from memory.views.administration.shared import size_of
 
 _MOST = 50
@@ -39,7 +39,7 @@ class JobRow:
     since: datetime
 
 
-@administrators_only
+@admin_required
 @require_GET
 def jobs(request: PageRequest) -> HttpResponse:
     found = {kind: rows for kind, (rows, _begin) in _kinds().items()}
@@ -53,7 +53,7 @@ def jobs(request: PageRequest) -> HttpResponse:
     return render(request, "memory/admin_jobs.html", context)
 
 
-@administrators_only
+@admin_required
 @require_POST
 def retry(request: PageRequest) -> HttpResponse:
     """Try what failed again: the one named, or all."""
@@ -66,7 +66,7 @@ def retry(request: PageRequest) -> HttpResponse:
     except (ValueError, ValidationError):  # the key is none
         again = 0
     said = _("%(count)s tried again.") if again else _("Nothing had failed for good.")
-    messages.success(request, said % {"count": number(again)})
+    messages.success(request, said % {"count": format_number(again)})
     return redirect("admin_jobs")
 
 
@@ -83,7 +83,7 @@ def _kinds() -> dict[str, tuple[QuerySet[Any], Callable[[QuerySet[Any]], int]]]:
 
 
 def _erase_again(rows: QuerySet[Erasure]) -> int:
-    again = job_rows.begin_again(rows.filter(state=Job.State.FAILED))
+    again = job_rows.requeue(rows.filter(state=Job.State.FAILED))
     nudge.after_commit("erase_forgotten")
     return again
 

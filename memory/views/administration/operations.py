@@ -19,10 +19,10 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memory.administration import operations
 from memory.errors import InvalidInputError
-from memory.guards import administrators_only
+from memory.guards import admin_required
 from memory.models import Job, Operation
 from memory.requests import PageRequest
-from memory.utils.formatting import number
+from memory.utils.formatting import format_number
 
 Kind = Operation.Kind
 _PAGE = 20
@@ -74,39 +74,39 @@ class OperationRow:
     retry_url: str
 
 
-@administrators_only
+@admin_required
 @require_http_methods(["GET", "POST"])
 def all_operations(request: PageRequest) -> HttpResponse:
     """What was done lately, and the buttons that begin more."""
     if request.method == "POST":
         return _begin(request)
-    page = Paginator(operations.latest(), _PAGE).get_page(request.GET.get("page"))
+    page = Paginator(operations.list_operations(), _PAGE).get_page(request.GET.get("page"))
     rows = [_row(operation) for operation in page]
     context = {"section": "admin", "tab": "operations", "page": page, "rows": rows}
     return render(request, "memory/admin_operations.html", context)
 
 
-@administrators_only
+@admin_required
 @require_GET
 def operation(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
     """How far it is, and its receipt; for htmx that alone, asked for again while it is under way."""
-    row = _row(operations.operation_for(operation_id))
+    row = _row(operations.get_operation(operation_id))
     template = "memory/_operation.html" if request.htmx else "memory/admin_operation.html"
     return render(request, template, {"section": "admin", "tab": "operations", "row": row})
 
 
-@administrators_only
+@admin_required
 @require_POST
 def cancel(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
-    if not operations.cancel(operations.operation_for(operation_id)):
+    if not operations.cancel(operations.get_operation(operation_id)):
         messages.error(request, _("Already finished."))
     return redirect("admin_operation", operation_id)
 
 
-@administrators_only
+@admin_required
 @require_POST
 def retry(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
-    if not operations.retry(operations.operation_for(operation_id)):
+    if not operations.retry(operations.get_operation(operation_id)):
         messages.error(request, _("This task has not failed."))
     return redirect("admin_operation", operation_id)
 
@@ -117,7 +117,7 @@ def _begin(request: PageRequest) -> HttpResponse:
         messages.error(request, _("Choose what is to be done."))
         return redirect("admin_operations")
     try:
-        begun = operations.ask(kind, by=request.user.pk, what=what)
+        begun = operations.create_operation(kind, by=request.user.pk, what=what)
     except InvalidInputError as error:
         messages.error(request, str(error))
         return redirect("admin_operations")
@@ -129,7 +129,7 @@ def _row(operation: Operation) -> OperationRow:
     under_way = operation.is_under_way
     is_forgetting = operation.kind in _FORGETTING
     failed = operations.given_up(operation) if is_forgetting else 0
-    waiting = operations.still_under_way(operation) - failed if is_forgetting else 0
+    waiting = operations.count_pending_erasures(operation) - failed if is_forgetting else 0
     title = str(Kind(operation.kind).label)
     if operation.what.get("is_dry_run"):
         title = _("%(what)s, count only") % {"what": title}
@@ -159,27 +159,30 @@ def _state(operation: Operation) -> str:
     if operation.state == Job.State.DONE:
         return _("Done")
     if operation.total:
-        return _("%(done)s of %(total)s") % {"done": number(operation.done), "total": number(operation.total)}
+        return _("%(done)s of %(total)s") % {
+            "done": format_number(operation.done),
+            "total": format_number(operation.total),
+        }
     if not operation.done:
         return _("Queued")
-    return _("%(count)s processed") % {"count": number(operation.done)}
+    return _("%(count)s processed") % {"count": format_number(operation.done)}
 
 
 def _lines(operation: Operation, waiting: int, failed: int) -> Iterator[dict[str, object]]:
     """The receipt: what was counted, and for what was forgotten when it is out of where."""
     for what, count in operation.counts.items():
-        yield {"label": _(_COUNTED.get(what, what.capitalize())), "figure": number(count)}
+        yield {"label": _(_COUNTED.get(what, what.capitalize())), "figure": format_number(count)}
     for name, count in operation.what.get("found", {}).items():
-        yield {"label": _(_FOUND.get(name, name)), "figure": number(count)}
+        yield {"label": _(_FOUND.get(name, name)), "figure": format_number(count)}
     if operation.kind in _FORGETTING and operation.done:
         end = operation.finished_at
         if end is not None:
             yield {"label": _("Out of every search and answer"), "at": end}
-        under_way = _("%(count)s under way") % {"count": number(waiting)}
+        under_way = _("%(count)s under way") % {"count": format_number(waiting)}
         if waiting or not failed:
             yield {"label": _("Removed and verified"), "figure": under_way if waiting else _("all")}
         if failed:
-            yield {"label": _("Not removed: see the failed jobs"), "figure": number(failed)}
+            yield {"label": _("Not removed: see the failed jobs"), "figure": format_number(failed)}
         if end is not None:
             by = end + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
             yield {"label": _("Gone from the disk by"), "at": by}

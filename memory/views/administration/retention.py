@@ -13,10 +13,10 @@ from django.views.decorators.http import require_http_methods
 
 from memory.administration import operations, retention
 from memory.errors import InvalidInputError
-from memory.guards import administrators_only
+from memory.guards import admin_required
 from memory.models import Exchange, Operation
 from memory.requests import PageRequest
-from memory.utils.formatting import SOURCES, listed, number
+from memory.utils.formatting import SOURCES, format_list, format_number
 
 _LONGEST = 36_500
 
@@ -32,12 +32,12 @@ class RuleRow:
     would_go: str
 
 
-@administrators_only
+@admin_required
 @require_http_methods(["GET", "POST"])
 def rules(request: PageRequest) -> HttpResponse:
     """The rules in force; by POST what others would take, and once that was seen they are set and applied."""
     if request.method == "GET":
-        days = {source: str(count) for source, count in retention.rules().items()}
+        days = {source: str(count) for source, count in retention.get_rules().items()}
         return _page(request, days)
     days = {source: request.POST.get(source, "").strip() for source in Exchange.Source.values}
     errors = {source: error for source, text in days.items() if (error := _wrong(text))}
@@ -45,13 +45,13 @@ def rules(request: PageRequest) -> HttpResponse:
         return _page(request, days, errors=errors, status=422)
     wanted = {source: int(text) for source, text in days.items() if text}
     if request.POST.get("confirmed") != "yes":
-        return _page(request, days, would_go=retention.too_old(wanted))
-    retention.set_rules(wanted, by=request.user.pk)
+        return _page(request, days, would_go=retention.preview(wanted))
+    retention.save_rules(wanted, by=request.user.pk)
     if not wanted:
         messages.success(request, _("Retention disabled."))
         return redirect("admin_retention")
     try:
-        begun = operations.ask(Operation.Kind.RETENTION, by=request.user.pk, what={"days": wanted})
+        begun = operations.create_operation(Operation.Kind.RETENTION, by=request.user.pk, what={"days": wanted})
     except InvalidInputError as error:
         messages.error(request, str(error))
         return redirect("admin_retention")
@@ -85,13 +85,17 @@ def _wrong(text: str) -> str:
     if not text or (text.isascii() and text.isdecimal() and 1 <= int(text) <= _LONGEST):
         return ""
     sentence = _("A whole number of days from 1 to %(most)s, or nothing to keep it for ever.")
-    return sentence % {"most": number(_LONGEST)}
+    return sentence % {"most": format_number(_LONGEST)}
 
 
 def _in_words(exchanges: int, documents: int) -> str:
     parts = []
     if exchanges or not documents:
-        parts.append(ngettext("%(count)s exchange", "%(count)s exchanges", exchanges) % {"count": number(exchanges)})
+        parts.append(
+            ngettext("%(count)s exchange", "%(count)s exchanges", exchanges) % {"count": format_number(exchanges)}
+        )
     if documents:
-        parts.append(ngettext("%(count)s document", "%(count)s documents", documents) % {"count": number(documents)})
-    return listed(parts)
+        parts.append(
+            ngettext("%(count)s document", "%(count)s documents", documents) % {"count": format_number(documents)}
+        )
+    return format_list(parts)

@@ -14,16 +14,16 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.administration import reveals
 from memory.errors import InvalidInputError
-from memory.guards import administrators_only
+from memory.guards import admin_required
 from memory.requests import PageRequest
 from memory.views.administration.shared import whose
 
 
-@administrators_only
+@admin_required
 @require_http_methods(["GET", "POST"])
 def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
     """Ask why; with a reason, show the space's text for a while."""
-    space = reveals.hidden_space(space_id)
+    space = reveals.get_space(space_id)
     back = request.POST.get("next") or request.GET.get("next") or ""
     # Without the slash it would be taken for the name of a view.
     if not back.startswith("/") or not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
@@ -46,9 +46,9 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
     return redirect(back)
 
 
-@administrators_only
+@admin_required
 @require_POST
 def end_reveal(request: PageRequest, reveal_id: int) -> HttpResponse:
-    if reveals.end(reveal_id, by=request.user.pk):
+    if reveals.end_reveal(reveal_id, by=request.user.pk):
         messages.success(request, _("Access ended."))
     return redirect("admin_exchanges")

@@ -15,7 +15,7 @@ from memory.administration import reveals
 from memory.models import Exchange, Space
 from memory.requests import PageRequest
 from memory.text import parse_uuid
-from memory.utils.formatting import number
+from memory.utils.formatting import format_number
 
 _MOST_AT_ONCE = 1000
 
@@ -29,7 +29,7 @@ class RevealRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class BulkSelection:
     """What a form of a list means: the ids that were ticked, or all that its filters leave."""
 
     filters: QueryDict
@@ -48,18 +48,18 @@ class Chosen:
         return [("filters", self.filters.urlencode()), *selected, ("confirmed", "yes")]
 
 
-def chosen_in(request: PageRequest, name: str) -> Chosen:
+def parse_bulk_selection(request: PageRequest, name: str) -> BulkSelection:
     """What was chosen in the list whose boxes are called `name`; what is no id is passed over."""
     parsed = [parse_uuid(text) for text in request.POST.getlist(name)[:_MOST_AT_ONCE]]
     ids = [id for id in parsed if id is not None]
-    return Chosen(QueryDict(request.POST.get("filters", "")), ids, request.POST.get("all") == "yes")
+    return BulkSelection(QueryDict(request.POST.get("filters", "")), ids, request.POST.get("all") == "yes")
 
 
-def reveals_running(request: PageRequest) -> list[RevealRow]:
+def active_reveal_rows(request: PageRequest) -> list[RevealRow]:
     """What this administrator is shown for a while beside what they may read."""
     return [
         RevealRow(whose(row.space), row.reason, row.ends_at, reverse("end_reveal", args=[row.pk]))
-        for row in reveals.running(request.user.pk)
+        for row in reveals.active_reveals(request.user.pk)
     ]
 
 
@@ -71,7 +71,7 @@ def whose(space: Space) -> str:
 def size_of(exchange: Exchange) -> str:
     """How much was said, in words."""
     characters = ngettext("%(count)s characters", "%(count)s characters", exchange.size)
-    return characters % {"count": number(exchange.size)}
+    return characters % {"count": format_number(exchange.size)}
 
 
 def space_shown(space: Space, request: PageRequest) -> str:
