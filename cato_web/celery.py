@@ -67,14 +67,14 @@ def sweep() -> None:
     from cato_web.accounts.deletion import finish_departures
     from chat import services as chat
     from chat.realtime import frames
-    from chat.realtime.hub import publish_from_outside
+    from chat.realtime.hub import publish_to_redis
     from memory import api as memory
 
-    for turn_id in chat.sweep():
-        publish_from_outside(frames.turn(turn_id))
+    for turn_id in chat.interrupt_stale_answers():
+        publish_to_redis(frames.turn(turn_id))
     chat.purge_deleted()
-    chat.tidy_images()
-    chat.sweep_imports()
+    chat.delete_unsent_images()
+    chat.resume_imports()
     finish_departures()
     memory.sweep()
 
@@ -87,5 +87,5 @@ def tidy() -> None:
 
     operations.enqueue_retention_if_due()
     memory.delete_orphaned_files()
-    chat.remove_unnamed_images()
-    chat.remove_unnamed_imports()
+    chat.delete_orphaned_images()
+    chat.delete_orphaned_imports()

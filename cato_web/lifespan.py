@@ -12,9 +12,9 @@ from django.db import DatabaseError
 from cato_web.mcp.asgi import tools
 from chat import services
 from chat.answers import runner
-from chat.executors import to_database, to_memory
+from chat.executors import run_in_db_thread, run_in_recall_thread
 from chat.realtime import frames
-from chat.realtime.hub import broadcast
+from chat.realtime.hub import hub
 
 log = logging.getLogger(__name__)
 
@@ -24,15 +24,15 @@ _TEND_EVERY = 5.0
 async def run(receive: Any, send: Any) -> None:
     """Speak ASGI's lifespan protocol."""
     await receive()
-    await broadcast.open(on_stop=runner.stop_here)
-    work = [asyncio.create_task(to_memory(_warm_up)), asyncio.create_task(_tend_queues())]
+    await hub.open(on_stop=runner.stop_local)
+    work = [asyncio.create_task(run_in_recall_thread(_warm_up)), asyncio.create_task(_tend_queues())]
     await send({"type": "lifespan.startup.complete"})
     await receive()
     for task in work:
         task.cancel()
     await tools.close()
-    await runner.finish_all()
-    await broadcast.close()
+    await runner.shutdown()
+    await hub.close()
     await send({"type": "lifespan.shutdown.complete"})
 
 
@@ -41,9 +41,9 @@ async def _tend_queues() -> None:
     while True:
         await asyncio.sleep(_TEND_EVERY)
         try:
-            for turn_id in await to_database(services.start_waiting):
-                broadcast.publish(await to_database(frames.turn, turn_id))
-                runner.start(turn_id)
+            for turn_id in await run_in_db_thread(services.start_all_queued):
+                hub.publish(await run_in_db_thread(frames.turn, turn_id))
+                runner.start_answer(turn_id)
         except DatabaseError as error:
             log.warning("waiting messages could not be looked for: %s", type(error).__name__)
 

@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from chat import metrics
 from chat.answers import runner
-from chat.realtime.hub import broadcast
+from chat.realtime.hub import hub
 from memory import jobs
 from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
 from memory.index.reconcile import drift
@@ -48,7 +48,7 @@ class _Here:
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("cato_streams", "Answers that this process is writing.", runner.count())
-        yield GaugeMetricFamily("cato_pages", "Open pages that listen to this process.", broadcast.count_seats())
+        yield GaugeMetricFamily("cato_pages", "Open pages that listen to this process.", hub.count_seats())
 
 
 def exposition() -> bytes:

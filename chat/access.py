@@ -20,7 +20,7 @@ from memory.errors import NotFoundError
 from memory.spaces import access
 
 
-class Seat(NamedTuple):
+class SocketIdentity(NamedTuple):
     """Somebody who listens, most often to a thread: who, by which sign-in, since which epoch of their account."""
 
     person_id: uuid.UUID
@@ -29,22 +29,22 @@ class Seat(NamedTuple):
     thread_id: uuid.UUID | None
 
 
-def threads_of(person_id: uuid.UUID) -> QuerySet[Thread]:
+def readable_threads(person_id: uuid.UUID) -> QuerySet[Thread]:
     """Every thread this person may read."""
     return Thread.objects.filter(space_id__in=list(access.readable_space_ids(person_id)), deleted_at=None)
 
 
-def thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
+def get_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """The thread, if this person may read it."""
-    thread = threads_of(person_id).select_related("space", "owner").filter(id=thread_id).first()
+    thread = readable_threads(person_id).select_related("space", "owner").filter(id=thread_id).first()
     if thread is None:
         raise NotFoundError
     return thread
 
 
-def turn_for(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
+def get_turn(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
     """The turn of that thread, if this person may read the thread."""
-    turn = thread_for(person_id, thread_id).turns.select_related("author", "thread__space").filter(id=turn_id).first()
+    turn = get_thread(person_id, thread_id).turns.select_related("author", "thread__space").filter(id=turn_id).first()
     if turn is None:
         raise NotFoundError
     return turn
@@ -55,7 +55,7 @@ def turn_by_id(person_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
     thread_id = Turn.objects.filter(id=turn_id).values_list("thread_id", flat=True).first()
     if thread_id is None:
         raise NotFoundError
-    return turn_for(person_id, thread_id, turn_id)
+    return get_turn(person_id, thread_id, turn_id)
 
 
 def turn_to_change(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
@@ -64,7 +64,7 @@ def turn_to_change(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUI
     These are for the author of the message and the owner of the thread, since they hide what was there from memory.
     Raises NotFoundError, and PermissionDeniedError for other readers.
     """
-    turn = turn_for(person_id, thread_id, turn_id)
+    turn = get_turn(person_id, thread_id, turn_id)
     if person_id not in (turn.author_id, turn.thread.owner_id):
         raise PermissionDeniedError(
             _("Only the author of this message or the owner of the thread can do this. You can fork the thread.")
@@ -72,9 +72,9 @@ def turn_to_change(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUI
     return turn
 
 
-def own_thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
+def get_owned_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """The thread, if it is this person's to change."""
-    thread = thread_for(person_id, thread_id)
+    thread = get_thread(person_id, thread_id)
     if thread.owner_id != person_id:
         raise NotFoundError
     return thread
@@ -87,7 +87,7 @@ def can_configure(person_id: uuid.UUID, thread: Thread) -> bool:
 
 def thread_to_configure(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """Return the thread whose model and recall filter this person may set. Raises NotFoundError, PermissionDeniedError."""
-    thread = thread_for(person_id, thread_id)
+    thread = get_thread(person_id, thread_id)
     if not can_configure(person_id, thread):
         raise PermissionDeniedError(
             _("Only the owner of this thread and the managers of its space change this. Fork the thread to change it.")
@@ -95,7 +95,7 @@ def thread_to_configure(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     return thread
 
 
-def deleted_thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
+def get_deleted_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     """The thread that this person deleted and may still take back."""
     theirs = Thread.objects.filter(owner_id=person_id, space_id__in=list(access.readable_space_ids(person_id)))
     thread = theirs.filter(id=thread_id).exclude(deleted_at=None).first()
@@ -104,9 +104,9 @@ def deleted_thread_for(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
     return thread
 
 
-def image_for(person_id: uuid.UUID, image_id: uuid.UUID) -> Image:
+def get_image(person_id: uuid.UUID, image_id: uuid.UUID) -> Image:
     """The picture, if a thread this person may read shows it, or it is theirs and about to be sent."""
-    shown = Q(turns__thread__in=threads_of(person_id)) | Q(turns=None, owner_id=person_id)
+    shown = Q(turns__thread__in=readable_threads(person_id)) | Q(turns=None, owner_id=person_id)
     image = Image.objects.filter(shown, id=image_id).first()
     if image is None:
         raise NotFoundError
@@ -145,7 +145,7 @@ def _without_access(
     }
 
 
-def still_allowed(seats: Iterable[Seat]) -> set[Seat]:
+def authorize_sockets(seats: Iterable[SocketIdentity]) -> set[SocketIdentity]:
     """Those of `seats` who are still signed in, active, in the same epoch, and readers of their thread, if any."""
     seats = set(seats)
     epochs = dict(

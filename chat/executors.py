@@ -19,12 +19,12 @@ _memory = ThreadPoolExecutor(4, thread_name_prefix="recall")
 _rendering = ThreadPoolExecutor(2, thread_name_prefix="rendering")
 
 
-async def to_database(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def run_in_db_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run `call` in a thread with a database connection that is given back afterwards."""
     return await _run(_database, lambda: call(*args, **kwargs))
 
 
-async def to_memory(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def run_in_recall_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """The same for what may wait for the embedding model or the vector store."""
     return await _run(_memory, lambda: call(*args, **kwargs))
 

@@ -21,8 +21,8 @@ from django.utils.translation import gettext_noop
 from chat.imports.formats.cato import FORMAT
 from chat.llm.prompts import data_url
 from chat.models import Thread, Turn
-from chat.rendering.blocks import blocks_of
-from chat.rows.recall import ItemRow, places_of, recalled_row
+from chat.rendering.blocks import render_blocks
+from chat.rows.recall import RecallItemRow, places_of, recalled_row
 from memory import api as memory
 from memory.spaces import access
 from memory.spaces.access import SpaceIds
@@ -41,11 +41,11 @@ _STATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExportedTurn:
     """A turn as its thread's page shows it: with what was recalled for it, and whether it was forgotten since."""
 
     turn: Turn
-    recalled: tuple[ItemRow, ...]
+    recalled: tuple[RecallItemRow, ...]
     is_forgotten: bool
 
     @property
@@ -66,20 +66,20 @@ class Told:
     @property
     def blocks_html(self) -> SafeString:
         # Its numbers stay text: the passages they lead to are not in the file.
-        return mark_safe("".join(blocks_of(self.turn.answer)))
+        return mark_safe("".join(render_blocks(self.turn.answer)))
 
     @property
     def recalled_lines(self) -> list[str]:
         return [_recalled_line(item) for item in self.recalled]
 
 
-def as_markdown(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = None) -> Iterator[str]:
+def to_markdown(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = None) -> Iterator[str]:
     """The thread as Markdown, in pieces: what was said quoted, answers as they are, times in UTC.
 
     `shown` names what was recalled from these spaces only, where whoever gets the file does not read the thread.
     """
     yield f"# {_one_line(thread.title)}\n"
-    for told in _told(thread, turns, shown):
+    for told in _exported_turns(thread, turns, shown):
         yield f"\n---\n\n**{_one_line(told.turn.author.name)}**, {told.said_at}\n\n"
         yield "\n".join(f"> {line}".rstrip() for line in told.turn.message.split("\n")) + "\n"
         yield "".join(
@@ -94,7 +94,7 @@ def as_markdown(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None
             yield "\n" + _("Recalled:") + "\n\n" + "".join(f"- {line}\n" for line in told.recalled_lines)
 
 
-def as_json(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = None) -> Iterator[str]:
+def to_json(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = None) -> Iterator[str]:
     """The thread as one JSON object, in pieces; `chat.imports.formats` reads it again.
 
     `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered, and the instructions of
@@ -112,23 +112,23 @@ def as_json(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = N
         "instructions": thread.instructions,
     }
     yield f'{{"format": {_json(FORMAT)}, "version": {_VERSION}, "thread": {_json(about)}, "turns": ['
-    for number, told in enumerate(_told(thread, turns, shown)):
+    for number, told in enumerate(_exported_turns(thread, turns, shown)):
         yield (",\n" if number else "\n") + _json(_turn_fields(told))
     yield "\n]}\n"
 
 
-def as_html(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
+def to_html(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
     """The thread as one HTML page, in pieces: light and dark, without script, and nothing in it loads from elsewhere."""
     # Pages may have no style of their own, this file has nowhere else to have one; so it is not in the template.
     colors = (Path(settings.BASE_DIR) / "static/css/colors.css").read_text()
     style = mark_safe(f"<style>{colors}{render_to_string('chat/export.css')}</style>")
     yield render_to_string("chat/export.html", {"part": "head", "title": thread.title, "style": style})
-    for page in batched(_told(thread, turns), _PAGE):
+    for page in batched(_exported_turns(thread, turns), _PAGE):
         yield render_to_string("chat/export.html", {"part": "turns", "turns": page})
     yield render_to_string("chat/export.html", {"part": "foot"})
 
 
-def _told(thread: Thread, turns: Iterable[Turn], shown: SpaceIds | None = None) -> Iterator[Told]:
+def _exported_turns(thread: Thread, turns: Iterable[Turn], shown: SpaceIds | None = None) -> Iterator[ExportedTurn]:
     readers = access.space_ids_shared_by_all_readers(thread.space_id)
     if shown is not None:
         readers &= shown
@@ -140,10 +140,10 @@ def _told(thread: Thread, turns: Iterable[Turn], shown: SpaceIds | None = None) 
         for turn in page:
             rows = tuple(recalled_row(item, places) for item in recalled.get(turn.id, []))
             forgotten = turn.kept_as is not None and states.get(turn.kept_as) == "forgotten"
-            yield Told(turn, rows, forgotten)
+            yield ExportedTurn(turn, rows, forgotten)
 
 
-def _turn_fields(told: Told) -> dict[str, object]:
+def _turn_fields(told: ExportedTurn) -> dict[str, object]:
     turn = told.turn
     return {
         "id": str(turn.id),
@@ -161,14 +161,14 @@ def _turn_fields(told: Told) -> dict[str, object]:
     }
 
 
-def _recalled_fields(item: ItemRow) -> dict[str, object]:
+def _recalled_fields(item: RecallItemRow) -> dict[str, object]:
     known = {"number": item.number, "exchange_id": str(item.exchange_id)}
     if item.is_forgotten or item.said_at is None:
         return known | {"is_forgotten": True}
     return known | {"who": item.who, "said_at": _iso(item.said_at), "place": item.place}
 
 
-def _recalled_line(item: ItemRow) -> str:
+def _recalled_line(item: RecallItemRow) -> str:
     if item.is_forgotten or item.said_at is None:
         return f"[{item.number}] " + _("forgotten, or not to be read here any more")
     return _one_line(", ".join(filter(None, (f"[{item.number}] {item.who}", _to_the_second(item.said_at), item.place))))

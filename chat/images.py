@@ -25,7 +25,7 @@ _UNSENT_FOR = timedelta(days=2)
 _TOGETHER = 200
 
 
-def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Image:
+def store_image(file: File[bytes], *, owner_id: uuid.UUID) -> Image:
     """Keep a picture that is about to be sent. Raises InvalidMessageError for what is none, or too large."""
     name = clean_text(file.name or "").strip()[-_LONGEST_NAME:] or _("Picture")
     most = settings.CATO.chat.max_image_mb
@@ -42,7 +42,7 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Image:
     return image
 
 
-def sent_with(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> list[Image]:
+def claim_images(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> list[Image]:
     """One's own pictures with these ids, to go with a message. Raises InvalidMessageError for too many, and where one is gone."""
     most = settings.CATO.chat.max_images
     if len(ids) > most:
@@ -54,7 +54,7 @@ def sent_with(ids: Sequence[uuid.UUID], *, owner_id: uuid.UUID) -> list[Image]:
     return images
 
 
-def remove_without_turn(images: Iterable[Image]) -> int:
+def delete_unreferenced(images: Iterable[Image]) -> int:
     """Remove those that no turn has any more, with their files; returns how many."""
     lone = [image for image in images if not image.turns.exists()]
     for image in lone:
@@ -63,13 +63,13 @@ def remove_without_turn(images: Iterable[Image]) -> int:
     return len(lone)
 
 
-def tidy_images() -> int:
+def delete_unsent_images() -> int:
     """Remove what was kept and never sent; returns how many. Repeatable."""
     old = Image.objects.filter(turns=None, created_at__lt=timezone.now() - _UNSENT_FOR)
-    return remove_without_turn(old[:_TOGETHER])
+    return delete_unreferenced(old[:_TOGETHER])
 
 
-def remove_unnamed_images(*, dry_run: bool = False) -> int:
+def delete_orphaned_images(*, dry_run: bool = False) -> int:
     """Remove stored pictures that no row names; returns how many."""
     return stored_files.delete_orphaned_files(Image, "file", folder=IMAGES, dry_run=dry_run)
 

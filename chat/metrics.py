@@ -27,7 +27,7 @@ FIRST_TOKEN_SECONDS = Histogram(
 ANSWERS = Counter("cato_answers", "Answers that ended, by how they did.", ["state"], registry=REGISTRY)
 
 
-def note_recall(seconds: float, *, found: bool, note: str) -> None:
+def observe_recall(seconds: float, *, found: bool, note: str) -> None:
     """Count a recall for an answer, which took so long; `note` says why there is less than there could be, if so."""
     RECALL_SECONDS.observe(seconds)
     RECALLS.labels(note or ("hit" if found else "empty")).inc()

@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
-class Finds:
+class QuickSearchResults:
     """What there is for a few typed words, best first within each group; `note` says what could not be asked."""
 
     threads: list[Thread] = field(default_factory=list)
@@ -40,12 +40,12 @@ class Finds:
         return not (self.threads or self.memories or self.turns or self.documents or self.commands)
 
 
-def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
+def quick_search(text: str, *, person_id: uuid.UUID) -> QuickSearchResults:
     """Look in all that this person may read; turns by word are those that memory does not have."""
     words = text.split()
-    threads = access.threads_of(person_id)
+    threads = access.readable_threads(person_id)
     if not words:
-        return Finds(threads=list(threads.filter(archived_at=None).order_by("-spoken_at")[:_EACH]))
+        return QuickSearchResults(threads=list(threads.filter(archived_at=None).order_by("-spoken_at")[:_EACH]))
     readable = spaces.readable_space_ids(person_id)
     note, memories = "", list[Hit]()
     try:
@@ -56,11 +56,11 @@ def look_up(text: str, *, person_id: uuid.UUID) -> Finds:
     except CatoError as error:
         note = str(error)
     asked = text.lstrip("/").lower()
-    return Finds(
-        threads=list(with_words(threads, words, "title").order_by("-spoken_at")[:_EACH]),
+    return QuickSearchResults(
+        threads=list(contains_all_words(threads, words, "title").order_by("-spoken_at")[:_EACH]),
         memories=memories,
-        turns=list(_unremembered(threads, words)),
-        documents=list(with_words(active_documents(readable), words, "name").order_by("-created_at")[:_EACH]),
+        turns=list(_search_unstored_turns(threads, words)),
+        documents=list(contains_all_words(active_documents(readable), words, "name").order_by("-created_at")[:_EACH]),
         commands=[command for command in COMMANDS if command.name.startswith(asked)][:3],
         note=note,
     )
@@ -72,18 +72,18 @@ def find_related(thread: Thread, person_id: uuid.UUID) -> list[tuple[Thread, flo
     Raises CatoError where memory cannot be searched.
     """
     found = memory.related_threads(thread.id, spaces=spaces.readable_space_ids(person_id))
-    rows = access.threads_of(person_id).select_related("space", "owner").in_bulk([one.thread_id for one in found])
+    rows = access.readable_threads(person_id).select_related("space", "owner").in_bulk([one.thread_id for one in found])
     return [(rows[one.thread_id], one.score) for one in found if one.thread_id in rows]
 
 
-def with_words(rows: QuerySet[M], words: list[str], field_name: str) -> QuerySet[M]:
+def contains_all_words(rows: QuerySet[M], words: list[str], field_name: str) -> QuerySet[M]:
     """Those of `rows` whose field holds every one of the words, whatever their case and order."""
     for word in words:
         rows = rows.filter(**{f"{field_name}__icontains": word})
     return rows
 
 
-def _unremembered(threads: QuerySet[Thread], words: list[str]) -> QuerySet[Turn]:
+def _search_unstored_turns(threads: QuerySet[Thread], words: list[str]) -> QuerySet[Turn]:
     """The latest turns with these words in threads that are not remembered: nothing else finds them."""
     rows: QuerySet[Turn] = Turn.objects.standing().filter(
         thread__in=threads.filter(is_remembered=False), exchange_id=None

@@ -10,32 +10,32 @@ from django.dispatch import receiver
 
 from chat.models import Turn
 from chat.realtime import frames
-from chat.realtime.hub import announce
+from chat.realtime.hub import publish
 from memory import signals
 from memory.models import Recall
 
 
 @receiver(signals.indexed)
 @receiver(signals.indexing_failed)
-def show_what_memory_did(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
-    for turn_id in _told_again(_kept_as(exchange_ids)):
-        announce(frames.foot(turn_id))
+def on_exchanges_indexed(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
+    for turn_id in _bump_revisions(_kept_as(exchange_ids)):
+        publish(frames.turn_footer(turn_id))
 
 
 @receiver(signals.forgotten)
-def show_what_was_forgotten(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
+def on_exchanges_forgotten(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
     """The forgotten turns themselves, and every answer that had recalled them."""
     used_in = Recall.objects.filter(exchange_id__in=exchange_ids).values("turn_id")
     turns = _kept_as(exchange_ids) | Turn.objects.filter(id__in=used_in)
-    for turn_id in _told_again(turns):
-        announce(frames.turn(turn_id))
+    for turn_id in _bump_revisions(turns):
+        publish(frames.turn(turn_id))
 
 
 def _kept_as(exchange_ids: list[uuid.UUID]) -> QuerySet[Turn]:
     return Turn.objects.filter(Q(exchange_id__in=exchange_ids) | Q(copied_exchange_id__in=exchange_ids))
 
 
-def _told_again(turns: QuerySet[Turn]) -> list[uuid.UUID]:
+def _bump_revisions(turns: QuerySet[Turn]) -> list[uuid.UUID]:
     """Raise the revision of those turns that are over; one that is being answered has a writer that raises it."""
     ids = list(turns.exclude(state__in=Turn.ACTIVE).values_list("id", flat=True))
     Turn.objects.filter(id__in=ids).exclude(state__in=Turn.ACTIVE).update(revision=F("revision") + 1)

@@ -1,68 +1,77 @@
 """Chat's public verbs."""
 
-from chat.images import remove_unnamed_images, tidy_images
-from chat.imports.jobs import remove_imports_of, remove_unnamed_imports, sweep_imports
+from chat.images import delete_orphaned_images, delete_unsent_images
+from chat.imports.jobs import delete_imports_of, delete_orphaned_imports, resume_imports
 from chat.threads.fork import fork
 from chat.threads.lifecycle import (
-    begin_thread,
     continue_thread,
-    delete,
+    create_thread,
+    delete_last_turns,
+    delete_thread,
+    delete_threads_in_space,
     purge_deleted,
-    remove_threads_of,
     rename,
+    restore_thread,
     set_archived,
     set_model,
     set_pinned,
     set_scope,
-    take_back,
-    take_out,
 )
-from chat.threads.memory_settings import forget_remembered, set_remembered
+from chat.threads.memory_settings import forget_thread_exchanges, set_memory_enabled
 from chat.threads.moving import move
-from chat.turns.branches import Switched, answer_again, choose, edit
+from chat.turns.branches import BranchSwitch, edit_message, regenerate, switch_branch
 from chat.turns.client_conversation import ClientConversation, PastExchange, ThreadOptions, submit_conversation
-from chat.turns.posting import ApiOrigin, Asked, ask, open_thread, resume, retry, start_after, start_waiting
-from chat.turns.stopping import stop, sweep, withdraw
+from chat.turns.posting import (
+    ApiOrigin,
+    PostedTurn,
+    create_thread_with_message,
+    post_message,
+    resume,
+    retry,
+    start_after,
+    start_all_queued,
+)
+from chat.turns.stopping import interrupt_stale_answers, request_stop, withdraw_message
 
 __all__ = [
     "ApiOrigin",
-    "Asked",
+    "BranchSwitch",
     "ClientConversation",
     "PastExchange",
-    "Switched",
+    "PostedTurn",
     "ThreadOptions",
-    "answer_again",
-    "ask",
-    "begin_thread",
-    "choose",
     "continue_thread",
-    "delete",
-    "edit",
-    "forget_remembered",
+    "create_thread",
+    "create_thread_with_message",
+    "delete_imports_of",
+    "delete_last_turns",
+    "delete_orphaned_images",
+    "delete_orphaned_imports",
+    "delete_thread",
+    "delete_threads_in_space",
+    "delete_unsent_images",
+    "edit_message",
+    "forget_thread_exchanges",
     "fork",
+    "interrupt_stale_answers",
     "move",
-    "open_thread",
+    "post_message",
     "purge_deleted",
-    "remove_imports_of",
-    "remove_threads_of",
-    "remove_unnamed_images",
-    "remove_unnamed_imports",
+    "regenerate",
     "rename",
+    "request_stop",
+    "restore_thread",
     "resume",
+    "resume_imports",
     "retry",
     "set_archived",
+    "set_memory_enabled",
     "set_model",
     "set_pinned",
-    "set_remembered",
     "set_scope",
     "start_after",
-    "start_waiting",
-    "stop",
+    "start_all_queued",
     "submit_conversation",
-    "sweep",
-    "sweep_imports",
-    "take_back",
-    "take_out",
-    "tidy_images",
-    "withdraw",
+    "switch_branch",
+    "withdraw_message",
 ]

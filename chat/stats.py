@@ -9,7 +9,7 @@ from django.db.models import Case, Count, FloatField, QuerySet, Sum, Value, When
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast
 
-from chat.llm.events import MOST_TOKENS
+from chat.llm.events import MAX_TOKENS
 from chat.models import Turn
 from memory.spaces.access import SpaceIds
 
@@ -17,7 +17,7 @@ _NEWEST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class LatencyPercentiles:
     """Milliseconds that recall took before the model was asked, over the newest answers."""
 
     answers: int
@@ -27,7 +27,7 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenUsage:
     """What one model was sent and said for one person."""
 
     model: str
@@ -37,7 +37,7 @@ class Tokens:
     said: int
 
 
-def latency(spaces: SpaceIds | None) -> Latency | None:
+def latency(spaces: SpaceIds | None) -> LatencyPercentiles | None:
     """None where nothing was measured yet."""
     measured = _turns(spaces).exclude(recall_ms=None).order_by("-created_at")
     taken = sorted(ms or 0 for ms in measured.values_list("recall_ms", flat=True)[:_NEWEST])
@@ -47,17 +47,17 @@ def latency(spaces: SpaceIds | None) -> Latency | None:
     def worst(share: float) -> int:
         return taken[min(len(taken) - 1, int(len(taken) * (1 - share)))]
 
-    return Latency(len(taken), worst(0.5), worst(0.1), worst(0.01))
+    return LatencyPercentiles(len(taken), worst(0.5), worst(0.1), worst(0.01))
 
 
-def tokens(spaces: SpaceIds | None, *, since: datetime, most: int = 20) -> list[Tokens]:
+def tokens(spaces: SpaceIds | None, *, since: datetime, most: int = 20) -> list[TokenUsage]:
     """By model and person, the most first; of endpoints that tell it."""
     rows = _turns(spaces).filter(created_at__gt=since, is_dummy=False).exclude(usage={})
     summed = rows.values_list("model", "author__name").annotate(
         n=Count("pk"), sent=_sum_of("prompt_tokens"), said=_sum_of("completion_tokens")
     )
     rows_of_most = summed.order_by("-sent", "model", "author__name")[:most]
-    return [Tokens(model, person, n, int(sent), int(said)) for model, person, n, sent, said in rows_of_most]
+    return [TokenUsage(model, person, n, int(sent), int(said)) for model, person, n, sent, said in rows_of_most]
 
 
 def failures(spaces: SpaceIds | None, *, since: datetime) -> int:
@@ -70,7 +70,7 @@ def _sum_of(key: str) -> Sum:
 
     As floating point numbers, for a sum of integers may be larger than a database counts.
     """
-    is_sane = {f"usage__{key}__gte": 0, f"usage__{key}__lte": MOST_TOKENS}
+    is_sane = {f"usage__{key}__gte": 0, f"usage__{key}__lte": MAX_TOKENS}
     number = Cast(KT(f"usage__{key}"), FloatField())
     return Sum(Case(When(**is_sane, then=number), default=Value(0.0)))
 

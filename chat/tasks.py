@@ -7,4 +7,4 @@ from chat.imports import worker
 
 @shared_task(name="chat.tasks.import_conversations")
 def import_conversations() -> None:
-    worker.work_on_imports()
+    worker.run_imports()

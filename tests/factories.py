@@ -14,7 +14,7 @@ from django.utils import timezone
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.services import create_person
 from cato_web.accounts.tokens import make_token
-from chat.images import receive as receive_image
+from chat.images import store_image as receive_image
 from chat.models import Image, Session, Thread, Turn
 from memory import api
 from memory.documents.uploads import UploadResult

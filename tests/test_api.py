@@ -359,7 +359,7 @@ def test_a_thread_that_is_being_answered_is_not_deleted_under_it(alice, api):
     turn(talk, state="answering")
 
     assert code_of(api.delete(f"/api/threads/{talk.id}")) == (409, "refused")
-    assert chat.stop(talk.turns.get())
+    assert chat.request_stop(talk.turns.get())
     assert Thread.objects.get().deleted_at is None
 
 

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from chat import services
-from chat.answers.persistence import recall_for, remember_turn
+from chat.answers.persistence import recall_for_turn, store_exchange
 from chat.errors import ConflictError, ThreadBusyError
 from chat.models import Turn
 from chat.realtime import frames, sync
@@ -30,7 +30,7 @@ def told(memory, person):
         ("Who painted the buoy?", "Ingrid did, in May."),
     ):
         one = turn(of_person, message, answer, state="complete", parent=parent)
-        remember_turn(one)
+        store_exchange(one)
         one.refresh_from_db()
         turns.append(one)
         parent = one
@@ -48,14 +48,14 @@ def finished(one: Turn, answer: str) -> Turn:
     """The turn answered and remembered, as the reply does it."""
     Turn.objects.filter(pk=one.pk).update(state="complete", answer=answer)
     one.refresh_from_db()
-    remember_turn(one)
+    store_exchange(one)
     one.refresh_from_db()
     return one
 
 
 def test_an_edited_message_takes_the_place_of_the_first_and_of_all_that_followed(told, person):
     _, second, _ = told
-    switched = services.edit(second, person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    switched = services.edit_message(second, person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
 
     assert standing(second) == ["Where is the key to the greenhouse?", "And to the sauna?"]
     assert switched.gone == (told[1].id, told[2].id)
@@ -74,21 +74,25 @@ def test_memory_holds_the_branch_that_stands(memory, told, person):
 
     before = found()
     assert len(before) == 3
-    new = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
+    new = services.edit_message(
+        told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
+    ).asked.turn
     finished(new, "In the birch.")
     memory.index_pending()
     assert found() == {"Where is the key to the greenhouse?", "And to the sauna?"}
 
-    services.choose(told[1], person_id=person.id)
+    services.switch_branch(told[1], person_id=person.id)
     assert found() == before
     assert memory.memory_states([new.exchange_id]) == {new.exchange_id: "remembered"}
 
 
 def test_the_way_back_leads_to_where_one_was(told, person):
-    new = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
+    new = services.edit_message(
+        told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
+    ).asked.turn
     finished(new, "In the birch.")
 
-    switched = services.choose(told[1], person_id=person.id)
+    switched = services.switch_branch(told[1], person_id=person.id)
 
     assert standing(new) == [t.message for t in told]
     assert switched.gone == (new.id,)
@@ -96,7 +100,7 @@ def test_the_way_back_leads_to_where_one_was(told, person):
 
 
 def test_an_answer_made_again_has_the_same_message_and_author(told, person):
-    switched = services.answer_again(told[2], person_id=person.id, client_key=uuid.uuid4())
+    switched = services.regenerate(told[2], person_id=person.id, client_key=uuid.uuid4())
 
     new = switched.asked.turn
     assert (new.message, new.author_id, new.state) == (told[2].message, told[2].author_id, "recalling")
@@ -104,29 +108,31 @@ def test_an_answer_made_again_has_the_same_message_and_author(told, person):
 
 
 def test_the_prompt_of_a_branch_knows_nothing_of_the_other(told, person):
-    new = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()).asked.turn
+    new = services.edit_message(
+        told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
+    ).asked.turn
 
     from chat.answers.persistence import _turns_before
 
     assert [t.message for t in _turns_before(new)] == ["Where is the key to the greenhouse?"]
-    assert told[1].exchange_id not in {r.exchange.id for r in recall_for(new.id).results}
+    assert told[1].exchange_id not in {r.exchange.id for r in recall_for_turn(new.id).results}
 
 
 def test_a_page_offers_nothing_earlier_where_only_another_branch_begins_earlier(told, person, client):
-    services.edit(told[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
+    services.edit_message(told[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
     client.force_login(person)
     assert "Load earlier turns" not in client.get(f"/t/{told[0].thread_id}").content.decode()
 
 
 def test_the_first_message_can_be_edited_too(told, person):
-    services.edit(told[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
+    services.edit_message(told[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
     assert standing(told[0]) == ["Where is the ladder?"]
 
 
 def test_the_same_edit_sent_twice_makes_one_branch(told, person):
     key = uuid.uuid4()
-    first = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=key)
-    again = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=key)
+    first = services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=key)
+    again = services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=key)
 
     assert again.asked.turn.id == first.asked.turn.id
     assert not again.asked.is_new
@@ -134,19 +140,19 @@ def test_the_same_edit_sent_twice_makes_one_branch(told, person):
 
 
 def test_nothing_branches_while_an_answer_is_written(told, person):
-    services.answer_again(told[2], person_id=person.id, client_key=uuid.uuid4())
+    services.regenerate(told[2], person_id=person.id, client_key=uuid.uuid4())
     for act in (
-        lambda: services.edit(told[1], person_id=person.id, message="x", client_key=uuid.uuid4()),
-        lambda: services.answer_again(told[1], person_id=person.id, client_key=uuid.uuid4()),
-        lambda: services.choose(told[2], person_id=person.id),
+        lambda: services.edit_message(told[1], person_id=person.id, message="x", client_key=uuid.uuid4()),
+        lambda: services.regenerate(told[1], person_id=person.id, client_key=uuid.uuid4()),
+        lambda: services.switch_branch(told[2], person_id=person.id),
     ):
         with pytest.raises(ThreadBusyError, match="An answer is being written"):
             act()
 
 
 def test_pages_are_told_which_turns_go_and_which_come_and_how_many_there_are(told, person):
-    switched = services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
-    html = frames.branch(told[1].thread_id, switched.gone, switched.shown).html
+    switched = services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    html = frames.branch_switched(told[1].thread_id, switched.gone, switched.shown).html
 
     assert html.count('hx-swap-oob="delete"') == 2
     assert "And to the sauna?" in html
@@ -157,10 +163,10 @@ def test_pages_are_told_which_turns_go_and_which_come_and_how_many_there_are(tol
 
 def test_a_page_that_comes_back_is_told_what_no_longer_stands(told, person):
     have = {t.id: t.revision for t in told}
-    services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
 
-    told_by_page = sync.understood(json.dumps({"have": {str(k): v for k, v in have.items()}}))
-    html, revisions = sync.what_is_missing(person.id, told[0].thread_id, told_by_page.have)
+    told_by_page = sync.parse_sync_request(json.dumps({"have": {str(k): v for k, v in have.items()}}))
+    html, revisions = sync.missing_updates(person.id, told[0].thread_id, told_by_page.have)
     assert f'id="turn-{told[2].id}" hx-swap-oob="delete"' in html
     assert f'id="turn-{told[0].id}" hx-swap-oob="delete"' not in html
     assert told[2].id not in revisions
@@ -174,7 +180,7 @@ def shared(memory):
     parent, turns = None, []
     for author, message in ((alice, "Where is the key?"), (bob, "And the boat?"), (alice, "And the oars?")):
         one = turn(of_alice, message, "In the shed.", author=author, parent=parent)
-        remember_turn(one)
+        store_exchange(one)
         one.refresh_from_db()
         turns.append(one)
         parent = one
@@ -184,9 +190,11 @@ def shared(memory):
 
 
 CHANGES = {
-    "edit": lambda one, person: services.edit(one, person_id=person.id, message="Another?", client_key=uuid.uuid4()),
-    "regenerate": lambda one, person: services.answer_again(one, person_id=person.id, client_key=uuid.uuid4()),
-    "switch": lambda one, person: services.choose(one, person_id=person.id),
+    "edit": lambda one, person: services.edit_message(
+        one, person_id=person.id, message="Another?", client_key=uuid.uuid4()
+    ),
+    "regenerate": lambda one, person: services.regenerate(one, person_id=person.id, client_key=uuid.uuid4()),
+    "switch": lambda one, person: services.switch_branch(one, person_id=person.id),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.rendering.blocks import GrowingAnswer, blocks_of
+from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations
 from memory.documents.queries import list_chunks
 from memory.models import Recall
@@ -26,7 +26,7 @@ HANDBOOK = "\n\n".join(
 
 
 def html(text: str, most: int = 2) -> str:
-    return "".join(blocks_of(text, Citations(TURN, most)))
+    return "".join(render_blocks(text, Citations(TURN, most)))
 
 
 def test_a_number_leads_to_its_passage():
@@ -57,7 +57,7 @@ def test_a_growing_answer_cites_as_the_whole_one_does():
     text = "First [1].\n\nSecond [2] and [9].\n\n- third [1]\n"
     growing = GrowingAnswer(citations=Citations(TURN, 2))
     drawn = [block for char in text for block in growing.feed(char)] + growing.close()
-    assert drawn == blocks_of(text, Citations(TURN, 2))
+    assert drawn == render_blocks(text, Citations(TURN, 2))
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from tests.factories import AdministratorFactory, PersonFactory, exchange, group
 pytestmark = pytest.mark.django_db
 
 
-def called_by(person, of_thread=None, *, is_administrator=False, modes=None) -> commands.Caller:
-    return commands.Caller(
+def called_by(person, of_thread=None, *, is_administrator=False, modes=None) -> commands.CommandContext:
+    return commands.CommandContext(
         person_id=person.id,
         is_administrator=is_administrator,
         context_mode="summary",
@@ -129,7 +129,7 @@ def test_what_is_said_after_continuing_belongs_to_the_new_session(person, told):
     import uuid
 
     told.refresh_from_db()
-    asked = services.ask(told, author_id=person.id, message="Once more", client_key=uuid.uuid4())
+    asked = services.post_message(told, author_id=person.id, message="Once more", client_key=uuid.uuid4())
     assert asked.turn.session_id == session.id
 
 

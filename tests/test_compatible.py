@@ -16,7 +16,7 @@ from openai import OpenAI
 
 from cato_web.openai_api import answers, models
 from chat.answers import runner
-from chat.executors import to_database
+from chat.executors import run_in_db_thread
 from chat.services import ClientConversation, submit_conversation
 from memory.models import Exchange
 from tests import server
@@ -463,14 +463,14 @@ def test_without_a_model_programs_get_the_placeholder_whatever_model_they_name(s
 
     async def asked() -> dict:
         assert await models.chosen("gpt-anything", None) is None
-        switched = await to_database(
+        switched = await run_in_db_thread(
             submit_conversation,
             person.pk,
             ClientConversation("Hello"),
             client_key=uuid.uuid4(),
             api_token_id=token.pk,
         )
-        await runner.answer(switched.asked.turn.id)
+        await runner.run_answer(switched.asked.turn.id)
         return await answers.whole(switched.asked.turn, token.pk)
 
     said = asyncio.run(asked())

@@ -24,7 +24,7 @@ def two_at_once(settings):
 
 
 def post(person, message: str = "A question") -> Turn:
-    return services.open_thread(person.id, message=message, client_key=uuid.uuid4()).turn
+    return services.create_thread_with_message(person.id, message=message, client_key=uuid.uuid4()).turn
 
 
 def end(one: Turn) -> list[uuid.UUID]:
@@ -50,15 +50,15 @@ def test_messages_above_the_limit_wait_in_order_and_other_people_do_not(person):
 def test_the_page_says_what_a_message_waits_for(person):
     turns = [post(person) for _ in range(3)]
     assert f"{person.name} already has 2 answers in progress" in frames.turn(turns[2].id).html
-    behind = services.ask(turns[0].thread, author_id=person.id, message="And?", client_key=uuid.uuid4()).turn
+    behind = services.post_message(turns[0].thread, author_id=person.id, message="And?", client_key=uuid.uuid4()).turn
     assert "Queued until the answer before it ends" in frames.turn(behind.id).html
 
 
 def test_a_free_answer_goes_to_the_thread_that_waits_even_if_its_author_is_another(person):
     other = PersonFactory()
     shared = thread(person, space=access.team_space())
-    first = services.ask(shared, author_id=person.id, message="One", client_key=uuid.uuid4()).turn
-    second = services.ask(shared, author_id=other.id, message="Two", client_key=uuid.uuid4()).turn
+    first = services.post_message(shared, author_id=person.id, message="One", client_key=uuid.uuid4()).turn
+    second = services.post_message(shared, author_id=other.id, message="Two", client_key=uuid.uuid4()).turn
     assert (first.state, second.state) == (RUNNING, QUEUED)
     post(person)
     waiting = post(person)
@@ -68,9 +68,9 @@ def test_a_free_answer_goes_to_the_thread_that_waits_even_if_its_author_is_anoth
 
 def test_a_queue_whose_process_died_starts_within_the_limit(person):
     turns = [post(person) for _ in range(4)]
-    assert services.start_waiting() == []
+    assert services.start_all_queued() == []
     Turn.objects.filter(id__in=[one.id for one in turns[:2]]).update(state=Turn.State.INTERRUPTED)
-    assert set(services.start_waiting()) == {turns[2].id, turns[3].id}
+    assert set(services.start_all_queued()) == {turns[2].id, turns[3].id}
 
 
 def test_retrying_and_regenerating_above_the_limit_are_refused_and_change_nothing(person):
@@ -80,8 +80,8 @@ def test_retrying_and_regenerating_above_the_limit_are_refused_and_change_nothin
     for change in (
         lambda: services.retry(failed),
         lambda: services.resume(failed),
-        lambda: services.answer_again(done, person_id=person.id, client_key=uuid.uuid4()),
-        lambda: services.edit(done, person_id=person.id, message="Other", client_key=uuid.uuid4()),
+        lambda: services.regenerate(done, person_id=person.id, client_key=uuid.uuid4()),
+        lambda: services.edit_message(done, person_id=person.id, message="Other", client_key=uuid.uuid4()),
     ):
         with pytest.raises(ConflictError, match="2 answers of yours are in progress"):
             change()

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from chat.export import as_html, as_json, as_markdown
+from chat.export import to_html, to_json, to_markdown
 from chat.models import Thread, Turn
 from memory.models import Recall
 from tests.factories import PersonFactory, exchange, group, thread, turn
 
 pytestmark = pytest.mark.django_db
 
-ALL = pytest.mark.parametrize("write", [as_markdown, as_json, as_html])
+ALL = pytest.mark.parametrize("write", [to_markdown, to_json, to_html])
 
 
 def standing(of_thread: Thread) -> Iterator[Turn]:
@@ -58,14 +58,14 @@ def test_it_says_all_that_was_said_in_order_with_who_and_when(told, person, writ
 
 
 def test_markdown_quotes_the_message_and_leaves_the_answer_as_it_is(told):
-    whole = text(as_markdown, told)
+    whole = text(to_markdown, told)
     assert whole.startswith("# Harbour <notes> & more\n")
     assert "> Where is the *tender*?\n>\n> I looked <b>everywhere</b>.\n" in whole
     assert "\n# In slip 4\n\nAsk **Ines** [1].\n" in whole
 
 
 def test_json_is_one_object_of_the_documented_fields(told, person):
-    value = json.loads(text(as_json, told))
+    value = json.loads(text(to_json, told))
     first = value["turns"][0]
     assert (value["format"], value["version"]) == ("cato-thread", 1)
     assert set(value["thread"]) == {"id", "title", "created_at", "model", "is_remembered", "instructions"}
@@ -87,7 +87,7 @@ def test_json_is_one_object_of_the_documented_fields(told, person):
 
 def test_html_needs_nothing_from_elsewhere_and_runs_nothing(told):
     one = turn(told, "<script>alert(1)</script>", "<script>alert(2)</script> ![x](https://elsewhere.example/x.png)")
-    whole = text(as_html, told)
+    whole = text(to_html, told)
     assert "<script" not in whole
     assert not re.search(r"<(?:link|img|iframe|object|form)\b|\ssrc=|@import|url\(|\son[a-z]+=", whole)
     assert "default-src 'none'" in whole
@@ -96,7 +96,7 @@ def test_html_needs_nothing_from_elsewhere_and_runs_nothing(told):
 
 
 def test_html_draws_answers_and_has_its_style_for_light_and_dark(told):
-    whole = text(as_html, told)
+    whole = text(to_html, told)
     assert "<h1>In slip 4</h1>" in whole
     assert "<strong>Ines</strong>" in whole
     assert "I looked &lt;b&gt;everywhere&lt;/b&gt;." in whole
@@ -106,8 +106,8 @@ def test_html_draws_answers_and_has_its_style_for_light_and_dark(told):
 
 def test_html_has_no_links_to_pages_that_are_not_in_the_file(told, person):
     recall(told.turns.last(), exchange(person, "The oars lie below deck"))
-    assert "/cited/" not in text(as_html, told)
-    assert 'href="/' not in text(as_html, told)
+    assert "/cited/" not in text(to_html, told)
+    assert 'href="/' not in text(to_html, told)
 
 
 @ALL
@@ -164,14 +164,14 @@ def test_a_branch_that_was_left_is_not_in_it(person):
     turn(of_person, "First")
     turn(of_person, "Left behind", stands=False)
     turn(of_person, "Instead")
-    assert [one["message"] for one in json.loads(text(as_json, of_person))["turns"]] == ["First", "Instead"]
+    assert [one["message"] for one in json.loads(text(to_json, of_person))["turns"]] == ["First", "Instead"]
 
 
 def test_a_long_thread_is_read_a_page_at_a_time(person, django_assert_max_num_queries):
     of_person = thread(person)
     for n in range(401):
         turn(of_person, f"Line {n}.")
-    pieces = as_markdown(of_person, standing(of_person))
+    pieces = to_markdown(of_person, standing(of_person))
     with django_assert_max_num_queries(10):
         assert next(pieces) == "# A thread\n"
         assert "Line 0." in next(pieces) + next(pieces)
@@ -180,5 +180,5 @@ def test_a_long_thread_is_read_a_page_at_a_time(person, django_assert_max_num_qu
 
 def test_an_empty_thread_is_a_file_too(person):
     empty = thread(person)
-    assert json.loads(text(as_json, empty))["turns"] == []
-    assert text(as_html, empty).rstrip().endswith("</html>")
+    assert json.loads(text(to_json, empty))["turns"] == []
+    assert text(to_html, empty).rstrip().endswith("</html>")

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from cato_web.mcp.tools import Caller, search_memory
-from chat.quick_search import look_up
+from chat.quick_search import quick_search
 from memory.errors import VectorStoreUnavailableError
 from tests.factories import PersonFactory, document, exchange, thread, turn
 
@@ -34,7 +34,7 @@ def signed_in(person):
 
 
 def test_everything_one_may_read_is_found_in_groups(stored):
-    found = look_up("boat", person_id=stored.id)
+    found = quick_search("boat", person_id=stored.id)
 
     assert [t.title for t in found.threads] == ["Where the boats lie"]
     assert {hit.exchange.source_file for hit in found.memories} >= {""}
@@ -43,7 +43,7 @@ def test_everything_one_may_read_is_found_in_groups(stored):
 
 
 def test_commands_are_found_by_how_they_begin_and_fill_the_composer(stored):
-    assert [c.name for c in look_up("/vst", person_id=stored.id).commands] == ["vstats"]
+    assert [c.name for c in quick_search("/vst", person_id=stored.id).commands] == ["vstats"]
     client = signed_in(stored)
     box = client.get(reverse("find"), {"q": "vstats"}, headers={"HX-Request": "true"}).content.decode()
     assert "/?say=/vstats" in box
@@ -51,20 +51,20 @@ def test_commands_are_found_by_how_they_begin_and_fill_the_composer(stored):
 
 
 def test_before_anything_is_typed_the_latest_threads_stand_there(stored):
-    found = look_up("", person_id=stored.id)
+    found = quick_search("", person_id=stored.id)
     assert {t.title for t in found.threads} == {"Where the boats lie", "A surprise"}
     assert found.memories == []
 
 
 def test_nothing_of_anothers_is_found(stored):
-    assert look_up("boat", person_id=PersonFactory().id).is_empty
+    assert quick_search("boat", person_id=PersonFactory().id).is_empty
 
 
 def test_with_the_index_down_the_rest_is_found_all_the_same(stored, monkeypatch):
     from memory.index import store
 
     monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(VectorStoreUnavailableError()))
-    found = look_up("boat", person_id=stored.id)
+    found = quick_search("boat", person_id=stored.id)
     assert found.threads
     assert found.documents
     assert found.note == DOWN

@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from chat import access, services
-from chat.answers.persistence import recall_for, remember_turn
+from chat.answers.persistence import recall_for_turn, store_exchange
 from chat.errors import ConflictError, PermissionDeniedError
 from chat.models import Turn
 from chat.rows.turns import turn_rows
@@ -29,7 +29,7 @@ def told(memory, person):
     ):
         one = turn(of_person, message, answer, state="complete" if answer else "stopped", parent=parent)
         if answer:
-            remember_turn(one)
+            store_exchange(one)
         one.refresh_from_db()
         turns.append(one)
         parent = one
@@ -54,7 +54,7 @@ def test_a_fork_has_all_up_to_its_turn_and_the_first_thread_stays(told, person):
 
 
 def test_a_fork_of_a_branch_follows_that_branch(told, person):
-    services.edit(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
     fork = services.fork(told[2], person_id=person.id)
 
     assert [message for message, _ in said(fork)] == [t.message for t in told]
@@ -63,9 +63,11 @@ def test_a_fork_of_a_branch_follows_that_branch(told, person):
 def test_nothing_is_remembered_twice_and_the_copies_are_not_recalled_beside_themselves(told, person, memory):
     fork = services.fork(told[1], person_id=person.id)
     assert len(memory.find("key boathouse", spaces=spaces.readable_space_ids(person.id)).results) == 2
-    asked = services.ask(fork, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4())
+    asked = services.post_message(
+        fork, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4()
+    )
 
-    assert not recall_for(asked.turn.id).results
+    assert not recall_for_turn(asked.turn.id).results
 
 
 def test_what_is_forgotten_in_the_first_thread_is_forgotten_in_its_forks(told, person, memory):
@@ -79,8 +81,8 @@ def test_what_is_forgotten_in_the_first_thread_is_forgotten_in_its_forks(told, p
 
 def test_deleting_a_fork_leaves_what_the_first_thread_had_remembered(told, person, memory):
     fork = services.fork(told[1], person_id=person.id)
-    services.take_out(fork, 2, by=person.id)
-    services.delete(fork)
+    services.delete_last_turns(fork, 2, by=person.id)
+    services.delete_thread(fork)
 
     assert memory.memory_states([told[1].exchange_id]) == {told[1].exchange_id: "remembered"}
     assert memory.find("key boathouse", spaces=spaces.readable_space_ids(person.id)).results
@@ -91,8 +93,8 @@ def test_a_fork_of_a_shared_thread_is_ones_own_alone(person):
     shared = thread(person, space=spaces.team_space())
     fork = services.fork(turn(shared, "For all of us"), person_id=bob.id)
 
-    assert fork in access.threads_of(bob.id)
-    assert fork not in access.threads_of(person.id)
+    assert fork in access.readable_threads(bob.id)
+    assert fork not in access.readable_threads(person.id)
 
 
 def test_a_message_that_waits_can_be_taken_back_and_what_came_after_it_moves_up(person):
@@ -100,13 +102,13 @@ def test_a_message_that_waits_can_be_taken_back_and_what_came_after_it_moves_up(
     first = turn(talk, "First", "", state=Turn.State.ANSWERING)
     talk.head = first
     talk.save()
-    second = services.ask(talk, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
-    third = services.ask(talk, author_id=person.id, message="Third", client_key=uuid.uuid4()).turn
-    services.withdraw(second, by=person.id)
+    second = services.post_message(talk, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
+    third = services.post_message(talk, author_id=person.id, message="Third", client_key=uuid.uuid4()).turn
+    services.withdraw_message(second, by=person.id)
     third.refresh_from_db()
     assert third.parent_id == first.id
 
-    services.withdraw(third, by=person.id)
+    services.withdraw_message(third, by=person.id)
     talk.refresh_from_db()
     assert talk.head_id == first.id
     assert said(talk) == [("First", "")]
@@ -116,10 +118,10 @@ def test_only_who_wrote_a_message_takes_it_back_and_only_while_it_waits(person):
     bob = PersonFactory()
     shared = thread(person, space=spaces.team_space())
     turn(shared, "First", "", state=Turn.State.ANSWERING)
-    waiting = services.ask(shared, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
+    waiting = services.post_message(shared, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
     with pytest.raises(PermissionDeniedError, match="Only who wrote"):
-        services.withdraw(waiting, by=bob.id)
+        services.withdraw_message(waiting, by=bob.id)
 
     Turn.objects.filter(id=waiting.id).update(state=Turn.State.STOPPED)
     with pytest.raises(ConflictError, match="begun already"):
-        services.withdraw(waiting, by=person.id)
+        services.withdraw_message(waiting, by=person.id)

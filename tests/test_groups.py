@@ -12,7 +12,7 @@ from django.urls import reverse
 from cato_web.accounts import deletion, groups
 from cato_web.accounts.models import AuditEntry
 from chat import access, services
-from chat.answers.persistence import remember_turn
+from chat.answers.persistence import store_exchange
 from chat.errors import ThreadBusyError
 from chat.models import Thread, Turn
 from chat.rows import sidebar
@@ -43,7 +43,7 @@ def signed_in(person) -> Client:
 def remembered_thread(person, said: str = "The key hangs behind the clock", **more) -> Thread:
     """A thread with one turn that is remembered."""
     one = turn(thread(person, **more), said, "Noted.")
-    remember_turn(one)
+    store_exchange(one)
     Thread.objects.filter(id=one.thread_id).update(head=one)
     return one.thread
 
@@ -226,13 +226,13 @@ def test_what_moves_is_reached_where_it_went_and_no_longer_where_it_was(person, 
 
     services.move(own, to=crew, by=person.id)
     assert reached(memory, bob) == {"Keys", "The key hangs behind the clock"}
-    assert access.thread_for(bob.id, own.id)
+    assert access.get_thread(bob.id, own.id)
 
     services.move(own, to=spaces.personal_space(person.id), by=person.id)
     assert reached(memory, bob) == set()
     assert reached(memory, person) == {"Keys", "The key hangs behind the clock"}
     with pytest.raises(NotFoundError):
-        access.thread_for(bob.id, own.id)
+        access.get_thread(bob.id, own.id)
 
 
 def test_leaving_a_group_takes_its_threads_documents_and_memories_at_once(person, bob, memory):
@@ -294,7 +294,7 @@ def test_a_thread_begins_in_the_space_that_was_chosen(person, bob):
     page.post("/", {"message": "For the crew", "client_key": str(uuid.uuid4()), "space": str(crew.id)})
 
     assert Thread.objects.get().space == crew
-    assert access.threads_of(bob.id).count() == 1
+    assert access.readable_threads(bob.id).count() == 1
 
 
 def test_a_moved_document_is_found_and_opened_where_it_went_and_no_longer_where_it_was(person, bob, memory):

@@ -20,7 +20,7 @@ from cato_web.accounts.deletion import finish_departures, leave
 from cato_web.celery import app, sweep
 from chat.imports import importer
 from chat.imports import jobs as imports
-from chat.imports.worker import work_on_imports
+from chat.imports.worker import run_imports
 from chat.models import Import, Thread, Turn
 from memory import jobs
 from tests.factories import PersonFactory, ago
@@ -119,7 +119,7 @@ def test_the_page_answers_as_soon_as_the_file_is_safe_and_the_worker_does_the_re
     assert "Waiting to be read" in waiting
     assert f'hx-get="{reverse("import_row", args=[row.pk])}"' in waiting
 
-    assert work_on_imports() == 1
+    assert run_imports() == 1
 
     assert Thread.objects.filter(owner=person).count() == 2
     report = page.get(reverse("import")).content.decode()
@@ -133,9 +133,9 @@ def test_the_page_answers_as_soon_as_the_file_is_safe_and_the_worker_does_the_re
 
 def test_what_is_already_there_is_counted_as_such(page):
     sent(page, export("bread"))
-    work_on_imports()
+    run_imports()
     again = sent(page, export("bread", "tides"))
-    work_on_imports()
+    run_imports()
     assert figures(again) == (2, 1, 1, 1)
 
 
@@ -143,7 +143,7 @@ def test_how_far_it_is_stands_on_the_page_meanwhile_and_is_said_once_it_is_over(
     row, seen = sent(page, export("bread", "tides", "bees")), []
     before_each_conversation(monkeypatch, lambda number: seen.append(shown(page, row)))
 
-    work_on_imports()
+    run_imports()
 
     assert [f"{done} of 3 conversations" in text for done, text in enumerate(seen)] == [True] * 3
     assert all('class="progress-bar"' in text and "import-announcement" not in text for text in seen)
@@ -173,7 +173,7 @@ def test_what_cannot_be_taken_is_said_at_once_and_nothing_is_kept(page, folder, 
 
 def test_a_file_that_is_no_export_fails_with_the_reason_and_is_not_kept(page, folder):
     row = sent(page, b"nothing of the kind")
-    work_on_imports()
+    run_imports()
     text = shown(page, row)
     assert "What can be read: exports of ChatGPT" in text
     assert "Retry" not in text
@@ -187,23 +187,23 @@ def test_a_cancelled_import_stops_and_what_was_imported_stays_and_is_counted(pag
     row = sent(page, export("bread", "tides", "bees", "kiln"))
     before_each_conversation(monkeypatch, lambda number: pressed(page, "cancel_import", row) if number == 1 else None)
 
-    assert work_on_imports() == 0
+    assert run_imports() == 0
 
     assert sorted(Thread.objects.values_list("title", flat=True)) == ["About bread", "About tides"]
     assert figures(row) == (2, 2, 0, 2)
     assert "Cancelled. What was imported until then stays." in shown(page, row)
     assert files(folder) == []
-    assert work_on_imports() == 0
+    assert run_imports() == 0
 
 
 def test_one_that_waits_is_cancelled_before_it_begins_and_one_that_is_over_stays_as_it_is(page):
     waiting = sent(page, export("bread"))
     pressed(page, "cancel_import", waiting)
-    work_on_imports()
+    run_imports()
     assert not Thread.objects.exists()
 
     over = sent(page, export("bread"))
-    work_on_imports()
+    run_imports()
     pressed(page, "cancel_import", over)
     assert "Imported" in shown(page, over)
     assert "Cancelled" not in shown(page, over)
@@ -216,12 +216,12 @@ def test_another_worker_takes_over_when_the_lease_ends_and_all_is_counted_once(p
     row = sent(page, export("bread", "tides", "bees", "kiln"))
     before_each_conversation(monkeypatch, dies)
     with pytest.raises(KeyboardInterrupt):
-        work_on_imports()
+        run_imports()
     assert figures(row) == (2, 2, 0, 2)
-    assert work_on_imports() == 0, "the lease is still held"
+    assert run_imports() == 0, "the lease is still held"
 
     let_the_lease_end()
-    assert work_on_imports() == 1
+    assert run_imports() == 1
 
     assert figures(row) == (4, 4, 0, 4)
     assert Turn.objects.count() == 4
@@ -236,7 +236,7 @@ def test_a_worker_that_comes_back_late_does_not_go_on(page, monkeypatch):
         Import.objects.filter(pk=row.pk).update(attempt=row.attempt + 7)
 
     before_each_conversation(monkeypatch, lose_it)
-    assert work_on_imports() == 0
+    assert run_imports() == 0
     assert calls == [0]
     row.refresh_from_db()
     assert (row.is_under_way, row.imported) == (True, 0)
@@ -254,13 +254,13 @@ def test_after_five_errors_it_fails_with_a_reason_and_is_tried_again_by_its_owne
             row.refresh_from_db()
             assert row.is_under_way, tries
             Import.objects.update(due_at=timezone.now())
-            work_on_imports()
+            run_imports()
     assert "Something went wrong in Cato itself (ConnectionError)" in shown(page, row)
     assert reverse("retry_import", args=[row.pk]) in shown(page, row)
     assert files(folder) == [str(row.pk)]
 
     pressed(page, "retry_import", row)
-    work_on_imports()
+    run_imports()
     assert figures(row) == (1, 1, 0, 1)
 
 
@@ -274,9 +274,9 @@ def test_a_file_that_ends_each_worker_is_given_up(page, monkeypatch):
     before_each_conversation(monkeypatch, ends_it)
     for _ in range(jobs.MAX_FAILURES):
         with pytest.raises(KeyboardInterrupt):
-            work_on_imports()
+            run_imports()
         let_the_lease_end()
-    work_on_imports()
+    run_imports()
 
     assert len(calls) == jobs.MAX_FAILURES
     assert "was ended each time" in shown(page, row)
@@ -286,15 +286,15 @@ def test_a_file_that_ends_each_worker_is_given_up(page, monkeypatch):
 def test_a_file_that_is_gone_from_the_storage_says_so(page):
     row = sent(page, export("bread"))
     default_storage.delete(row.file.name)
-    work_on_imports()
+    run_imports()
     assert "not in the storage any more" in shown(page, row)
 
 
 def test_a_worker_takes_in_one_file_at_a_time(page, monkeypatch):
     first, beside = sent(page, export("bread")), []
-    before_each_conversation(monkeypatch, lambda number: beside.append(work_on_imports()))
+    before_each_conversation(monkeypatch, lambda number: beside.append(run_imports()))
     second = sent(page, export("tides"))
-    assert work_on_imports() == 2
+    assert run_imports() == 2
     assert beside == [0, 0]
     assert (figures(first)[1], figures(second)[1]) == (1, 1)
 
@@ -312,7 +312,7 @@ def test_the_worker_is_told_of_a_new_file_and_by_the_sweep_of_one_that_was_left(
 
     sweep()
     assert told.count("chat.tasks.import_conversations") == 2
-    work_on_imports()
+    run_imports()
     sweep()
     assert told.count("chat.tasks.import_conversations") == 2
 
@@ -322,7 +322,7 @@ def test_the_file_of_a_failed_import_goes_after_a_day_and_with_it_the_second_try
     Import.objects.update(state="failed", finished_at=timezone.now())
     Import.objects.filter(pk=old.pk).update(finished_at=ago(days=2))
 
-    imports.sweep_imports()
+    imports.resume_imports()
 
     assert files(folder) == [str(young.pk)]
     assert "Retry" not in shown(page, old)
@@ -337,7 +337,7 @@ def test_a_file_that_no_row_names_goes_when_it_is_older_than_a_day(page, folder)
     for name in (named.file.name, left):
         os.utime(default_storage.path(name), (time.time() - 2 * DAY,) * 2)
 
-    assert imports.remove_unnamed_imports() == 1
+    assert imports.delete_orphaned_imports() == 1
 
     assert files(folder) == sorted([str(named.pk), Path(fresh).name])
 
@@ -354,6 +354,6 @@ def test_who_leaves_takes_their_imports_along_and_nothing_of_them_comes_afterwar
 
     assert not Import.objects.exists()
     assert files(folder) == []
-    assert work_on_imports() == 0
+    assert run_imports() == 0
     assert not Thread.objects.filter(owner=person).exists()
     assert not default_storage.exists(late.file.name)

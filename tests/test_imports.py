@@ -13,14 +13,14 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from chat.export import as_json
+from chat.export import to_json
 from chat.imports import importer
 from chat.imports.formats import conversations
 from chat.imports.formats.conversation import Unread
 from chat.imports.formats.pieces import pieces
-from chat.imports.importer import Report, import_conversations
+from chat.imports.importer import ImportReport, import_conversations
 from chat.models import Session, Thread, Turn
-from chat.threads.lifecycle import delete
+from chat.threads.lifecycle import delete_thread
 from memory.errors import ExtractionError, InvalidInputError
 from memory.models import Exchange
 from memory.spaces import access
@@ -38,11 +38,11 @@ BREAD, TIDES, BEES, KILN = (
 SAMPLES = {"chatgpt.json": BREAD, "claude.json": TIDES, "open_webui.json": BEES, "librechat.json": KILN}
 
 
-def bring(person, sample: str | Path) -> Report:
+def bring(person, sample: str | Path) -> ImportReport:
     return import_conversations(EXPORTED / sample, person_id=person.id)
 
 
-def bring_json(person, value: object) -> Report:
+def bring_json(person, value: object) -> ImportReport:
     return import_conversations(io.BytesIO(json.dumps(value).encode()), person_id=person.id)
 
 
@@ -351,7 +351,7 @@ def test_a_deleted_thread_stays_deleted_longer_versions_of_it_too(memory, person
 
 def test_nothing_goes_into_a_thread_that_was_just_deleted(memory, person):
     bring_json(person, [simple("One", "1")])
-    delete(Thread.objects.get())
+    delete_thread(Thread.objects.get())
     bring_json(person, [simple("One", "1", "Two", "2")])
     assert Turn.objects.count() == 1
 
@@ -380,7 +380,7 @@ def test_what_is_new_does_not_go_where_the_thread_was_moved_for_others_to_read(p
 
 
 def own_file(of_thread: Thread) -> io.BytesIO:
-    return io.BytesIO("".join(as_json(of_thread, of_thread.turns.select_related("author"))).encode())
+    return io.BytesIO("".join(to_json(of_thread, of_thread.turns.select_related("author"))).encode())
 
 
 def test_an_export_is_imported_whole_elsewhere(person):

@@ -91,7 +91,7 @@ def test_a_file_that_becomes_a_link_before_it_is_opened_is_refused(root):
 
 @pytest.fixture
 def caller(person):
-    return commands.Caller(
+    return commands.CommandContext(
         person_id=person.id, is_administrator=False, context_mode="summary", set_context_mode=lambda mode: None
     )
 

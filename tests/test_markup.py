@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from chat.rendering import highlighting
-from chat.rendering.blocks import GrowingAnswer, blocks_of
+from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.math import mathml
 
 RICH = """# Title
@@ -68,7 +68,7 @@ def test_however_it_is_cut_the_stream_ends_as_the_page(seed):
         shown += growing.feed(RICH[at : at + size])
         growing.open_html()
         at += size
-    assert shown + growing.close() == blocks_of(RICH)
+    assert shown + growing.close() == render_blocks(RICH)
 
 
 def test_a_page_that_comes_midway_shows_the_same_finished_blocks():
@@ -93,7 +93,7 @@ def test_a_page_that_comes_midway_shows_the_same_finished_blocks():
     ],
 )
 def test_nothing_in_an_answer_acts_or_loads(text, never):
-    assert never not in "".join(blocks_of(text))
+    assert never not in "".join(render_blocks(text))
     growing = GrowingAnswer()
     growing.feed(text)
     assert never not in growing.open_html()
@@ -127,7 +127,7 @@ def test_code_is_highlighted_and_named_and_an_open_fence_is_shown_as_code():
 )
 def test_a_hostile_answer_ends(text):
     """Bounded by count, not by clock: the test runner's own time-out is the judge."""
-    assert blocks_of(text)
+    assert render_blocks(text)
 
 
 @pytest.mark.parametrize(
@@ -146,12 +146,12 @@ def test_a_hostile_answer_ends(text):
     ],
 )
 def test_formulas_and_task_lists_are_drawn(text, drawn):
-    assert drawn in "".join(blocks_of(text))
+    assert drawn in "".join(render_blocks(text))
 
 
 @pytest.mark.parametrize("text", ["It costs $5, or $10 with a frame.", "Use `$HOME` and $PATH.", "A [ ] b", "[ ] c"])
 def test_what_only_looks_like_a_formula_or_a_task_stays_text(text):
-    html = "".join(blocks_of(text))
+    html = "".join(render_blocks(text))
     assert "<math" not in html
     assert "<input" not in html
 
@@ -166,7 +166,7 @@ def test_a_formula_that_is_still_written_is_plain_text_until_it_closes():
 
 def test_no_formula_leads_anywhere():
     assert "javascript" not in "".join(
-        blocks_of(r"$\href{javascript:alert(1)}{x}$ $\style{x:url(http://a.example)}{y}$")
+        render_blocks(r"$\href{javascript:alert(1)}{x}$ $\style{x:url(http://a.example)}{y}$")
     )
 
 
@@ -196,7 +196,7 @@ def test_the_cost_of_an_answer_is_bounded_whatever_it_is_made_of(unit):
     Before there was a bound, 600,000 characters took from ten seconds to several minutes.
     """
     answer = (unit * 130_000)[:130_000]
-    assert_cheap(lambda: blocks_of(answer), 25)
+    assert_cheap(lambda: render_blocks(answer), 25)
 
 
 @pytest.mark.parametrize("unit", [*UNITS, RAGGED])
@@ -236,7 +236,7 @@ def test_a_block_of_code_that_is_highlighted_costs_a_bounded_time(name, unit):
 )
 def test_code_is_highlighted_where_it_is_small_and_its_lexer_cheap(code, language, is_highlighted):
     assert (highlighting.highlighted(code, language) is not None) == is_highlighted
-    assert ("<span class" in "".join(blocks_of(f"```{language}\n{code}\n```")).split("<pre>")[1]) == is_highlighted
+    assert ("<span class" in "".join(render_blocks(f"```{language}\n{code}\n```")).split("<pre>")[1]) == is_highlighted
 
 
 LONG = [
@@ -270,16 +270,16 @@ def test_long_blocks_end_as_the_page_and_are_sent_in_segments_meanwhile(text, se
             assert late.feed(text[:at]) == shown
             assert late.segments() == segments
             assert late.open_html() == growing.open_html()
-    assert shown + growing.close() == blocks_of(text)
+    assert shown + growing.close() == render_blocks(text)
     assert largest < 40_000
 
 
 def test_a_long_list_goes_on_counting_and_a_long_table_repeats_its_head():
-    numbered = blocks_of("1. a line of a list\n" * 900)
+    numbered = render_blocks("1. a line of a list\n" * 900)
     assert len(numbered) > 2
     assert '<ol start="' in numbered[1]
     assert sum(html.count("<li>") for html in numbered) == 900
-    parts = blocks_of("| a | b |\n|---|---|\n" + "| cell | another cell |\n" * 500)
+    parts = render_blocks("| a | b |\n|---|---|\n" + "| cell | another cell |\n" * 500)
     assert len(parts) > 2
     assert all("<thead>" in html for html in parts)
     assert sum(html.count("<tr>") for html in parts) == 500 + len(parts)

@@ -11,9 +11,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from chat.answers.persistence import remember_turn
+from chat.answers.persistence import store_exchange
 from chat.models import Thread
-from chat.services import delete, set_remembered
+from chat.services import delete_thread, set_memory_enabled
 from memory.models import Exchange
 from memory.spaces import access
 from tests.factories import exchange, thread, turn
@@ -106,7 +106,7 @@ def switch(settings):
 
 
 def answered(of_thread: Thread, message: str, **more) -> None:
-    remember_turn(turn(of_thread, message, **more))
+    store_exchange(turn(of_thread, message, **more))
 
 
 @pytest.mark.django_db
@@ -116,10 +116,10 @@ def test_what_was_answered_while_memory_was_disabled_is_stored_by_command_alone(
     answered(kept, "The key hangs behind the clock.")
     answered(kept, "A version that is not shown", stands=False)
     answered(off, "This is off the record")
-    set_remembered(off, False)
-    set_remembered(off, True)
+    set_memory_enabled(off, False)
+    set_memory_enabled(off, True)
     answered(deleted, "This was deleted")
-    delete(deleted)
+    delete_thread(deleted)
     with pytest.raises(CommandError, match="disabled"):
         call_command("backfill", "--from-history")
 

@@ -92,7 +92,7 @@ def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(me
     one = told(person, "The saw", "saw", "ladder")
     memory.index_pending()
     memory.note_recall(one.turns.first().id, search("saw", spaces=access.readable_space_ids(person.id)).results)
-    services.delete(one)
+    services.delete_thread(one)
     assert services.purge_deleted() == 0
     Thread.objects.update(deleted_at=timezone.now() - timezone.timedelta(minutes=1))
 
@@ -109,11 +109,11 @@ def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(me
 def test_the_last_turns_are_taken_out_with_their_other_wordings_and_forgotten(memory, person):
     one = told(person, "Tools", "saw", "ladder", "axe")
     turns = list(one.turns.standing())
-    other = services.edit(turns[1], person_id=person.id, message="What of the rope?", client_key=uuid.uuid4())
+    other = services.edit_message(turns[1], person_id=person.id, message="What of the rope?", client_key=uuid.uuid4())
     Turn.objects.filter(id=other.asked.turn.id).update(state="complete", answer="Coiled.")
-    services.choose(turns[1], person_id=person.id)
+    services.switch_branch(turns[1], person_id=person.id)
 
-    gone = services.take_out(one, 2, by=person.id)
+    gone = services.delete_last_turns(one, 2, by=person.id)
 
     assert set(gone) == {turns[1].id, turns[2].id}
     assert [t.message for t in one.turns.standing()] == ["What of the saw?"]
@@ -125,7 +125,7 @@ def test_the_last_turns_are_taken_out_with_their_other_wordings_and_forgotten(me
 def test_nothing_is_taken_away_while_an_answer_is_written(memory, person):
     one = told(person, "Tools", "saw")
     turn(one, "And the axe?", "", state="answering")
-    for act in (lambda: services.delete(one), lambda: services.take_out(one, 1, by=person.id)):
+    for act in (lambda: services.delete_thread(one), lambda: services.delete_last_turns(one, 1, by=person.id)):
         with pytest.raises(ThreadBusyError, match="being written"):
             act()
 

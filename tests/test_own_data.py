@@ -186,9 +186,9 @@ def test_what_was_forgotten_or_deleted_is_not_in_it(memory, alice):
     remembered_turn(alice, gone, "This was deleted.")
     kept = document(alice, "burnt.txt", "These pages were burnt. " * 20)
     memory.forget_documents([kept.pk], by=alice.pk)
-    from chat.services import delete
+    from chat.services import delete_thread
 
-    delete(gone)
+    delete_thread(gone)
 
     found = everything(downloaded(alice))
 

@@ -12,8 +12,8 @@ from django.core.files.storage import default_storage
 
 from chat import access, services
 from chat.errors import InvalidMessageError
-from chat.images import receive
-from chat.llm.prompts import history_of, prompt_for
+from chat.images import store_image
+from chat.llm.prompts import build_prompt, fit_history
 from chat.models import Image, Turn
 from memory.errors import NotFoundError
 from memory.spaces import access as spaces
@@ -55,14 +55,14 @@ def test_a_picture_that_is_too_large_is_refused_with_what_is_allowed(person):
     large = ContentFile(PNG, name="large.png")
     large.size = 11_000_000
     with pytest.raises(InvalidMessageError, match=r"11 MB; a picture may have 10 \(chat.max_image_mb\)"):
-        receive(large, owner_id=person.id)
+        store_image(large, owner_id=person.id)
 
 
 @pytest.mark.django_db
 def test_the_model_gets_the_picture_as_it_is_and_those_of_the_turns_just_before(person):
     here = thread(person)
     turns = [said_with_picture(person, here) for _ in range(4)]
-    prompt = prompt_for(history=history_of(turns[:3], max_tokens=10_000), material="", turn=turns[3])
+    prompt = build_prompt(history=fit_history(turns[:3], max_tokens=10_000), material="", turn=turns[3])
 
     kinds = [type(message["content"]).__name__ for message in prompt if message["role"] == "user"]
     assert kinds == ["str", "list", "list", "list"]
@@ -77,7 +77,9 @@ def test_only_ones_own_pictures_go_with_a_message_and_only_so_many(person, setti
     bob = PersonFactory()
     for images, why in (([picture_of(bob).id], "not kept any more"), ([uuid.uuid4()] * 9, "At most 8 pictures")):
         with pytest.raises(InvalidMessageError, match=why):
-            services.ask(thread(person), author_id=person.id, message="Look", client_key=uuid.uuid4(), images=images)
+            services.post_message(
+                thread(person), author_id=person.id, message="Look", client_key=uuid.uuid4(), images=images
+            )
 
 
 @pytest.mark.django_db
@@ -87,11 +89,11 @@ def test_who_may_read_the_thread_sees_its_pictures_and_nobody_else(person):
     shared.thread.space = spaces.team_space()
     shared.thread.save()
 
-    assert access.image_for(person.id, unsent.id)
-    assert access.image_for(bob.id, shared.images.get().id)
+    assert access.get_image(person.id, unsent.id)
+    assert access.get_image(bob.id, shared.images.get().id)
     for image in (unsent, own.images.get()):
         with pytest.raises(NotFoundError):
-            access.image_for(bob.id, image.id)
+            access.get_image(bob.id, image.id)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -99,10 +101,10 @@ def test_a_picture_goes_with_the_last_turn_that_has_it(person):
     one = said_with_picture(person)
     image = one.images.get()
     fork = services.fork(one, person_id=person.id)
-    services.take_out(one.thread, 1, by=person.id)
+    services.delete_last_turns(one.thread, 1, by=person.id)
     assert default_storage.exists(image.file.name)
 
-    services.take_out(fork, 1, by=person.id)
+    services.delete_last_turns(fork, 1, by=person.id)
     assert not Image.objects.exists()
     assert not default_storage.exists(image.file.name)
 
@@ -112,7 +114,7 @@ def test_what_was_never_sent_is_removed_after_a_while(person):
     old, young, sent = picture_of(person), picture_of(person), said_with_picture(person).images.get()
     Image.objects.exclude(id=young.id).update(created_at=ago(days=3))
 
-    assert services.tidy_images() == 1
+    assert services.delete_unsent_images() == 1
     assert set(Image.objects.values_list("id", flat=True)) == {young.id, sent.id}
     assert not default_storage.exists(old.file.name)
 
@@ -120,7 +122,7 @@ def test_what_was_never_sent_is_removed_after_a_while(person):
 @pytest.mark.django_db
 def test_an_edited_message_keeps_its_pictures(person):
     one = said_with_picture(person)
-    edited = services.edit(one, person_id=person.id, message="And this?", client_key=uuid.uuid4()).asked.turn
+    edited = services.edit_message(one, person_id=person.id, message="And this?", client_key=uuid.uuid4()).asked.turn
 
     assert list(edited.images.all()) == list(one.images.all())
 

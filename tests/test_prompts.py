@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from chat.llm.prompts import history_of, prompt_for
+from chat.llm.prompts import build_prompt, fit_history
 from memory.spaces import access
 from tests.factories import exchange, thread, turn
 
@@ -18,9 +18,9 @@ def test_all_but_the_new_message_is_the_same_from_turn_to_turn_whatever_is_recal
     turns = []
     prompts = []
     for number in range(3):
-        history = history_of(turns, max_tokens=10_000)
+        history = fit_history(turns, max_tokens=10_000)
         asked = turn(here, f"Question {number}", f"Answer {number}")
-        prompts.append(prompt_for(history=history, material=f"zebra {number}", turn=asked))
+        prompts.append(build_prompt(history=history, material=f"zebra {number}", turn=asked))
         turns.append(asked)
 
     for earlier, later in pairwise(prompts):
@@ -38,7 +38,7 @@ def test_what_no_longer_fits_into_the_prompt_can_be_recalled(memory, person):
         turns.append(turn(here, said.user_message, said.assistant_message, exchange_id=said.id))
     memory.index_pending()
 
-    history = history_of(turns, max_tokens=300)
+    history = fit_history(turns, max_tokens=300)
 
     assert list(history.turns) == turns[2:]
     kept = {t.exchange_id for t in turns[2:]}

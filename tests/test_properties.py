@@ -29,7 +29,7 @@ from chat.errors import ChatError, InvalidMessageError
 from chat.llm import endpoint
 from chat.models import Thread, Turn
 from chat.realtime import frames, sync
-from chat.realtime.notifications import readers_of
+from chat.realtime.notifications import active_readers
 from chat.rows import sidebar
 from chat.rows.recall import own_rows
 from chat.rows.turns import turn_rows
@@ -105,7 +105,7 @@ class TeamLife(RuleBasedStateMachine):
         self.team = Team(spaces.team_space().pk, people, {group: set() for group in names}, names)
         self.words = islice(made_up_words(), len(base.names), None)
         self.order = [*(person.own for person in people.values()), *names, self.team.team]
-        self.seats: list[tuple[access.Seat, int, str, Thing | None]] = []
+        self.seats: list[tuple[access.SocketIdentity, int, str, Thing | None]] = []
         self.last: Thing | None = None
         self.is_settled, self.steps = True, 0
 
@@ -174,7 +174,7 @@ class TeamLife(RuleBasedStateMachine):
         if thing is None:
             space = one_of(self.places(person), where)
             place = spaces.get_space(person.id, space)
-            turn = chat.open_thread(
+            turn = chat.create_thread_with_message(
                 person.id, message=message, client_key=key, space=place, is_remembered=is_remembered
             ).turn
             thing = Thing("thread", turn.thread_id, person.id, place.pk, {said}, is_remembered=is_remembered)
@@ -183,8 +183,8 @@ class TeamLife(RuleBasedStateMachine):
                 chat.rename(turn.thread, f"About {title}")
                 thing.names = {title}
         else:
-            thread = access.thread_for(person.id, thing.id)
-            turn = chat.ask(thread, author_id=person.id, message=message, client_key=key).turn
+            thread = access.get_thread(person.id, thing.id)
+            turn = chat.post_message(thread, author_id=person.id, message=message, client_key=key).turn
         self.answer(turn, thing, person, said, answered)
 
     def answer(self, turn: Turn, thing: Thing, person: Person, said: str, answered: str) -> None:
@@ -192,18 +192,18 @@ class TeamLife(RuleBasedStateMachine):
         may = self.team.read_by_all_of(thing.space)
         history = {piece.kept_as for piece in thing.pieces if not piece.is_forgotten}
         candidates = {id for id in self.team.found(may) if id not in history}
-        recollection = persistence.recall_for(turn.id)
+        recollection = persistence.recall_for_turn(turn.id)
         recalled = {result.exchange.id for result in recollection.results}
         assert recalled <= candidates, "what was recalled is for all who read the thread"
         if self.is_settled:
             assert len(recalled) == min(5, len(candidates)), "what all who read the thread may read is recalled"
-        brief, begun = persistence.brief(turn.id), persistence.begin_answer(turn.id, turn.attempt, recollection, 7)
+        brief, begun = persistence.load_job(turn.id), persistence.prepare_answer(turn.id, turn.attempt, recollection, 7)
         assert brief is not None
         assert begun is not None
         own = {word for piece in thing.pieces if not piece.is_forgotten for word in piece.words}
         assert words_in(begun.messages) <= self.team.found_words(may) | own | {said}
-        ending = persistence.Ending(Turn.State.COMPLETE, f"Noted, {answered}.")
-        persistence.close(brief, ending, begun.revision + 1)
+        ending = persistence.AnswerOutcome(Turn.State.COMPLETE, f"Noted, {answered}.")
+        persistence.complete_turn(brief, ending, begun.revision + 1)
         turn.refresh_from_db()
         assert (turn.exchange_id is not None) == thing.is_remembered
         thing.pieces.append(Piece({said, answered}, person.id, turn.exchange_id, turn.id, tuple(recalled)))
@@ -260,9 +260,9 @@ class TeamLife(RuleBasedStateMachine):
         place = spaces.get_space(person.id, to)
         if thing.kind == "thread":
             if thing.owner != person.id or thing.space not in self.team.reads(person.id):
-                self.refused(access.own_thread_for, person.id, thing.id)
+                self.refused(access.get_owned_thread, person.id, thing.id)
                 return
-            chat.move(access.own_thread_for(person.id, thing.id), to=place, by=person.id)
+            chat.move(access.get_owned_thread(person.id, thing.id), to=place, by=person.id)
         else:
             if thing.space not in self.team.reads(person.id):
                 self.refused(readable_document, spaces.readable_space_ids(person.id), thing.id)
@@ -336,10 +336,10 @@ class TeamLife(RuleBasedStateMachine):
         if thing is None:
             return
         thread = Thread.objects.get(id=thing.id)
-        chat.set_remembered(thread, is_remembered)
+        chat.set_memory_enabled(thread, is_remembered)
         thing.is_remembered = is_remembered
         if forgets and not is_remembered:
-            chat.forget_remembered(thread, by=thing.owner)
+            chat.forget_thread_exchanges(thread, by=thing.owner)
             for piece in thing.pieces:
                 piece.was_forgotten = piece.was_forgotten or piece.exchange is not None
         self.changed(thing)
@@ -350,7 +350,7 @@ class TeamLife(RuleBasedStateMachine):
         if thing is None:
             return
         if thing.kind == "thread":
-            chat.delete(Thread.objects.get(id=thing.id))
+            chat.delete_thread(Thread.objects.get(id=thing.id))
         else:
             if thing.kind == "document":
                 memory.forget_documents([thing.id], by=thing.owner)
@@ -370,11 +370,11 @@ class TeamLife(RuleBasedStateMachine):
             return
         is_there = Thread.objects.filter(id=thing.id).exists()
         if thing.owner == person.id and thing.space in self.team.reads(person.id) and is_there:
-            assert chat.take_back(access.deleted_thread_for(person.id, thing.id))
+            assert chat.restore_thread(access.get_deleted_thread(person.id, thing.id))
             thing.is_deleted = False
             self.changed(thing)
         else:
-            self.refused(access.deleted_thread_for, person.id, thing.id)
+            self.refused(access.get_deleted_thread, person.id, thing.id)
 
     @rule()
     def regret_is_over(self) -> None:
@@ -393,9 +393,9 @@ class TeamLife(RuleBasedStateMachine):
         if person is None or thing is None or piece is None:
             return
         if thing.space not in self.team.reads(person.id):
-            self.refused(access.turn_for, person.id, thing.id, piece.turn)
+            self.refused(access.get_turn, person.id, thing.id, piece.turn)
             return
-        forked = chat.fork(access.turn_for(person.id, thing.id, piece.turn), person_id=person.id)
+        forked = chat.fork(access.get_turn(person.id, thing.id, piece.turn), person_id=person.id)
         copied = thing.pieces[: thing.pieces.index(piece) + 1]
         turns = list(forked.turns.order_by("position").values_list("id", flat=True))
         pieces = [Piece(p.words, p.author, turn=turn, of=p) for p, turn in zip(copied, turns, strict=True)]
@@ -418,13 +418,13 @@ class TeamLife(RuleBasedStateMachine):
         thing = one_of([None, *self.team.there(self.team.reads(person.id), "thread")], what)
         user = User.objects.get(pk=person.id)
         sign_in = SignIn.objects.create(session_key=uuid.uuid4().hex, expire_date=timezone.now() + timedelta(days=1))
-        seat = access.Seat(person.id, sign_in.session_key, user.epoch, thing.id if thing else None)
+        seat = access.SocketIdentity(person.id, sign_in.session_key, user.epoch, thing.id if thing else None)
         self.seats.append((seat, person.epoch, user.get_session_auth_hash(), thing))
 
     @rule()
     def worker_comes_by(self) -> None:
         work_on_documents()
-        chat.sweep()
+        chat.interrupt_stale_answers()
         for thing in self.team.there(self.order, "document"):
             if thing.is_under_way:
                 (chunk,) = Chunk.objects.filter(version__document_id=thing.id)
@@ -452,7 +452,7 @@ class TeamLife(RuleBasedStateMachine):
 
     def hears(self) -> None:
         """Who listens, who is told, who is signed in."""
-        allowed = access.still_allowed(seat for seat, *_ in self.seats)
+        allowed = access.authorize_sockets(seat for seat, *_ in self.seats)
         for seat, epoch, signed, thing in self.seats:
             person = self.team.people[seat.person_id]
             reads_it = thing is None or (thing.space in self.team.reads(person.id) and not thing.is_deleted)
@@ -462,7 +462,7 @@ class TeamLife(RuleBasedStateMachine):
         for person in self.team.people.values():
             assert (ModelBackend().get_user(person.id) is not None) == person.is_active
         for space in Space.objects.all():
-            self.same("told", readers_of(space), self.team.readers(space.pk))
+            self.same("told", active_readers(space), self.team.readers(space.pk))
 
     def shared_pages(self) -> None:
         """What is drawn of a thread once for everybody who reads it: its page, what sockets give, its files."""
@@ -480,7 +480,7 @@ class TeamLife(RuleBasedStateMachine):
             page = words_in(turn_rows(thread, turns))
             self.same("page", page, thing.words | labels, must=thing.words - thing.called)
             if thing is self.last:
-                for write in (export.as_markdown, export.as_json, export.as_html):
+                for write in (export.to_markdown, export.to_json, export.to_html):
                     self.same("export", words_in("".join(write(thread, turns))), thing.words | labels, must=thing.words)
 
     def core(self, person: Person) -> None:
@@ -515,7 +515,7 @@ class TeamLife(RuleBasedStateMachine):
         """A thing at its address: there or, as if it had never been, not."""
         may = thing.space in self.team.reads(person.id) and not thing.is_deleted
         if thing.kind == "thread":
-            self.opens("thread", may, access.thread_for, person.id, thing.id)
+            self.opens("thread", may, access.get_thread, person.id, thing.id)
         if thing.kind == "document":
             self.opens("document", may, readable_document, spaces.readable_space_ids(person.id), thing.id)
         for piece in thing.pieces:
@@ -576,7 +576,7 @@ class TeamLife(RuleBasedStateMachine):
             related = {thread.thread_id for thread in memory.related_threads(last.id, spaces=readable)}
             self.same("related", related, others if pieces else (), must=())
             if is_theirs:
-                told = sync.what_is_missing(person.id, last.id, {})[0]
+                told = sync.missing_updates(person.id, last.id, {})[0]
                 self.same("socket", words_in(told), all_words, must=last.words - last.called)
                 turn = Turn.objects.select_related("thread").filter(thread_id=last.id).last()
                 rows = own_rows(turn, person.id, is_administrator=person.is_administrator) if turn else []
@@ -608,7 +608,7 @@ class TeamLife(RuleBasedStateMachine):
         holding = {id for id, (thing, piece) in found.items() if word in piece.words}
         hits = {result.exchange.id for result in memory.search(word, spaces=readable).results}
         self.same(f"search for {word}", hits, found, must=holding)
-        box = quick_search.look_up(word, person_id=person.id)
+        box = quick_search.quick_search(word, person_id=person.id)
         self.same("box", words_in(box.memories), all_words, must=self.said(holding))
         called = [thing for thing in self.team.there(may) if word in thing.names]
         self.same("box of threads", {t.id for t in box.threads}, {t.id for t in called if t.kind == "thread"})
@@ -633,7 +633,7 @@ class TeamLife(RuleBasedStateMachine):
         found, may = self.team.found(self.team.reads(person.id)), self.team.reads(person.id)
         is_theirs = last.space in may and not last.is_deleted
         thread = Thread.objects.get(id=last.id) if last.kind == "thread" and is_theirs else None
-        caller = commands.Caller(person.id, person.is_administrator, "on", lambda mode: None, thread)
+        caller = commands.CommandContext(person.id, person.is_administrator, "on", lambda mode: None, thread)
         stats = commands.run("/vstats", caller).lines[0]
         assert stats.figure == f"{len(found):,}"
         card = commands.run(f"/vquery {COMMON} {ALL}", caller)
@@ -655,7 +655,7 @@ class TeamLife(RuleBasedStateMachine):
             if space not in may:
                 self.same_words(caller, f'/vadd something --space "Crew {name}"', f"Crew {name}")
 
-    def same_words(self, caller: commands.Caller, command: str, named: str) -> None:
+    def same_words(self, caller: commands.CommandContext, command: str, named: str) -> None:
         """The command is refused in the words with which it would be for what was never there."""
         said = []
         for text, what in ((command, named), (command.replace(named, str(NOWHERE)), str(NOWHERE))):

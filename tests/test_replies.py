@@ -11,9 +11,9 @@ import pytest
 from django.db import DatabaseError
 
 from chat.answers import runner
-from chat.answers.persistence import Begun, Brief, Saved
-from chat.answers.stream import Reply
-from chat.llm.events import Piece
+from chat.answers.persistence import AnswerCheckpoint, AnswerJob, PreparedAnswer
+from chat.answers.stream import AnswerStream
+from chat.llm.events import StreamChunk
 from chat.rendering.citations import Citations
 
 
@@ -27,7 +27,7 @@ class Ledger:
         self.saving = 0
         self.overlapping = False
 
-    async def save(self, call: Any, rows: list[Saved]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
+    async def save(self, call: Any, rows: list[AnswerCheckpoint]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
         self.saving += 1
         self.overlapping |= self.saving > 1
         await self.gate.wait()
@@ -50,12 +50,12 @@ class Ledger:
                 await asyncio.sleep(0)
 
 
-def running(text: str) -> Reply:
+def running(text: str) -> AnswerStream:
     """An answer under way that has said this."""
-    brief = Brief(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
-    reply = runner._replies[brief.turn_id] = Reply(brief)
-    reply.begin(Begun([], 1, Citations(brief.turn_id, 0)))
-    reply.hear(Piece(text))
+    brief = AnswerJob(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
+    reply = runner._replies[brief.turn_id] = AnswerStream(brief)
+    reply.begin(PreparedAnswer([], 1, Citations(brief.turn_id, 0)))
+    reply.hear(StreamChunk(text))
     return reply
 
 
@@ -66,10 +66,10 @@ def during(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Ledg
     def run(story: Callable[[Ledger], Awaitable[None]]) -> Ledger:
         async def whole() -> Ledger:
             ledger = Ledger()
-            monkeypatch.setattr(runner, "to_database", ledger.save)
-            monkeypatch.setattr(runner.broadcast, "loop", asyncio.get_running_loop())
-            monkeypatch.setattr(runner.broadcast, "publish", ledger.show)
-            runner._beat()
+            monkeypatch.setattr(runner, "run_in_db_thread", ledger.save)
+            monkeypatch.setattr(runner.hub, "loop", asyncio.get_running_loop())
+            monkeypatch.setattr(runner.hub, "publish", ledger.show)
+            runner._ensure_flush_loop()
             await story(ledger)
             assert not ledger.overlapping, "of two saves at once the older could overwrite the newer"
             return ledger
@@ -86,9 +86,9 @@ def test_an_open_block_grows_on_pages_while_its_save_waits_for_another_writer(du
     async def story(ledger: Ledger) -> None:
         reply = running("One")
         await ledger.until_shown("One")
-        reply.hear(Piece(" two"))
+        reply.hear(StreamChunk(" two"))
         await ledger.until_shown("One two")
-        reply.hear(Piece(" three"))
+        reply.hear(StreamChunk(" three"))
         await ledger.until_shown("One two three")
 
     assert [what for what, _ in during(story).events] == ["shown"] * 3
@@ -98,9 +98,9 @@ def test_a_finished_block_is_shown_once_the_row_holds_it_and_not_before(during):
     async def story(ledger: Ledger) -> None:
         reply, other = running("First block"), running("Meanwhile")
         await ledger.until_shown("First block")
-        reply.hear(Piece(".\n\nSecond block\n"))
+        reply.hear(StreamChunk(".\n\nSecond block\n"))
         for word in ("a", "b", "c"):  # pulses go by
-            other.hear(Piece(f" {word}"))
+            other.hear(StreamChunk(f" {word}"))
             await ledger.until_shown(f" {word}")
         assert not ledger.shown("Second block")
         ledger.gate.set()
@@ -117,8 +117,8 @@ def test_what_is_finished_while_a_save_runs_waits_for_the_next_one(during):
         reply = running("One.\n\nTwo\n")
         other = running("Meanwhile")
         await ledger.until_shown("Meanwhile")
-        reply.hear(Piece("\n\nThree\n"))
-        other.hear(Piece(" a"))
+        reply.hear(StreamChunk("\n\nThree\n"))
+        other.hear(StreamChunk(" a"))
         await ledger.until_shown(" a")
         ledger.gate.set()
         await ledger.until_shown("Three")
@@ -147,7 +147,7 @@ def test_what_comes_while_an_answer_is_drawn_is_drawn_next(monkeypatch):
     def feed(text: str) -> list[str]:
         drawn.append(text)
         if len(drawn) < 3:
-            reply.hear(Piece(f"and {len(drawn)} more "))
+            reply.hear(StreamChunk(f"and {len(drawn)} more "))
         return []
 
     monkeypatch.setattr(reply._growing, "feed", feed)

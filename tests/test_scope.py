@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from chat.answers.persistence import recall_for
+from chat.answers.persistence import recall_for_turn
 from chat.models import Thread
 from memory.errors import InvalidInputError
 from memory.retrieval.recall_filter import RecallFilter, build_recall_filter, describe_recall_filter
@@ -36,7 +36,7 @@ def browser(person) -> Client:
 
 
 def recalled(one) -> set[str]:
-    return {result.exchange.source_file or "said" for result in recall_for(one.id).results}
+    return {result.exchange.source_file or "said" for result in recall_for_turn(one.id).results}
 
 
 def test_a_thread_recalls_from_the_chosen_documents_alone(person, timetables):

@@ -14,7 +14,7 @@ from cato_web.accounts import model_choices, user_agents
 from cato_web.accounts.model_choices import Offer
 from cato_web.accounts.models import AuditEntry, SignIn, User
 from chat import access, services
-from chat.llm.endpoint import Answering
+from chat.llm.endpoint import ModelEndpoint
 from chat.models import Thread
 from tests.factories import PersonFactory, thread
 from tests.server import PASSWORD
@@ -66,7 +66,7 @@ def test_new_threads_begin_with_the_model_one_chose_and_older_ones_keep_theirs(a
     page = signed_in(alice)
     page.post("/settings", choices(alice, default_model="fake-large"))
 
-    asked = services.open_thread(alice.pk, message="Which model are you?", client_key=uuid.uuid4())
+    asked = services.create_thread_with_message(alice.pk, message="Which model are you?", client_key=uuid.uuid4())
 
     assert asked.turn.thread.model == "fake-large"
     assert Thread.objects.get(id=before.id).model == ""
@@ -109,7 +109,7 @@ def test_where_the_models_cannot_be_listed_a_name_can_be_typed(alice, offer):
 
 
 def test_an_endpoint_that_is_away_is_said_to_be_and_holds_nothing_up():
-    asked = model_choices._ask(Answering("http://127.0.0.1:9/v1", "", "some-model"))
+    asked = model_choices._ask(ModelEndpoint("http://127.0.0.1:9/v1", "", "some-model"))
 
     assert asked == Offer((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
 
@@ -168,8 +168,8 @@ def test_signing_out_everywhere_else_ends_every_other_sign_in_and_this_one_gets_
     forgotten_by_the_list = signed_in(alice)
     SignIn.objects.exclude(browser="Chrome on Android").exclude(session_id=desk.session.session_key).delete()
     since, key = SignIn.objects.get(session_id=desk.session.session_key).since, desk.session.session_key
-    seat = access.Seat(alice.pk, key, alice.epoch, thread(alice).id)
-    assert access.still_allowed([seat])
+    seat = access.SocketIdentity(alice.pk, key, alice.epoch, thread(alice).id)
+    assert access.authorize_sockets([seat])
 
     desk.post("/settings/sign-ins", {"sign_in": "others"})
 
@@ -178,7 +178,7 @@ def test_signing_out_everywhere_else_ends_every_other_sign_in_and_this_one_gets_
     assert [c.get("/settings").status_code for c in (phone, forgotten_by_the_list)] == [302, 302]
     (left,) = SignIn.objects.filter(person=alice)
     assert (left.session_id, left.since) == (desk.session.session_key, since)
-    assert not access.still_allowed([seat]), "pages that are open are let go"
+    assert not access.authorize_sockets([seat]), "pages that are open are let go"
     assert AuditEntry.objects.filter(who=alice, action="session.others_ended").exists()
 
 

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from chat.answers.reasoning import Thoughts
+from chat.answers.reasoning import ReasoningSplitter
 
 
 def split(text: str, cuts: random.Random) -> tuple[str, str]:
     """What was thought and said of `text` when it comes in pieces."""
-    thoughts, thought, said, at = Thoughts(), "", "", 0
+    thoughts, thought, said, at = ReasoningSplitter(), "", "", 0
     while at < len(text):
         size = cuts.randint(1, 9)
         more_thought, more_said = thoughts.feed(text[at : at + size])

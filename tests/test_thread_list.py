@@ -10,8 +10,8 @@ import pytest
 from chat import services
 from chat.models import Thread, Turn
 from chat.rows import sidebar
-from chat.threads.read_markers import mark_seen, note_seen
-from chat.threads.titles import request_for_title, title_by_model
+from chat.threads.read_markers import ensure_marker, mark_read
+from chat.threads.titles import apply_model_title, title_prompt
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, thread, turn
 from tests.server import running, wait_for
@@ -31,12 +31,12 @@ def titled(settings):
 @pytest.mark.django_db
 def test_an_answer_that_came_while_one_was_elsewhere_is_new_until_one_looks(person):
     asked = thread(person, title="Asked")
-    note_seen(asked, person.id)
+    ensure_marker(asked, person.id)
     Thread.objects.filter(id=asked.id).update(changed_at=ago())
     assert links(person)["Asked"].is_unread
 
     asked.refresh_from_db()
-    mark_seen(asked, person.id)
+    mark_read(asked, person.id)
     assert not links(person)["Asked"].is_unread
 
 
@@ -59,13 +59,13 @@ def test_what_was_imported_or_said_before_one_joined_is_not_new(person):
 def test_the_model_is_asked_for_a_title_after_the_first_answer_only(person, titled):
     begun = thread(person, title="Where does the key of the shed ha…")
     first = turn(begun, "Where does the key of the shed hang?", "Behind the clock.")
-    assert "Behind the clock." in request_for_title(first.id)[1]["content"]
-    assert request_for_title(turn(begun, "And now?", parent=first).id) is None
+    assert "Behind the clock." in title_prompt(first.id)[1]["content"]
+    assert title_prompt(turn(begun, "And now?", parent=first).id) is None
 
-    assert title_by_model(begun.id, '\n"The key of the shed."\nI hope that helps!')
+    assert apply_model_title(begun.id, '\n"The key of the shed."\nI hope that helps!')
     begun.refresh_from_db()
     assert begun.title == "The key of the shed"
-    assert request_for_title(first.id) is None
+    assert title_prompt(first.id) is None
 
 
 @pytest.mark.django_db
@@ -74,8 +74,8 @@ def test_a_title_of_ones_own_is_never_replaced(person, titled):
     first = turn(begun)
     services.rename(begun, "Keys")
 
-    assert request_for_title(first.id) is None
-    assert not title_by_model(begun.id, "Something else")
+    assert title_prompt(first.id) is None
+    assert not apply_model_title(begun.id, "Something else")
     begun.refresh_from_db()
     assert begun.title == "Keys"
 
@@ -84,11 +84,11 @@ def test_a_title_of_ones_own_is_never_replaced(person, titled):
 def test_no_title_is_asked_for_where_there_is_no_model_or_nobody_wants_one(person, titled, settings):
     dummy = turn(thread(person), is_dummy=True)
     failed = turn(thread(person), state=Turn.State.FAILED)
-    assert request_for_title(dummy.id) is None
-    assert request_for_title(failed.id) is None
+    assert title_prompt(dummy.id) is None
+    assert title_prompt(failed.id) is None
 
     settings.CATO = settings.CATO.model_copy(update={"chat": settings.CATO.chat.model_copy(update={"titles": False})})
-    assert request_for_title(turn(thread(person)).id) is None
+    assert title_prompt(turn(thread(person)).id) is None
 
 
 @pytest.mark.django_db
@@ -96,7 +96,7 @@ def test_no_title_is_asked_for_where_there_is_no_model_or_nobody_wants_one(perso
 def test_an_empty_title_leaves_the_first_line(person, said):
     begun = thread(person, title="The first line")
 
-    assert not title_by_model(begun.id, said)
+    assert not apply_model_title(begun.id, said)
     begun.refresh_from_db()
     assert begun.title == "The first line"
 

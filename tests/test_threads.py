@@ -13,7 +13,7 @@ from chat import services
 from chat.answers import persistence
 from chat.errors import InvalidMessageError
 from chat.llm import endpoint
-from chat.llm.prompts import history_of, prompt_for
+from chat.llm.prompts import build_prompt, fit_history
 from chat.models import Endpoint, Session, Thread, Turn
 from chat.realtime.sync import WINDOW
 from memory.spaces import access
@@ -62,14 +62,16 @@ def test_more_data_than_a_form_may_have_gets_a_sentence_beside_the_composer(alic
 
 
 def test_writing_after_a_rest_begins_the_next_session(alice):
-    first = services.open_thread(alice.id, message="Good morning", client_key=uuid.uuid4()).turn
+    first = services.create_thread_with_message(alice.id, message="Good morning", client_key=uuid.uuid4()).turn
     Turn.objects.update(state=Turn.State.COMPLETE)
-    soon = services.ask(first.thread, author_id=alice.id, message="Again", client_key=uuid.uuid4()).turn
+    soon = services.post_message(first.thread, author_id=alice.id, message="Again", client_key=uuid.uuid4()).turn
     Turn.objects.update(state=Turn.State.COMPLETE)
     seven_hours_ago = timezone.now() - timedelta(hours=7)
     Thread.objects.update(spoken_at=seven_hours_ago)
     Session.objects.update(started_at=seven_hours_ago)
-    later = services.ask(first.thread, author_id=alice.id, message="Good evening", client_key=uuid.uuid4()).turn
+    later = services.post_message(
+        first.thread, author_id=alice.id, message="Good evening", client_key=uuid.uuid4()
+    ).turn
 
     assert [t.session.seq for t in (first, soon, later)] == [0, 0, 1]
 
@@ -79,7 +81,7 @@ def test_an_answer_nobody_writes_any_more_is_interrupted_and_what_it_said_is_rem
     dead = turn(own, "A question", "Half an ans", state="answering", heartbeat_at=timezone.now() - timedelta(minutes=1))
     alive = turn(thread(alice), "Another", "Half", state="answering", heartbeat_at=timezone.now())
 
-    assert services.sweep() == [dead.id]
+    assert services.interrupt_stale_answers() == [dead.id]
 
     dead.refresh_from_db()
     alive.refresh_from_db()
@@ -95,8 +97,8 @@ def test_a_queued_message_whose_predecessor_died_begins_by_itself(alice):
     turn(own, "Died", "", state="interrupted")
     waiting = turn(own, "Waiting", "", state="queued")
 
-    assert services.start_waiting() == [waiting.id]
-    assert services.start_waiting() == []
+    assert services.start_all_queued() == [waiting.id]
+    assert services.start_all_queued() == []
 
 
 def test_the_prompt_is_stable_first_then_recalled_then_new_and_forgets_what_was_forgotten(alice, memory):
@@ -108,8 +110,8 @@ def test_the_prompt_is_stable_first_then_recalled_then_new_and_forgets_what_was_
     memory.forget([said.id], by=alice.id)
     new = turn(own, "New question", "", state="recalling")
 
-    history = history_of(persistence._turns_before(new), max_tokens=1000)
-    prompt = prompt_for(history=history, material="RECALLED", turn=new)
+    history = fit_history(persistence._turns_before(new), max_tokens=1000)
+    prompt = build_prompt(history=history, material="RECALLED", turn=new)
 
     assert [m["role"] for m in prompt] == ["system", "user", "assistant", "user"]
     assert prompt[1]["content"] == kept.message
@@ -121,7 +123,7 @@ def test_history_that_does_not_fit_is_cut_at_its_beginning(alice):
     own = thread(alice)
     turns = [turn(own, f"Question {n} " + "word " * 50, "Answer") for n in range(10)]
 
-    history = history_of(turns, max_tokens=200)
+    history = fit_history(turns, max_tokens=200)
 
     assert 0 < len(history.turns) < 10
     assert history.turns[-1].message.startswith("Question 9")

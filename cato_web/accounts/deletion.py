@@ -158,8 +158,8 @@ def _go_on(job: Departure) -> bool:
     space = access.personal_space(job.person_id)
     for _slice in range(_SLICES):
         # First, so that no worker goes on to add to what is removed here.
-        removed = chat.remove_imports_of(job.person_id)
-        removed += chat.remove_threads_of(space.pk, by=job.person_id)
+        removed = chat.delete_imports_of(job.person_id)
+        removed += chat.delete_threads_in_space(space.pk, by=job.person_id)
         removed += memory.delete_space_contents(space.pk, by=job.person_id)
         if not removed:
             break

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from cato_web.accounts.models import AuditEntry, User
 from cato_web.accounts.services import note
 from chat.models import Thread
-from chat.realtime.notifications import tell
+from chat.realtime.notifications import notify_after_commit
 from memory import api as memory
 from memory.errors import InvalidInputError
 from memory.models import Membership, Space
@@ -66,7 +66,7 @@ def add(group: Space, person: User, *, by: User) -> None:
     """Add a member, whose open pages show the group's threads from now on."""
     if memory.add_to_group(group, person.pk, by=by.pk):
         note(by, AuditEntry.Action.GROUP_MEMBER_ADDED, f"{person.pk} {group.id}")
-        tell([person.pk])
+        notify_after_commit([person.pk])
 
 
 @transaction.atomic
@@ -78,7 +78,7 @@ def take_out(group: Space, person_id: uuid.UUID, *, by: User) -> None:
             AuditEntry.Action.GROUP_LEFT if person_id == by.pk else AuditEntry.Action.GROUP_MEMBER_REMOVED,
             f"{person_id} {group.id}",
         )
-        tell([person_id])
+        notify_after_commit([person_id])
 
 
 @transaction.atomic

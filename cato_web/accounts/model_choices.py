@@ -10,11 +10,11 @@ from django.utils.translation import gettext as _
 
 from chat.errors import ModelError
 from chat.llm import client, endpoint
-from chat.llm.endpoint import Answering
+from chat.llm.endpoint import ModelEndpoint
 
 _PATIENCE = 3.0
 _ASK_EVERY = 30.0
-_asked: dict[Answering, tuple[float, Offer]] = {}
+_asked: dict[ModelEndpoint, tuple[float, Offer]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +40,10 @@ def current() -> Offer:
     return offer
 
 
-def _ask(answering: Answering) -> Offer:
+def _ask(answering: ModelEndpoint) -> Offer:
     host, configured = answering.host, answering.model
     try:
-        names = asyncio.run(asyncio.wait_for(client.models(answering), _PATIENCE))
+        names = asyncio.run(asyncio.wait_for(client.list_models(answering), _PATIENCE))
     except (ModelError, TimeoutError):
         trouble = _("Could not load the model list from %(host)s.") % {"host": host}
         return Offer((), trouble, host, configured)

@@ -23,8 +23,8 @@ from cato_web.api.auth import ASK, ApiRequest, person_in, space_named
 from cato_web.api.fields import Text
 from chat import access, services
 from chat.answers import runner
-from chat.answers.tail import follow
-from chat.executors import to_database
+from chat.answers.tail import tail_answer
+from chat.executors import run_in_db_thread
 from chat.models import Thread, Turn
 from chat.services import ApiOrigin
 from memory.errors import NotFoundError
@@ -58,7 +58,7 @@ def ask(
     request: ApiRequest, thread_id: uuid.UUID, question: schemas.Question, idempotency_key: Key = None
 ) -> StreamingHttpResponse:
     """Say something in a thread. An answer that failed has `state` failed and an `error`; the message is kept."""
-    return _asked(request, question, idempotency_key, access.thread_for(person_in(request).pk, thread_id))
+    return _asked(request, question, idempotency_key, access.get_thread(person_in(request).pk, thread_id))
 
 
 @router.post("/ask", auth=ASK, response=answers(schemas.Turn, *FIND, 409), openapi_extra=_BOTH)
@@ -77,11 +77,11 @@ def _asked(
     # One person's keys never meet another's, though both write in the same thread.
     client_key = uuid.uuid5(person_id, key) if key else uuid.uuid4()
     if thread is not None:
-        asked = services.ask(
+        asked = services.post_message(
             thread, author_id=person_id, message=question.message, client_key=client_key, origin=origin
         )
     else:
-        asked = services.open_thread(
+        asked = services.create_thread_with_message(
             person_id,
             message=question.message,
             client_key=client_key,
@@ -89,7 +89,7 @@ def _asked(
             is_remembered=getattr(question, "is_remembered", True),
             origin=origin,
         )
-    runner.begin(asked)
+    runner.publish_and_start(asked)
     begun = _turn_of(person_id, asked.turn.thread_id, asked.turn.id)
     may_receive = partial(access.may_receive, person_id, asked.turn.thread_id, origin.api_token_id)
     _let_go()
@@ -114,7 +114,7 @@ def _response(pieces: AsyncIterator[str], kind: str) -> StreamingHttpResponse:
 async def _whole(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
     """The turn when its answer ended. A client that does not wait for it stops nothing."""
     with suppress(NotFoundError):  # access was lost; the turn as it is returned then carries no answer
-        async for _piece in follow(begun.id, may_receive):
+        async for _piece in tail_answer(begun.id, may_receive):
             pass
     yield (await _ended(person_id, begun, may_receive)).model_dump_json()
 
@@ -122,7 +122,7 @@ async def _whole(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callabl
 async def _events(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
     yield _event("turn", begun)
     with suppress(NotFoundError):
-        async for piece in follow(begun.id, may_receive):
+        async for piece in tail_answer(begun.id, may_receive):
             yield _event("delta", {"text": piece})
     ended = await _ended(person_id, begun, may_receive)
     if ended.error is not None:
@@ -133,15 +133,15 @@ async def _events(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callab
 async def _ended(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callable[[], bool]) -> schemas.Turn:
     """The turn as its row is now; without an answer where it was withdrawn, or access to it was lost meanwhile."""
     try:
-        if await to_database(may_receive):
-            return await to_database(_turn_of, person_id, begun.thread_id, begun.id)
+        if await run_in_db_thread(may_receive):
+            return await run_in_db_thread(_turn_of, person_id, begun.thread_id, begun.id)
     except NotFoundError:
         pass
     return begun.model_copy(update={"state": "withdrawn", "answer": ""})
 
 
 def _turn_of(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> schemas.Turn:
-    turn: Turn = access.turn_for(person_id, thread_id, turn_id)
+    turn: Turn = access.get_turn(person_id, thread_id, turn_id)
     return serializers.turns_shown(turn.thread, [turn])[0]
 
 

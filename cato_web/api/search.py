@@ -88,7 +88,7 @@ def search_thread(
     k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 20,
 ) -> schemas.Hits:
     """Return what was said about a topic in one thread or session, best first."""
-    thread = access.thread_for(person_in(request).pk, thread_id)
+    thread = access.get_thread(person_in(request).pk, thread_id)
     found = memory.search_by_topic(q, spaces=readable_in(request), thread_id=thread.id, session_id=session, count=k)
     return schemas.Hits(hits=serializers.found(found.results), note=found.note)
 
@@ -97,7 +97,7 @@ def search_thread(
 def related_threads(request: ApiRequest, thread_id: uuid.UUID) -> schemas.RelatedThreads:
     """Other threads about the same subject as the last messages of this one, best first."""
     person_id = person_in(request).pk
-    found = find_related(access.thread_for(person_id, thread_id), person_id)
+    found = find_related(access.get_thread(person_id, thread_id), person_id)
     return schemas.RelatedThreads(
         threads=[schemas.RelatedThread(thread=serializers.thread_shown(thread), score=score) for thread, score in found]
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from cato_web.api import schemas
 from chat.models import Thread, Turn
-from chat.rendering.citations import cited_in
+from chat.rendering.citations import cited_numbers
 from memory import api as memory
 from memory.documents.queries import DocumentStatus, VersionStatus
 from memory.models import Document, Exchange
@@ -107,7 +107,7 @@ def _document(state: DocumentStatus, row: Document) -> dict[str, Any]:
 
 
 def _turn(turn: Turn, recalled: Sequence[RecalledItem], states: dict[uuid.UUID, str]) -> schemas.Turn:
-    cited = cited_in(turn.answer, max((item.rank for item in recalled), default=0))
+    cited = cited_numbers(turn.answer, max((item.rank for item in recalled), default=0))
     failed = schemas.Wrong(code=turn.error_code, message=turn.error) if turn.error else None
     return schemas.Turn(
         id=turn.id,

@@ -16,8 +16,8 @@ from cato_web.api.fields import SpaceName, Text
 from cato_web.api.paging import Cursor, Limit, page_of
 from chat import access, services
 from chat.models import Thread
-from chat.quick_search import with_words
-from chat.threads.memory_settings import remembered_of
+from chat.quick_search import contains_all_words
+from chat.threads.memory_settings import exchanges_of
 from memory.errors import InvalidInputError
 
 router = Router(tags=["threads"])
@@ -34,10 +34,10 @@ def list_threads(
     cursor: Annotated[Cursor, Query()] = None,
 ) -> schemas.Threads:
     """The threads this person may read; in which somebody spoke last comes first."""
-    wanted = access.threads_of(person_in(request).pk).filter(archived_at__isnull=not archived)
+    wanted = access.readable_threads(person_in(request).pk).filter(archived_at__isnull=not archived)
     if space is not None:
         wanted = wanted.filter(space_id__in=list(readable_in(request, space)))
-    named = with_words(wanted.select_related("owner"), (q or "").split(), "title")
+    named = contains_all_words(wanted.select_related("owner"), (q or "").split(), "title")
     page, after = page_of(named, "spoken_at", cursor, limit)
     return schemas.Threads(threads=[serializers.thread_shown(thread) for thread in page], next=after)
 
@@ -46,7 +46,7 @@ def list_threads(
 def begin_thread(request: ApiRequest, new: schemas.NewThread) -> Status[schemas.Thread]:
     """A thread in which nothing was said yet."""
     space = space_named(request, new.space)
-    begun = services.begin_thread(
+    begun = services.create_thread(
         person_in(request).pk, title=new.title or "", space=space, is_remembered=new.is_remembered
     )
     return Status(201, _shown(request, begun.id))
@@ -60,7 +60,7 @@ def get_thread(
     limit: Limit = 50,
 ) -> schemas.ThreadWhole:
     """A thread with its turns in their order, with what was recalled for each answer."""
-    thread = access.thread_for(person_in(request).pk, thread_id)
+    thread = access.get_thread(person_in(request).pk, thread_id)
     turns = list(thread.turns.standing().select_related("author").filter(position__gt=after)[: limit + 1])
     shown = serializers.turns_shown(thread, turns[:limit])
     following = turns[limit - 1].position if len(turns) > limit else None
@@ -70,7 +70,7 @@ def get_thread(
 @router.get("/threads/{uuid:thread_id}/turns/{uuid:turn_id}", auth=READ, response=answers(schemas.Turn, *FIND))
 def get_turn(request: ApiRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> schemas.Turn:
     """One turn, while its answer grows and after."""
-    turn = access.turn_for(person_in(request).pk, thread_id, turn_id)
+    turn = access.get_turn(person_in(request).pk, thread_id, turn_id)
     return serializers.turns_shown(turn.thread, [turn])[0]
 
 
@@ -90,7 +90,7 @@ def change_thread(request: ApiRequest, thread_id: uuid.UUID, changes: schemas.Th
     if changes.is_pinned is not None:
         services.set_pinned(thread, changes.is_pinned)
     if changes.is_remembered is not None:
-        services.set_remembered(thread, changes.is_remembered)
+        services.set_memory_enabled(thread, changes.is_remembered)
     return _shown(request, thread_id)
 
 
@@ -98,14 +98,14 @@ def change_thread(request: ApiRequest, thread_id: uuid.UUID, changes: schemas.Th
 def delete_thread(request: ApiRequest, thread_id: uuid.UUID) -> schemas.Receipt:
     """Delete a thread of this person's own, and forget what memory has of it."""
     thread = _own(request, thread_id)
-    count = remembered_of(thread).count()
-    services.delete(thread)
+    count = exchanges_of(thread).count()
+    services.delete_thread(thread)
     return schemas.Receipt(exchanges=count, under_way=count, gone_by=gone_by())
 
 
 def _own(request: ApiRequest, thread_id: uuid.UUID) -> Thread:
-    return access.own_thread_for(person_in(request).pk, thread_id)
+    return access.get_owned_thread(person_in(request).pk, thread_id)
 
 
 def _shown(request: ApiRequest, thread_id: uuid.UUID) -> schemas.Thread:
-    return serializers.thread_shown(access.thread_for(person_in(request).pk, thread_id))
+    return serializers.thread_shown(access.get_thread(person_in(request).pk, thread_id))

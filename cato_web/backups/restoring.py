@@ -60,7 +60,7 @@ def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> R
         people=loaded["people.user"],
         exchanges=Exchange.objects.filter(forgotten_at=None).count(),
         files=files,
-        is_key_lost=not secret and endpoint.has_lost_its_key(),
+        is_key_lost=not secret and endpoint.is_key_undecryptable(),
     )
 
 

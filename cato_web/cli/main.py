@@ -243,8 +243,8 @@ def _ask(options: argparse.Namespace, person: Any) -> Outcome:
     text = options.ask
     if options.stdin:
         text = f"{text}\n\n{sys.stdin.read()}"
-    asked = services.open_thread(person.pk, message=text, client_key=uuid.uuid4())
-    asyncio.run(runner.answer(asked.turn.id))
+    asked = services.create_thread_with_message(person.pk, message=text, client_key=uuid.uuid4())
+    asyncio.run(runner.run_answer(asked.turn.id))
     turn = Turn.objects.get(id=asked.turn.id)
     while turn.state in (*Turn.ACTIVE, Turn.State.QUEUED):  # queued behind other answers; a web process writes it
         time.sleep(0.3)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from chat.llm import client
-from chat.llm.endpoint import Answering
+from chat.llm.endpoint import ModelEndpoint
 from memory.retrieval.tuning.evaluation import Rephraser
 
 _ASKED = (
@@ -20,13 +20,13 @@ _LONGEST = 500
 
 
 @contextmanager
-def rephrasing(answering: Answering) -> Iterator[Rephraser]:
+def rephrasing(answering: ModelEndpoint) -> Iterator[Rephraser]:
     """A function that has the model put a passage in other words; None where it says nothing. Raises ModelError."""
     with asyncio.Runner() as runner:
         yield lambda text: runner.run(_rephrased(answering, text))
 
 
-async def _rephrased(answering: Answering, text: str) -> str | None:
+async def _rephrased(answering: ModelEndpoint, text: str) -> str | None:
     messages = [{"role": "system", "content": _ASKED}, {"role": "user", "content": f"<passage>\n{text}\n</passage>"}]
     said = ""
     async for piece in client.stream(answering, messages):

@@ -16,7 +16,7 @@ from cato_web.api_auth import Principal, authenticate_header
 from cato_web.errors import RETRY_AFTER, status_of
 from cato_web.mcp.tools import Caller
 from cato_web.middleware.origin import is_ours
-from chat.executors import to_database
+from chat.executors import run_in_db_thread
 from memory.errors import CatoError
 
 PATHS = ("/mcp", "/mcp/")
@@ -89,7 +89,7 @@ async def _let_in(scope: dict[str, Any]) -> Principal:
         sentence = _("This needs a token: make one in Cato's settings and give it to your program.")
         raise HttpError(401, sentence, _CHALLENGE)
     try:
-        principal = await to_database(authenticate_header, headers[b"authorization"])
+        principal = await run_in_db_thread(authenticate_header, headers[b"authorization"])
     except CatoError as error:
         status, _code = status_of(error)
         sent = [(_CHALLENGE[0], b'Bearer error="invalid_token"')] if status == 401 else []

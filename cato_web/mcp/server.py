@@ -18,7 +18,7 @@ from pydantic import Field
 from cato_web.api_auth import require_scope
 from cato_web.mcp import tools
 from cato_web.mcp.tools import Caller, Forgotten, Kept, SearchResult, ThreadResult
-from chat.executors import to_memory
+from chat.executors import run_in_recall_thread
 from memory.errors import CatoError
 from memory.retrieval.search import MOST_RESULTS
 
@@ -112,6 +112,6 @@ async def _do(scope: str, verb: Callable[Concatenate[Caller, P], R], *args: P.ar
     by = caller.get()
     try:
         require_scope(by.scopes, scope)
-        return await to_memory(verb, by, *args, **kwargs)
+        return await run_in_recall_thread(verb, by, *args, **kwargs)
     except CatoError as error:
         raise ToolError(str(error)) from error

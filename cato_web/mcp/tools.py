@@ -107,7 +107,7 @@ def search_memory(caller: Caller, query: str, count: int, space: str | None) -> 
 
 def get_thread(caller: Caller, thread_id: str, last: int) -> ThreadResult:
     """The last turns of a thread, oldest first. Raises NotFoundError."""
-    thread = access.thread_for(caller.person_id, _id(thread_id))
+    thread = access.get_thread(caller.person_id, _id(thread_id))
     standing = thread.turns.standing()
     turns = list(standing.select_related("author").reverse()[: min(last, MOST_TURNS)])[::-1]
     states = memory.memory_states(turn.kept_as for turn in turns if turn.kept_as)

@@ -12,8 +12,8 @@ from cato_web.openai_api.models import OWN
 from cato_web.openai_api.refusals import OpenAIError, model_failure, openai_error_of
 from cato_web.openai_api.saying import Ended, ended
 from chat import access
-from chat.answers.tail import follow
-from chat.executors import to_database
+from chat.answers.tail import tail_answer
+from chat.executors import run_in_db_thread
 from chat.models import Turn
 from memory.errors import NotFoundError
 
@@ -22,7 +22,7 @@ _DONE = b"data: [DONE]\n\n"
 
 async def whole(turn: Turn, api_token_id: uuid.UUID) -> dict[str, Any]:
     """The answer to this turn when it is complete. Raises OpenAIError where it failed, and NotFoundError."""
-    async for _piece in follow(turn.id, _access_check(turn, api_token_id)):
+    async for _piece in tail_answer(turn.id, _access_check(turn, api_token_id)):
         pass
     end = await _end_of(turn, api_token_id)
     choice = {
@@ -47,7 +47,7 @@ async def events(turn: Turn, api_token_id: uuid.UUID, *, model: str, with_usage:
     names = {"thread": str(turn.thread_id), "turn": str(turn.id)}
     yield _event(head | {"choices": [_piece({"role": "assistant", "content": ""})], "cato": names})
     try:
-        async for text in follow(turn.id, _access_check(turn, api_token_id)):
+        async for text in tail_answer(turn.id, _access_check(turn, api_token_id)):
             yield _event(head | {"choices": [_piece({"content": text})]})
         end = await _end_of(turn, api_token_id)
     except OpenAIError as refusal:
@@ -68,9 +68,9 @@ def _access_check(turn: Turn, api_token_id: uuid.UUID) -> Callable[[], bool]:
 
 
 async def _end_of(turn: Turn, api_token_id: uuid.UUID) -> Ended:
-    if not await to_database(_access_check(turn, api_token_id)):
+    if not await run_in_db_thread(_access_check(turn, api_token_id)):
         raise NotFoundError
-    end = await to_database(ended, turn.author_id, turn)
+    end = await run_in_db_thread(ended, turn.author_id, turn)
     if end.turn.state in (Turn.State.FAILED, Turn.State.INTERRUPTED):
         raise model_failure(end.turn.error_code, end.turn.error)
     return end

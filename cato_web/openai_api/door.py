@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from cato_web.api_auth import authenticate_header
 from cato_web.openai_api.refusals import OpenAIError, openai_error_of
-from chat.executors import to_database
+from chat.executors import run_in_db_thread
 from memory.errors import CatoError
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
@@ -38,7 +38,7 @@ def door(scope: str, method: str) -> Callable[[View], View]:
                     raise nothing_here(request.path)
                 if request.method != method:
                     raise OpenAIError(_("Method not allowed; use %(method)s.") % {"method": method}, status=405)
-                principal = await to_database(authenticate_header, request.headers.get("Authorization", ""), scope)
+                principal = await run_in_db_thread(authenticate_header, request.headers.get("Authorization", ""), scope)
                 return await view(request, principal, **arguments)
             except OpenAIError as error:
                 return error.response

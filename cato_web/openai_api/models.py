@@ -8,22 +8,22 @@ from typing import Any
 from cato_web.openai_api.refusals import no_such_model
 from chat.errors import ModelError
 from chat.llm import client
-from chat.llm.endpoint import Answering
+from chat.llm.endpoint import ModelEndpoint
 from memory.index.embedding import embedding_model
 
 OWN = "cato"
 _KNOWN_FOR = 60.0  # seconds
-_known: dict[Answering, tuple[float, list[str]]] = {}
+_known: dict[ModelEndpoint, tuple[float, list[str]]] = {}
 
 
-async def listed(answering: Answering | None) -> list[str]:
+async def listed(answering: ModelEndpoint | None) -> list[str]:
     """What the endpoint lists, asked once a minute, and the configured one; what it does not tell, nobody knows."""
     if answering is None:
         return []
     at, names = _known.get(answering, (float("-inf"), []))
     if time.monotonic() - at > _KNOWN_FOR:
         try:
-            names = await client.models(answering)
+            names = await client.list_models(answering)
         except ModelError:
             names = []
         _known.clear()
@@ -31,7 +31,7 @@ async def listed(answering: Answering | None) -> list[str]:
     return sorted({*names, answering.model} - {""})
 
 
-async def chosen(name: str | None, answering: Answering | None) -> str | None:
+async def chosen(name: str | None, answering: ModelEndpoint | None) -> str | None:
     """The model to answer: None for whichever the thread has, "" for the configured one. Raises OpenAIError.
 
     Without an endpoint every name gets the placeholder.
@@ -45,7 +45,7 @@ async def chosen(name: str | None, answering: Answering | None) -> str | None:
     return name
 
 
-async def all_of(answering: Answering | None) -> list[dict[str, Any]]:
+async def all_of(answering: ModelEndpoint | None) -> list[dict[str, Any]]:
     """Every model as OpenAI describes one."""
     chatting = {OWN: "cato"} | {name: answering.host if answering else "" for name in await listed(answering)}
     return [

@@ -43,7 +43,8 @@ def say(principal: Principal, asked: ChatRequest, headers: Mapping[str, str], mo
     options = ThreadOptions(model=model, is_remembered=_remember(headers.get("X-Cato-Remember")))
     count_message(person_id)
     pictures = [
-        images.receive(ContentFile(content, name=_("Picture")), owner_id=person_id) for content in pictures_of(asked)
+        images.store_image(ContentFile(content, name=_("Picture")), owner_id=person_id)
+        for content in pictures_of(asked)
     ]
     switched = services.submit_conversation(
         person_id,
@@ -54,13 +55,13 @@ def say(principal: Principal, asked: ChatRequest, headers: Mapping[str, str], mo
         options=options,
         images=[picture.id for picture in pictures],
     )
-    runner.begin(switched.asked, gone=switched.gone, shown=switched.shown)
+    runner.publish_and_start(switched.asked, gone=switched.gone, shown=switched.shown)
     return switched.asked.turn
 
 
 def ended(person_id: uuid.UUID, turn: Turn) -> Ended:
     """How the answer to this turn ended. Raises NotFoundError where this person does not read it any more."""
-    found = access.turn_for(person_id, turn.thread_id, turn.id)
+    found = access.get_turn(person_id, turn.thread_id, turn.id)
     recalled = memory.recalled_for([found.id], spaces=spaces.readable_space_ids(person_id)).get(found.id, [])
     return Ended(found, [_row(item) for item in recalled])
 
@@ -69,7 +70,7 @@ def _named_thread(person_id: uuid.UUID, name: str | None) -> Thread | None:
     if not name:
         return None
     try:
-        return access.thread_for(person_id, uuid.UUID(name))
+        return access.get_thread(person_id, uuid.UUID(name))
     except ValueError as error:
         raise OpenAIError(_("X-Cato-Thread must be a thread ID."), param="X-Cato-Thread") from error
 

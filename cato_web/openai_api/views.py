@@ -20,7 +20,7 @@ from cato_web.openai_api.door import door, nothing_here, sent
 from cato_web.openai_api.refusals import OpenAIError, no_such_model
 from cato_web.openai_api.requests import ChatRequest, EmbeddingRequest, texts_of
 from cato_web.openai_api.saying import say
-from chat.executors import to_database, to_memory
+from chat.executors import run_in_db_thread, run_in_recall_thread
 from chat.llm import endpoint
 from memory.index.embedding import embed, embedding_model
 from memory.retrieval.prompt_context import estimate_tokens
@@ -35,8 +35,8 @@ _TOGETHER = 32
 async def chat_completions(request: HttpRequest, principal: Principal) -> HttpResponseBase:
     """Answer the last message in its thread: with what memory recalls, and to be remembered."""
     asked = sent(request, ChatRequest)
-    model = await models.chosen(asked.model, await to_database(endpoint.current))
-    turn = await to_database(say, principal, asked, request.headers, model)
+    model = await models.chosen(asked.model, await run_in_db_thread(endpoint.current))
+    turn = await run_in_db_thread(say, principal, asked, request.headers, model)
     response: HttpResponseBase
     if asked.stream:
         with_usage = asked.stream_options is not None and asked.stream_options.include_usage
@@ -61,7 +61,7 @@ async def embeddings(request: HttpRequest, principal: Principal) -> HttpResponse
     if asked.encoding_format not in (None, "float", "base64"):
         raise OpenAIError(_("encoding_format is float or base64."), param="encoding_format")
     texts = texts_of(asked, most=_MOST_TEXTS, longest=settings.CATO.chat.max_message_chars)
-    vectors = list(chain.from_iterable([await to_memory(embed, some) for some in batched(texts, _TOGETHER)]))
+    vectors = list(chain.from_iterable([await run_in_recall_thread(embed, some) for some in batched(texts, _TOGETHER)]))
     if asked.dimensions not in (None, len(vectors[0])):
         sentence = _("This model's vectors have %(count)s dimensions, no others.") % {"count": len(vectors[0])}
         raise OpenAIError(sentence, param="dimensions")
@@ -82,13 +82,13 @@ async def embeddings(request: HttpRequest, principal: Principal) -> HttpResponse
 @door("read", "GET")
 async def all_models(request: HttpRequest, principal: Principal) -> HttpResponse:
     """What may be named as a model."""
-    return JsonResponse({"object": "list", "data": await models.all_of(await to_database(endpoint.current))})
+    return JsonResponse({"object": "list", "data": await models.all_of(await run_in_db_thread(endpoint.current))})
 
 
 @door("read", "GET")
 async def one_model(request: HttpRequest, principal: Principal, name: str) -> HttpResponse:
     """One of these."""
-    rows = await models.all_of(await to_database(endpoint.current))
+    rows = await models.all_of(await run_in_db_thread(endpoint.current))
     found = next((row for row in rows if row["id"] == name), None)
     if found is None:
         raise no_such_model(name)

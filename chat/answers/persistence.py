@@ -17,10 +17,10 @@ from django.utils.translation import gettext_noop
 from chat import access
 from chat.llm import endpoint
 from chat.llm.client import Message
-from chat.llm.endpoint import Answering
-from chat.llm.prompts import history_of, prompt_for, room_for_history
+from chat.llm.endpoint import ModelEndpoint
+from chat.llm.prompts import build_prompt, fit_history, history_token_budget
 from chat.models import Thread, Turn
-from chat.realtime.notifications import thread_changed
+from chat.realtime.notifications import notify_thread_changed
 from chat.rendering.citations import Citations
 from memory import api as memory
 from memory.errors import VectorStoreDisabledError
@@ -39,7 +39,7 @@ ACCESS_LOST_TEXT = gettext_noop("Stopped: the person who asked no longer has acc
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
+class AnswerJob:
     """What is known when an answer begins."""
 
     turn_id: uuid.UUID
@@ -49,13 +49,13 @@ class Brief:
     said_so_far: str
     reasoning: str
     revision: int
-    answering: Answering | None
+    answering: ModelEndpoint | None
     model: str
     is_remembered: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PreparedAnswer:
     """What an answer goes on with once memory was asked: the prompt, its row's revision, what it may cite."""
 
     messages: list[Message]
@@ -64,7 +64,7 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class AnswerCheckpoint:
     """What a running answer has said, to be written to its row."""
 
     turn_id: uuid.UUID
@@ -75,7 +75,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class AnswerOutcome:
     """How an answer ended: `state` complete, stopped, failed or interrupted, with the reason of a failure."""
 
     state: str
@@ -89,12 +89,12 @@ class Ending:
     is_blind: bool = False
 
 
-def brief(turn_id: uuid.UUID) -> Brief | None:
+def load_job(turn_id: uuid.UUID) -> AnswerJob | None:
     """What the answer to this turn begins with; None where the turn is not waiting for one."""
     turn = Turn.objects.select_related("thread").filter(id=turn_id, state=Turn.State.RECALLING).first()
     if turn is None:
         return None
-    return Brief(
+    return AnswerJob(
         turn_id=turn.id,
         thread_id=turn.thread_id,
         author_id=turn.author_id,
@@ -126,11 +126,11 @@ def end_without_access(turn_id: uuid.UUID) -> bool:
     return bool(ended)
 
 
-def recall_for(turn_id: uuid.UUID) -> SearchResults:
+def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
     """Ask memory for what this turn needs, in the spaces that everyone who reads its thread may read."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     before = _turns_before(turn)
-    history = history_of(before, max_tokens=room_for_history(turn.message, turn.thread.instructions))
+    history = fit_history(before, max_tokens=history_token_budget(turn.message, turn.thread.instructions))
     window = settings.CATO.vector_store.search_context_window
     return memory.recall(
         [*(t.message for t in before[-window + 1 :] if window > 1), turn.message],
@@ -144,7 +144,9 @@ def recall_for(turn_id: uuid.UUID) -> SearchResults:
 
 
 @transaction.atomic
-def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: SearchResults, recall_ms: int) -> Begun | None:
+def prepare_answer(
+    turn_id: uuid.UUID, attempt: int, recollection: SearchResults, recall_ms: int
+) -> PreparedAnswer | None:
     """Note what was recalled, in how many milliseconds, and give what the answer goes on with; None where the turn was taken away."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     begun = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
@@ -162,15 +164,15 @@ def begin_answer(turn_id: uuid.UUID, attempt: int, recollection: SearchResults, 
     quoted = (
         build_prompt_context(recollection.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     )
-    history = history_of(_turns_before(turn), max_tokens=room_for_history(turn.message, turn.thread.instructions))
-    prompt = prompt_for(history=history, material=quoted, turn=turn, said_so_far=turn.answer)
-    return Begun(
+    history = fit_history(_turns_before(turn), max_tokens=history_token_budget(turn.message, turn.thread.instructions))
+    prompt = build_prompt(history=history, material=quoted, turn=turn, said_so_far=turn.answer)
+    return PreparedAnswer(
         prompt, turn.revision + 1, Citations(turn_id, len(group_adjacent(recollection.results)) if quoted else 0)
     )
 
 
 @transaction.atomic
-def save_answers(answers: Iterable[Saved]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
+def save_checkpoints(answers: Iterable[AnswerCheckpoint]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
     """Write what running answers have said; returns the turns to stop, and those that were taken away."""
     answers = list(answers)
     now = timezone.now()
@@ -186,7 +188,7 @@ def save_answers(answers: Iterable[Saved]) -> tuple[set[uuid.UUID], set[uuid.UUI
 
 
 @transaction.atomic
-def close(brief: Brief, ending: Ending, revision: int) -> bool:
+def complete_turn(brief: AnswerJob, ending: AnswerOutcome, revision: int) -> bool:
     """Complete the turn and, in the same transaction, remember its exchange; False where it was taken away."""
     closed = Turn.objects.filter(id=brief.turn_id, attempt=brief.attempt, state__in=Turn.ACTIVE).update(
         state=ending.state,
@@ -204,13 +206,13 @@ def close(brief: Brief, ending: Ending, revision: int) -> bool:
     )
     if closed:
         Thread.objects.filter(id=brief.thread_id).update(changed_at=timezone.now())
-        thread_changed(brief.thread_id)
+        notify_thread_changed(brief.thread_id)
     if closed and brief.answering is not None and ending.answer.strip():
-        remember_turn(Turn.objects.select_related("thread__space", "session").get(id=brief.turn_id))
+        store_exchange(Turn.objects.select_related("thread__space", "session").get(id=brief.turn_id))
     return bool(closed)
 
 
-def remember_turn(turn: Turn) -> None:
+def store_exchange(turn: Turn) -> None:
     """Hand a turn with an answer to memory, unless its thread or the settings say not to."""
     if not turn.thread.is_remembered or turn.is_dummy:
         return

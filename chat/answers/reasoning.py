@@ -6,7 +6,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 _LONGEST_BLANK = 1_000  # characters of white space before it; more are an answer that says nothing
 
 
-class Thoughts:
+class ReasoningSplitter:
     """Splits a stream that may begin with `<think>…</think>`, as open models write where their server leaves it in."""
 
     def __init__(self) -> None:

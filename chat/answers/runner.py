@@ -23,20 +23,20 @@ from django.utils.translation import gettext_noop
 from chat import metrics
 from chat.answers import failures
 from chat.answers import persistence as answering
-from chat.answers.persistence import ACCESS_LOST, ACCESS_LOST_TEXT, Brief, Ending, Saved
-from chat.answers.stream import Reply
+from chat.answers.persistence import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerCheckpoint, AnswerJob, AnswerOutcome
+from chat.answers.stream import AnswerStream
 from chat.errors import ModelError
-from chat.executors import to_database, to_memory, to_renderer
+from chat.executors import run_in_db_thread, run_in_recall_thread, to_renderer
 from chat.llm import client
 from chat.llm.client import Message
-from chat.llm.endpoint import Answering
-from chat.llm.events import Piece
+from chat.llm.endpoint import ModelEndpoint
+from chat.llm.events import StreamChunk
 from chat.models import Turn
 from chat.realtime import frames, lost_access
-from chat.realtime.hub import Frame, announce, broadcast, publish_from_outside
+from chat.realtime.hub import Frame, hub, publish, publish_to_redis
 from chat.threads import titles
 from chat.turns import posting
-from chat.turns.posting import Asked
+from chat.turns.posting import PostedTurn
 from memory.retrieval.search import SearchResults
 
 log = logging.getLogger(__name__)
@@ -46,37 +46,37 @@ _GRACE = 10.0
 PLACEHOLDER = gettext_noop("Placeholder: no model is connected. An administrator can connect one in Settings.")
 
 
-_replies: dict[uuid.UUID, Reply] = {}
+_replies: dict[uuid.UUID, AnswerStream] = {}
 _tasks: set[asyncio.Task[Any]] = set()
 _pulse_task: asyncio.Task[None] | None = None
 _save_task: asyncio.Task[None] | None = None
 _access_task: asyncio.Task[None] | None = None
 
 
-def start(turn_id: uuid.UUID) -> None:
+def start_answer(turn_id: uuid.UUID) -> None:
     """Begin to answer a turn that waits for it, from any thread; without pages' loop the sweep will mark it."""
-    if broadcast.loop is not None:
-        broadcast.loop.call_soon_threadsafe(_spawn, answer(turn_id))
+    if hub.loop is not None:
+        hub.loop.call_soon_threadsafe(_spawn, run_answer(turn_id))
 
 
-def begin(asked: Asked, *, gone: Sequence[uuid.UUID] = (), shown: Sequence[uuid.UUID] = ()) -> None:
+def publish_and_start(asked: PostedTurn, *, gone: Sequence[uuid.UUID] = (), shown: Sequence[uuid.UUID] = ()) -> None:
     """Show what was just said to who reads the thread, and have it answered unless it waits its turn.
 
     `gone` and `shown`: the turns of the branch that it took the place of, and of the one that stands now.
     """
     turn = asked.turn
     if gone or shown:
-        announce(frames.branch(turn.thread_id, gone, shown))
+        publish(frames.branch_switched(turn.thread_id, gone, shown))
     elif asked.is_new:
-        announce(frames.turn(turn.id) if turn.attempt > 1 else frames.new_turn(turn.id))
+        publish(frames.turn(turn.id) if turn.attempt > 1 else frames.new_turn(turn.id))
     if asked.is_new and turn.state == Turn.State.RECALLING:
-        start(turn.id)
+        start_answer(turn.id)
 
 
 def ask_to_stop(turn_id: uuid.UUID) -> None:
     """Stop an answer wherever it is written, from any thread."""
-    if broadcast.loop is not None:
-        broadcast.loop.call_soon_threadsafe(broadcast.ask_to_stop, turn_id)
+    if hub.loop is not None:
+        hub.loop.call_soon_threadsafe(hub.ask_to_stop, turn_id)
 
 
 def count() -> int:
@@ -84,18 +84,18 @@ def count() -> int:
     return len(_replies)
 
 
-def under_way(turn_id: uuid.UUID) -> Reply | None:
+def get_running(turn_id: uuid.UUID) -> AnswerStream | None:
     """The answer to this turn, if this process writes it."""
     return _replies.get(turn_id)
 
 
-def stop_here(turn_id: uuid.UUID) -> None:
+def stop_local(turn_id: uuid.UUID) -> None:
     """Stop the answer if this process writes it."""
     if turn_id in _replies:
         _replies[turn_id].stopped.set()
 
 
-async def finish_all() -> None:
+async def shutdown() -> None:
     """On the way down: let running answers end by themselves for a while, then hand them over as interrupted."""
     if _tasks:
         await asyncio.wait(_tasks, timeout=_GRACE)
@@ -111,25 +111,25 @@ def _spawn(work: Coroutine[Any, Any, None]) -> None:
     task.add_done_callback(_tasks.discard)
 
 
-async def answer(turn_id: uuid.UUID) -> None:
+async def run_answer(turn_id: uuid.UUID) -> None:
     """Answer one turn from recalling to remembering, then let the next queued one begin."""
-    brief = await to_database(answering.brief, turn_id)
+    brief = await run_in_db_thread(answering.load_job, turn_id)
     if brief is None or turn_id in _replies:
         return
-    if await to_database(answering.end_without_access, turn_id):
-        await _publish(await to_database(frames.turn, turn_id))
+    if await run_in_db_thread(answering.end_without_access, turn_id):
+        await _publish(await run_in_db_thread(frames.turn, turn_id))
         await _start_waiting(brief)
         return
-    reply = _replies[turn_id] = Reply(brief)
-    _beat()
+    reply = _replies[turn_id] = AnswerStream(brief)
+    _ensure_flush_loop()
     _watch_access()
     try:
-        ending = await _write(reply)
-        await _close(reply, ending)
+        ending = await _generate(reply)
+        await _finish(reply, ending)
         if ending.state == Turn.State.COMPLETE:
             _spawn(_title(reply))
     except asyncio.CancelledError:
-        await asyncio.shield(_close(reply, reply.ending(Turn.State.INTERRUPTED)))
+        await asyncio.shield(_finish(reply, reply.ending(Turn.State.INTERRUPTED)))
         raise
     except Exception:
         # Whatever it was, the row keeps what was saved; the sweep marks it as interrupted and it can be resumed.
@@ -139,23 +139,23 @@ async def answer(turn_id: uuid.UUID) -> None:
     await _start_waiting(brief)
 
 
-async def _start_waiting(brief: Brief) -> None:
+async def _start_waiting(brief: AnswerJob) -> None:
     """Start the answers that waited for this one to end; a process that serves no pages leaves that to those that do."""
-    if broadcast.loop is None:
+    if hub.loop is None:
         return
-    for waiting_id in await to_database(posting.start_after, brief.thread_id, brief.author_id):
-        await _publish(await to_database(frames.turn, waiting_id))
-        _spawn(answer(waiting_id))
+    for waiting_id in await run_in_db_thread(posting.start_after, brief.thread_id, brief.author_id):
+        await _publish(await run_in_db_thread(frames.turn, waiting_id))
+        _spawn(run_answer(waiting_id))
 
 
-async def _write(reply: Reply) -> Ending:
+async def _generate(reply: AnswerStream) -> AnswerOutcome:
     """Recall, ask the model, and take in what it says until it ends, is stopped, or fails."""
     begun = await _begin(reply)
     if begun is None:
         reply.is_taken = True
         return reply.ending(Turn.State.INTERRUPTED)
     stopping = asyncio.ensure_future(reply.stopped.wait())
-    listening = asyncio.ensure_future(_listen(reply, begun))
+    listening = asyncio.ensure_future(_consume(reply, begun))
     try:
         await asyncio.wait({stopping, listening}, return_when=asyncio.FIRST_COMPLETED)
         if not listening.done():
@@ -175,41 +175,41 @@ async def _write(reply: Reply) -> Ending:
     return reply.ending(Turn.State.COMPLETE)
 
 
-async def _begin(reply: Reply) -> list[Message] | None:
+async def _begin(reply: AnswerStream) -> list[Message] | None:
     turn_id, began = reply.brief.turn_id, time.monotonic()
     try:
         recollection = await asyncio.wait_for(
-            to_memory(answering.recall_for, turn_id), settings.CATO.vector_store.retrieval_timeout
+            run_in_recall_thread(answering.recall_for_turn, turn_id), settings.CATO.vector_store.retrieval_timeout
         )
     except TimeoutError:
         recollection = SearchResults(note="slow")
     took = time.monotonic() - began
-    metrics.note_recall(took, found=bool(recollection.results), note=recollection.note)
+    metrics.observe_recall(took, found=bool(recollection.results), note=recollection.note)
     recall_ms = round(1000 * took)
-    begun = await to_database(answering.begin_answer, turn_id, reply.brief.attempt, recollection, recall_ms)
+    begun = await run_in_db_thread(answering.prepare_answer, turn_id, reply.brief.attempt, recollection, recall_ms)
     if begun is None:
         return None
     reply.begin(begun)
     reply.asked_at = time.monotonic()
-    await _publish(await to_database(frames.turn, turn_id))
+    await _publish(await run_in_db_thread(frames.turn, turn_id))
     return begun.messages
 
 
-async def _listen(reply: Reply, messages: list[Message]) -> None:
+async def _consume(reply: AnswerStream, messages: list[Message]) -> None:
     if reply.brief.answering is None:
-        reply.hear(Piece(_(PLACEHOLDER)))
+        reply.hear(StreamChunk(_(PLACEHOLDER)))
         return
     try:
-        await _hear_all(reply, reply.brief.answering, messages)
+        await _stream_model(reply, reply.brief.answering, messages)
     except ModelError as error:
         # There is no asking beforehand whether a model takes pictures.
         if error.code != "rejected" or not client.has_images(messages):
             raise
         reply.is_blind = True
-        await _hear_all(reply, reply.brief.answering, client.without_images(messages))
+        await _stream_model(reply, reply.brief.answering, client.without_images(messages))
 
 
-async def _hear_all(reply: Reply, answering: Answering, messages: list[Message]) -> None:
+async def _stream_model(reply: AnswerStream, answering: ModelEndpoint, messages: list[Message]) -> None:
     # Closed at once where the answer is cut off, so that the endpoint does not go on.
     async with aclosing(client.stream(answering, messages, model=reply.brief.model)) as pieces:
         async for piece in pieces:
@@ -221,37 +221,37 @@ async def _hear_all(reply: Reply, answering: Answering, messages: list[Message])
                 break
 
 
-async def _close(reply: Reply, ending: Ending) -> None:
+async def _finish(reply: AnswerStream, ending: AnswerOutcome) -> None:
     if reply.is_taken:
         return
     async with reply.drawing:
         # From here on the pulse leaves it alone: what is left goes with the ending.
         reply.is_over = True
         reply.revision += 1
-    if await to_database(answering.close, reply.brief, ending, reply.revision):
+    if await run_in_db_thread(answering.complete_turn, reply.brief, ending, reply.revision):
         metrics.ANSWERS.labels(ending.state).inc()
         rest = await to_renderer(reply.rest)
-        for frame in await to_database(frames.ended, reply.brief.turn_id, *rest):
+        for frame in await run_in_db_thread(frames.answer_finished, reply.brief.turn_id, *rest):
             await _publish(frame)
 
 
-async def _title(reply: Reply) -> None:
+async def _title(reply: AnswerStream) -> None:
     """Have the model say what the thread is to be called; without it, its first line stays."""
-    messages = await to_database(titles.request_for_title, reply.brief.turn_id)
+    messages = await run_in_db_thread(titles.title_prompt, reply.brief.turn_id)
     if messages is None or reply.brief.answering is None:
         return
     try:
-        said = await client.say(reply.brief.answering, messages, model=reply.brief.model)
+        said = await client.complete(reply.brief.answering, messages, model=reply.brief.model)
     except ModelError as error:
         log.info("a thread got no title from the model: %s", error.code)
         return
-    await to_database(titles.title_by_model, reply.brief.thread_id, said)
+    await run_in_db_thread(titles.apply_model_title, reply.brief.thread_id, said)
 
 
-def _beat() -> None:
+def _ensure_flush_loop() -> None:
     global _pulse_task
     if _pulse_task is None or _pulse_task.done():
-        _pulse_task = asyncio.get_running_loop().create_task(_pulse(), context=contextvars.Context())
+        _pulse_task = asyncio.get_running_loop().create_task(_flush_loop(), context=contextvars.Context())
 
 
 def _watch_access() -> None:
@@ -262,7 +262,7 @@ def _watch_access() -> None:
         )
 
 
-async def _pulse() -> None:
+async def _flush_loop() -> None:
     """Show and save all running answers, again and again, until there are none."""
     global _save_task
     took = 0.0
@@ -284,7 +284,7 @@ async def _pulse() -> None:
         took = time.monotonic() - now
 
 
-async def _show(reply: Reply) -> None:
+async def _show(reply: AnswerStream) -> None:
     """Take in what came of this answer and show it, unless it must be saved first."""
     async with reply.drawing:
         if not reply.is_over:
@@ -295,13 +295,13 @@ async def _show(reply: Reply) -> None:
 
 async def _publish(frame: Frame) -> None:
     """Give a frame to every page of its thread; a command that writes an answer has no pages of its own."""
-    if broadcast.loop is None:
-        await asyncio.to_thread(publish_from_outside, frame)
+    if hub.loop is None:
+        await asyncio.to_thread(publish_to_redis, frame)
     else:
-        broadcast.publish(frame)
+        hub.publish(frame)
 
 
-async def _save(due: list[Reply], rows: list[Saved]) -> None:
+async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
     """Save these answers, then show of them what had to be saved first.
 
     Nothing more is taken in of an answer until then: what its row does not hold would be shown with the rest.
@@ -316,11 +316,11 @@ async def _save(due: list[Reply], rows: list[Saved]) -> None:
             reply.is_held = False
 
 
-async def _save_and_show(due: list[Reply], rows: list[Saved]) -> None:
+async def _save_and_show(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
     began = time.monotonic()
-    stops, gone = await to_database(answering.save_answers, rows)
+    stops, gone = await run_in_db_thread(answering.save_checkpoints, rows)
     for turn_id in stops:
-        stop_here(turn_id)
+        stop_local(turn_id)
     for reply in due:
         reply.saved_at = began
         if reply.is_over:

@@ -6,8 +6,8 @@ import asyncio
 
 from django.conf import settings
 
-from chat.answers.persistence import Begun, Brief, Ending, Saved
-from chat.llm.events import Piece
+from chat.answers.persistence import AnswerCheckpoint, AnswerJob, AnswerOutcome, PreparedAnswer
+from chat.llm.events import StreamChunk
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import Frame
@@ -19,10 +19,10 @@ _LONGEST_REASONING = 200_000
 _AT_ONCE = 16_000  # characters that one pulse takes in; an endpoint may send faster than they can be drawn
 
 
-class Reply:
+class AnswerStream:
     """One answer under way."""
 
-    def __init__(self, brief: Brief) -> None:
+    def __init__(self, brief: AnswerJob) -> None:
         self.brief = brief
         self.text = brief.said_so_far
         self.reasoning = brief.reasoning
@@ -52,13 +52,13 @@ class Reply:
         self._held = ""
         self._heard = 0
 
-    def begin(self, begun: Begun) -> None:
+    def begin(self, begun: PreparedAnswer) -> None:
         """From here on the row is this reply's to write."""
         self.revision = begun.revision
         self._growing.citations = begun.citations
         self.has_begun = True
 
-    def hear(self, piece: Piece) -> None:
+    def hear(self, piece: StreamChunk) -> None:
         """Take in a piece, cleaned; half of a line end or of a surrogate pair waits for its other half.
 
         Nothing is taken in beyond the longest an answer may be: it is cut off there.
@@ -116,17 +116,19 @@ class Reply:
     def must_be_saved(self, now: float) -> bool:
         return bool(self._finished or self._segments) or now - self.saved_at >= _SAVE_EVERY
 
-    def saved(self) -> Saved:
+    def saved(self) -> AnswerCheckpoint:
         """What the row is to hold: exactly what has been taken in, not what came since."""
         reasoning = self.reasoning[: self._kept_reasoning]
-        return Saved(self.brief.turn_id, self.brief.attempt, self.text[: self._shown], reasoning, self.revision)
+        return AnswerCheckpoint(
+            self.brief.turn_id, self.brief.attempt, self.text[: self._shown], reasoning, self.revision
+        )
 
     def frame(self) -> Frame:
         """What was thought, the finished blocks and segments, given away once, and the rest of the open block."""
         finished, self._finished = self._finished, []
         segments, self._segments = self._segments, []
         is_reset, self._is_reset = self._is_reset, False
-        return frames.growing(
+        return frames.answer_progress(
             self.brief.thread_id,
             self.brief.turn_id,
             self.revision,
@@ -146,10 +148,10 @@ class Reply:
         finished, self._finished = [*self._finished, *self._growing.close()], []
         return finished, self._new_thought()
 
-    def ending(self, state: str, error_code: str = "", error: str = "") -> Ending:
+    def ending(self, state: str, error_code: str = "", error: str = "") -> AnswerOutcome:
         """How it ended, with all that was said and thought until then."""
         known = self.finish_reason in Turn.FinishReason.values
-        return Ending(
+        return AnswerOutcome(
             state,
             self.text,
             self.reasoning,

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 
 from chat.answers import runner
-from chat.executors import to_database
+from chat.executors import run_in_db_thread
 from chat.models import Turn
 from memory.errors import NotFoundError
 
@@ -18,7 +18,7 @@ _POLL_LOCAL, _POLL_ROW = 0.04, 0.3
 _CHECK_EVERY = 2.0
 
 
-async def follow(turn_id: uuid.UUID, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
+async def tail_answer(turn_id: uuid.UUID, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
     """Yield the text of the answer to this turn, piece by piece from its beginning, until it ended one way or another.
 
     The turn's row says how it ended. A client that stops reading stops nothing: the answer goes on without it.
@@ -28,12 +28,12 @@ async def follow(turn_id: uuid.UUID, may_receive: Callable[[], bool]) -> AsyncIt
     checked_at = time.monotonic()
     while True:
         if time.monotonic() - checked_at >= _CHECK_EVERY:
-            if not await to_database(may_receive):
+            if not await run_in_db_thread(may_receive):
                 raise NotFoundError
             checked_at = time.monotonic()
-        reply = runner.under_way(turn_id)
+        reply = runner.get_running(turn_id)
         if reply is None:
-            text, is_over = await to_database(_text_of, turn_id)
+            text, is_over = await run_in_db_thread(_text_of, turn_id)
         else:
             text, is_over = reply.text, False
         if len(text) > given:

@@ -11,12 +11,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat.commands import about, memory, thread
-from chat.commands.base import Caller, Card, Command, Line
+from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue
 from chat.errors import InvalidMessageError
 from memory.errors import DISABLED, VectorStoreDisabledError
 from memory.text import clean_text
 
-__all__ = ["COMMANDS", "Caller", "Card", "Command", "is_command", "run"]
+__all__ = ["COMMANDS", "Command", "CommandContext", "CommandResult", "is_command", "run"]
 
 
 _FIRST_SPACE = re.compile(r"\s")
@@ -29,7 +29,7 @@ def is_command(message: str) -> bool:
     return message.lstrip().startswith(_SLASHES)
 
 
-def run(message: str, caller: Caller) -> Card:
+def run(message: str, caller: CommandContext) -> CommandResult:
     """Execute a message that starts with `/`. Raises CatoError; nothing of it is kept."""
     name, _space, rest = _FIRST_SPACE.sub(" ", clean_text(message).strip()[1:], count=1).partition(" ")
     command = _NAMES.get(name.lower())
@@ -45,14 +45,14 @@ def run(message: str, caller: Caller) -> Card:
         raise InvalidMessageError(_('Missing closing quote. Put text with spaces in "quotes".')) from error
 
 
-def _help(caller: Caller, arguments: list[str]) -> Card:
+def _help(caller: CommandContext, arguments: list[str]) -> CommandResult:
     if arguments:
         command = _NAMES.get(arguments[0].lstrip("/").lower())
         if command is None:
             raise InvalidMessageError(_no_command(arguments[0].lstrip("/")) + " " + _("See /help."), "/help")
-        return Card("/help", f"/{command.name} {command.usage}".strip(), text=command.does)
-    lines = [Line(f"/{c.name} {c.usage}".strip(), c.does) for c in COMMANDS]
-    return Card("/help", _("Commands"), kind="list", lines=lines)
+        return CommandResult("/help", f"/{command.name} {command.usage}".strip(), text=command.does)
+    lines = [LabelledValue(f"/{c.name} {c.usage}".strip(), c.does) for c in COMMANDS]
+    return CommandResult("/help", _("Commands"), kind="list", lines=lines)
 
 
 def _no_command(name: str) -> str:

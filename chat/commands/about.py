@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from chat.commands.base import Caller, Card, Command, Line
+from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.llm.prompts import system_prompt
 
@@ -20,7 +20,7 @@ _UNDER_ANSWERS = {
 }
 
 
-def _showcontext(caller: Caller, arguments: list[str]) -> Card:
+def _showcontext(caller: CommandContext, arguments: list[str]) -> CommandResult:
     now = caller.context_mode
     mode = arguments[0].lower() if arguments else _MODES[(_MODES.index(now) + 1) % len(_MODES)]
     if mode not in _MODES:
@@ -28,17 +28,19 @@ def _showcontext(caller: Caller, arguments: list[str]) -> Card:
             _("/showcontext takes on, off or summary, not %(mode)s.") % {"mode": mode}, "/showcontext summary"
         )
     caller.set_context_mode(mode)
-    return Card("/showcontext", _("Recalled context: %(mode)s") % {"mode": mode}, text=_(_UNDER_ANSWERS[mode]))
+    return CommandResult("/showcontext", _("Recalled context: %(mode)s") % {"mode": mode}, text=_(_UNDER_ANSWERS[mode]))
 
 
-def _config(caller: Caller, arguments: list[str]) -> Card:
+def _config(caller: CommandContext, arguments: list[str]) -> CommandResult:
     if not caller.is_administrator:
         raise PermissionDeniedError(_("Only administrators see the settings in force."))
     wanted = arguments[0] if arguments else ""
-    lines = [Line(key, json.dumps(value, default=str)) for key, value in _flat(settings.CATO_SHOWN) if wanted in key]
+    lines = [
+        LabelledValue(key, json.dumps(value, default=str)) for key, value in _flat(settings.CATO_SHOWN) if wanted in key
+    ]
     if not lines:
         raise InvalidMessageError(_("No setting is called %(name)s.") % {"name": wanted}, "/config")
-    return Card("/config", _("The settings in force"), kind="list", lines=lines)
+    return CommandResult("/config", _("The settings in force"), kind="list", lines=lines)
 
 
 def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
@@ -51,8 +53,8 @@ def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object
     return pairs
 
 
-def _showsys(caller: Caller, arguments: list[str]) -> Card:
-    return Card(
+def _showsys(caller: CommandContext, arguments: list[str]) -> CommandResult:
+    return CommandResult(
         "/showsys", _("The system prompt"), text=system_prompt(caller.thread.instructions if caller.thread else "")
     )
 

@@ -10,18 +10,18 @@ from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError
 from chat.models import Thread
-from chat.rows.recall import ItemRow
+from chat.rows.recall import RecallItemRow
 from memory.views.document_rows import UploadChip
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LabelledValue:
     label: str
     figure: str
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class CommandResult:
     """A command's output: shown to its author alone, kept nowhere.
 
     `goes_to` is an address to open instead; `asks` one of a question that is put first, with the words of its link.
@@ -31,8 +31,8 @@ class Card:
     title: str
     kind: str = "text"
     text: str = ""
-    lines: Sequence[Line] = ()
-    results: Sequence[ItemRow] = ()
+    lines: Sequence[LabelledValue] = ()
+    results: Sequence[RecallItemRow] = ()
     chips: Sequence[UploadChip] = ()
     goes_to: str = ""
     asks: tuple[str, str] = ("", "")
@@ -40,7 +40,7 @@ class Card:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class CommandContext:
     """Who gave the command, in which thread (None: on the page of a new one), and what it may change of theirs."""
 
     person_id: uuid.UUID
@@ -66,7 +66,7 @@ class Command:
     name: str
     usage: str
     purpose: str
-    run: Callable[[Caller, list[str]], Card]
+    run: Callable[[CommandContext, list[str]], CommandResult]
     aliases: tuple[str, ...] = field(default=())
     needs_memory: bool = False
     takes_text: bool = False

@@ -12,10 +12,10 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from chat.commands.base import Caller, Card, Command, Line, unquoted
+from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, unquoted
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.rows.recall import result_rows, row_of_exchange
-from chat.turns.forgetting import may_forget, readable_exchange
+from chat.turns.forgetting import can_forget, readable_exchange
 from memory import api as memory
 from memory.documents import server_folders
 from memory.documents.queries import document_statuses
@@ -32,7 +32,7 @@ _SPACE_OPTION = re.compile(r"(?P<text>.*?)--space\s+(?P<space>\"[^\"]+\"|'[^']+'
 _COUNT_OPTION = re.compile(r"(?P<text>.*\S)\s+(?P<count>\d{1,9})", re.DOTALL)
 
 
-def _vadd(caller: Caller, arguments: list[str]) -> Card:
+def _vadd(caller: CommandContext, arguments: list[str]) -> CommandResult:
     typed = _SPACE_OPTION.fullmatch(arguments[0])
     space = access.personal_space(caller.person_id)
     if typed is not None:
@@ -44,15 +44,15 @@ def _vadd(caller: Caller, arguments: list[str]) -> Card:
     title = _("Saved in %(space)s") % {"space": space.shown_name}
     if space.owner_id:
         title = _("Saved in your personal space")
-    lines = [Line(_("Exchange"), str(row.id)) for row in kept[:_MOST_IDS]]
+    lines = [LabelledValue(_("Exchange"), str(row.id)) for row in kept[:_MOST_IDS]]
     if len(kept) > _MOST_IDS:
-        lines.append(Line(_("Exchanges in all"), format_number(len(kept))))
-    return Card("/vadd", title, text=text, lines=lines)
+        lines.append(LabelledValue(_("Exchanges in all"), format_number(len(kept))))
+    return CommandResult("/vadd", title, text=text, lines=lines)
 
 
-def _vdoc(caller: Caller, arguments: list[str]) -> Card:
+def _vdoc(caller: CommandContext, arguments: list[str]) -> CommandResult:
     if not arguments:
-        return Card("/vdoc", "", goes_to=reverse("documents"))
+        return CommandResult("/vdoc", "", goes_to=reverse("documents"))
     files = [file for asked in arguments for file in server_folders.resolve(settings.CATO.locations, asked)]
     if len(files) > _MOST_FILES:
         facts = {"count": format_number(len(files)), "most": _MOST_FILES}
@@ -66,10 +66,10 @@ def _vdoc(caller: Caller, arguments: list[str]) -> Card:
     more = _("and %(count)s more, on the page Documents") % {"count": len(chips) - _MOST_CHIPS}
     more = more if len(chips) > _MOST_CHIPS else ""
     # What was refused first: it would else be among those that are not shown.
-    return Card("/vdoc", title, text=more, chips=sorted(chips, key=lambda chip: not chip.error)[:_MOST_CHIPS])
+    return CommandResult("/vdoc", title, text=more, chips=sorted(chips, key=lambda chip: not chip.error)[:_MOST_CHIPS])
 
 
-def _received(caller: Caller, file: ServerFile) -> UploadChip:
+def _received(caller: CommandContext, file: ServerFile) -> UploadChip:
     own = access.personal_space(caller.person_id)
     try:
         with server_folders.open_file(file) as content:
@@ -88,7 +88,7 @@ def _received(caller: Caller, file: ServerFile) -> UploadChip:
     return UploadChip(file.name, row)
 
 
-def _vquery(caller: Caller, arguments: list[str]) -> Card:
+def _vquery(caller: CommandContext, arguments: list[str]) -> CommandResult:
     typed = _COUNT_OPTION.fullmatch(arguments[0].strip())
     count = int(typed["count"]) if typed is not None else 5
     text = unquoted(typed["text"] if typed is not None else arguments[0])
@@ -98,10 +98,10 @@ def _vquery(caller: Caller, arguments: list[str]) -> Card:
     title = _("%(count)s matches for “%(text)s”") if found.results else _("No matches for “%(text)s”")
     title %= {"count": len(found.results), "text": text}
     note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
-    return Card("/vquery", title, kind="results", text=note, results=result_rows(found.results))
+    return CommandResult("/vquery", title, kind="results", text=note, results=result_rows(found.results))
 
 
-def _vget(caller: Caller, arguments: list[str]) -> Card:
+def _vget(caller: CommandContext, arguments: list[str]) -> CommandResult:
     if len(arguments) != 1:
         raise InvalidMessageError(_("Which? Write /vget ID, /vget session or /vget thread."), "/vget ")
     (which,) = arguments
@@ -119,41 +119,43 @@ def _vget(caller: Caller, arguments: list[str]) -> Card:
     more = _(", the first %(count)s") % {"count": _MOST_SHOWN} if len(found) > _MOST_SHOWN else ""
     titles = {"thread": _("Remembered of this thread"), "session": _("Remembered of this session")}
     title = f"{titles[which]}{more}" if which in titles else _("One exchange")
-    return Card("/vget", title, kind="results", results=shown)
+    return CommandResult("/vget", title, kind="results", results=shown)
 
 
-def _vdelete(caller: Caller, arguments: list[str]) -> Card:
+def _vdelete(caller: CommandContext, arguments: list[str]) -> CommandResult:
     if len(arguments) != 1:
         raise InvalidMessageError(_("Which? Write /vdelete ID; /vquery and /vget show ids."), "/vdelete ")
     found = _exchange(caller, arguments[0], "/vdelete")
-    if not may_forget(caller.person_id, found, is_administrator=caller.is_administrator):
+    if not can_forget(caller.person_id, found, is_administrator=caller.is_administrator):
         raise PermissionDeniedError(_("You cannot forget this exchange; only its owner or an administrator can."))
     here = reverse("thread", args=[caller.thread.id]) if caller.thread else reverse("new_thread")
     asks = (f"{reverse('forget', args=[found.id])}?{urlencode({'next': here})}", _("Forget it…"))
-    return Card("/vdelete", _("Forget this exchange?"), kind="results", results=[row_of_exchange(found, 1)], asks=asks)
+    return CommandResult(
+        "/vdelete", _("Forget this exchange?"), kind="results", results=[row_of_exchange(found, 1)], asks=asks
+    )
 
 
-def _vstats(caller: Caller, arguments: list[str]) -> Card:
+def _vstats(caller: CommandContext, arguments: list[str]) -> CommandResult:
     mine = memory.memory_counts(access.readable_space_ids(caller.person_id))
     lines = [
-        Line(_("Exchanges you may read"), format_number(mine.exchanges)),
-        Line(_("Still to be embedded"), format_number(mine.pending)),
-        Line(_("Failed"), format_number(mine.failed)),
-        Line(_("Embedding model"), mine.model),
-        Line(_("Vector dimension"), str(mine.dimension or _("not known yet"))),
+        LabelledValue(_("Exchanges you may read"), format_number(mine.exchanges)),
+        LabelledValue(_("Still to be embedded"), format_number(mine.pending)),
+        LabelledValue(_("Failed"), format_number(mine.failed)),
+        LabelledValue(_("Embedding model"), mine.model),
+        LabelledValue(_("Vector dimension"), str(mine.dimension or _("not known yet"))),
     ]
     if caller.is_administrator:
         everything, used = memory.memory_counts(None), disk_use()
         size = _("on another machine") if used.index is None else filesizeformat(used.index)
         lines += [
-            Line(_("Exchanges in all"), format_number(everything.exchanges)),
-            Line(_("Search index"), index_location()),
-            Line(_("Size on disk"), size),
+            LabelledValue(_("Exchanges in all"), format_number(everything.exchanges)),
+            LabelledValue(_("Search index"), index_location()),
+            LabelledValue(_("Size on disk"), size),
         ]
-    return Card("/vstats", _("Memory"), kind="figures", lines=lines)
+    return CommandResult("/vstats", _("Memory"), kind="figures", lines=lines)
 
 
-def _exchange(caller: Caller, text: str, command: str) -> Exchange:
+def _exchange(caller: CommandContext, text: str, command: str) -> Exchange:
     try:
         return readable_exchange(caller.person_id, uuid.UUID(text))
     except ValueError as error:

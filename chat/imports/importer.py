@@ -42,7 +42,7 @@ _NAMES = uuid.UUID("9d3f6c1e-52a7-5c0b-9a54-6c9f0b7d1a42")
 
 
 @dataclass(slots=True)
-class Report:
+class ImportReport:
     """What became of the conversations of a file.
 
     `found` is how many could be read; of these `imported` gained `turns` here, and `already_there` had nothing new.
@@ -65,7 +65,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class _Arrival:
+class _DatedPair:
     """A pair on its way to become a turn: under which id, and when it was said and answered."""
 
     id: uuid.UUID
@@ -79,15 +79,15 @@ def import_conversations(
     *,
     person_id: uuid.UUID,
     progress: ProgressCallback = no_progress,
-    report: Report | None = None,
-) -> Report:
+    report: ImportReport | None = None,
+) -> ImportReport:
     """Take every conversation in `source` (a JSON file, a zip, a folder) into the person's own space.
 
     Each 50 turns are committed with what is remembered of them; broken off and called again, it goes on. The worker
     embeds them afterwards. `progress` hears of "conversations" and "turns"; `report` is filled meanwhile. Raises
     InvalidInputError where `source` cannot be opened, and ExtractionError where it is damaged as a whole or holds nothing of the kind.
     """
-    report = Report() if report is None else report
+    report = ImportReport() if report is None else report
     space = spaces.personal_space(person_id)
     for each in conversations(source):
         if isinstance(each, Unread):
@@ -103,14 +103,14 @@ def import_conversations(
 
 
 def _take_in(
-    conversation: Conversation, space: Space, person_id: uuid.UUID, report: Report, progress: ProgressCallback
+    conversation: Conversation, space: Space, person_id: uuid.UUID, report: ImportReport, progress: ProgressCallback
 ) -> None:
     pairs, unasked = pairs_of(conversation)
     report.left_out += Counter(conversation.left_out) + Counter({UNASKED: unasked})
     title = " ".join(conversation.title.split()) or excerpt(pairs[0].message, 80) or conversation.provider
     thread_id = uuid.uuid5(_NAMES, f"{person_id}/{conversation.provider}/{conversation.id}")
     exported = _own_id(conversation, conversation.id)
-    if access.threads_of(person_id).filter(id__in=exported).exists():
+    if access.readable_threads(person_id).filter(id__in=exported).exists():
         report.already_there += 1
         return
     arrivals = _arrivals(conversation, thread_id, pairs)
@@ -136,18 +136,18 @@ def _take_in(
     report.already_there += bool(wanted) and not gained
 
 
-def _arrivals(conversation: Conversation, thread_id: uuid.UUID, pairs: Sequence[Pair]) -> list[_Arrival]:
+def _arrivals(conversation: Conversation, thread_id: uuid.UUID, pairs: Sequence[Pair]) -> list[_DatedPair]:
     """The pairs with their ids and dates; what has no date was said when the message before it was."""
     at = conversation.created_at or next((pair.said_at for pair in pairs if pair.said_at), None) or timezone.now()
     arrivals = []
     for pair in pairs:
         said_at = pair.said_at or at
         at = pair.answered_at or said_at
-        arrivals.append(_Arrival(uuid.uuid5(thread_id, pair.id), pair, said_at, at))
+        arrivals.append(_DatedPair(uuid.uuid5(thread_id, pair.id), pair, said_at, at))
     return arrivals
 
 
-def _buried(conversation: Conversation, arrivals: Sequence[_Arrival]) -> set[uuid.UUID]:
+def _buried(conversation: Conversation, arrivals: Sequence[_DatedPair]) -> set[uuid.UUID]:
     """Those of the arrivals that were forgotten here: as they were imported, or before Cato exported them."""
     names = {name: a.id for a in arrivals for name in (a.id, *_own_id(conversation, a.pair.id))}
     tombstones = Exchange.objects.exclude(forgotten_at=None).values_list("turn_id", flat=True)
@@ -162,7 +162,7 @@ def _own_id(conversation: Conversation, id: str) -> list[uuid.UUID]:
     return [parsed] if parsed else []
 
 
-def _would_be_shown_to_others(thread_id: uuid.UUID, arrivals: Sequence[_Arrival], space: Space) -> bool:
+def _would_be_shown_to_others(thread_id: uuid.UUID, arrivals: Sequence[_DatedPair], space: Space) -> bool:
     """Whether something new would go into a thread that no longer lies in the person's own space."""
     if not Thread.objects.filter(id=thread_id).exclude(space=space).exists():
         return False
@@ -175,7 +175,7 @@ def _keep(
     conversation: Conversation,
     title: str,
     thread_id: uuid.UUID,
-    arrivals: Sequence[_Arrival],
+    arrivals: Sequence[_DatedPair],
     space: Space,
     person_id: uuid.UUID,
 ) -> int:
@@ -204,7 +204,7 @@ def _keep(
     return len(changed) + len(written)
 
 
-def _completed(thread: Thread, known: Mapping[uuid.UUID, Turn], arrivals: Sequence[_Arrival]) -> list[Turn]:
+def _completed(thread: Thread, known: Mapping[uuid.UUID, Turn], arrivals: Sequence[_DatedPair]) -> list[Turn]:
     """Those known turns that get their answer only now, and those that could not be remembered when they came."""
     changed = []
     for arrival in arrivals:
@@ -222,7 +222,7 @@ def _completed(thread: Thread, known: Mapping[uuid.UUID, Turn], arrivals: Sequen
     return changed
 
 
-def _written(thread: Thread, session: Session, arrivals: Sequence[_Arrival]) -> list[Turn]:
+def _written(thread: Thread, session: Session, arrivals: Sequence[_DatedPair]) -> list[Turn]:
     """New turns at the end of the thread, with the dates at which they were said."""
     if not arrivals:
         return []

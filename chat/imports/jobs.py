@@ -46,14 +46,14 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Import:
     return row
 
 
-def imports_of(person_id: uuid.UUID) -> QuerySet[Import]:
+def list_imports(person_id: uuid.UUID) -> QuerySet[Import]:
     """One's own imports, the newest first."""
     return Import.objects.filter(owner_id=person_id).order_by("-created_at", "id")
 
 
-def own_import(person_id: uuid.UUID, import_id: uuid.UUID) -> Import:
+def get_import(person_id: uuid.UUID, import_id: uuid.UUID) -> Import:
     """An import of one's own. Raises NotFoundError."""
-    row = imports_of(person_id).filter(id=import_id).first()
+    row = list_imports(person_id).filter(id=import_id).first()
     if row is None:
         raise NotFoundError
     return row
@@ -82,7 +82,7 @@ def retry(row: Import) -> bool:
     return True
 
 
-def remove_imports_of(person_id: uuid.UUID) -> int:
+def delete_imports_of(person_id: uuid.UUID) -> int:
     """Remove all that is kept of a person's imports, those under way too; returns how many there were."""
     with transaction.atomic():
         rows = list(Import.objects.filter(owner_id=person_id))
@@ -92,7 +92,7 @@ def remove_imports_of(person_id: uuid.UUID) -> int:
     return len(rows)
 
 
-def sweep_imports() -> None:
+def resume_imports() -> None:
     """Have taken over what a worker left, and remove files that nobody asks for any more. Repeatable."""
     if jobs.has_due(Import.objects.all()):
         # Not here: it may take minutes, and what else is swept would wait for it.
@@ -113,6 +113,6 @@ def remove_old_imports() -> int:
     return removed
 
 
-def remove_unnamed_imports(*, dry_run: bool = False) -> int:
+def delete_orphaned_imports(*, dry_run: bool = False) -> int:
     """Remove stored files that no row names; returns how many."""
     return stored_files.delete_orphaned_files(Import, "file", folder=IMPORTS, older_than=_KEPT_FOR, dry_run=dry_run)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 
 from chat.imports.formats.pieces import pieces
 from chat.imports.formats.sources import DAMAGED, streams
-from chat.imports.importer import Report, import_conversations
+from chat.imports.importer import ImportReport, import_conversations
 from chat.models import Import
 from memory import jobs
 from memory.errors import ExtractionError, InvalidInputError
@@ -31,7 +31,7 @@ _TOLD_EVERY = 1.0
 _only_one = threading.Lock()
 
 
-def work_on_imports() -> int:
+def run_imports() -> int:
     """Take in the files that are due, one after the other; returns how many came to their end.
 
     One at a time in this process. What cannot be imported is said on its row; nothing is raised for it.
@@ -41,19 +41,19 @@ def work_on_imports() -> int:
     try:
         done = 0
         while claimed := jobs.claim(Import.objects.order_by("due_at", "id"), 1):
-            done += _Run(claimed[0]).do()
+            done += ImportRun(claimed[0]).do()
         return done
     finally:
         _only_one.release()
 
 
-class _Run:
+class ImportRun:
     """One attempt at a file. It begins at the beginning, finds what earlier attempts took in, and counts that once."""
 
     def __init__(self, row: Import) -> None:
         self._row = row
         self._lease = Lease(row)
-        self._report = Report()
+        self._report = ImportReport()
         self._read = 0
         self._told_at = time.monotonic()
         self._told = _gained(self._report)
@@ -172,5 +172,5 @@ class _Run:
             Import.objects.filter(pk=self._row.pk, state=Job.State.FAILED).update(finished_at=timezone.now())
 
 
-def _gained(report: Report) -> tuple[int, int]:
+def _gained(report: ImportReport) -> tuple[int, int]:
     return report.imported, report.turns

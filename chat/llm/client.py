@@ -14,10 +14,10 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from chat.answers import failures
-from chat.answers.reasoning import Thoughts
+from chat.answers.reasoning import ReasoningSplitter
 from chat.errors import ModelError
-from chat.llm.endpoint import Answering
-from chat.llm.events import EventError, EventReader, Piece, piece_of
+from chat.llm.endpoint import ModelEndpoint
+from chat.llm.events import EventError, EventReader, StreamChunk, piece_of
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -32,10 +32,12 @@ _BYTES_AT_ONCE = 4096
 _LONGEST_STREAM, _LONGEST_BODY = 200_000_000, 8_000_000
 _LONGEST_THOUGHT = 200_000  # characters before an answer that is to be short
 _MOST_MODELS, _LONGEST_NAME = 1_000, 120
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Answering, AsyncOpenAI]] = WeakKeyDictionary()
+_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ModelEndpoint, AsyncOpenAI]] = WeakKeyDictionary()
 
 
-async def stream(answering: Answering, messages: Sequence[Message], *, model: str = "") -> AsyncGenerator[Piece, None]:
+async def stream(
+    answering: ModelEndpoint, messages: Sequence[Message], *, model: str = ""
+) -> AsyncGenerator[StreamChunk, None]:
     """Yield the answer as it comes. Raises ModelError, also in the middle.
 
     Once the model has said that it is through, nothing that goes wrong after it makes the answer fail.
@@ -46,7 +48,7 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
 
     began = finished = False
     failure: ModelError | None = None
-    thoughts = Thoughts()
+    thoughts = ReasoningSplitter()
     try:
         chosen = model or answering.model or await _first_model(answering)
         async with aclosing(_pieces(answering, messages, chosen)) as pieces:
@@ -55,7 +57,7 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
                 if piece.text:
                     thought, said = thoughts.feed(piece.text)
                     piece = replace(piece, text=said, reasoning=piece.reasoning + thought)
-                if piece != Piece():
+                if piece != StreamChunk():
                     began = began or bool(piece.text or piece.reasoning)
                     yield piece
     except ModelError as error:
@@ -65,12 +67,14 @@ async def stream(answering: Answering, messages: Sequence[Message], *, model: st
         failure.__cause__ = error
     thought, said = thoughts.end()
     if thought or said:
-        yield Piece(said, thought)
+        yield StreamChunk(said, thought)
     if not finished:
         raise failure or failures.broke_off(began)
 
 
-async def _pieces(answering: Answering, messages: Sequence[Message], model: str) -> AsyncGenerator[Piece, None]:
+async def _pieces(
+    answering: ModelEndpoint, messages: Sequence[Message], model: str
+) -> AsyncGenerator[StreamChunk, None]:
     """Yield what the endpoint sends, event by event, until it says that it is done."""
     conf = settings.CATO.llm
     asking = _client(answering).chat.completions.with_streaming_response.create(
@@ -95,7 +99,7 @@ async def _pieces(answering: Answering, messages: Sequence[Message], model: str)
         yield _piece(event)
 
 
-def _piece(event: dict[str, Any]) -> Piece:
+def _piece(event: dict[str, Any]) -> StreamChunk:
     if event.get("error"):
         raise failures.failed_midway()
     return piece_of(event)
@@ -120,7 +124,7 @@ def without_images(messages: Sequence[Message]) -> list[Message]:
     ]
 
 
-async def models(answering: Answering) -> list[str]:
+async def list_models(answering: ModelEndpoint) -> list[str]:
     """The names of the models the endpoint lists. Raises ModelError."""
     import openai
 
@@ -134,14 +138,14 @@ async def models(answering: Answering) -> list[str]:
     return sorted(name for name in names if isinstance(name, str) and len(name) <= _LONGEST_NAME)[:_MOST_MODELS]
 
 
-async def try_it(answering: Answering) -> str:
+async def test_endpoint(answering: ModelEndpoint) -> str:
     """Ask for one short answer and return it with the model's name. Raises ModelError."""
     model = answering.model or await _first_model(answering)
-    said = await say(answering, [{"role": "user", "content": "Say hello in three words."}], model=model)
+    said = await complete(answering, [{"role": "user", "content": "Say hello in three words."}], model=model)
     return _("%(model)s answers: %(said)s") % {"model": model, "said": said}
 
 
-async def say(answering: Answering, messages: Sequence[Message], *, model: str = "") -> str:
+async def complete(answering: ModelEndpoint, messages: Sequence[Message], *, model: str = "") -> str:
     """A short answer, at most 200 characters of it, without what is thought before. Raises ModelError."""
     said, thought = "", 0
     async with aclosing(stream(answering, messages, model=model)) as pieces:
@@ -155,14 +159,14 @@ async def say(answering: Answering, messages: Sequence[Message], *, model: str =
     return said.strip()[:200]
 
 
-async def _first_model(answering: Answering) -> str:
-    names = [name for name in await models(answering) if "embed" not in name.lower()]
+async def _first_model(answering: ModelEndpoint) -> str:
+    names = [name for name in await list_models(answering) if "embed" not in name.lower()]
     if not names:
         raise ModelError(_("%(host)s lists no model. Name one in the settings.") % {"host": answering.host}, "refused")
     return names[0]
 
 
-def _client(answering: Answering) -> AsyncOpenAI:
+def _client(answering: ModelEndpoint) -> AsyncOpenAI:
     """The endpoint's client: one for each event loop, for its connections live in one."""
     clients = _clients.setdefault(asyncio.get_running_loop(), {})
     if answering not in clients:
@@ -175,7 +179,7 @@ def _load() -> None:
     import openai  # noqa: F401
 
 
-def _new_client(answering: Answering) -> AsyncOpenAI:
+def _new_client(answering: ModelEndpoint) -> AsyncOpenAI:
     from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
     timeout = Timeout(settings.CATO.llm.timeout_seconds, connect=_CONNECT_TIMEOUT)
@@ -224,7 +228,7 @@ async def _bound(response: Response) -> None:
     response.stream = Bounded()
 
 
-def _failure(error: Exception, answering: Answering, *, has_begun: bool = False) -> ModelError:
+def _failure(error: Exception, answering: ModelEndpoint, *, has_begun: bool = False) -> ModelError:
     import httpx2
     import openai
 

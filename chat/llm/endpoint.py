@@ -21,7 +21,7 @@ class KeyNeededError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class ModelEndpoint:
     """The endpoint in force. `model` is empty where the endpoint is to be asked for one."""
 
     base_url: str
@@ -36,22 +36,22 @@ class Answering:
         return f"Answering({self.base_url}, {self.model})"
 
 
-def current() -> Answering | None:
+def current() -> ModelEndpoint | None:
     """The endpoint in force; None is dummy mode: nothing is configured, or it was asked for."""
     if settings.CATO.dummy_mode:
         return None
     saved = Endpoint.objects.first()
     llm = settings.CATO.llm
-    fixed = locked()
+    fixed = externally_configured_fields()
     base_url = (llm.base_url if "base_url" in fixed else saved and saved.base_url) or ""
     api_key = (_configured_key() if "api_key" in fixed else saved and _decrypt(bytes(saved.encrypted_key))) or ""
     model = (llm.model if "model" in fixed else saved and saved.model) or llm.model or ""
     if not base_url and not api_key:
         return None
-    return Answering(base_url=_address(base_url), api_key=api_key, model=model)
+    return ModelEndpoint(base_url=_address(base_url), api_key=api_key, model=model)
 
 
-def locked() -> dict[str, str]:
+def externally_configured_fields() -> dict[str, str]:
     """The fields an administrator cannot change here, each with where it was set."""
     origins = {name: settings.CATO.origin(f"llm.{name}") for name in FIELDS}
     return {name: origin for name, origin in origins.items() if origin != "default"}
@@ -81,7 +81,7 @@ def saved() -> tuple[str, str, bool]:
     return (row.base_url, row.model, bool(row.encrypted_key)) if row else ("", "", False)
 
 
-def has_lost_its_key() -> bool:
+def is_key_undecryptable() -> bool:
     """Whether there is a key that was encrypted with another secret key, so that nobody can read it."""
     row = Endpoint.objects.first()
     return row is not None and bool(row.encrypted_key) and not _decrypt(bytes(row.encrypted_key))

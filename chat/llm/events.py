@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 # The whole of a long answer may come as one line, each of its characters escaped.
-LONGEST_EVENT = 4_000_000  # bytes
-_MOST_LINES = 64  # of one event; it is tried as JSON after each of them
-MOST_TOKENS = 10**9  # a number above this counts nothing that a model read or wrote
+MAX_EVENT_BYTES = 4_000_000  # bytes
+_MAX_LINES = 64  # of one event; it is tried as JSON after each of them
+MAX_TOKENS = 10**9  # a number above this counts nothing that a model read or wrote
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 
 
@@ -20,7 +20,7 @@ class EventError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StreamChunk:
     """A part of the answer's text, or of the reasoning before it; the last ones may say how it ended and what it cost."""
 
     text: str = ""
@@ -56,7 +56,7 @@ class EventReader:
                 yield event
         self._line.append(rest)
         self._size += len(rest)
-        if self._size > LONGEST_EVENT:
+        if self._size > MAX_EVENT_BYTES:
             raise EventError("too long")
 
     def end(self) -> Iterator[dict[str, Any]]:
@@ -78,7 +78,7 @@ class EventReader:
             self.is_done = True
             return None
         self._data.append(data)
-        if len(self._data) > _MOST_LINES:
+        if len(self._data) > _MAX_LINES:
             raise EventError("too many lines")
         return self._complete() if data.endswith("}") else None
 
@@ -93,7 +93,7 @@ class EventReader:
         return event if isinstance(event, dict) else None
 
 
-def piece_of(event: dict[str, Any]) -> Piece:
+def piece_of(event: dict[str, Any]) -> StreamChunk:
     """Return what one event says. Raises EventError where its fields are not what they have to be."""
     choices = event.get("choices") or [{}]
     choice = choices[0] if isinstance(choices, list) else None
@@ -105,7 +105,7 @@ def piece_of(event: dict[str, Any]) -> Piece:
     if not isinstance(text, str) or not isinstance(reasoning, str):
         raise EventError("text")
     reason = choice.get("finish_reason")
-    return Piece(text, reasoning, _usage(event.get("usage")), str(reason)[:20] if reason else "")
+    return StreamChunk(text, reasoning, _usage(event.get("usage")), str(reason)[:20] if reason else "")
 
 
 def _usage(used: Any) -> dict[str, int] | None:
@@ -115,7 +115,7 @@ def _usage(used: Any) -> dict[str, int] | None:
     counts: dict[str, int] = {}
     for name in ("prompt_tokens", "completion_tokens"):
         count = used.get(name)
-        if type(count) is not int or not 0 <= count <= MOST_TOKENS:  # bool is an int too
+        if type(count) is not int or not 0 <= count <= MAX_TOKENS:  # bool is an int too
             return None
         counts[name] = count
     return counts

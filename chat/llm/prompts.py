@@ -23,7 +23,7 @@ _SHOWN_AGAIN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class PromptHistory:
     """The turns that fit into the prompt, oldest first, with the exchanges they already carry."""
 
     turns: tuple[Turn, ...]
@@ -40,7 +40,7 @@ def system_prompt(instructions: str = "") -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def history_of(turns: list[Turn], *, max_tokens: int) -> History:
+def fit_history(turns: list[Turn], *, max_tokens: int) -> PromptHistory:
     """The last of `turns` (oldest first) that fit into `max_tokens` and `chat_window`."""
     window = settings.CATO.vector_store.chat_window
     kept: list[Turn] = []
@@ -50,14 +50,14 @@ def history_of(turns: list[Turn], *, max_tokens: int) -> History:
             break
         max_tokens -= cost
         kept.insert(0, turn)
-    return History(
+    return PromptHistory(
         turns=tuple(kept),
         exchange_ids=frozenset(turn.kept_as for turn in kept if turn.kept_as),
         length=2 * len(turns) + 1,
     )
 
 
-def room_for_history(message: str, instructions: str = "") -> int:
+def history_token_budget(message: str, instructions: str = "") -> int:
     """How many tokens history may take beside the system prompt, what is recalled, the message and the answer."""
     conf = settings.CATO
     taken = estimate_tokens(system_prompt(instructions)) + estimate_tokens(message) + _RESERVE
@@ -65,7 +65,7 @@ def room_for_history(message: str, instructions: str = "") -> int:
     return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - taken)
 
 
-def prompt_for(*, history: History, material: str, turn: Turn, said_so_far: str = "") -> list[Message]:
+def build_prompt(*, history: PromptHistory, material: str, turn: Turn, said_so_far: str = "") -> list[Message]:
     """The messages for the endpoint; `said_so_far` is an interrupted answer to go on from."""
     new = f"{material}\n\n---\n\n{turn.message}" if material else turn.message
     messages: list[Message] = [
@@ -81,7 +81,7 @@ def prompt_for(*, history: History, material: str, turn: Turn, said_so_far: str 
     return messages
 
 
-def _messages_of(history: History) -> Iterator[Message]:
+def _messages_of(history: PromptHistory) -> Iterator[Message]:
     """What was said and answered; the pictures of the last turns that have any go along, older ones are named."""
     with_pictures = [turn.id for turn in history.turns if turn.images.all()]
     shown = set(with_pictures[-_SHOWN_AGAIN:])

@@ -15,11 +15,11 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from chat import access
-from chat.executors import to_database
+from chat.executors import run_in_db_thread
 from chat.realtime import frames, sync, watchdog
-from chat.realtime.hub import Frame, News, Seat, broadcast
-from chat.realtime.sync import Told
-from chat.threads.read_markers import mark_seen
+from chat.realtime.hub import Frame, Subscriber, ThreadListChanged, hub
+from chat.realtime.sync import SyncRequest
+from chat.threads.read_markers import mark_read
 from memory.errors import NotFoundError
 
 log = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ _LIST_EVERY = 1.0
 class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """Accepts, then closes with a reason where there is none to stay: a refused handshake would be retried for ever."""
 
-    seat: Seat | None = None
+    seat: Subscriber | None = None
     relay: asyncio.Task[None] | None = None
     listed_at = 0.0
 
@@ -52,14 +52,16 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if not user.is_authenticated or not sign_in:
             await self.close(SIGNED_OUT)
             return
-        self.who = access.Seat(user.id, sign_in, user.epoch, self.scope["url_route"]["kwargs"].get("thread_id"))
-        if not await to_database(access.still_allowed, [self.who]):
+        self.who = access.SocketIdentity(
+            user.id, sign_in, user.epoch, self.scope["url_route"]["kwargs"].get("thread_id")
+        )
+        if not await run_in_db_thread(access.authorize_sockets, [self.who]):
             await self.close(NOT_YOURS)
             return
-        if broadcast.count_seats_of(user.id) >= settings.CATO.chat.sockets_per_person:
+        if hub.count_seats_of(user.id) >= settings.CATO.chat.sockets_per_person:
             await self.close(TOO_MANY)
             return
-        self.seat = broadcast.take_seat(self.who.person_id, self.who.thread_id)
+        self.seat = hub.take_seat(self.who.person_id, self.who.thread_id)
         watchdog.watch(self.who, self.seat)
         if self.who.thread_id is None:
             self._begin_to_relay(self.seat)
@@ -71,11 +73,11 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if self._is_flooding():
             await self._drop(POLICY_VIOLATION)
             return
-        if not await to_database(access.still_allowed, [self.who]):
+        if not await run_in_db_thread(access.authorize_sockets, [self.who]):
             await self.close(NOT_YOURS)
             return
         try:
-            told = sync.understood(text_data or "")
+            told = sync.parse_sync_request(text_data or "")
         except ValueError:
             self.invalid_frames += 1
             if self.invalid_frames >= _MAX_INVALID_FRAMES:
@@ -109,36 +111,36 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 task.cancel()
         if self.seat is not None:
             watchdog.unwatch(self.seat)
-            broadcast.leave_seat(self.seat)
+            hub.leave_seat(self.seat)
             self.seat = None
 
-    async def _heed(self, told: Told, seat: Seat) -> None:
+    async def _heed(self, told: SyncRequest, seat: Subscriber) -> None:
         who, thread_id = self.who.person_id, self.who.thread_id
         if told.is_back:
             seat.tell()
         if thread_id is None:
             return
         if told.is_seen:
-            await to_database(lambda: mark_seen(access.thread_for(who, thread_id), who))
+            await run_in_db_thread(lambda: mark_read(access.get_thread(who, thread_id), who))
         if told.have is not None:
-            html, self.revisions = await to_database(sync.what_is_missing, who, thread_id, told.have)
+            html, self.revisions = await run_in_db_thread(sync.missing_updates, who, thread_id, told.have)
             self.feet = dict(self.revisions)
             if html:
                 await self.send(html)
             self._begin_to_relay(seat)
 
-    def _begin_to_relay(self, seat: Seat) -> None:
+    def _begin_to_relay(self, seat: Subscriber) -> None:
         if self.relay is None:
             self.relay = asyncio.create_task(self._relay(seat))
 
-    def _begin_to_list(self, seat: Seat) -> None:
+    def _begin_to_list(self, seat: Subscriber) -> None:
         listing = asyncio.create_task(self._send_list(seat))
         self.listings.add(listing)
         listing.add_done_callback(self.listings.discard)
 
-    async def _relay(self, seat: Seat) -> None:
+    async def _relay(self, seat: Subscriber) -> None:
         while (heard := await seat.queue.get()) is not None:
-            if isinstance(heard, News):
+            if isinstance(heard, ThreadListChanged):
                 self._begin_to_list(seat)
                 continue
             if self._is_news(heard):
@@ -161,13 +163,13 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         known[frame.turn_id] = frame.revision
         return True
 
-    async def _send_list(self, seat: Seat) -> None:
+    async def _send_list(self, seat: Subscriber) -> None:
         """Draw the list anew, some time after the last time; what changes from then on is news again."""
         await asyncio.sleep(max(0.0, self.listed_at + _LIST_EVERY - time.monotonic()))
         self.listed_at = time.monotonic()
         seat.has_news = False
         try:
-            html = await to_database(frames.thread_list, self.who.person_id, self.who.thread_id)
+            html = await run_in_db_thread(frames.thread_list, self.who.person_id, self.who.thread_id)
         except DatabaseError as error:
             log.warning("a list of threads could not be drawn (%s); its page comes back", type(error).__name__)
             seat.end()

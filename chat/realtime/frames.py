@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from chat import access
 from chat.models import Thread, Turn
 from chat.realtime.hub import Frame
-from chat.realtime.presence import HereRow
+from chat.realtime.presence import PresentUser
 from chat.rows.sidebar import thread_groups
 from chat.rows.turns import THINKING, TurnRow, turn_rows
 
@@ -23,7 +23,7 @@ _NOBODY = uuid.UUID(int=0)
 _REVISION, _HTML = "{revision}", "{html}"
 
 
-def growing(
+def answer_progress(
     thread_id: uuid.UUID,
     turn_id: uuid.UUID,
     revision: int,
@@ -93,19 +93,19 @@ def new_turn(turn_id: uuid.UUID) -> Frame:
     return _whole("chat/frames/new_turn.html", turn_id)
 
 
-def ended(turn_id: uuid.UUID, last_blocks: Sequence[str] = (), last_thought: str = "") -> tuple[Frame, Frame]:
+def answer_finished(turn_id: uuid.UUID, last_blocks: Sequence[str] = (), last_thought: str = "") -> tuple[Frame, Frame]:
     """An answer that is over: what was thought last and its last blocks; and its foot."""
     thought = _thought(turn_id, last_thought) if last_thought else ""
     last = {"finished": mark_safe("".join(last_blocks)), "thought": mark_safe(thought)}
-    return _whole("chat/frames/answer_finished.html", turn_id, **last), foot(turn_id)
+    return _whole("chat/frames/answer_finished.html", turn_id, **last), turn_footer(turn_id)
 
 
-def foot(turn_id: uuid.UUID) -> Frame:
+def turn_footer(turn_id: uuid.UUID) -> Frame:
     """What stands under a turn that is over, and the button that sends again."""
     return replace(_whole("chat/frames/turn_footer.html", turn_id), is_foot=True)
 
 
-def branch(thread_id: uuid.UUID, gone: Sequence[uuid.UUID], shown: Sequence[uuid.UUID]) -> Frame:
+def branch_switched(thread_id: uuid.UUID, gone: Sequence[uuid.UUID], shown: Sequence[uuid.UUID]) -> Frame:
     """Another branch of a thread stands: the turns that go, and those that come, at the end and in their order."""
     turns = Turn.objects.filter(id__in=shown).select_related("author", "thread").order_by("position")
     rows = turn_rows(Thread.objects.get(id=thread_id), turns)
@@ -114,12 +114,14 @@ def branch(thread_id: uuid.UUID, gone: Sequence[uuid.UUID], shown: Sequence[uuid
 
 def thread_list(person_id: uuid.UUID, open_id: uuid.UUID | None) -> str:
     """One person's list of threads as it is now, and what the one that is open is called."""
-    title = access.threads_of(person_id).filter(id=open_id).values_list("title", flat=True).first() if open_id else ""
+    title = (
+        access.readable_threads(person_id).filter(id=open_id).values_list("title", flat=True).first() if open_id else ""
+    )
     context = {"groups": thread_groups(person_id, open_id), "title": title}
     return render_to_string("chat/frames/thread_list.html", context)
 
 
-def here(thread_id: uuid.UUID, people: Sequence[HereRow]) -> Frame:
+def presence(thread_id: uuid.UUID, people: Sequence[PresentUser]) -> Frame:
     """Who has the thread open."""
     return Frame(thread_id, render_to_string("chat/frames/presence.html", {"people": people}))
 

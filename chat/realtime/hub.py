@@ -45,19 +45,19 @@ class Frame:
     is_foot: bool = False
 
 
-class News(Enum):
+class ThreadListChanged(Enum):
     """What a page is told beside frames."""
 
     THREADS = "the list of threads is not what it was"
 
 
 @dataclass(eq=False, slots=True)
-class Seat:
+class Subscriber:
     """A page of somebody's that listens, most often to a thread: its queue ends with None when it must come back."""
 
     person_id: uuid.UUID
     thread_id: uuid.UUID | None
-    queue: asyncio.Queue[Frame | News | None] = field(default_factory=lambda: asyncio.Queue(_QUEUE + 2))
+    queue: asyncio.Queue[Frame | ThreadListChanged | None] = field(default_factory=lambda: asyncio.Queue(_QUEUE + 2))
     is_ended: bool = False
     has_news: bool = False
 
@@ -73,7 +73,7 @@ class Seat:
         """The list of threads is to be drawn anew; told once until that was done."""
         if not self.has_news and not self.is_ended:
             self.has_news = True
-            self.queue.put_nowait(News.THREADS)
+            self.queue.put_nowait(ThreadListChanged.THREADS)
 
     def end(self) -> None:
         if not self.is_ended:
@@ -81,14 +81,14 @@ class Seat:
             self.queue.put_nowait(None)
 
 
-class Broadcast:
+class Hub:
     """The seats of this process and its line to the other web processes."""
 
     def __init__(self) -> None:
         self.process = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self.loop: asyncio.AbstractEventLoop | None = None
-        self._seats: dict[uuid.UUID | None, set[Seat]] = defaultdict(set)
-        self._seats_of: dict[uuid.UUID, set[Seat]] = defaultdict(set)
+        self._seats: dict[uuid.UUID | None, set[Subscriber]] = defaultdict(set)
+        self._seats_of: dict[uuid.UUID, set[Subscriber]] = defaultdict(set)
         self._unsent: deque[str] = deque()
         self._wake = asyncio.Event()
         self._others = False
@@ -113,13 +113,13 @@ class Broadcast:
         self._end_all()
         self.loop = None
 
-    def take_seat(self, person_id: uuid.UUID, thread_id: uuid.UUID | None) -> Seat:
-        seat = Seat(person_id, thread_id)
+    def take_seat(self, person_id: uuid.UUID, thread_id: uuid.UUID | None) -> Subscriber:
+        seat = Subscriber(person_id, thread_id)
         self._seats[thread_id].add(seat)
         self._seats_of[person_id].add(seat)
         return seat
 
-    def leave_seat(self, seat: Seat) -> None:
+    def leave_seat(self, seat: Subscriber) -> None:
         _take_out(self._seats, seat.thread_id, seat)
         _take_out(self._seats_of, seat.person_id, seat)
 
@@ -268,24 +268,24 @@ class Broadcast:
                     self._say_lost()
 
 
-def _take_out(seats: dict[K, set[Seat]], key: K, seat: Seat) -> None:
+def _take_out(seats: dict[K, set[Subscriber]], key: K, seat: Subscriber) -> None:
     seats[key].discard(seat)
     if not seats[key]:
         del seats[key]
 
 
-def publish_from_outside(frame: Frame) -> None:
+def publish_to_redis(frame: Frame) -> None:
     """Give a frame to every web process, from one that serves no pages (a worker, a command)."""
     _send_from_outside(_packed(_OUTSIDE, frame))
 
 
-def tell_people(people: Iterable[uuid.UUID]) -> None:
+def notify_users(people: Iterable[uuid.UUID]) -> None:
     """Have these people's pages draw their list of threads anew, from any thread of any process."""
     ids = list(people)
-    if broadcast.loop is None:
+    if hub.loop is None:
         _send_from_outside(_packed_news(_OUTSIDE, ids))
     else:
-        broadcast.loop.call_soon_threadsafe(broadcast.tell_all, ids)
+        hub.loop.call_soon_threadsafe(hub.tell_all, ids)
 
 
 def count_web_processes() -> int:
@@ -323,12 +323,12 @@ def _send_from_outside(message: str) -> None:
         log.warning("pages were not told of a change (%s); they show it when they are loaded", type(error).__name__)
 
 
-def announce(frame: Frame) -> None:
+def publish(frame: Frame) -> None:
     """Give a frame to every page of its thread, from any thread of any process."""
-    if broadcast.loop is None:
-        publish_from_outside(frame)
+    if hub.loop is None:
+        publish_to_redis(frame)
     else:
-        broadcast.loop.call_soon_threadsafe(broadcast.publish, frame)
+        hub.loop.call_soon_threadsafe(hub.publish, frame)
 
 
 def _packed(process: str, frame: Frame) -> str:
@@ -378,4 +378,4 @@ def _sync_redis() -> Any:
 
 
 _sync: Any = None
-broadcast = Broadcast()
+hub = Hub()

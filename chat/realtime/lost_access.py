@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from django.db import DatabaseError
 
 from chat import access
-from chat.answers.stream import Reply
-from chat.executors import to_database
+from chat.answers.stream import AnswerStream
+from chat.executors import run_in_db_thread
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 _CHECK_EVERY = 2.0
 
 
-async def watch(running: Mapping[uuid.UUID, Reply]) -> None:
+async def watch(running: Mapping[uuid.UUID, AnswerStream]) -> None:
     """Check the running answers, by their turns, until there are none.
 
     An answer is stopped once its author may no longer read the thread, or its API token is no longer valid.
@@ -27,7 +27,7 @@ async def watch(running: Mapping[uuid.UUID, Reply]) -> None:
     while running:
         await asyncio.sleep(_CHECK_EVERY)
         try:
-            lost = await to_database(access.turns_without_access, list(running))
+            lost = await run_in_db_thread(access.turns_without_access, list(running))
         except DatabaseError as error:
             log.warning("the access of running answers could not be checked: %s", type(error).__name__)
             continue

@@ -9,29 +9,29 @@ from django.contrib.auth import get_user_model
 from django.db import transaction
 
 from chat.models import Thread
-from chat.realtime.hub import tell_people
+from chat.realtime.hub import notify_users
 from memory.models import Space
 from memory.spaces import access
 
 
-def thread_changed(thread_id: uuid.UUID) -> None:
+def notify_thread_changed(thread_id: uuid.UUID) -> None:
     """After the commit, everyone who reads this thread has their list drawn anew."""
     transaction.on_commit(lambda: _tell_readers(thread_id))
 
 
-def tell(people: Iterable[uuid.UUID]) -> None:
+def notify_after_commit(people: Iterable[uuid.UUID]) -> None:
     """After the commit, these people have their list drawn anew."""
     ids = list(people)
-    transaction.on_commit(lambda: tell_people(ids))
+    transaction.on_commit(lambda: notify_users(ids))
 
 
 def _tell_readers(thread_id: uuid.UUID) -> None:
     thread = Thread.objects.select_related("space").filter(id=thread_id).first()
     if thread is not None:
-        tell_people(readers_of(thread.space))
+        notify_users(active_readers(thread.space))
 
 
-def readers_of(space: Space) -> list[uuid.UUID]:
+def active_readers(space: Space) -> list[uuid.UUID]:
     """Everybody with an open account who reads `space`."""
     active = get_user_model().objects.filter(is_active=True)
     return list(access.readers(space, active).values_list("id", flat=True))

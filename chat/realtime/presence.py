@@ -15,10 +15,10 @@ from memory.models import Space
 
 # A page says every few seconds that it is open; who has not been heard of for so long is gone.
 _GONE_AFTER = timedelta(seconds=12)
-Here = tuple[uuid.UUID, uuid.UUID]
+Presence = tuple[uuid.UUID, uuid.UUID]
 
 
-def note_here(seats: Iterable[Here]) -> None:
+def record_presence(seats: Iterable[Presence]) -> None:
     """These people (thread, person) have a page of the thread open; noted for threads that others read too."""
     given = set(seats)
     shared = Thread.objects.filter(id__in={thread for thread, _ in given}).exclude(space__kind=Space.Kind.OWN)
@@ -35,17 +35,17 @@ def note_here(seats: Iterable[Here]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class HereRow:
+class PresentUser:
     name: str
     initials: str
 
 
-def who_is_here(thread_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, tuple[HereRow, ...]]:
+def present_users(thread_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, tuple[PresentUser, ...]]:
     """Those who have each of these threads open, by name, where they are more than one."""
     marks = ReadMark.objects.filter(
         thread__in=set(thread_ids), here_at__gt=timezone.now() - _GONE_AFTER, person__is_active=True
     )
-    here: dict[uuid.UUID, list[HereRow]] = defaultdict(list)
+    here: dict[uuid.UUID, list[PresentUser]] = defaultdict(list)
     for mark in marks.select_related("person").order_by("person__name", "person_id"):
-        here[mark.thread_id].append(HereRow(mark.person.name, mark.person.initials))
+        here[mark.thread_id].append(PresentUser(mark.person.name, mark.person.initials))
     return {thread_id: tuple(rows) for thread_id, rows in here.items() if len(rows) > 1}

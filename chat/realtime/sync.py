@@ -17,7 +17,7 @@ _MAX_TURNS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SyncRequest:
     """What a page says: the turns it has with their revisions, that its reader saw the end, that its list is old."""
 
     have: dict[uuid.UUID, int] | None = None
@@ -25,27 +25,27 @@ class Told:
     is_back: bool = False
 
 
-def understood(text: str) -> Told:
+def parse_sync_request(text: str) -> SyncRequest:
     """Parse an object with `have`, `seen` or `back`. Raises ValueError for anything else."""
     try:
         told = json.loads(text)
         have = told.get("have")
         revisions = None if have is None else {uuid.UUID(turn): int(revision) for turn, revision in have.items()}
-        understood = Told(revisions, told.get("seen") is True, told.get("back") is True)
+        understood = SyncRequest(revisions, told.get("seen") is True, told.get("back") is True)
     except (TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError("not what a page says") from error
-    if understood == Told():
+    if understood == SyncRequest():
         raise ValueError("nothing is said")
     if understood.have is not None and len(understood.have) > _MAX_TURNS:
         raise ValueError("more turns than a page shows")
     return understood
 
 
-def what_is_missing(
+def missing_updates(
     person_id: uuid.UUID, thread_id: uuid.UUID, have: dict[uuid.UUID, int]
 ) -> tuple[str, dict[uuid.UUID, int]]:
     """HTML that brings the page up to date ("" if it is), and the revision of every turn it then shows."""
-    thread = access.thread_for(person_id, thread_id)
+    thread = access.get_thread(person_id, thread_id)
     latest = list(thread.turns.standing().select_related("author").order_by("-position")[:WINDOW])[::-1]
     rows = turn_rows(thread, latest)
     gone = list(thread.turns.filter(id__in=have, stands=False).values_list("id", flat=True))

@@ -17,7 +17,7 @@ LONGEST_SEGMENT = 4_000  # characters
 _MOST_MARKDOWN, _BLOCK_WEIGHT = 120_000, 100
 
 
-def blocks_of(text: str, citations: Citations | None = None) -> list[str]:
+def render_blocks(text: str, citations: Citations | None = None) -> list[str]:
     """The whole of an answer as one HTML string per block; its numbers in brackets lead to `citations`."""
     answer = GrowingAnswer(citations=citations)
     return answer.feed(text) + answer.close()

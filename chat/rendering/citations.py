@@ -34,7 +34,7 @@ class Citations:
         return f'<a class="citation" href="{url}" title="{title}">{number}</a>'
 
 
-def cited_in(answer: str, most: int) -> list[int]:
+def cited_numbers(answer: str, most: int) -> list[int]:
     """The numbers of passages, up to `most`, that the answer cites, in their order, each once."""
     numbers = (int(number) for found in _CITED.finditer(answer) for number in found[1].split(","))
     return list(dict.fromkeys(number for number in numbers if 1 <= number <= most))

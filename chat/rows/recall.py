@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from chat.models import Session, Thread, Turn
-from chat.turns.forgetting import may_forget
+from chat.turns.forgetting import can_forget
 from memory import api as memory
 from memory.documents.locations import locations_of as places_in_documents
 from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges
@@ -27,7 +27,7 @@ from memory.views.links import url_for
 
 
 @dataclass(frozen=True, slots=True)
-class ItemRow:
+class RecallItemRow:
     """One item of a panel. From `standing` on all is one person's, and empty in what is drawn once for everybody."""
 
     number: int
@@ -52,13 +52,13 @@ class ItemRow:
     forget_url: str = ""
 
 
-def row_of_exchange(row: Exchange, number: int) -> ItemRow:
+def row_of_exchange(row: Exchange, number: int) -> RecallItemRow:
     """An exchange (loaded with its owner) as such an item, without any nearness."""
     said = ExchangeView.from_row(row, places_in_documents([row.id]).get(row.id))
     return item_row(number=number, exchange=said, similarity=None, reason="", titles=titles_of([said]), is_hit=False)
 
 
-def result_rows(results: Iterable[Hit]) -> list[ItemRow]:
+def result_rows(results: Iterable[Hit]) -> list[RecallItemRow]:
     """Search results as the same items a recall panel shows."""
     found = list(results)
     titles = titles_of(result.exchange for result in found)
@@ -85,12 +85,12 @@ def item_row(
     exchange_id: uuid.UUID | None = None,
     below_gate: bool = False,
     is_hit: bool = True,
-) -> ItemRow:
+) -> RecallItemRow:
     """One item; without its exchange where that was forgotten or may no longer be read."""
     said = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
     shown = exchange is not None
     key = exchange.id if exchange else exchange_id or uuid.UUID(int=0)
-    return ItemRow(
+    return RecallItemRow(
         number=number,
         exchange_id=key,
         is_forgotten=not shown,
@@ -110,7 +110,7 @@ def item_row(
     )
 
 
-def recalled_row(item: RecalledItem, titles: dict[uuid.UUID, str]) -> ItemRow:
+def recalled_row(item: RecalledItem, titles: dict[uuid.UUID, str]) -> RecallItemRow:
     """One item of a turn's panel, as everyone who reads the thread sees it."""
     return item_row(
         number=item.rank,
@@ -122,7 +122,7 @@ def recalled_row(item: RecalledItem, titles: dict[uuid.UUID, str]) -> ItemRow:
     )
 
 
-def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[ItemRow]:
+def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[RecallItemRow]:
     """The items of this turn's panel as one person has them: what they think of each, and what they may forget."""
     recalled = memory.recalled_for([turn.id], spaces=access.space_ids_shared_by_all_readers(turn.thread.space_id))
     titles = places_of(recalled)
@@ -131,13 +131,13 @@ def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> lis
     known = feedback_for_exchanges(person_id, exchanges, spaces=access.readable_space_ids(person_id))
     rows = [recalled_row(item, titles) for item in items]
 
-    def own(row: ItemRow) -> ItemRow:
+    def own(row: RecallItemRow) -> RecallItemRow:
         exchange = exchanges.get(row.exchange_id)
         if exchange is None:
             return row
         anchor = f"turn-{turn.id}-r{row.exchange_id}"
         query = urlencode({"at": anchor, "next": f"{reverse('recalled', args=[turn.id])}#{anchor}"})
-        may = may_forget(person_id, exchange, is_administrator=is_administrator)
+        may = can_forget(person_id, exchange, is_administrator=is_administrator)
         return replace(
             row,
             standing=known[exchange.id],

@@ -19,9 +19,9 @@ from django.utils.translation import gettext_noop, ngettext
 
 from chat.answers.failures import cut_off_note
 from chat.models import Thread, Turn
-from chat.rendering.blocks import GrowingAnswer, blocks_of
+from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations
-from chat.rows.recall import ItemRow, places_of, recalled_row
+from chat.rows.recall import RecallItemRow, places_of, recalled_row
 from memory import api as memory
 from memory.models import Exchange, Space
 from memory.retrieval.recall_log import RecalledItem
@@ -45,11 +45,11 @@ _MEMORY_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class RecalledRow:
+class RecallSummaryRow:
     count: int
     span_text: str
     note: str
-    items: Sequence[ItemRow]
+    items: Sequence[RecallItemRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class TurnRow:
     forget_url: str
     forgotten_note: str
     forgotten_at: datetime | None
-    recalled: RecalledRow | None
+    recalled: RecallSummaryRow | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ def _branches(thread: Thread, turns: Iterable[Turn]) -> dict[uuid.UUID, BranchRo
 
 def _answer_html(turn: Turn, citations: Citations) -> tuple[list[str], list[str], str]:
     if not turn.is_active:
-        return blocks_of(turn.answer, citations), [], ""
+        return render_blocks(turn.answer, citations), [], ""
     growing = GrowingAnswer(citations=citations)
     return growing.feed(turn.answer), growing.segments(), growing.open_html()
 
@@ -305,13 +305,13 @@ def _note(turn: Turn) -> str:
     return turn.error if turn.state == Turn.State.FAILED else ""
 
 
-def _recalled_row(turn: Turn, recalled: list[RecalledItem], titles: dict[uuid.UUID, str]) -> RecalledRow | None:
+def _recalled_row(turn: Turn, recalled: list[RecalledItem], titles: dict[uuid.UUID, str]) -> RecallSummaryRow | None:
     note = _(_RECALL_NOTES[turn.recall_note]) if turn.recall_note in _RECALL_NOTES else ""
     if not recalled and not note:
         return None
     times = [item.exchange.timestamp for item in recalled if item.exchange]
     items = [recalled_row(item, titles) for item in recalled]
-    return RecalledRow(len(recalled), _span(times), note, items)
+    return RecallSummaryRow(len(recalled), _span(times), note, items)
 
 
 def _span(times: list[datetime]) -> str:

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from chat.models import Session, Thread, Turn
-from chat.realtime.notifications import thread_changed
+from chat.realtime.notifications import notify_thread_changed
 from memory.spaces import access
 
 _COPIED = (
@@ -65,7 +65,7 @@ def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
         Turn.objects.filter(id=copy.id).update(created_at=original.created_at)
         parent = copy
     Thread.objects.filter(id=forked.id).update(head=parent)
-    thread_changed(forked.id)
+    notify_thread_changed(forked.id)
     return forked
 
 

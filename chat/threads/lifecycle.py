@@ -12,9 +12,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError
-from chat.images import images_of, remove_without_turn
+from chat.images import delete_unreferenced, images_of
 from chat.models import Session, Thread, Turn
-from chat.realtime.notifications import thread_changed
+from chat.realtime.notifications import notify_thread_changed
 from chat.threads.locks import ensure_idle, ensure_not_answering, lock_thread
 from memory import api as memory
 from memory.models import Space
@@ -29,7 +29,7 @@ _TOGETHER = 200
 _LONGEST_TITLE, _LONGEST_MODEL = 200, 120
 
 
-def begin_thread(
+def create_thread(
     person_id: uuid.UUID, *, title: str = "", space: Space | None = None, is_remembered: bool = True
 ) -> Thread:
     """A thread in which nothing was said yet, in `space` (one that this person reads; None: their own)."""
@@ -43,7 +43,7 @@ def begin_thread(
         is_remembered=is_remembered,
         spoken_at=timezone.now(),
     )
-    thread_changed(thread.id)
+    notify_thread_changed(thread.id)
     return thread
 
 
@@ -85,7 +85,7 @@ def continue_thread(thread: Thread, *, person_id: uuid.UUID) -> Session:
 
 
 @transaction.atomic
-def delete(thread: Thread) -> None:
+def delete_thread(thread: Thread) -> None:
     """Take the thread and what memory has of it out of every read; for a moment it can be taken back."""
     locked = lock_thread(thread.id)
     ensure_not_answering(locked)
@@ -94,16 +94,16 @@ def delete(thread: Thread) -> None:
 
 
 @transaction.atomic
-def take_back(thread: Thread) -> bool:
-    """Undo `delete`; False where it is too late."""
+def restore_thread(thread: Thread) -> bool:
+    """Undo `delete_thread`; False where it is too late."""
     back = Thread.objects.filter(id=thread.id, deleted_at__gt=timezone.now() - _REGRET).update(deleted_at=None)
     if back:
         memory.activate(thread.turns.standing().values_list("exchange_id", flat=True))
-        thread_changed(thread.id)
+        notify_thread_changed(thread.id)
     return bool(back)
 
 
-def take_out(thread: Thread, count: int, *, by: uuid.UUID) -> list[uuid.UUID]:
+def delete_last_turns(thread: Thread, count: int, *, by: uuid.UUID) -> list[uuid.UUID]:
     """Remove the last `count` turns of the branch that stands and forget their exchanges; returns their ids.
 
     What branched off from them goes too. Raises ThreadBusyError while an answer is written.
@@ -133,7 +133,7 @@ def purge_deleted() -> int:
     return purged
 
 
-def remove_threads_of(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
+def delete_threads_in_space(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
     """Remove a slice of the threads of this space, and forget their exchanges; returns how many. Repeatable.
 
     One that is being answered is told to stop and left for the next call.
@@ -164,7 +164,7 @@ def _title(text: str) -> str:
 
 def _change(thread: Thread, **fields: object) -> None:
     Thread.objects.filter(id=thread.id).update(**fields)
-    thread_changed(thread.id)
+    notify_thread_changed(thread.id)
 
 
 def _remove(turns: Iterable[Turn], *, by: uuid.UUID) -> None:
@@ -173,7 +173,7 @@ def _remove(turns: Iterable[Turn], *, by: uuid.UUID) -> None:
         memory.delete_recall_log(turn.id for turn in some)
         pictures = images_of(some)
         Turn.objects.filter(id__in=[turn.id for turn in some]).delete()
-        remove_without_turn(pictures)
+        delete_unreferenced(pictures)
 
 
 def set_scope(thread: Thread, scope: RecallFilter) -> None:

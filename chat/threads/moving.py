@@ -7,7 +7,7 @@ import uuid
 from django.db import transaction
 
 from chat.models import ReadMark, Thread
-from chat.realtime.notifications import readers_of, tell, thread_changed
+from chat.realtime.notifications import active_readers, notify_after_commit, notify_thread_changed
 from chat.threads.locks import ensure_idle, lock_thread
 from memory import api as memory
 from memory.models import Space
@@ -21,9 +21,9 @@ def move(thread: Thread, *, to: Space, by: uuid.UUID) -> int:
     """
     locked = lock_thread(thread.id)
     ensure_idle(locked)
-    tell(readers_of(locked.space))
+    notify_after_commit(active_readers(locked.space))
     Thread.objects.filter(id=thread.id).update(space=to)
     moved = memory.move_thread(thread.id, to=to, by=by)
-    ReadMark.objects.filter(thread=thread).exclude(person_id__in=readers_of(to)).delete()
-    thread_changed(thread.id)
+    ReadMark.objects.filter(thread=thread).exclude(person_id__in=active_readers(to)).delete()
+    notify_thread_changed(thread.id)
     return moved

@@ -9,22 +9,22 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from chat.models import ReadMark, Thread
-from chat.realtime.notifications import tell
+from chat.realtime.notifications import notify_after_commit
 
 
-def mark_seen(thread: Thread, person_id: uuid.UUID) -> None:
+def mark_read(thread: Thread, person_id: uuid.UUID) -> None:
     """All of the thread that is complete by now has been seen; nothing is written where that was so already."""
-    if unread_of(person_id, [thread]):
-        note_seen(thread, person_id)
-        tell([person_id])
+    if unread_thread_ids(person_id, [thread]):
+        ensure_marker(thread, person_id)
+        notify_after_commit([person_id])
 
 
-def note_seen(thread: Thread, person_id: uuid.UUID) -> None:
+def ensure_marker(thread: Thread, person_id: uuid.UUID) -> None:
     """From here on, what is complete in this thread later is new to this person."""
     ReadMark.objects.update_or_create(person_id=person_id, thread=thread, defaults={"seen_at": timezone.now()})
 
 
-def unread_of(person_id: uuid.UUID, threads: Iterable[Thread]) -> set[uuid.UUID]:
+def unread_thread_ids(person_id: uuid.UUID, threads: Iterable[Thread]) -> set[uuid.UUID]:
     """Those of `threads` in which something is complete that this person has not seen.
 
     One's own thread counts from the first time one said something there or opened it: what was imported is not news.

@@ -8,7 +8,7 @@ from django.conf import settings
 
 from chat.llm.client import Message
 from chat.models import Thread, Turn
-from chat.realtime.notifications import thread_changed
+from chat.realtime.notifications import notify_thread_changed
 from memory.text import clean_text, excerpt
 
 _ASKED_FROM = 2000
@@ -19,7 +19,7 @@ _INSTRUCTION = (
 )
 
 
-def request_for_title(turn_id: uuid.UUID) -> list[Message] | None:
+def title_prompt(turn_id: uuid.UUID) -> list[Message] | None:
     """What to ask the model for a title of this turn's thread; None where it needs none."""
     turn = Turn.objects.select_related("thread").filter(id=turn_id, state=Turn.State.COMPLETE).first()
     if turn is None or not settings.CATO.chat.titles or turn.is_dummy:
@@ -30,7 +30,7 @@ def request_for_title(turn_id: uuid.UUID) -> list[Message] | None:
     return [{"role": "system", "content": _INSTRUCTION}, {"role": "user", "content": said}]
 
 
-def title_by_model(thread_id: uuid.UUID, said: str) -> bool:
+def apply_model_title(thread_id: uuid.UUID, said: str) -> bool:
     """Call the thread what the model `said`; False where that is no title, or somebody was quicker."""
     lines = [line for line in clean_text(said).splitlines() if line.strip()]
     title = excerpt(lines[0].strip(" \t#*\"'“”„«».") if lines else "", _LONGEST)
@@ -40,5 +40,5 @@ def title_by_model(thread_id: uuid.UUID, said: str) -> bool:
         title=title, titled_by=Thread.TitledBy.MODEL
     )
     if named:
-        thread_changed(thread_id)
+        notify_thread_changed(thread_id)
     return bool(named)

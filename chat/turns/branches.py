@@ -13,35 +13,35 @@ from django.utils.translation import gettext as _
 
 from chat.errors import ConflictError
 from chat.models import Thread, Turn
-from chat.realtime.notifications import thread_changed
+from chat.realtime.notifications import notify_thread_changed
 from chat.threads.locks import ensure_idle, lock_person, lock_thread
-from chat.threads.read_markers import note_seen
-from chat.turns.posting import ApiOrigin, Asked, checked_message, ensure_free_answer, fields_of, session_for
+from chat.threads.read_markers import ensure_marker
+from chat.turns.posting import ApiOrigin, PostedTurn, current_session, ensure_free_answer, fields_of, validate_message
 from memory import api as memory
 
 
 @dataclass(frozen=True, slots=True)
-class Switched:
+class BranchSwitch:
     """What pages must know of a switch: the turns that are no longer shown, and those that now are, in order."""
 
-    asked: Asked
+    asked: PostedTurn
     gone: tuple[uuid.UUID, ...] = ()
     shown: tuple[uuid.UUID, ...] = ()
 
 
-def edit(
+def edit_message(
     turn: Turn, *, person_id: uuid.UUID, message: str, client_key: uuid.UUID, origin: ApiOrigin | None = None
-) -> Switched:
+) -> BranchSwitch:
     """Replace the message of this turn; the new branch becomes the active one.
 
     `person_id`: who edits, the author of the turn or the owner of the thread. Raises InvalidMessageError, ConflictError.
     """
-    return _add_sibling(turn, person_id, person_id, checked_message(message), client_key, origin)
+    return _add_sibling(turn, person_id, person_id, validate_message(message), client_key, origin)
 
 
-def answer_again(
+def regenerate(
     turn: Turn, *, person_id: uuid.UUID, client_key: uuid.UUID, origin: ApiOrigin | None = None
-) -> Switched:
+) -> BranchSwitch:
     """Regenerate the answer of this turn; the new branch becomes the active one. Raises ConflictError.
 
     `person_id`: who asks for it, the author of the turn or the owner of the thread.
@@ -50,7 +50,7 @@ def answer_again(
 
 
 @transaction.atomic
-def choose(turn: Turn, *, person_id: uuid.UUID) -> Switched:
+def switch_branch(turn: Turn, *, person_id: uuid.UUID) -> BranchSwitch:
     """Make the branch through this turn the active one, as far as it was last followed.
 
     `person_id`: who switches, the author of the turn or the owner of the thread. Raises ConflictError.
@@ -64,7 +64,7 @@ def choose(turn: Turn, *, person_id: uuid.UUID) -> Switched:
     while children[leaf]:
         leaf = children[leaf][-1]
     gone, shown = _activate_branch(thread, leaf, person_id)
-    return Switched(Asked(turn, is_new=False), gone, shown)
+    return BranchSwitch(PostedTurn(turn, is_new=False), gone, shown)
 
 
 @transaction.atomic
@@ -75,19 +75,19 @@ def _add_sibling(
     message: str,
     client_key: uuid.UUID,
     origin: ApiOrigin | None,
-) -> Switched:
+) -> BranchSwitch:
     lock_person(author_id)
     thread = lock_thread(turn.thread_id)
     again = thread.turns.filter(client_key=client_key).first()
     if again is not None:
-        return Switched(Asked(again, is_new=False))
+        return BranchSwitch(PostedTurn(again, is_new=False))
     ensure_idle(thread)
     ensure_free_answer(author_id)
     now = timezone.now()
     last = thread.turns.aggregate(last=Max("position"))["last"]
     new = Turn.objects.create(
         thread=thread,
-        session=session_for(thread, author_id),
+        session=current_session(thread, author_id),
         parent_id=turn.parent_id,
         position=last + 1,
         author_id=author_id,
@@ -101,9 +101,9 @@ def _add_sibling(
     new.images.set(turn.images.all())
     gone, shown = _activate_branch(thread, new.id, person_id)
     Thread.objects.filter(id=thread.id).update(spoken_at=now, changed_at=now)
-    note_seen(thread, author_id)
-    thread_changed(thread.id)
-    return Switched(Asked(new, is_new=True), gone, shown)
+    ensure_marker(thread, author_id)
+    notify_thread_changed(thread.id)
+    return BranchSwitch(PostedTurn(new, is_new=True), gone, shown)
 
 
 def _activate_branch(

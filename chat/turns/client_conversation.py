@@ -18,9 +18,9 @@ from django.utils.translation import gettext as _
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.models import Session, Thread, Turn
 from chat.threads.locks import ensure_idle, lock_person
-from chat.threads.memory_settings import set_remembered
-from chat.turns.branches import Switched, answer_again, edit
-from chat.turns.posting import ApiOrigin, Asked, ask, checked_message, retry
+from chat.threads.memory_settings import set_memory_enabled
+from chat.turns.branches import BranchSwitch, edit_message, regenerate
+from chat.turns.posting import ApiOrigin, PostedTurn, post_message, retry, validate_message
 from memory.spaces import access
 from memory.text import clean_text, content_hash, excerpt
 from memory.utils.formatting import format_number
@@ -65,7 +65,7 @@ def submit_conversation(
     thread: Thread | None = None,
     options: ThreadOptions = ThreadOptions(),
     images: Sequence[uuid.UUID] = (),
-) -> Switched:
+) -> BranchSwitch:
     """Post the new message of a conversation to `thread` (one this person reads), or to the thread it continues.
 
     A conversation that continues no thread begins one, with its earlier exchanges in it. The same `client_key` again
@@ -73,7 +73,7 @@ def submit_conversation(
 
     Raises InvalidMessageError, ConflictError (ThreadBusyError while an answer is being written) and PermissionDeniedError.
     """
-    message, instructions = checked_message(conversation.message), _checked_instructions(conversation.instructions)
+    message, instructions = validate_message(conversation.message), _checked_instructions(conversation.instructions)
     conversation = replace(conversation, message=message, instructions=instructions)
     # The requests of one person are handled one after the other: there may be no thread yet whose row could be locked.
     person = lock_person(person_id)
@@ -96,14 +96,16 @@ def submit_conversation(
             thread = _create_thread(person_id, conversation, api_token_id, options, model=person.default_model)
     origin = ApiOrigin(api_token_id, options.model or "")
     if place is None:
-        return Switched(
-            ask(thread, author_id=person_id, message=message, client_key=client_key, images=images, origin=origin)
+        return BranchSwitch(
+            post_message(
+                thread, author_id=person_id, message=message, client_key=client_key, images=images, origin=origin
+            )
         )
     if not _is_same(place.message, message):
-        return edit(place, person_id=person_id, message=message, client_key=client_key, origin=origin)
+        return edit_message(place, person_id=person_id, message=message, client_key=client_key, origin=origin)
     if place.state in _UNANSWERED and not place.answer:
         return _return_or_retry(place)
-    return answer_again(place, person_id=person_id, client_key=client_key, origin=origin)
+    return regenerate(place, person_id=person_id, client_key=client_key, origin=origin)
 
 
 def _candidates(person_id: uuid.UUID, api_token_id: uuid.UUID, conversation: ClientConversation) -> list[Thread]:
@@ -219,17 +221,17 @@ def _apply_options(thread: Thread, person_id: uuid.UUID, options: ThreadOptions,
     if options.is_remembered is not None and options.is_remembered != thread.is_remembered:
         if not is_owner:
             raise PermissionDeniedError(_("Only the owner of this thread decides whether it is saved to memory."))
-        set_remembered(thread, options.is_remembered)
+        set_memory_enabled(thread, options.is_remembered)
     if is_owner and instructions and instructions != thread.instructions:
         Thread.objects.filter(id=thread.id).update(instructions=instructions)
 
 
-def _return_or_retry(turn: Turn) -> Switched:
+def _return_or_retry(turn: Turn) -> BranchSwitch:
     """Return the same turn; retry it where it failed without an answer."""
     if turn.state not in _UNANSWERED or turn.answer or not turn.stands:
-        return Switched(Asked(turn, is_new=False))
+        return BranchSwitch(PostedTurn(turn, is_new=False))
     ensure_idle(turn.thread)
-    return Switched(Asked(retry(turn), is_new=True))
+    return BranchSwitch(PostedTurn(retry(turn), is_new=True))
 
 
 def _checked_instructions(text: str) -> str:

@@ -20,7 +20,7 @@ def readable_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
     return exchange
 
 
-def may_forget(person_id: uuid.UUID, exchange: Exchange, *, is_administrator: bool) -> bool:
+def can_forget(person_id: uuid.UUID, exchange: Exchange, *, is_administrator: bool) -> bool:
     """Its owner may, the owner of its thread, and an administrator."""
     if is_administrator or exchange.owner_id == person_id:
         return True
@@ -36,7 +36,7 @@ def exchange_to_forget(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_admin
     """
     own = Exchange.objects.findable().filter(id=exchange_id, owner_id=person_id).select_related("owner", "space")
     exchange: Exchange = own.first() or readable_exchange(person_id, exchange_id)
-    if not may_forget(person_id, exchange, is_administrator=is_administrator):
+    if not can_forget(person_id, exchange, is_administrator=is_administrator):
         raise NotFoundError
     return exchange
 

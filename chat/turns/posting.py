@@ -16,12 +16,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chat.errors import ConflictError, InvalidMessageError
-from chat.images import sent_with
+from chat.images import claim_images
 from chat.models import Session, Thread, Turn
-from chat.realtime.notifications import thread_changed
+from chat.realtime.notifications import notify_thread_changed
 from chat.threads.lifecycle import set_scope
 from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
-from chat.threads.read_markers import note_seen
+from chat.threads.read_markers import ensure_marker
 from chat.turns.stopping import SILENCE
 from memory.models import Space
 from memory.retrieval.recall_filter import NO_FILTER, RecallFilter
@@ -31,7 +31,7 @@ from memory.utils.formatting import format_number
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PostedTurn:
     """The turn a message became; `is_new` is false where the same message came again."""
 
     turn: Turn
@@ -46,7 +46,7 @@ class ApiOrigin:
     requested_model: str = ""
 
 
-def checked_message(text: str) -> str:
+def validate_message(text: str) -> str:
     """The message as it is kept. Raises InvalidMessageError for an empty or too long one."""
     text = clean_text(text).strip()
     if not text:
@@ -59,7 +59,7 @@ def checked_message(text: str) -> str:
 
 
 @transaction.atomic
-def open_thread(
+def create_thread_with_message(
     person_id: uuid.UUID,
     *,
     message: str,
@@ -69,17 +69,17 @@ def open_thread(
     images: Sequence[uuid.UUID] = (),
     space: Space | None = None,
     origin: ApiOrigin | None = None,
-) -> Asked:
+) -> PostedTurn:
     """Begin a thread with its first message, in `space` (one that this person reads; None: their own).
 
     The same key again gives the same thread.
     """
-    message = checked_message(message)
+    message = validate_message(message)
     # The same message twice at once waits here for itself: there is no thread yet whose row could be locked.
     person = lock_person(person_id)
     again = Turn.objects.filter(author_id=person_id, client_key=client_key, position=0).first()
     if again is not None:
-        return Asked(again, is_new=False)
+        return PostedTurn(again, is_new=False)
     thread = Thread.objects.create(
         owner_id=person_id,
         space=space or access.personal_space(person_id),
@@ -90,11 +90,13 @@ def open_thread(
     )
     if not scope.is_everything:
         set_scope(thread, scope)
-    return ask(thread, author_id=person_id, message=message, client_key=client_key, images=images, origin=origin)
+    return post_message(
+        thread, author_id=person_id, message=message, client_key=client_key, images=images, origin=origin
+    )
 
 
 @transaction.atomic
-def ask(
+def post_message(
     thread: Thread,
     *,
     author_id: uuid.UUID,
@@ -102,26 +104,26 @@ def ask(
     client_key: uuid.UUID,
     images: Sequence[uuid.UUID] = (),
     origin: ApiOrigin | None = None,
-) -> Asked:
+) -> PostedTurn:
     """Post a message to the thread. Raises InvalidMessageError.
 
     It is queued while another answer is being written in the thread, or while its author has as many answers in
     progress as one person may have at once.
     """
-    message = checked_message(message)
+    message = validate_message(message)
     lock_person(author_id)
     thread = lock_thread(thread.id)
     again = thread.turns.filter(client_key=client_key).first()
     if again is not None:
-        return Asked(again, is_new=False)
-    pictures = sent_with(images, owner_id=author_id)
+        return PostedTurn(again, is_new=False)
+    pictures = claim_images(images, owner_id=author_id)
     now = timezone.now()
     is_busy = thread.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists()
     is_queued = is_busy or not has_free_answer(author_id)
     last = thread.turns.aggregate(last=Max("position"))["last"]
     turn = Turn.objects.create(
         thread=thread,
-        session=session_for(thread, author_id),
+        session=current_session(thread, author_id),
         parent_id=thread.head_id,
         position=0 if last is None else last + 1,
         author_id=author_id,
@@ -134,24 +136,24 @@ def ask(
     )
     turn.images.set(pictures)
     Thread.objects.filter(id=thread.id).update(head=turn, spoken_at=now, changed_at=now)
-    note_seen(thread, author_id)
-    thread_changed(thread.id)
-    return Asked(turn, is_new=True)
+    ensure_marker(thread, author_id)
+    notify_thread_changed(thread.id)
+    return PostedTurn(turn, is_new=True)
 
 
 def retry(turn: Turn) -> Turn:
     """Have a failed or unanswered turn answered again from the start. Raises ConflictError where it cannot be."""
-    return _begin_again(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED], answer="")
+    return _restart(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED], answer="")
 
 
 def resume(turn: Turn) -> Turn:
     """Go on with a stopped, interrupted, failed or cut off answer from what it said so far. Raises ConflictError."""
     cut_off = [Turn.State.COMPLETE] if turn.is_cut_off else []
-    return _begin_again(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED, *cut_off], answer=None)
+    return _restart(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED, *cut_off], answer=None)
 
 
 @transaction.atomic
-def start_next(thread_id: uuid.UUID) -> Turn | None:
+def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
     """Start the next queued turn of the thread and return it.
 
     None if the thread has none, an answer is being written in it, or the turn's author has no free answer.
@@ -168,7 +170,7 @@ def start_next(thread_id: uuid.UUID) -> Turn | None:
         return None
     turn.state, turn.revision, turn.heartbeat_at = Turn.State.RECALLING, turn.revision + 1, timezone.now()
     turn.save(update_fields=["state", "revision", "heartbeat_at"])
-    thread_changed(thread_id)
+    notify_thread_changed(thread_id)
     return turn
 
 
@@ -179,18 +181,18 @@ def start_after(thread_id: uuid.UUID, author_id: uuid.UUID) -> list[uuid.UUID]:
     """
     elsewhere = Turn.objects.filter(author_id=author_id, state=Turn.State.QUEUED).exclude(thread_id=thread_id)
     waiting = [thread_id, *elsewhere.order_by("created_at").values_list("thread_id", flat=True)]
-    return [turn.id for thread_id in dict.fromkeys(waiting) if (turn := start_next(thread_id)) is not None]
+    return [turn.id for thread_id in dict.fromkeys(waiting) if (turn := start_next_queued(thread_id)) is not None]
 
 
-def start_waiting() -> list[uuid.UUID]:
+def start_all_queued() -> list[uuid.UUID]:
     """Let queued turns begin wherever nothing is being answered; returns their ids."""
     active = Turn.objects.filter(thread=OuterRef("thread"), state__in=Turn.ACTIVE)
     idle = Turn.objects.filter(~Exists(active), state=Turn.State.QUEUED).values_list("thread_id", flat=True).distinct()
-    return [turn.id for thread_id in idle if (turn := start_next(thread_id)) is not None]
+    return [turn.id for thread_id in idle if (turn := start_next_queued(thread_id)) is not None]
 
 
 @transaction.atomic
-def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
+def _restart(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     lock_person(turn.author_id)
     thread = lock_thread(turn.thread_id)
     ensure_not_answering(thread)
@@ -210,7 +212,7 @@ def _begin_again(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     if not begun:
         raise ConflictError(_("This answer is already complete or in progress."))
     turn.refresh_from_db()
-    thread_changed(turn.thread_id)
+    notify_thread_changed(turn.thread_id)
     return turn
 
 
@@ -237,7 +239,7 @@ def fields_of(origin: ApiOrigin | None) -> dict[str, Any]:
     return asdict(origin) if origin else {}
 
 
-def session_for(thread: Thread, person_id: uuid.UUID) -> Session:
+def current_session(thread: Thread, person_id: uuid.UUID) -> Session:
     """The running session, or the next one where the thread rested for `session_idle_hours`."""
     now = timezone.now()
     last = thread.sessions.order_by("-seq").first()

@@ -11,11 +11,11 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from chat.answers.persistence import remember_turn
+from chat.answers.persistence import store_exchange
 from chat.errors import ConflictError, PermissionDeniedError
-from chat.images import images_of, remove_without_turn
+from chat.images import delete_unreferenced, images_of
 from chat.models import Thread, Turn
-from chat.realtime.notifications import thread_changed
+from chat.realtime.notifications import notify_thread_changed
 from chat.threads.locks import lock_thread
 
 log = logging.getLogger(__name__)
@@ -24,13 +24,13 @@ log = logging.getLogger(__name__)
 SILENCE = timedelta(seconds=15)
 
 
-def stop(turn: Turn) -> bool:
+def request_stop(turn: Turn) -> bool:
     """Ask whoever writes this answer to stop. False where it is over already, or has not begun."""
     return bool(Turn.objects.filter(id=turn.id, state__in=Turn.ACTIVE).update(stop_asked=True))
 
 
 @transaction.atomic
-def withdraw(turn: Turn, *, by: uuid.UUID) -> None:
+def withdraw_message(turn: Turn, *, by: uuid.UUID) -> None:
     """Take back one's own message before its answer begins: it was never said. Raises ConflictError, PermissionDeniedError."""
     thread = lock_thread(turn.thread_id)
     waiting = thread.turns.filter(id=turn.id, state=Turn.State.QUEUED).first()
@@ -43,10 +43,10 @@ def withdraw(turn: Turn, *, by: uuid.UUID) -> None:
         Thread.objects.filter(id=thread.id).update(head=waiting.parent_id)
     pictures = images_of([waiting])
     waiting.delete()
-    remove_without_turn(pictures)
+    delete_unreferenced(pictures)
 
 
-def sweep() -> list[uuid.UUID]:
+def interrupt_stale_answers() -> list[uuid.UUID]:
     """Mark answers that nobody writes any more as interrupted, keeping what they said; returns their turns."""
     silent = Turn.objects.filter(state__in=Turn.ACTIVE, heartbeat_at__lt=timezone.now() - SILENCE)
     return [turn_id for turn_id in silent.values_list("id", flat=True) if _interrupt(turn_id)]
@@ -62,8 +62,8 @@ def _interrupt(turn_id: uuid.UUID) -> bool:
     )
     if taken:
         turn = Turn.objects.select_related("thread__space", "session").get(id=turn_id)
-        thread_changed(turn.thread_id)
+        notify_thread_changed(turn.thread_id)
         log.warning("an answer was interrupted after %d characters", len(turn.answer))
         if turn.answer.strip():
-            remember_turn(turn)
+            store_exchange(turn)
     return bool(taken)

@@ -48,7 +48,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     place = locations_of([found.id]).get(found.id)
     if place is not None:
         return redirect(passage_url(place))
-    may = forgetting.may_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
+    may = forgetting.can_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
     standing = feedback_for_exchanges(request.user.pk, [found.id], spaces=spaces.readable_space_ids(request.user.pk))[
         found.id
     ]
@@ -95,7 +95,7 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
         )
     forgetting.forget_exchange(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
     messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
-    readable = Turn.objects.filter(thread__in=access.threads_of(request.user.pk))
+    readable = Turn.objects.filter(thread__in=access.readable_threads(request.user.pk))
     turn = readable.filter(id=found.turn_id).first() if found.turn_id else None
     return redirect(place_of(turn) if turn is not None else _next(request, reverse("search")))
 

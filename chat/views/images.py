@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from chat import access
 from chat.errors import InvalidMessageError
-from chat.images import receive
+from chat.images import store_image
 from memory.documents.downloads import confine_download
 from memory.errors import NotFoundError
 from memory.requests import PageRequest
@@ -22,7 +22,7 @@ def images(request: PageRequest) -> HttpResponse:
     chips: list[dict[str, object]] = []
     for file in request.FILES.getlist("images"):
         try:
-            chips.append({"image": receive(file, owner_id=request.user.pk)})
+            chips.append({"image": store_image(file, owner_id=request.user.pk)})
         except InvalidMessageError as error:
             chips.append({"error": str(error)})
     return render(request, "chat/_image_chips.html", {"chips": chips})
@@ -31,7 +31,7 @@ def images(request: PageRequest) -> HttpResponse:
 @require_GET
 def image(request: PageRequest, image_id: uuid.UUID) -> FileResponse:
     """The picture itself, for the page that shows it."""
-    found = access.image_for(request.user.pk, image_id)
+    found = access.get_image(request.user.pk, image_id)
     try:
         file = found.file.open()
     except FileNotFoundError as error:

@@ -38,14 +38,14 @@ def import_page(request: PageRequest) -> HttpResponse:
 @require_GET
 def row(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
     """One import, asked for again while it is under way; when it is over that is said to who hears the page."""
-    shown = row_of(jobs.own_import(request.user.pk, import_id))
+    shown = row_of(jobs.get_import(request.user.pk, import_id))
     return render(request, "chat/_import.html", {"row": shown, "says_so": not shown.is_under_way})
 
 
 @require_POST
 def cancel(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
     """Go no further with one's import."""
-    stopped = jobs.cancel(jobs.own_import(request.user.pk, import_id))
+    stopped = jobs.cancel(jobs.get_import(request.user.pk, import_id))
     said = _("Cancelled. What was imported until then stays.") if stopped else _("Already finished.")
     messages.success(request, said)
     return redirect("import")
@@ -54,7 +54,7 @@ def cancel(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def retry(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
     """Go on with one's import that failed."""
-    if not jobs.retry(jobs.own_import(request.user.pk, import_id)):
+    if not jobs.retry(jobs.get_import(request.user.pk, import_id)):
         messages.error(request, _("Its file is not kept any more. Choose it again."))
     return redirect("import")
 
@@ -64,5 +64,5 @@ def _context(request: PageRequest) -> dict[str, object]:
         "section": "settings",
         "providers": ", ".join(PROVIDERS),
         "most_mb": settings.CATO.chat.max_import_mb,
-        "rows": [row_of(row) for row in jobs.imports_of(request.user.pk)[:_MOST_SHOWN]],
+        "rows": [row_of(row) for row in jobs.list_imports(request.user.pk)[:_MOST_SHOWN]],
     }

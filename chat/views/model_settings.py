@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chat import signals
 from chat.errors import ModelError
 from chat.llm import client, endpoint
-from chat.llm.endpoint import Answering
+from chat.llm.endpoint import ModelEndpoint
 from memory.guards import admin_required
 from memory.requests import PageRequest
 from memory.text import clean_text
@@ -73,7 +73,7 @@ def model_settings(request: PageRequest) -> HttpResponse:
     base_url, model, has_key = endpoint.saved()
     initial = {"base_url": base_url, "model": model, "api_key": _MASK if has_key else ""}
     form = EndpointForm(request.POST or None, initial=initial)
-    locked = endpoint.locked()
+    locked = endpoint.externally_configured_fields()
     in_force = endpoint.current()
     for name, origin in locked.items():
         field = form.fields[name]
@@ -111,13 +111,13 @@ def try_model(request: PageRequest) -> HttpResponse:
     base_url = (form.cleaned_data["base_url"] or endpoint.OPENAI).rstrip("/")
     # A stored key goes to the address it was stored for, and to no other that somebody types in.
     stored = in_force.api_key if in_force and in_force.base_url == base_url else ""
-    tried = Answering(
+    tried = ModelEndpoint(
         base_url=base_url,
         api_key=stored if key is None else key,
         model=form.cleaned_data["model"],
     )
     try:
-        result = {"ok": True, "text": asyncio.run(client.try_it(tried))}
+        result = {"ok": True, "text": asyncio.run(client.test_endpoint(tried))}
     except ModelError as error:
         result = {"ok": False, "text": str(error)}
     return render(request, "chat/_endpoint_test.html", result)
@@ -138,11 +138,11 @@ def _save(form: EndpointForm, locked: Mapping[str, str]) -> bool:
     return True
 
 
-def _listed(answering: Answering | None) -> tuple[list[str], str]:
+def _listed(answering: ModelEndpoint | None) -> tuple[list[str], str]:
     if answering is None:
         return [], ""
     try:
-        return asyncio.run(client.models(answering)), ""
+        return asyncio.run(client.list_models(answering)), ""
     except ModelError as error:
         return [], str(error)
 

@@ -21,7 +21,7 @@ from memory.views.space_choices import parse_space, space_choices
 @require_http_methods(["GET", "POST"])
 def move(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Ask where to, saying what it means; by POST the thread moves."""
-    thread = access.own_thread_for(request.user.pk, thread_id)
+    thread = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
         places = space_choices(request.user.pk, thread.space_id)
         others = thread.turns.exclude(author_id=request.user.pk).count()

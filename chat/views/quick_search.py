@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from chat.quick_search import Finds, look_up
+from chat.quick_search import QuickSearchResults, quick_search
 from chat.rows.recall import titles_of
 from chat.views.exchanges import place_of
 from memory.requests import PageRequest
@@ -22,17 +22,17 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class QuickSearchRow:
     title: str
     url: str
     about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class QuickSearchGroup:
     name: str
     kind: str
-    rows: list[Row]
+    rows: list[QuickSearchRow]
 
 
 @require_GET
@@ -41,15 +41,15 @@ def find(request: PageRequest) -> HttpResponse:
     query = clean_text(request.GET.get("q", "")).strip()[:_LONGEST]
     if not request.htmx:
         return redirect(f"{reverse('search')}?{urlencode({'q': query})}")
-    found = look_up(query, person_id=request.user.pk)
+    found = quick_search(query, person_id=request.user.pk)
     context = {"query": query, "groups": _groups(found), "is_empty": found.is_empty, "note": found.note}
     return render(request, "chat/_quick_search_results.html", context)
 
 
-def _groups(found: Finds) -> list[Group]:
+def _groups(found: QuickSearchResults) -> list[QuickSearchGroup]:
     titles = titles_of(hit.exchange for hit in found.memories)
     memories = [
-        Row(
+        QuickSearchRow(
             excerpt(hit.exchange.user_message, 100),
             url_for(hit.exchange),
             titles.get(hit.exchange.thread_id, "") if hit.exchange.thread_id else hit.exchange.source_file,
@@ -57,18 +57,22 @@ def _groups(found: Finds) -> list[Group]:
         for hit in found.memories
     ]
     groups = [
-        Group(_("Threads"), "thread", [Row(t.title, reverse("thread", args=[t.id])) for t in found.threads]),
-        Group(_("Memory"), "memory", memories),
-        Group(
+        QuickSearchGroup(
+            _("Threads"), "thread", [QuickSearchRow(t.title, reverse("thread", args=[t.id])) for t in found.threads]
+        ),
+        QuickSearchGroup(_("Memory"), "memory", memories),
+        QuickSearchGroup(
             _("Not remembered"),
             "turn",
-            [Row(excerpt(t.message, 100), place_of(t), t.thread.title) for t in found.turns],
+            [QuickSearchRow(excerpt(t.message, 100), place_of(t), t.thread.title) for t in found.turns],
         ),
-        Group(_("Documents"), "document", [Row(d.name, document_url(d.pk)) for d in found.documents]),
-        Group(
+        QuickSearchGroup(
+            _("Documents"), "document", [QuickSearchRow(d.name, document_url(d.pk)) for d in found.documents]
+        ),
+        QuickSearchGroup(
             _("Commands"),
             "command",
-            [Row(f"/{c.name} {c.usage}".strip(), _typed(c.name), c.does) for c in found.commands],
+            [QuickSearchRow(f"/{c.name} {c.usage}".strip(), _typed(c.name), c.does) for c in found.commands],
         ),
     ]
     return [group for group in groups if group.rows]

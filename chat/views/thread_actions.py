@@ -20,18 +20,18 @@ from chat import access, services, signals
 from chat import export as exports
 from chat.errors import InvalidMessageError, ThreadBusyError
 from chat.models import Thread
-from chat.quick_search import find_related, with_words
+from chat.quick_search import contains_all_words, find_related
 from chat.realtime import frames
-from chat.realtime.hub import announce
+from chat.realtime.hub import publish
 from memory.errors import CatoError, NotFoundError
 from memory.requests import PageRequest
 from memory.text import clean_text
 
 _PAGE = 50
 _EXPORTS = {
-    "md": (exports.as_markdown, "text/markdown; charset=utf-8"),
-    "json": (exports.as_json, "application/json"),
-    "html": (exports.as_html, "text/html; charset=utf-8"),
+    "md": (exports.to_markdown, "text/markdown; charset=utf-8"),
+    "json": (exports.to_json, "application/json"),
+    "html": (exports.to_html, "text/html; charset=utf-8"),
 }
 
 
@@ -40,8 +40,8 @@ def threads(request: PageRequest) -> HttpResponse:
     """Every thread one may read, newest first; by words of the title, and the archived ones."""
     query = clean_text(request.GET.get("q", "")).strip()
     is_archive = request.GET.get("archived") == "yes"
-    rows = access.threads_of(request.user.pk).filter(archived_at__isnull=not is_archive).select_related("space")
-    found = with_words(rows, query.split(), "title")
+    rows = access.readable_threads(request.user.pk).filter(archived_at__isnull=not is_archive).select_related("space")
+    found = contains_all_words(rows, query.split(), "title")
     page = Paginator(found.order_by("-spoken_at"), _PAGE).get_page(request.GET.get("page"))
     context = {"section": "threads", "page": page, "query": query, "is_archive": is_archive}
     return render(request, "chat/threads.html", context)
@@ -49,7 +49,7 @@ def threads(request: PageRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def rename(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    thread = access.own_thread_for(request.user.pk, thread_id)
+    thread = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
         return render(request, "chat/rename.html", {"section": "thread", "thread": thread})
     return _done(request, thread, lambda: services.rename(thread, request.POST.get("title", "")))
@@ -58,7 +58,7 @@ def rename(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def mark(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Pin or unpin, archive or bring back."""
-    thread = access.own_thread_for(request.user.pk, thread_id)
+    thread = access.get_owned_thread(request.user.pk, thread_id)
     verbs: dict[str, Callable[[], None]] = {
         "pin": lambda: services.set_pinned(thread, True),
         "unpin": lambda: services.set_pinned(thread, False),
@@ -74,7 +74,7 @@ def mark(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def related(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Other threads about the same subject as the last messages of this one."""
-    thread = access.thread_for(request.user.pk, thread_id)
+    thread = access.get_thread(request.user.pk, thread_id)
     context: dict[str, object] = {"section": "thread", "thread": thread}
     try:
         context["threads"] = [found for found, _score in find_related(thread, request.user.pk)]
@@ -86,7 +86,7 @@ def related(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def continue_thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Begin the next session."""
-    thread = access.thread_for(request.user.pk, thread_id)
+    thread = access.get_thread(request.user.pk, thread_id)
     session = services.continue_thread(thread, person_id=request.user.pk)
     said = _("Your next message starts session %(number)s.") % {"number": session.seq + 1}
     messages.success(request, said)
@@ -96,7 +96,7 @@ def continue_thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def export(request: PageRequest, thread_id: uuid.UUID, kind: str) -> HttpResponse:
     """The thread as a file."""
-    thread = access.thread_for(request.user.pk, thread_id)
+    thread = access.get_thread(request.user.pk, thread_id)
     if kind not in _EXPORTS:
         raise NotFoundError
     write, content_type = _EXPORTS[kind]
@@ -111,11 +111,11 @@ def export(request: PageRequest, thread_id: uuid.UUID, kind: str) -> HttpRespons
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Ask once, then delete; for ten seconds the page offers the way back."""
-    thread = access.own_thread_for(request.user.pk, thread_id)
+    thread = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
         return render(request, "chat/delete_thread.html", {"section": "thread", "thread": thread})
     try:
-        services.delete(thread)
+        services.delete_thread(thread)
     except ThreadBusyError as error:
         messages.error(request, str(error))
         return redirect("thread", thread_id)
@@ -129,8 +129,8 @@ def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Undo a deletion."""
-    thread = access.deleted_thread_for(request.user.pk, thread_id)
-    if not services.take_back(thread):
+    thread = access.get_deleted_thread(request.user.pk, thread_id)
+    if not services.restore_thread(thread):
         messages.error(request, _("This thread can no longer be restored."))
         return redirect("new_thread")
     messages.success(request, _("Thread restored."))
@@ -140,17 +140,17 @@ def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def take_out(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Ask once, then remove the last turns and forget them."""
-    thread = access.own_thread_for(request.user.pk, thread_id)
+    thread = access.get_owned_thread(request.user.pk, thread_id)
     asked = request.POST.get("n") or request.GET.get("n", "1")
     count = int(asked) if asked.isdecimal() and len(asked) < 4 else 1
     if request.method == "GET":
         return render(request, "chat/delete_turns.html", {"section": "thread", "thread": thread, "count": count})
     try:
-        gone = services.take_out(thread, count, by=request.user.pk)
+        gone = services.delete_last_turns(thread, count, by=request.user.pk)
     except ThreadBusyError as error:
         messages.error(request, str(error))
         return redirect("thread", thread_id)
-    announce(frames.branch(thread.id, gone, []))
+    publish(frames.branch_switched(thread.id, gone, []))
     messages.success(request, _("%(count)s turns deleted and forgotten.") % {"count": len(gone)})
     return redirect("thread", thread_id)
 

@@ -20,11 +20,11 @@ from chat.errors import ConflictError
 from chat.llm import endpoint
 from chat.models import Thread, Turn
 from chat.realtime import frames
-from chat.realtime.presence import who_is_here
+from chat.realtime.presence import present_users
 from chat.realtime.sync import WINDOW
 from chat.rows.turns import ThreadRow, thread_row, turn_rows
-from chat.threads.memory_settings import remembered_of
-from chat.threads.read_markers import mark_seen
+from chat.threads.memory_settings import exchanges_of
+from chat.threads.read_markers import mark_read
 from chat.views.recall_filter import scope_in
 from chat.views.sent import sent_images, sent_key
 from memory.errors import CatoError, InvalidInputError, RateLimitedError
@@ -53,7 +53,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
         if commands.is_command(message):
             return _command(request, None, message)
         scope = scope_in(request.POST, spaces.readable_space_ids(request.user.pk))
-        asked = services.open_thread(
+        asked = services.create_thread_with_message(
             request.user.pk,
             message=message,
             client_key=key,
@@ -64,7 +64,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
         )
     except _SHOWN_IN_COMPOSER as error:
         return _refused(request, None, error)
-    runner.begin(asked)
+    runner.publish_and_start(asked)
     target = redirect("thread", thread_id=asked.turn.thread_id)
     if request.htmx:
         return HttpResponse(headers={"HX-Redirect": target.url})
@@ -74,8 +74,8 @@ def new_thread(request: PageRequest) -> HttpResponse:
 @require_GET
 def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """The conversation: its latest turns, or with `?from=` those from that position on, and not after `?until=`."""
-    found = access.thread_for(request.user.pk, thread_id)
-    mark_seen(found, request.user.pk)
+    found = access.get_thread(request.user.pk, thread_id)
+    mark_read(found, request.user.pk)
     text = clean_text(request.GET.get("say", ""))[:_LONGEST_GIVEN]
     return _page(request, found, text=text, start=_position(request, "from"), until=_position(request, "until"))
 
@@ -83,17 +83,17 @@ def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """A message into a thread: 2xx means it is kept."""
-    found = access.thread_for(request.user.pk, thread_id)
+    found = access.get_thread(request.user.pk, thread_id)
     try:
         message, key = _sent(request)
         if commands.is_command(message):
             return _command(request, found, message)
-        asked = services.ask(
+        asked = services.post_message(
             found, author_id=request.user.pk, message=message, client_key=key, images=sent_images(request)
         )
     except _SHOWN_IN_COMPOSER as error:
         return _refused(request, found, error)
-    runner.begin(asked)
+    runner.publish_and_start(asked)
     if not request.htmx:
         return redirect(f"{found_url(found)}#turn-{asked.turn.id}")
     frame = frames.new_turn(asked.turn.id)
@@ -104,13 +104,13 @@ def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def remember(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Switch whether this thread is remembered; before it no longer is, ask what becomes of what was."""
-    found = access.own_thread_for(request.user.pk, thread_id)
+    found = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
-        context = {"section": "thread", "thread": found, "count": remembered_of(found).count()}
+        context = {"section": "thread", "thread": found, "count": exchanges_of(found).count()}
         return render(request, "chat/disable_memory.html", context)
-    services.set_remembered(found, request.POST.get("remembered") == "yes")
+    services.set_memory_enabled(found, request.POST.get("remembered") == "yes")
     if request.POST.get("forget") == "yes":
-        count = services.forget_remembered(found, by=request.user.pk)
+        count = services.forget_thread_exchanges(found, by=request.user.pk)
         messages.success(request, f"{count} forgotten. Nobody can recall or find them any more.")
     return redirect("thread", thread_id=thread_id)
 
@@ -137,7 +137,7 @@ def _command(request: PageRequest, thread: Thread | None, message: str) -> HttpR
         user.context_mode = mode
         user.save(update_fields=["context_mode"])
 
-    caller = commands.Caller(
+    caller = commands.CommandContext(
         person_id=user.pk,
         is_administrator=user.is_administrator,
         context_mode=user.context_mode or settings.CATO.vector_store.context_mode,
@@ -167,7 +167,7 @@ def _composer(text: str = "", error: str = "") -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeRow:
+class RecallFilterRow:
     """What recall is confined to: in words, and for a thread that is about to begin as it is to be sent along."""
 
     words: list[str]
@@ -176,12 +176,12 @@ class ScopeRow:
     metadata_text: str = ""
 
 
-def _scope(request: PageRequest, thread: Thread | None) -> ScopeRow:
+def _scope(request: PageRequest, thread: Thread | None) -> RecallFilterRow:
     readable = spaces.readable_space_ids(request.user.pk)
     if thread is not None:
         kept = RecallFilter.from_json(thread.scope)
         can_change = access.can_configure(request.user.pk, thread)
-        return ScopeRow(
+        return RecallFilterRow(
             describe_recall_filter(kept, spaces=readable), reverse("scope", args=[thread.id]) if can_change else ""
         )
     sent = request.POST if request.method == "POST" else request.GET
@@ -189,9 +189,9 @@ def _scope(request: PageRequest, thread: Thread | None) -> ScopeRow:
         asked = scope_in(sent, readable)
     except InvalidInputError as error:
         messages.error(request, str(error))
-        return ScopeRow([])
+        return RecallFilterRow([])
     words = describe_recall_filter(asked, spaces=readable)
-    return ScopeRow(words, ids=asked.documents, metadata_text=format_metadata(asked.metadata))
+    return RecallFilterRow(words, ids=asked.documents, metadata_text=format_metadata(asked.metadata))
 
 
 def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
@@ -229,7 +229,7 @@ def _page(
     *,
     error: str = "",
     text: str = "",
-    card: commands.Card | None = None,
+    card: commands.CommandResult | None = None,
     start: int | None = None,
     until: int | None = None,
     status: int = 200,
@@ -251,7 +251,7 @@ def _page(
         "accepts": accepts(),
         "scope": _scope(request, thread),
         "commands": commands.COMMANDS,
-        "here": who_is_here([thread.id]).get(thread.id, ()) if thread else (),
+        "here": present_users([thread.id]).get(thread.id, ()) if thread else (),
         "places": [] if thread else space_choices(request.user.pk),
     }
     return render(request, "chat/thread.html", context, status=status)

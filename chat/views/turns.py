@@ -18,9 +18,9 @@ from chat.answers import runner
 from chat.errors import ConflictError, InvalidMessageError
 from chat.models import Turn
 from chat.realtime import frames
-from chat.realtime.hub import announce
+from chat.realtime.hub import publish
 from chat.rows.recall import own_rows
-from chat.services import Switched
+from chat.services import BranchSwitch
 from chat.views.exchanges import place_of
 from chat.views.sent import sent_key
 from memory import api as memory
@@ -38,8 +38,8 @@ _MOST_RETURNED = 1500
 
 @require_POST
 def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    turn = access.turn_for(request.user.pk, thread_id, turn_id)
-    if services.stop(turn):
+    turn = access.get_turn(request.user.pk, thread_id, turn_id)
+    if services.request_stop(turn):
         runner.ask_to_stop(turn.id)
     return _back(request, turn)
 
@@ -47,9 +47,9 @@ def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
 @require_POST
 def withdraw(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Take back a message that still waits its turn; its text returns to where it was written."""
-    turn = access.turn_for(request.user.pk, thread_id, turn_id)
-    services.withdraw(turn, by=request.user.pk)
-    announce(frames.branch(thread_id, [turn_id], []))
+    turn = access.get_turn(request.user.pk, thread_id, turn_id)
+    services.withdraw_message(turn, by=request.user.pk)
+    publish(frames.branch_switched(thread_id, [turn_id], []))
     if not request.htmx:
         return redirect(f"{reverse('thread', args=[thread_id])}?{urlencode({'say': turn.message[:_MOST_RETURNED]})}")
     return HttpResponse(status=204)
@@ -58,7 +58,7 @@ def withdraw(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> 
 @require_POST
 def fork(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Go on from this turn in a thread of one's own."""
-    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    turn = access.get_turn(request.user.pk, thread_id, turn_id)
     forked = services.fork(turn, person_id=request.user.pk)
     messages.success(request, _("Forked. The original thread is unchanged."))
     return redirect("thread", forked.id)
@@ -84,7 +84,7 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
     text = clean_text(request.POST.get("message", ""))
     try:
         count_message(request.user.pk)
-        switched = services.edit(turn, person_id=request.user.pk, message=text, client_key=sent_key(request))
+        switched = services.edit_message(turn, person_id=request.user.pk, message=text, client_key=sent_key(request))
     except (InvalidMessageError, ConflictError, RateLimitedError) as error:
         return render(request, "chat/edit.html", context | {"text": text, "error": str(error)}, status=422)
     return _switched(request, switched)
@@ -95,20 +95,20 @@ def answer_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID)
     """Regenerate the answer."""
     turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
     count_message(request.user.pk)
-    return _switched(request, services.answer_again(turn, person_id=request.user.pk, client_key=uuid.uuid4()))
+    return _switched(request, services.regenerate(turn, person_id=request.user.pk, client_key=uuid.uuid4()))
 
 
 @require_POST
 def choose(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Switch to the version of this turn."""
     turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
-    return _switched(request, services.choose(turn, person_id=request.user.pk))
+    return _switched(request, services.switch_branch(turn, person_id=request.user.pk))
 
 
 @require_POST
 def remember_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Try once more to embed what could not be."""
-    turn = access.turn_for(request.user.pk, thread_id, turn_id)
+    turn = access.get_turn(request.user.pk, thread_id, turn_id)
     if turn.exchange_id is not None:
         memory.retry_failed(Embedding.objects.filter(exchange_id=turn.exchange_id))
     return _back(request, turn)
@@ -154,13 +154,13 @@ def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse
 def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> HttpResponse:
     count_message(request.user.pk)
     begun = verb(turn)
-    announce(frames.turn(begun.id))
-    runner.start(begun.id)
+    publish(frames.turn(begun.id))
+    runner.start_answer(begun.id)
     return _back(request, turn)
 
 
-def _switched(request: PageRequest, switched: Switched) -> HttpResponse:
-    runner.begin(switched.asked, gone=switched.gone, shown=switched.shown)
+def _switched(request: PageRequest, switched: BranchSwitch) -> HttpResponse:
+    runner.publish_and_start(switched.asked, gone=switched.gone, shown=switched.shown)
     return _back(request, switched.asked.turn)
 
 

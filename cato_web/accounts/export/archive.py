@@ -21,7 +21,7 @@ from django.utils.translation import gettext_noop
 from cato_web.accounts.export import rows as own_rows
 from cato_web.accounts.models import AuditEntry, User
 from chat import access
-from chat.export import as_json, as_markdown
+from chat.export import to_json, to_markdown
 from chat.models import Image, Import, Thread, Turn
 from memory import api as memory
 from memory.administration import reveals
@@ -147,7 +147,7 @@ def members_of(person: User, shown: SpaceIds) -> Iterator[Member]:
 
 
 def _threads(person: User, shown: SpaceIds) -> Iterator[Member]:
-    mine = spaces.in_spaces(access.threads_of(person.pk), shown).filter(owner_id=person.pk)
+    mine = spaces.in_spaces(access.readable_threads(person.pk), shown).filter(owner_id=person.pk)
     for number, thread in enumerate((t for page in iterate_by_pk(mine, _PAGE) for t in page), start=1):
         thread.title = _title(thread)
         path = f"threads/{number:05d} {_safe(thread.title)[:60].strip()}"
@@ -155,10 +155,10 @@ def _threads(person: User, shown: SpaceIds) -> Iterator[Member]:
         turns = thread.turns.select_related("author").filter(author_id=person.pk)
         at, standing, beside = thread.spoken_at, turns.filter(stands=True), turns.filter(stands=False)
         size = turns.count() * _OF_A_TURN
-        yield Member(f"{path}.json", at, _encoded(as_json(thread, _not_forgotten(standing), shown=shown)), size)
-        yield Member(f"{path}.md", at, _encoded(as_markdown(thread, _not_forgotten(standing), shown=shown)), size)
+        yield Member(f"{path}.json", at, _encoded(to_json(thread, _not_forgotten(standing), shown=shown)), size)
+        yield Member(f"{path}.md", at, _encoded(to_markdown(thread, _not_forgotten(standing), shown=shown)), size)
         if beside.exists():
-            others = as_json(thread, _not_forgotten(beside), shown=shown)
+            others = to_json(thread, _not_forgotten(beside), shown=shown)
             yield Member(f"{path}.branches.json", at, _encoded(others), size)
 
 
@@ -183,7 +183,7 @@ def _said(person: User, shown: SpaceIds) -> QuerySet[Turn]:
     """All that this person said in the spaces of `shown`, without what was forgotten."""
     forgotten = Exchange.objects.exclude(forgotten_at=None)
     rows: QuerySet[Turn] = Turn.objects.filter(
-        author_id=person.pk, thread__in=spaces.in_spaces(access.threads_of(person.pk), shown)
+        author_id=person.pk, thread__in=spaces.in_spaces(access.readable_threads(person.pk), shown)
     )
     for kept_as in ("exchange_id", "copied_exchange_id"):
         rows = rows.filter(~Exists(forgotten.filter(pk=OuterRef(kept_as))))

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from cato_web.accounts.named import UserLookupError, person_called
 from cato_web.management.store_command import Bars
 from chat.imports.formats import PROVIDERS
-from chat.imports.importer import Report, import_conversations
+from chat.imports.importer import ImportReport, import_conversations
 from memory.errors import CatoError
 
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             self.stdout.write(line)
 
 
-def _lines(report: Report) -> list[str]:
+def _lines(report: ImportReport) -> list[str]:
     lines = [
         f"{report.found:,} conversations found: {report.imported:,} imported ({report.turns:,} turns), "
         f"{report.already_there:,} were there already, {report.passed_over:,} have something left out."
