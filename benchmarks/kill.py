@@ -29,7 +29,7 @@ from benchmarks.bench import processes, workbench
 from benchmarks.figures import table
 from benchmarks.survivors import Row, Said, is_settled, turns, vectors, violations
 from cato_web.config import loader
-from cato_web.supervisor.plan import plan_for
+from cato_web.supervisor.plan import build_plan
 from tests.fake_endpoint import start as start_endpoint
 from tests.server import Cato, Client, Process, kill, running, start, wait_for
 from tests.topology import TOPOLOGY, clean_environment
@@ -85,7 +85,7 @@ def run(home: Path, *, kills: int, seed: int, longest_pause: float = 3.0) -> Rep
 def _own_valkey(home: Path, stack: ExitStack, environment: dict[str, str]) -> Process:
     """Start the Valkey that `serve` would start, so that it can be killed too, and put its address in `environment`."""
     home.mkdir(parents=True, exist_ok=True)
-    plan = plan_for(loader.load(environ={"CATO_DATA_DIR": str(home), "CHROMA_URL": "http://127.0.0.1:1"}), home)
+    plan = build_plan(loader.load(environ={"CATO_DATA_DIR": str(home), "CHROMA_URL": "http://127.0.0.1:1"}), home)
     assert plan.valkey is not None
     valkey = start(home, "valkey", list(plan.valkey.command), clean_environment())
     stack.callback(valkey.end)

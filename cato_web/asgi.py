@@ -15,11 +15,11 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402  (models may be impo
 from cato_web import lifespan  # noqa: E402
 from cato_web.mcp import asgi  # noqa: E402
 from cato_web.middleware.caching import NoStore  # noqa: E402
-from cato_web.middleware.origin import FromOurOrigin  # noqa: E402
+from cato_web.middleware.origin import OriginValidator  # noqa: E402
 from chat.realtime.routing import router  # noqa: E402
 
 _pages, _tools = NoStore(_django), NoStore(asgi.tools.application)
-_sockets = FromOurOrigin(AuthMiddlewareStack(router))
+_sockets = OriginValidator(AuthMiddlewareStack(router))
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:

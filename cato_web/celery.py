@@ -27,8 +27,8 @@ _ending = threading.Event()
 
 
 @worker_ready.connect
-def begin_sweeping(**kwargs: Any) -> None:
-    threading.Thread(target=_sweep_for_ever, name="sweep", daemon=True).start()
+def start_sweep_thread(**kwargs: Any) -> None:
+    threading.Thread(target=_sweep_loop, name="sweep", daemon=True).start()
 
 
 @worker_shutting_down.connect
@@ -36,17 +36,17 @@ def stop_sweeping(**kwargs: Any) -> None:
     _ending.set()
 
 
-def _sweep_for_ever() -> None:
-    _heedful_of_the_database(catch_up)
+def _sweep_loop() -> None:
+    _with_fresh_connections(run_startup_backfills)
     tidied_at = None
     while not _ending.wait(_SWEEP_EVERY):
-        _heedful_of_the_database(sweep)
+        _with_fresh_connections(sweep)
         if tidied_at is None or time.monotonic() - tidied_at > _TIDY_EVERY:
             tidied_at = time.monotonic()
-            _heedful_of_the_database(tidy)
+            _with_fresh_connections(cleanup)
 
 
-def _heedful_of_the_database(work: Callable[[], None]) -> None:
+def _with_fresh_connections(work: Callable[[], None]) -> None:
     try:
         work()
     except DatabaseError as error:
@@ -55,7 +55,7 @@ def _heedful_of_the_database(work: Callable[[], None]) -> None:
         close_old_connections()
 
 
-def catch_up() -> None:
+def run_startup_backfills() -> None:
     """Write what an earlier version of Cato did not write yet for what it remembered."""
     from memory import api as memory
 
@@ -64,7 +64,7 @@ def catch_up() -> None:
 
 def sweep() -> None:
     """Everything that must happen even if nobody asked for it."""
-    from cato_web.accounts.deletion import finish_departures
+    from cato_web.accounts.deletion import run_account_deletions
     from chat import services as chat
     from chat.realtime import frames
     from chat.realtime.hub import publish_to_redis
@@ -75,11 +75,11 @@ def sweep() -> None:
     chat.purge_deleted()
     chat.delete_unsent_images()
     chat.resume_imports()
-    finish_departures()
+    run_account_deletions()
     memory.sweep()
 
 
-def tidy() -> None:
+def cleanup() -> None:
     """What needs no haste: files that a crash may have left, and what is older than it may be."""
     from chat import services as chat
     from memory import api as memory

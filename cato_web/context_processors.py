@@ -31,7 +31,7 @@ class Banner:
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
+class PageContext:
     person: object
     thread_groups: list[ThreadGroup]
     banner: Banner | None
@@ -41,14 +41,14 @@ class Shell:
     is_notified: bool
 
 
-def shell(request: HttpRequest) -> dict[str, Shell]:
-    """The context processor: one object named `shell`."""
+def page_context(request: HttpRequest) -> dict[str, PageContext]:
+    """The context processor: one object named `page_context`."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
-        return {"shell": Shell(None, [], None, "", "", settings.CATO.vector_store.context_mode, False)}
-    login_sessions.note_seen(request, user)
+        return {"shell": PageContext(None, [], None, "", "", settings.CATO.vector_store.context_mode, False)}
+    login_sessions.touch(request, user)
     return {
-        "shell": Shell(
+        "shell": PageContext(
             person=user,
             thread_groups=thread_groups(user.pk, _open_thread(request)),
             banner=banner(user.is_administrator),
@@ -72,7 +72,7 @@ def banner(is_administrator: bool) -> Banner | None:
             _("Memory is disabled."),
             _("The configuration disables it (vector_store.enabled): nothing is saved to memory or recalled."),
         )
-    if not store_answers():
+    if not is_vector_store_up():
         return Banner(
             _("The search index is down."),
             _("Recall uses keywords only until it is back. New exchanges are kept and indexed then."),
@@ -89,7 +89,7 @@ def banner(is_administrator: bool) -> Banner | None:
     return None
 
 
-def store_answers() -> bool:
+def is_vector_store_up() -> bool:
     """Whether the vector store answered, asked at most every few seconds."""
     global _store_state
     asked, answered = _store_state

@@ -16,16 +16,16 @@ from cato_web.config.schema import is_loopback
 
 @login_not_required
 @require_GET
-def alive(request: HttpRequest) -> HttpResponse:
+def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
 @login_not_required
 @require_GET
 @never_cache
-def ready(request: HttpRequest) -> JsonResponse:
+def readyz(request: HttpRequest) -> JsonResponse:
     """Each dependency with its state: 503 where no page can be served, 200 where less is said to work."""
-    found = readiness.look()
+    found = readiness.check_readiness()
     return JsonResponse(found.as_json(), status=503 if found.state == readiness.DOWN else 200)
 
 
@@ -34,14 +34,14 @@ def ready(request: HttpRequest) -> JsonResponse:
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
     """Figures only, no names: for whoever knows the token, or, where none is set, asks on this machine itself."""
-    if not _may_watch(request):
+    if not _is_authorized_scraper(request):
         return HttpResponse("The figures are for who watches over this Cato.\n", status=403, content_type="text/plain")
     from cato_web.metrics import CONTENT_TYPE, exposition
 
     return HttpResponse(exposition(), content_type=CONTENT_TYPE)
 
 
-def _may_watch(request: HttpRequest) -> bool:
+def _is_authorized_scraper(request: HttpRequest) -> bool:
     token = settings.CATO.server.metrics_token
     if token is not None:
         given = request.headers.get("Authorization", "").removeprefix("Bearer ")

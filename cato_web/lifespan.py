@@ -25,7 +25,7 @@ async def run(receive: Any, send: Any) -> None:
     """Speak ASGI's lifespan protocol."""
     await receive()
     await hub.open(on_stop=runner.stop_local)
-    work = [asyncio.create_task(run_in_recall_thread(_warm_up)), asyncio.create_task(_tend_queues())]
+    work = [asyncio.create_task(run_in_recall_thread(_warm_up)), asyncio.create_task(_requeue_loop())]
     await send({"type": "lifespan.startup.complete"})
     await receive()
     for task in work:
@@ -36,7 +36,7 @@ async def run(receive: Any, send: Any) -> None:
     await send({"type": "lifespan.shutdown.complete"})
 
 
-async def _tend_queues() -> None:
+async def _requeue_loop() -> None:
     """Begin queued turns whose predecessor died with its process; those that end well begin the next themselves."""
     while True:
         await asyncio.sleep(_TEND_EVERY)

@@ -22,7 +22,7 @@ _HEADER = "X-Request-ID"
 _request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
-class KnowsRequest(logging.Filter):
+class RequestIdFilter(logging.Filter):
     """Gives each record the id of the request that it was written for, empty outside of one, and for its address the
     route's pattern: addresses hold one-time links."""
 
@@ -34,7 +34,7 @@ class KnowsRequest(logging.Filter):
         return True
 
 
-class _Quiet(logging.Formatter):
+class RedactingFormatter(logging.Formatter):
     """An exception as its kind and where it was raised: its message may quote what somebody said."""
 
     def formatException(
@@ -46,7 +46,7 @@ class _Quiet(logging.Formatter):
         return f"{where}{ei[0].__module__}.{ei[0].__qualname__}"
 
 
-class Line(_Quiet):
+class TextFormatter(RedactingFormatter):
     """A line for people."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Line(_Quiet):
         return f"{line} [{request_id}]" if request_id else line
 
 
-class Json(_Quiet):
+class JsonFormatter(RedactingFormatter):
     """An object a line: time, level, logger, message, request_id, and what a record adds under `facts`."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -76,7 +76,7 @@ class Json(_Quiet):
         return json.dumps(said, ensure_ascii=False)
 
 
-class NameRequests:
+class RequestIdMiddleware:
     """Middleware that gives each request an id, from the proxy before us or new, and logs it where that is wanted.
 
     What was searched for stands in addresses too, so here as well it is the route's pattern that is logged.

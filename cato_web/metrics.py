@@ -23,7 +23,7 @@ __all__ = ["CONTENT_TYPE", "exposition"]
 _DRIFT_FOR = 60  # seconds; it asks the vector store once for each space
 
 
-class _Shared:
+class DatabaseCollector:
     """What is the same whichever process is asked."""
 
     def collect(self) -> Iterator[Metric]:
@@ -43,7 +43,7 @@ class _Shared:
         yield from _drift()
 
 
-class _Here:
+class WebProcessCollector:
     """What this process does at this moment."""
 
     def collect(self) -> Iterator[Metric]:
@@ -59,7 +59,7 @@ def exposition() -> bytes:
 def _drift() -> Iterator[Metric]:
     family = GaugeMetricFamily("cato_index_drift", "How far database and index are apart.", labels=["side"])
     try:
-        apart = cache.get_or_set("metrics:drift", _sides, _DRIFT_FOR)
+        apart = cache.get_or_set("metrics:drift", _drift_counts, _DRIFT_FOR)
     except (VectorStoreUnavailableError, VectorStoreDisabledError):
         return
     for side, count in (apart or {}).items():
@@ -67,13 +67,13 @@ def _drift() -> Iterator[Metric]:
     yield family
 
 
-def _sides() -> dict[str, int]:
+def _drift_counts() -> dict[str, int]:
     apart = drift()
     return {"rows_without_vector": apart.rows_without_vector, "vectors_without_row": apart.vectors_without_row}
 
 
 _registry = CollectorRegistry()
-_registry.register(_Shared())
-_registry.register(_Here())
+_registry.register(DatabaseCollector())
+_registry.register(WebProcessCollector())
 ProcessCollector(registry=_registry)
 GCCollector(registry=_registry)

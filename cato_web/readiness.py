@@ -64,7 +64,7 @@ class Readiness:
         return {"state": self.state, "checks": {name: check.as_json() for name, check in self.checks.items()}}
 
 
-def look() -> Readiness:
+def check_readiness() -> Readiness:
     """Ask all at once; what was found less than a second ago is not asked again."""
     global _last
     with _lock:

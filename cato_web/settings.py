@@ -10,7 +10,7 @@ from cato_web.config import loader
 CATO = loader.load()
 loader.ensure_data_dir(CATO)
 # For people to read: no secrets in it.
-CATO_SHOWN = loader.masked(CATO)
+CATO_SHOWN = loader.redacted(CATO)
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 SECRET_KEY = loader.secret_key(CATO)
@@ -44,11 +44,11 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "cato_web.logs.NameRequests",
+    "cato_web.logs.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
-    "cato_web.middleware.compression.CompressPages",
+    "cato_web.middleware.compression.CompressionMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -68,7 +68,7 @@ TEMPLATES = [
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.messages.context_processors.messages",
-                "cato_web.context_processors.shell",
+                "cato_web.context_processors.page_context",
             ],
             "builtins": ["django.templatetags.i18n", "django.templatetags.l10n"],
             "loaders": [
@@ -202,13 +202,13 @@ SERVESTATIC_AUTOREFRESH = False
 IS_GATHERED = (STATIC_ROOT / "staticfiles.json").exists()
 SERVESTATIC_USE_FINDERS = not IS_GATHERED
 if IS_GATHERED:
-    STORAGES["staticfiles"] = {"BACKEND": "cato_web.assets.bundles.Bundling"}
+    STORAGES["staticfiles"] = {"BACKEND": "cato_web.assets.bundles.BundledStaticFilesStorage"}
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"text": {"()": "cato_web.logs.Line"}, "json": {"()": "cato_web.logs.Json"}},
-    "filters": {"request": {"()": "cato_web.logs.KnowsRequest"}},
+    "formatters": {"text": {"()": "cato_web.logs.TextFormatter"}, "json": {"()": "cato_web.logs.JsonFormatter"}},
+    "filters": {"request": {"()": "cato_web.logs.RequestIdFilter"}},
     "handlers": {
         "stderr": {"class": "logging.StreamHandler", "formatter": CATO.logging.format, "filters": ["request"]},
     },

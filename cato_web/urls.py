@@ -6,8 +6,8 @@ from cato_web import health
 from cato_web.stats import views as stats
 
 urlpatterns = [
-    path("healthz", health.alive, name="alive"),
-    path("readyz", health.ready, name="ready"),
+    path("healthz", health.healthz, name="alive"),
+    path("readyz", health.readyz, name="ready"),
     path("metrics", health.metrics, name="metrics"),
     path("stats", stats.stats, name="stats"),
     path("", include("cato_web.api.urls")),

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.services import create_person
-from cato_web.accounts.tokens import make_token
+from cato_web.accounts.tokens import create_token
 from chat.images import store_image as receive_image
 from chat.models import Image, Session, Thread, Turn
 from memory import api
@@ -86,7 +86,7 @@ def turn(in_thread: Thread, message: str = "A question", answer: str = "An answe
 
 def program(person: User, *scopes: str) -> Client:
     """A program that comes in with a token of this person, for all there is to do unless told."""
-    token = make_token(person, name="a program", scopes=scopes or ApiToken.Scope.values, days=30)
+    token = create_token(person, name="a program", scopes=scopes or ApiToken.Scope.values, days=30)
     return Client(headers={"Authorization": f"Bearer {token}"})
 
 

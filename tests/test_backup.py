@@ -23,7 +23,7 @@ from pydantic import SecretStr
 
 from cato_web import VERSION
 from cato_web.accounts.models import AuditEntry, Pass, User
-from cato_web.accounts.tokens import make_token
+from cato_web.accounts.tokens import create_token
 from cato_web.backups import rows
 from cato_web.backups.errors import CorruptBackupError, RestoreError
 from cato_web.backups.restoring import restore
@@ -70,7 +70,7 @@ def told(memory, alice):
     upload(alice, "later.txt", "This is still to be read.")
     memory.forget([exchange(alice, "The combination is zarquon-4711.").id], by=alice.pk)
     endpoint.save(base_url="https://model.example/v1", api_key="sk-secret", model="m")
-    make_token(alice, name="backup test", scopes=["read"], days=None)
+    create_token(alice, name="backup test", scopes=["read"], days=None)
     AuditEntry.objects.create(who=alice, action="person.joined", about="member")
     maintenance.backfill()
     memory.erase_forgotten()

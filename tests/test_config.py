@@ -151,7 +151,7 @@ def test_secrets_show_nowhere() -> None:
     conf = load(environ={"OPENAI_API_KEY": SECRET, "DATABASE_URL": f"postgresql://cato:{SECRET}@db/cato"})
     assert conf.database_url is not None
     assert SECRET in conf.database_url
-    shown = loader.masked(conf)
+    shown = loader.redacted(conf)
     assert shown["llm"]["api_key"] == "***"
     assert shown["database_url"] == "postgresql://***@db/cato"
     assert SECRET not in f"{conf!r}{conf}{shown}"
@@ -162,7 +162,7 @@ def test_a_provider_on_this_machine_may_do_without_https_and_its_secret_is_hidde
     for host in ("127.0.0.1:9400", "localhost", "[::1]:9400"):
         conf = load(environ=environ | {"CATO_OPENID_ISSUER": f"http://{host}"})
         assert conf.openid.issuer == f"http://{host}"
-        assert loader.masked(conf)["openid"]["client_secret"] == "***"
+        assert loader.redacted(conf)["openid"]["client_secret"] == "***"
         assert SECRET not in f"{conf!r}"
     domains = load(environ={"CATO_OPENID_ONLY_EMAILS_OF": "Halden.example, b.example"}).openid.only_emails_of
     assert domains == ["halden.example", "b.example"]
@@ -205,7 +205,7 @@ def test_what_serve_runs_hashes_passwords_as_django_does_whatever_the_environmen
 ) -> None:
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings")
 
-    planned = plan.plan_for(loader.load(environ={"CATO_DATA_DIR": str(tmp_path)}), tmp_path)
+    planned = plan.build_plan(loader.load(environ={"CATO_DATA_DIR": str(tmp_path)}), tmp_path)
 
     assert {child.env["DJANGO_SETTINGS_MODULE"] for child in planned.children} == {"cato_web.settings"}
     assert not hasattr(import_module("cato_web.settings"), "PASSWORD_HASHERS")

@@ -128,7 +128,7 @@ def test_groups_opinions_and_open_invitations_of_who_left_are_gone(memory, admin
     other = AdministratorFactory()
     choir = group("Choir", administrator, other)
     memory.express(other.pk, exchange(administrator, "We sing on Fridays.", space=choir), "pinned")
-    services.invite(by=other)
+    services.create_invitation(by=other)
 
     leaving(other)
 
@@ -186,7 +186,7 @@ def test_the_last_administrator_stays_while_others_are_here_and_is_told_what_to_
     assert "You are the only administrator, and 1 other person uses this Cato." in answer.content.decode()
     assert "Invite another administrator" in answer.content.decode()
     with pytest.raises(departures.AccountDeletionError):
-        departures.leave(administrator)
+        departures.delete_account(administrator)
     administrator.refresh_from_db()
     assert administrator.is_active
 
@@ -196,9 +196,9 @@ def test_the_last_administrator_stays_while_others_are_here_and_is_told_what_to_
 
 def test_the_button_pressed_twice_deletes_once(alice):
     same = User.objects.get(pk=alice.pk)
-    departures.leave(alice)
+    departures.delete_account(alice)
     with pytest.raises(departures.AccountDeletionError):
-        departures.leave(same)
+        departures.delete_account(same)
     assert Departure.objects.count() == 1
 
 
@@ -281,14 +281,14 @@ def test_an_answer_that_is_being_written_is_stopped_first(memory, alice):
     busy = turn(talk, "Tell me a long story", "Once", state="answering", heartbeat_at=timezone.now())
     leaving(alice)
 
-    departures.finish_departures()
+    departures.run_account_deletions()
     busy.refresh_from_db()
     assert busy.stop_asked
     assert Departure.objects.get().emptied_at is None
 
     Turn.objects.filter(id=busy.id).update(state="stopped")
     Departure.objects.update(due_at=timezone.now())
-    departures.finish_departures()
+    departures.run_account_deletions()
     assert not Thread.objects.filter(id=talk.id).exists()
     assert Departure.objects.get().emptied_at is not None
 
@@ -338,7 +338,7 @@ def test_a_crash_at_any_line_of_the_emptying_is_finished_by_the_sweep(memory, ad
         before, crashed = sys.gettrace(), False
         sys.settrace(dying_at(step))
         try:
-            departures.finish_departures()
+            departures.run_account_deletions()
         except Crash:
             crashed = True
             connection.close()
@@ -348,7 +348,7 @@ def test_a_crash_at_any_line_of_the_emptying_is_finished_by_the_sweep(memory, ad
 
         # The lease of who died ends.
         Departure.objects.filter(person=person).update(locked_until=None)
-        departures.finish_departures()
+        departures.run_account_deletions()
         memory.erase_forgotten()
 
         own = Exchange.objects.filter(space=access.personal_space(person.pk))
@@ -367,12 +367,12 @@ def test_more_than_one_slice_is_emptied_by_several_sweeps(memory, alice, monkeyp
         exchange(alice, f"Note {number}", manual_entry=True)
     leaving(alice)
 
-    departures.finish_departures()
+    departures.run_account_deletions()
     assert Exchange.objects.filter(forgotten_at=None).count() == 3
 
     for _ in range(3):
         Departure.objects.update(due_at=timezone.now())
-        departures.finish_departures()
+        departures.run_account_deletions()
     assert Exchange.objects.filter(forgotten_at=None).count() == 0
     assert Departure.objects.get().emptied_at is not None
     assert User.objects.get(pk=alice.pk).left_at is not None

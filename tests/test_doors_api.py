@@ -16,7 +16,7 @@ import pytest
 from django.http.response import HttpResponseBase
 from django.test import Client
 
-from cato_web.api.auth import Token
+from cato_web.api.auth import TokenAuth
 from cato_web.api.urls import operations
 from memory.models import Space
 from memory.spaces import access
@@ -119,7 +119,7 @@ def test_every_operation_is_in_the_table():
 
     assert set(found) == set(WAYS)
     for name, (token,) in found.items():
-        assert isinstance(token, Token)
+        assert isinstance(token, TokenAuth)
         assert token.scope == WAYS[name].scope, name
 
 

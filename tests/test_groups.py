@@ -58,13 +58,13 @@ def reached(memory, person, words: str = "key behind the clock") -> set[str]:
 
 
 def test_a_group_is_made_joined_and_left_and_the_log_says_by_whom(ada, bob, memory):
-    crew = groups.make("  The  Crew ", by=ada)
+    crew = groups.create_group("  The  Crew ", by=ada)
     assert crew.name == "The Crew"
-    groups.add(crew, bob, by=ada)
-    groups.add(crew, bob, by=ada)
+    groups.add_member(crew, bob, by=ada)
+    groups.add_member(crew, bob, by=ada)
     assert crew.id in spaces.readable_space_ids(bob.id)
 
-    groups.take_out(crew, bob.id, by=ada)
+    groups.remove_member(crew, bob.id, by=ada)
     assert crew.id not in spaces.readable_space_ids(bob.id)
     said = list(AuditEntry.objects.filter(who=ada).order_by("id").values_list("action", flat=True))
     assert said == ["group.created", "group.member_added", "group.member_removed"]
@@ -74,17 +74,17 @@ def test_a_group_is_made_joined_and_left_and_the_log_says_by_whom(ada, bob, memo
 def test_a_group_needs_a_name_that_nothing_else_has(ada, name):
     group("Crew")
     with pytest.raises(InvalidInputError, match="Give the group"):
-        groups.make(name, by=ada)
+        groups.create_group(name, by=ada)
 
 
 def test_only_an_empty_group_is_dissolved(ada, bob, memory):
     crew = group("Crew", bob)
     exchange(bob, "The boat is red", space=crew)
     with pytest.raises(InvalidInputError, match="still has threads, documents or memories"):
-        groups.dissolve(crew, by=ada)
+        groups.delete_group(crew, by=ada)
 
     empty = group("Empty", bob)
-    groups.dissolve(empty, by=ada)
+    groups.delete_group(empty, by=ada)
     assert not Space.objects.filter(name="Empty").exists()
 
 
@@ -102,18 +102,18 @@ def test_the_page_of_groups_makes_names_and_dissolves_them(ada):
 @pytest.mark.parametrize("name", ["\u200b\u200b", "\u2066\u2069", "\u3164", "\u0301"])
 def test_a_group_needs_a_name_that_can_be_seen(ada, name):
     with pytest.raises(InvalidInputError, match="Give the group a name"):
-        groups.make(name, by=ada)
+        groups.create_group(name, by=ada)
 
 
 def test_a_name_cannot_reorder_the_text_beside_it(ada):
-    assert groups.make("Crew \u202eevil\u202c", by=ada).name == "Crew evil"
+    assert groups.create_group("Crew \u202eevil\u202c", by=ada).name == "Crew evil"
 
 
 # Managers
 
 
 def test_who_makes_a_group_manages_it_and_names_others(ada, person, bob):
-    crew = groups.make("Crew", by=ada)
+    crew = groups.create_group("Crew", by=ada)
     changing = reverse("change_members", args=[crew.id])
     signed_in(ada).post(changing, {"person": str(person.pk), "change": "add"})
     assert not spaces.manages_space(person.pk, crew)
@@ -156,7 +156,7 @@ def test_the_members_of_a_group_see_who_is_in_it_and_who_joined_by_themselves(ad
 
 def test_an_account_that_is_deleted_is_seen_to_leave_its_groups(person, bob):
     crew = group("Crew", person, bob)
-    deletion.leave(bob)
+    deletion.delete_account(bob)
     assert "Former member left." in signed_in(person).get(reverse("space", args=[crew.id])).content.decode()
 
 

@@ -92,7 +92,7 @@ def test_the_figures_tell_of_answers_recalls_streams_and_what_waits(cato, alice,
 
 @pytest.mark.django_db
 def test_the_figures_are_for_this_machine_or_for_whoever_has_the_token(client, settings, monkeypatch):
-    monkeypatch.setattr("cato_web.metrics._sides", lambda: {})
+    monkeypatch.setattr("cato_web.metrics._drift_counts", lambda: {})
     assert client.get("/metrics").status_code == 200
     assert client.get("/metrics", REMOTE_ADDR="192.0.2.7").status_code == 403
     assert client.get("/metrics", headers={"X-Forwarded-For": "127.0.0.1"}).status_code == 403
@@ -140,9 +140,9 @@ def test_a_page_that_breaks_is_logged_without_the_link_that_led_to_it(monkeypatc
 
     said = io.StringIO()
     handler = logging.StreamHandler(said)
-    handler.addFilter(logs.KnowsRequest())
-    handler.setFormatter(logs.Json())
-    monkeypatch.setattr("cato_web.accounts.services.check_pass", broken)
+    handler.addFilter(logs.RequestIdFilter())
+    handler.setFormatter(logs.JsonFormatter())
+    monkeypatch.setattr("cato_web.accounts.services.validate_link", broken)
     logging.getLogger("django.request").addHandler(handler)
     try:
         answer = Client(raise_request_exception=False).get("/reset/a-link-for-one-person")
@@ -155,7 +155,7 @@ def test_a_page_that_breaks_is_logged_without_the_link_that_led_to_it(monkeypatc
 
 def test_an_exception_is_logged_by_its_kind_and_place_not_by_its_message():
     said = " ".join(["what", "somebody", "said"])
-    for formatter in (logs.Json(), logs.Line()):
+    for formatter in (logs.JsonFormatter(), logs.TextFormatter()):
         try:
             raise ValueError(said)
         except ValueError:

@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from cato_web.accounts.deletion import finish_departures, leave
+from cato_web.accounts.deletion import delete_account, run_account_deletions
 from cato_web.celery import app, sweep
 from chat.imports import importer
 from chat.imports import jobs as imports
@@ -347,10 +347,10 @@ def test_who_leaves_takes_their_imports_along_and_nothing_of_them_comes_afterwar
     sent(page, export("bread"))
     over = sent(page, b"nothing of the kind")
     Import.objects.filter(pk=over.pk).update(state="failed", error="The title of a secret")
-    leave(person)
+    delete_account(person)
     late = imports.receive(ContentFile(export("tides"), name="late.json"), owner_id=person.pk)
 
-    finish_departures()
+    run_account_deletions()
 
     assert not Import.objects.exists()
     assert files(folder) == []

@@ -22,9 +22,9 @@ from joserfc import jws, jwt
 from joserfc.jwk import KeySet, RSAKey
 
 from cato_web.accounts import deletion, openid, services
-from cato_web.accounts.export.archive import members_of
+from cato_web.accounts.export.archive import archive_files
 from cato_web.accounts.models import AuditEntry, Identity, Pass, SignIn, User
-from cato_web.accounts.openid import SignInRejectedError, Vouched
+from cato_web.accounts.openid import SignInRejectedError, VerifiedIdentity
 from memory.spaces import access
 from tests import server
 from tests.factories import AdministratorFactory, PersonFactory
@@ -370,7 +370,7 @@ def test_a_closed_account_stays_closed_for_who_came_in_so_before_and_a_deleted_o
     services.set_active(alice.pk, False, by=on)
     assert NO_ACCOUNT in refusal(arrive(Client(), fake))
     services.set_active(alice.pk, True, by=on)
-    deletion.leave(alice)
+    deletion.delete_account(alice)
 
     assert NO_ACCOUNT in refusal(arrive(Client(), fake))
     assert not Identity.objects.exists()
@@ -384,7 +384,7 @@ def test_an_address_that_was_given_to_somebody_else_does_not_lead_into_the_accou
 
 def test_where_everybody_may_join_who_is_let_in_becomes_a_member_once_there_is_an_administrator(on, fake, configure):
     configure(joins=True)
-    deletion.leave(on)
+    deletion.delete_account(on)
     assert NO_ACCOUNT in refusal(arrive(Client(), fake))
     AdministratorFactory()
     page = arrive(browser := Client(), fake, next="/stats")
@@ -411,7 +411,7 @@ def test_only_the_named_domains_are_let_in(alice, fake, configure):
 
 
 def test_an_invitation_serves_once_and_is_kept_for_who_had_an_account_already(alice, on, fake):
-    token = services.invite(by=on, role="administrator")
+    token = services.create_invitation(by=on, role="administrator")
     assert arrive(Client(), fake, invitation=token).status_code == 302
     assert Pass.objects.get(kind="invitation").used_at is None
 
@@ -432,7 +432,7 @@ def test_an_invitation_serves_once_and_is_kept_for_who_had_an_account_already(al
 def test_an_invitation_ends_while_somebody_is_at_the_provider_if_its_author_loses_the_role(on, fake):
     author, browser = AdministratorFactory(name="Eve Admin"), Client()
     fake.claims = {"sub": "b-1", "email": "bob@halden.example", "email_verified": True}
-    address = begin(browser, invitation=services.invite(by=author, role="administrator"))
+    address = begin(browser, invitation=services.create_invitation(by=author, role="administrator"))
     services.set_role(author, User.Role.MEMBER, by=on)
     assert browser.get(fake.approve(address)).status_code == 404
     assert not User.objects.filter(email="bob@halden.example").exists()
@@ -440,18 +440,18 @@ def test_an_invitation_ends_while_somebody_is_at_the_provider_if_its_author_lose
 
 def test_two_who_share_an_invitation_at_the_same_moment_are_one_too_many(on, configure):
     configure(issuer="https://login.example")
-    token = services.invite(by=on)
-    invitation = services.check_pass(token, "invitation").pk
-    openid.enter(Vouched("https://login.example", "1", "one@halden.example", False, "One"), invitation)
+    token = services.create_invitation(by=on)
+    invitation = services.validate_link(token, "invitation").pk
+    openid.sign_in(VerifiedIdentity("https://login.example", "1", "one@halden.example", False, "One"), invitation)
     with pytest.raises(services.InvalidLinkError):
-        openid.enter(Vouched("https://login.example", "2", "two@halden.example", False, "Two"), invitation)
+        openid.sign_in(VerifiedIdentity("https://login.example", "2", "two@halden.example", False, "Two"), invitation)
     assert not User.objects.filter(name="Two").exists()
 
 
 def test_an_unverified_email_with_an_invitation_leads_into_no_account_that_is_there(alice, on, configure):
-    invitation = services.check_pass(services.invite(by=on), "invitation").pk
+    invitation = services.validate_link(services.create_invitation(by=on), "invitation").pk
     with pytest.raises(SignInRejectedError, match=NO_ACCOUNT):
-        openid.enter(Vouched("https://login.example", "1", alice.email, False, "Mallory"), invitation)
+        openid.sign_in(VerifiedIdentity("https://login.example", "1", alice.email, False, "Mallory"), invitation)
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:alert(1)", ""])
@@ -476,7 +476,7 @@ def test_a_provider_that_is_slow_or_gone_leaves_the_password(on, alice, fake, co
     assert time.monotonic() - began < 5
     assert sentence == "Halden does not answer at the moment. Try again in a while, or use your password."
     assert refusal(browser.get(way), 503) == sentence
-    assert refusal(browser.post("/sign-in/openid", {"invitation": services.invite(by=on)}), 503) == sentence
+    assert refusal(browser.post("/sign-in/openid", {"invitation": services.create_invitation(by=on)}), 503) == sentence
 
     configure(issuer="http://127.0.0.1:1")
     page = browser.post("/sign-in/openid", {"next": "/stats"})
@@ -553,7 +553,7 @@ def test_who_has_a_password_still_types_it(alice, fake):
 
 def test_ones_own_data_name_the_account_elsewhere(nora):
     account = next(
-        member for member in members_of(nora, access.readable_space_ids(nora.pk)) if member.path == "account.json"
+        member for member in archive_files(nora, access.readable_space_ids(nora.pk)) if member.path == "account.json"
     )
     (told,) = json.loads(b"".join(account.pieces))["identities"]
     assert (told["issuer"], told["subject"]) == ("https://login.example", "n-1")

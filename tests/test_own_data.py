@@ -235,7 +235,7 @@ def test_it_is_written_in_pieces_and_never_held_whole(memory, alice):
         upload(alice, f"noise-{number}.txt", base64.encodebytes(random.Random(number).randbytes(4_000_000)))
 
     tracemalloc.start()
-    sizes = [len(piece) for piece in own_data.as_zip(alice, by=alice)]
+    sizes = [len(piece) for piece in own_data.stream_zip(alice, by=alice)]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 

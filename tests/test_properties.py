@@ -147,7 +147,7 @@ class TeamLife(RuleBasedStateMachine):
         _, bob, cleo, _ = self.ids
         first, second = self.team.groups
         for person, group in ((bob, first), (cleo, first), (cleo, second)):
-            groups.add(memory.get_group(group), self.rows[person], by=self.admin)
+            groups.add_member(memory.get_group(group), self.rows[person], by=self.admin)
             self.team.groups[group].add(person)
         self.say(1, 0, 1, True, True)
         self.say(2, 0, 3, True, False)
@@ -284,7 +284,7 @@ class TeamLife(RuleBasedStateMachine):
         group, person = one_of(list(self.team.groups), which), one_of(self.ids, who)
         assert group
         assert person
-        groups.add(memory.get_group(group), self.rows[person], by=self.admin)
+        groups.add_member(memory.get_group(group), self.rows[person], by=self.admin)
         self.team.groups[group].add(person)
 
     @rule(which=NUMBER, who=NUMBER)
@@ -292,7 +292,7 @@ class TeamLife(RuleBasedStateMachine):
         group, person = one_of(list(self.team.groups), which), one_of(self.ids, who)
         assert group
         assert person
-        groups.take_out(memory.get_group(group), person, by=self.admin)
+        groups.remove_member(memory.get_group(group), person, by=self.admin)
         self.team.groups[group].discard(person)
 
     @property
@@ -550,7 +550,7 @@ class TeamLife(RuleBasedStateMachine):
         self.same("groups", words_in(*(place.name for place in space_choices(person.id))), groups_of)
         for thing in team.things[self.steps % 3 :: 3]:
             self.by_id(person, thing)
-        mine = b"".join(b"".join(member.pieces) for member in archive.members_of(self.rows[person.id], readable))
+        mine = b"".join(b"".join(member.pieces) for member in archive.archive_files(self.rows[person.id], readable))
         said = team.said_by(person.id)
         self.same("own data", words_in(mine.decode()), said | groups_of | self.labels(person), must=said)
 

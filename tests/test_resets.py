@@ -109,7 +109,7 @@ def deactivate(other, by) -> None:
 
 
 def delete_account(other, by) -> None:
-    deletion.leave(other)
+    deletion.delete_account(other)
 
 
 @pytest.mark.parametrize("lose_it", [demote, deactivate, delete_account])

@@ -20,7 +20,7 @@ import psutil
 import pytest
 import redis
 
-from cato_web.supervisor.process import Child
+from cato_web.supervisor.process import ChildProcess
 from tests.topology import clean_environment, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -130,7 +130,7 @@ def test_what_the_servers_write_as_they_start_is_not_shown_but_why_one_fails_is(
     assert running.log.read_text() == ""
 
     script = "import sys; sys.exit('the disk is full')"
-    failing = Child("chroma", [sys.executable, "-c", script], os.environ, quiet=True)
+    failing = ChildProcess("chroma", [sys.executable, "-c", script], os.environ, quiet=True)
     failing.start()
     _wait(lambda: failing.ended)
     failing.revive()

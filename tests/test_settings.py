@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from cato_web.accounts import model_choices, user_agents
-from cato_web.accounts.model_choices import Offer
+from cato_web.accounts.model_choices import ModelChoices
 from cato_web.accounts.models import AuditEntry, SignIn, User
 from chat import access, services
 from chat.llm.endpoint import ModelEndpoint
@@ -34,8 +34,8 @@ def alice():
 @pytest.fixture(autouse=True)
 def offer(monkeypatch):
     """What the endpoint offers; tests put another in its place."""
-    kept = {"now": Offer(("fake", "fake-large"), "", "models.example", "fake")}
-    monkeypatch.setattr(model_choices, "current", lambda: kept["now"])
+    kept = {"now": ModelChoices(("fake", "fake-large"), "", "models.example", "fake")}
+    monkeypatch.setattr(model_choices, "available_models", lambda: kept["now"])
     return kept
 
 
@@ -86,7 +86,7 @@ def test_a_model_that_is_not_offered_is_refused_in_words_and_what_was_typed_stay
 def test_a_model_that_is_no_longer_offered_is_said_so_and_kept_until_another_is_chosen(alice, offer):
     page = signed_in(alice)
     page.post("/settings", choices(alice, default_model="fake-large"))
-    offer["now"] = Offer(("fake",), "", "models.example", "fake")
+    offer["now"] = ModelChoices(("fake",), "", "models.example", "fake")
 
     shown = page.get("/settings").content.decode()
     assert "models.example does not offer fake-large any more" in shown
@@ -99,7 +99,7 @@ def test_a_model_that_is_no_longer_offered_is_said_so_and_kept_until_another_is_
 
 
 def test_where_the_models_cannot_be_listed_a_name_can_be_typed(alice, offer):
-    offer["now"] = Offer((), "Could not load the model list from models.example.", "models.example")
+    offer["now"] = ModelChoices((), "Could not load the model list from models.example.", "models.example")
     page = signed_in(alice)
 
     assert "models.example does not say at the moment" in page.get("/settings").content.decode()
@@ -111,7 +111,7 @@ def test_where_the_models_cannot_be_listed_a_name_can_be_typed(alice, offer):
 def test_an_endpoint_that_is_away_is_said_to_be_and_holds_nothing_up():
     asked = model_choices._ask(ModelEndpoint("http://127.0.0.1:9/v1", "", "some-model"))
 
-    assert asked == Offer((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
+    assert asked == ModelChoices((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
 
 
 def test_notifications_are_off_until_they_are_switched_on(alice):
@@ -137,9 +137,9 @@ def test_each_sign_in_is_listed_in_plain_words_and_this_one_is_marked(alice):
 def test_browsers_are_told_by_what_they_are_and_not_by_what_they_claim_to_be():
     edge = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/142.0 Safari/537.36 Edg/142.0"
     safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605 Version/18.0 Mobile Safari/604.1"
-    assert user_agents.in_words(edge) == "Edge on Windows"
-    assert user_agents.in_words(safari) == "Safari on an iPhone"
-    assert user_agents.in_words("curl/8.5.0") == user_agents.in_words("") == "Another program"
+    assert user_agents.describe_user_agent(edge) == "Edge on Windows"
+    assert user_agents.describe_user_agent(safari) == "Safari on an iPhone"
+    assert user_agents.describe_user_agent("curl/8.5.0") == user_agents.describe_user_agent("") == "Another program"
 
 
 def test_one_sign_in_is_ended_and_the_others_stay(alice):

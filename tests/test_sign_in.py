@@ -90,7 +90,7 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(alice):
 
 @pytest.mark.parametrize("name", ["\u200b\u200d", "\u2066\u2069", "\u3164", "\u00a0"])
 def test_a_person_needs_a_name_that_can_be_seen(alice, name):
-    token = services.invite(by=AdministratorFactory())
+    token = services.create_invitation(by=AdministratorFactory())
     form = {"name": name, "email": "new@halden.example", "password": PASSWORD}
     joining = Client().post(reverse("join", args=[token]), form)
     assert joining.status_code == 422
@@ -104,7 +104,7 @@ def test_a_person_needs_a_name_that_can_be_seen(alice, name):
 
 
 def test_a_name_loses_what_would_reorder_the_text_beside_it(alice):
-    token = services.invite(by=AdministratorFactory())
+    token = services.create_invitation(by=AdministratorFactory())
     form = {"name": "Eve \u202enimda\u202c", "email": "eve@halden.example", "password": PASSWORD}
     assert Client().post(reverse("join", args=[token]), form).status_code == 302
     assert User.objects.get(email="eve@halden.example").name == "Eve nimda"

@@ -149,7 +149,7 @@ def test_the_tokens_of_who_leaves_are_gone(alice):
     PersonFactory(name="Ada Admin", role="administrator")
     one = program(alice)
 
-    deletion.leave(alice)
+    deletion.delete_account(alice)
 
     assert one.get("/api/me").status_code == 401
     assert not ApiToken.objects.exists()

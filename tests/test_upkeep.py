@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
-from cato_web.celery import catch_up
+from cato_web.celery import run_startup_backfills
 from memory.embeddings import local
 from memory.errors import EmbeddingError
 from memory.exchanges import lifecycle
@@ -77,7 +77,7 @@ def test_backfill_embeds_what_has_no_row_or_failed_and_writes_missing_words(memo
 def test_a_new_worker_writes_the_words_that_an_earlier_version_did_not(memory, person, told):
     Words.objects.all().delete()
 
-    catch_up()
+    run_startup_backfills()
 
     assert Words.objects.count() == 3
 

@@ -27,7 +27,7 @@ from memory.models import Document, Exchange, Space
 from memory.spaces import access
 from memory.utils.formatting import format_datetime, format_number
 
-FORMER = gettext_noop("Former member")
+FORMER_MEMBER = gettext_noop("Former member")
 # How much one sweep removes before others have their turn, and how soon what waits for an answer to stop is tried again.
 _SLICES = 5
 _SOON = timedelta(seconds=2)
@@ -44,7 +44,7 @@ class ReceiptNotFoundError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Belongings:
+class AccountContents:
     """What goes with an account, and what stays of it in spaces that others read too."""
 
     threads: int
@@ -54,12 +54,12 @@ class Belongings:
     documents_elsewhere: int
 
 
-def belongings(person: User) -> Belongings:
+def account_contents(person: User) -> AccountContents:
     """What there is of this person now."""
     own = access.personal_space(person.pk)
     shared_turns = Turn.objects.filter(author_id=person.pk, thread__deleted_at=None)
     shared_turns = shared_turns.exclude(thread__space__kind=Space.Kind.OWN)
-    return Belongings(
+    return AccountContents(
         threads=Thread.objects.filter(space=own, deleted_at=None).count(),
         exchanges=Exchange.objects.filter(space=own, forgotten_at=None).count(),
         documents=Document.objects.filter(space=own, forgotten_at=None).count(),
@@ -68,7 +68,7 @@ def belongings(person: User) -> Belongings:
     )
 
 
-def check_may_leave(person: User) -> None:
+def check_can_delete(person: User) -> None:
     """Raises AccountDeletionError where nobody would be left to administer those who stay."""
     others = User.objects.filter(is_active=True).exclude(pk=person.pk)
     count = others.count()
@@ -84,7 +84,7 @@ def check_may_leave(person: User) -> None:
 
 
 @transaction.atomic
-def leave(person: User) -> str:
+def delete_account(person: User) -> str:
     """Close the account for good; returns the token of its receipt. What it had is removed by the sweep.
 
     Raises AccountDeletionError.
@@ -94,15 +94,15 @@ def leave(person: User) -> str:
     list(concerned.select_for_update().order_by("id").values_list("id"))
     if User.objects.filter(pk=person.pk).exclude(left_at=None).exists():
         raise AccountDeletionError(_("This account is deleted already."))
-    check_may_leave(person)
+    check_can_delete(person)
     now, token = timezone.now(), secrets.token_urlsafe(32)
-    had = belongings(person)
+    had = account_contents(person)
     Departure.objects.create(
         person=person,
         token_hash=services.hash_token(token),
         asked_at=now,
         due_at=now,
-        sign_ins=login_sessions.end_all(person),
+        sign_ins=login_sessions.revoke_all(person),
         threads=had.threads,
         exchanges=had.exchanges,
         documents=had.documents,
@@ -112,17 +112,17 @@ def leave(person: User) -> str:
     ApiToken.objects.filter(person=person).delete()
     ReadMark.objects.filter(person_id=person.pk).delete()
     memory.remove_from_all_groups(person.pk)
-    services.note(person, AuditEntry.Action.ACCOUNT_DELETED, str(person.pk))
-    _make_nameless(person)
+    services.record_audit(person, AuditEntry.Action.ACCOUNT_DELETED, str(person.pk))
+    _anonymise(person)
     return token
 
 
-def finish_departures() -> int:
+def run_account_deletions() -> int:
     """Go on emptying the space of one who left; returns how many are empty now. Repeatable, from any process."""
-    return sum(_go_on(job) for job in jobs.claim(Departure.objects.order_by("due_at", "id"), 1))
+    return sum(_continue(job) for job in jobs.claim(Departure.objects.order_by("due_at", "id"), 1))
 
 
-def receipt(token: str) -> tuple[list[dict[str, str]], bool]:
+def get_receipt(token: str) -> tuple[list[dict[str, str]], bool]:
     """What went, number by number, and whether nothing of it is still under way, but for the files themselves.
 
     Raises ReceiptNotFoundError.
@@ -154,7 +154,7 @@ def receipt(token: str) -> tuple[list[dict[str, str]], bool]:
     return lines, is_empty and not removed.under_way and not originals
 
 
-def _go_on(job: Departure) -> bool:
+def _continue(job: Departure) -> bool:
     space = access.personal_space(job.person_id)
     for _slice in range(_SLICES):
         # First, so that no worker goes on to add to what is removed here.
@@ -179,8 +179,8 @@ def _go_on(job: Departure) -> bool:
     return is_empty
 
 
-def _make_nameless(person: User) -> None:
-    person.name, person.email = _(FORMER), f"{person.pk.hex}@former.invalid"
+def _anonymise(person: User) -> None:
+    person.name, person.email = _(FORMER_MEMBER), f"{person.pk.hex}@former.invalid"
     person.role, person.is_active, person.left_at = User.Role.MEMBER, False, timezone.now()
     person.theme = person.density = person.context_mode = person.default_model = ""
     person.is_notified, person.last_login = False, None

@@ -12,12 +12,12 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from cato_web.accounts.model_choices import Offer
+from cato_web.accounts.model_choices import ModelChoices
 from cato_web.accounts.models import ApiToken, User
 from memory.text import clean_name, clean_text
 
 
-class JoinForm(forms.Form):
+class RegistrationForm(forms.Form):
     """Name, e-mail and password of a new account."""
 
     name = forms.CharField(
@@ -50,10 +50,10 @@ class JoinForm(forms.Form):
     def clean_password(self) -> str:
         password = self.cleaned_data["password"]
         person = User(name=self.cleaned_data.get("name", ""), email=self.cleaned_data.get("email", ""))
-        return checked_password(password, person)
+        return check_new_password(password, person)
 
 
-class SetUpForm(JoinForm):
+class SetupForm(RegistrationForm):
     """The first account, and optionally the endpoint that answers."""
 
     model_from = forms.ChoiceField(
@@ -101,7 +101,7 @@ class SignInForm(forms.Form):
         return person
 
 
-class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
+class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
     """What a person may choose for themselves."""
 
     class Meta:
@@ -115,7 +115,7 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
             "default_model": gettext_lazy("Model of new threads"),
         }
 
-    def __init__(self, *args: Any, offer: Offer, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, offer: ModelChoices, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.offer = offer
         self._offer_models(self.instance.default_model)
@@ -157,7 +157,7 @@ class ChoicesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class 
         field.widget = forms.Select(choices=[("", configured), *names])
 
 
-class LeaveForm(forms.Form):
+class DeleteAccountForm(forms.Form):
     """What only the person of the account knows, typed once more before it is deleted."""
 
     email = forms.CharField(
@@ -267,10 +267,10 @@ class PasswordForm(forms.Form):
         return str(self.cleaned_data["old"])
 
     def clean_new(self) -> str:
-        return checked_password(self.cleaned_data["new"], self.person)
+        return check_new_password(self.cleaned_data["new"], self.person)
 
 
-class ResetForm(forms.Form):
+class PasswordResetForm(forms.Form):
     """A new password for who forgot theirs."""
 
     password = forms.CharField(
@@ -286,10 +286,10 @@ class ResetForm(forms.Form):
         self.person = person
 
     def clean_password(self) -> str:
-        return checked_password(self.cleaned_data["password"], self.person)
+        return check_new_password(self.cleaned_data["password"], self.person)
 
 
-def checked_password(password: str, person: User) -> str:
+def check_new_password(password: str, person: User) -> str:
     """The password, if it may be one. Raises ValidationError with a sentence of ours."""
     password = clean_text(password)
     if len(password) < 10:

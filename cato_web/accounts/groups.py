@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from cato_web.accounts.models import AuditEntry, User
-from cato_web.accounts.services import note
+from cato_web.accounts.services import record_audit
 from chat.models import Thread
 from chat.realtime.notifications import notify_after_commit
 from memory import api as memory
@@ -47,10 +47,10 @@ def group_to_edit(person: User, group_id: uuid.UUID) -> Space:
 
 
 @transaction.atomic
-def make(name: str, *, by: User) -> Space:
+def create_group(name: str, *, by: User) -> Space:
     """Create a group, managed by its creator. Raises InvalidInputError."""
     group = memory.create_group(name, by=by.pk)
-    note(by, AuditEntry.Action.GROUP_CREATED, f"{group.name} {group.id}")
+    record_audit(by, AuditEntry.Action.GROUP_CREATED, f"{group.name} {group.id}")
     return group
 
 
@@ -58,22 +58,22 @@ def make(name: str, *, by: User) -> Space:
 def rename(group: Space, name: str, *, by: User) -> None:
     """Raises InvalidInputError."""
     memory.rename_group(group, name)
-    note(by, AuditEntry.Action.GROUP_RENAMED, str(group.id))
+    record_audit(by, AuditEntry.Action.GROUP_RENAMED, str(group.id))
 
 
 @transaction.atomic
-def add(group: Space, person: User, *, by: User) -> None:
+def add_member(group: Space, person: User, *, by: User) -> None:
     """Add a member, whose open pages show the group's threads from now on."""
     if memory.add_to_group(group, person.pk, by=by.pk):
-        note(by, AuditEntry.Action.GROUP_MEMBER_ADDED, f"{person.pk} {group.id}")
+        record_audit(by, AuditEntry.Action.GROUP_MEMBER_ADDED, f"{person.pk} {group.id}")
         notify_after_commit([person.pk])
 
 
 @transaction.atomic
-def take_out(group: Space, person_id: uuid.UUID, *, by: User) -> None:
+def remove_member(group: Space, person_id: uuid.UUID, *, by: User) -> None:
     """Remove a member, who reads nothing of the group from the next request on."""
     if memory.remove_from_group(group, person_id, by=by.pk):
-        note(
+        record_audit(
             by,
             AuditEntry.Action.GROUP_LEFT if person_id == by.pk else AuditEntry.Action.GROUP_MEMBER_REMOVED,
             f"{person_id} {group.id}",
@@ -85,18 +85,18 @@ def take_out(group: Space, person_id: uuid.UUID, *, by: User) -> None:
 def set_role(group: Space, person_id: uuid.UUID, role: str, *, by: User) -> None:
     """Make a member a manager of the group, or a manager a member."""
     if memory.set_group_role(group, person_id, role, by=by.pk):
-        note(by, _ROLE_ACTIONS[Membership.Role(role)], f"{person_id} {group.id}")
+        record_audit(by, _ROLE_ACTIONS[Membership.Role(role)], f"{person_id} {group.id}")
 
 
 @transaction.atomic
-def dissolve(group: Space, *, by: User) -> None:
+def delete_group(group: Space, *, by: User) -> None:
     """Remove a group in which nothing is. Raises InvalidInputError."""
     if not memory.is_empty(group) or Thread.objects.filter(space=group).exists():
         sentence = _("%(group)s still has threads, documents or memories. Move or delete them first.")
         raise InvalidInputError(sentence % {"group": group.name})
     Membership.objects.filter(space=group).delete()
     memory.remove_group(group)
-    note(by, AuditEntry.Action.GROUP_DELETED, str(group.id))
+    record_audit(by, AuditEntry.Action.GROUP_DELETED, str(group.id))
 
 
 def groups_of(person: User) -> list[Space]:

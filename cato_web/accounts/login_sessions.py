@@ -26,13 +26,13 @@ _SEEN_EVERY = timedelta(minutes=5)
 
 
 @receiver(user_logged_in)
-def note_sign_in(request: HttpRequest, user: User, **kwargs: Any) -> None:
+def on_login(request: HttpRequest, user: User, **kwargs: Any) -> None:
     if request.session.session_key is None:
         request.session.save()
     _note(request, user, since=timezone.now())
 
 
-def note_seen(request: HttpRequest, person: User) -> None:
+def touch(request: HttpRequest, person: User) -> None:
     """Note that this sign-in is in use; one that is older than the list of them enters it now."""
     now = timezone.now()
     known = SignIn.objects.filter(session_id=request.session.session_key, person=person)
@@ -53,23 +53,23 @@ def listed(person: User) -> QuerySet[SignIn]:
     return SignIn.objects.filter(person=person, session__expire_date__gt=timezone.now()).order_by("-seen_at", "id")
 
 
-def end(person: User, sign_in_id: uuid.UUID) -> bool:
+def revoke(person: User, sign_in_id: uuid.UUID) -> bool:
     """End one of this person's sign-ins, and with it its open pages; False where there is none of that id."""
     ended = Session.objects.filter(pk__in=SignIn.objects.filter(person=person, id=sign_in_id).values("session"))
     if not ended.delete()[0]:
         return False
-    services.note(person, AuditEntry.Action.SESSION_ENDED, str(sign_in_id))
+    services.record_audit(person, AuditEntry.Action.SESSION_ENDED, str(sign_in_id))
     return True
 
 
-def end_all(person: User) -> int:
+def revoke_all(person: User) -> int:
     """End every sign-in of this person that is listed; returns how many."""
     count = listed(person).count()
     Session.objects.filter(pk__in=SignIn.objects.filter(person=person).values("session")).delete()
     return count
 
 
-def renew(request: HttpRequest, person: User) -> int:
+def rotate(request: HttpRequest, person: User) -> int:
     """Let the sign-in that asks go on, with a new key, after the account's epoch rose; remove the others.
 
     Returns how many others there were.
@@ -84,7 +84,7 @@ def renew(request: HttpRequest, person: User) -> int:
 
 
 def _note(request: HttpRequest, person: User, *, since: datetime) -> None:
-    browser = user_agents.in_words(request.META.get("HTTP_USER_AGENT", ""))
+    browser = user_agents.describe_user_agent(request.META.get("HTTP_USER_AGENT", ""))
     SignIn.objects.update_or_create(
         session_id=request.session.session_key,
         defaults={"person": person, "browser": browser, "since": since, "seen_at": timezone.now()},

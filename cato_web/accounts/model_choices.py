@@ -14,11 +14,11 @@ from chat.llm.endpoint import ModelEndpoint
 
 _PATIENCE = 3.0
 _ASK_EVERY = 30.0
-_asked: dict[ModelEndpoint, tuple[float, Offer]] = {}
+_asked: dict[ModelEndpoint, tuple[float, ModelChoices]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ModelChoices:
     """The models on offer, or why that is not known; `configured` is the one that answers where none is chosen."""
 
     names: tuple[str, ...] = ()
@@ -27,12 +27,12 @@ class Offer:
     configured: str = ""
 
 
-def current() -> Offer:
+def available_models() -> ModelChoices:
     """What the endpoint in force offers. It is asked at most every half minute, and not waited for long."""
     answering = endpoint.current()
     if answering is None:
-        return Offer(trouble=_("No model is connected."))
-    asked, offer = _asked.get(answering, (0.0, Offer()))
+        return ModelChoices(trouble=_("No model is connected."))
+    asked, offer = _asked.get(answering, (0.0, ModelChoices()))
     if not asked or time.monotonic() - asked > _ASK_EVERY:
         offer = _ask(answering)
         _asked.clear()
@@ -40,12 +40,12 @@ def current() -> Offer:
     return offer
 
 
-def _ask(answering: ModelEndpoint) -> Offer:
+def _ask(answering: ModelEndpoint) -> ModelChoices:
     host, configured = answering.host, answering.model
     try:
         names = asyncio.run(asyncio.wait_for(client.list_models(answering), _PATIENCE))
     except (ModelError, TimeoutError):
         trouble = _("Could not load the model list from %(host)s.") % {"host": host}
-        return Offer((), trouble, host, configured)
+        return ModelChoices((), trouble, host, configured)
     # Models that only embed answer nothing.
-    return Offer(tuple(name for name in names if "embed" not in name.lower()), "", host, configured)
+    return ModelChoices(tuple(name for name in names if "embed" not in name.lower()), "", host, configured)

@@ -9,7 +9,7 @@ class UserLookupError(Exception):
     """No account, or more than one, goes by the name; the message says which."""
 
 
-def person_called(name: str) -> User:
+def get_user_by_name(name: str) -> User:
     """The active account with this e-mail or name, whatever its case. Raises UserLookupError."""
     people = User.objects.filter(is_active=True)
     found = list((people.filter(email__iexact=name) or people.filter(name__iexact=name))[:2])

@@ -48,7 +48,7 @@ class IdentityProviderUnavailableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Vouched:
+class VerifiedIdentity:
     """What the provider says of somebody. The e-mail is empty where it says none that can be one."""
 
     issuer: str
@@ -59,7 +59,7 @@ class Vouched:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class SignInResult:
     """Who came back from the provider, where they wanted to go, and what to tell them the first time."""
 
     person: User
@@ -72,7 +72,7 @@ def name() -> str:
     return settings.CATO.openid.name if settings.CATO.openid.issuer else ""
 
 
-def begin(request: HttpRequest, *, target: str, invitation: Pass | None = None) -> str:
+def start(request: HttpRequest, *, target: str, invitation: Pass | None = None) -> str:
     """The provider's address to send this browser to. Raises IdentityProviderUnavailableError."""
     back = _address_of_return(request)
     with _asking():
@@ -83,7 +83,7 @@ def begin(request: HttpRequest, *, target: str, invitation: Pass | None = None) 
     return str(sent["url"])
 
 
-def finish(request: HttpRequest) -> Arrival:
+def complete(request: HttpRequest) -> SignInResult:
     """Who comes back, each begun sign-in once. Raises SignInRejectedError, IdentityProviderUnavailableError, InvalidLinkError."""
     state = request.GET.get("state", "")
     integration = _integration()
@@ -95,11 +95,11 @@ def finish(request: HttpRequest) -> Arrival:
         integration.clear_state_data(request.session, state)
         log.warning("the provider of identities let nobody in: %.80r", request.GET["error"])
         raise SignInRejectedError(_("%(name)s did not let you in. Try again, or use your password.") % {"name": name()})
-    person, greeting = enter(_ask_who(request), kept["invitation"])
-    return Arrival(person, kept["target"], greeting)
+    person, greeting = sign_in(_exchange_code(request), kept["invitation"])
+    return SignInResult(person, kept["target"], greeting)
 
 
-def enter(vouched: Vouched, invitation_id: int | None = None) -> tuple[User, str]:
+def sign_in(vouched: VerifiedIdentity, invitation_id: int | None = None) -> tuple[User, str]:
     """The account of whom the provider vouches for, and a greeting if it was found or made for them just now.
 
     Raises SignInRejectedError, and InvalidLinkError where an invitation would be needed that is used up.
@@ -111,7 +111,7 @@ def enter(vouched: Vouched, invitation_id: int | None = None) -> tuple[User, str
 
 
 @transaction.atomic
-def _enter(vouched: Vouched, invitation_id: int | None) -> tuple[User, str]:
+def _enter(vouched: VerifiedIdentity, invitation_id: int | None) -> tuple[User, str]:
     known = Identity.objects.filter(issuer=vouched.issuer, subject=vouched.subject).select_related("person").first()
     if known is not None:
         if not known.person.is_active:
@@ -130,11 +130,11 @@ def _enter(vouched: Vouched, invitation_id: int | None) -> tuple[User, str]:
     ):
         raise _no_account()
     Identity.objects.create(person=person, issuer=vouched.issuer, subject=vouched.subject)
-    services.note(person, AuditEntry.Action.SESSION_STARTED_BY_OPENID, vouched.issuer)
+    services.record_audit(person, AuditEntry.Action.SESSION_STARTED_BY_OPENID, vouched.issuer)
     return person, greeting
 
 
-def _check_email(vouched: Vouched, *, is_invited: bool) -> None:
+def _check_email(vouched: VerifiedIdentity, *, is_invited: bool) -> None:
     """By e-mail only the first time. An invitation lets in whom it was given to, whatever e-mail they have."""
     if not vouched.email:
         sentence = _("%(name)s does not tell Cato your e-mail, which an account needs. Ask an administrator.")
@@ -148,15 +148,15 @@ def _check_email(vouched: Vouched, *, is_invited: bool) -> None:
         raise SignInRejectedError(sentence % {"domains": format_list(domains), "name": name()})
 
 
-def _new_person(vouched: Vouched, invitation_id: int | None) -> User:
+def _new_person(vouched: VerifiedIdentity, invitation_id: int | None) -> User:
     if invitation_id is not None:
         invitation = services.open_invitation(invitation_id)
-        return services.use_pass(invitation, name=vouched.name, email=vouched.email, password=None)
+        return services.redeem_link(invitation, name=vouched.name, email=vouched.email, password=None)
     # Whoever comes before the administrator would leave Cato without one.
     if not settings.CATO.openid.joins or not services.is_set_up():
         raise _no_account()
     person = services.create_person(name=vouched.name, email=vouched.email, password=None)
-    services.note(person, AuditEntry.Action.PERSON_JOINED, person.role)
+    services.record_audit(person, AuditEntry.Action.PERSON_JOINED, person.role)
     return person
 
 
@@ -166,7 +166,7 @@ def _no_account() -> SignInRejectedError:
     return SignInRejectedError(sentence % {"name": name()})
 
 
-def _ask_who(request: HttpRequest) -> Vouched:
+def _exchange_code(request: HttpRequest) -> VerifiedIdentity:
     with _asking():
         client = _client()
         told = client.server_metadata
@@ -181,7 +181,7 @@ def _ask_who(request: HttpRequest) -> Vouched:
         return _vouched(client, claims)
 
 
-def _vouched(client: Any, token: dict[str, Any]) -> Vouched:
+def _vouched(client: Any, token: dict[str, Any]) -> VerifiedIdentity:
     claims = dict(token["userinfo"])  # of the identity token, which has been checked
     if not claims["sub"]:
         raise ValueError("the identity token names nobody")
@@ -190,7 +190,7 @@ def _vouched(client: Any, token: dict[str, Any]) -> Vouched:
         claims = dict(more) | claims if more.get("sub") == claims["sub"] else claims
     email = _email(claims.get("email"))
     called = next((c for c in map(claims.get, ("name", "preferred_username")) if isinstance(c, str) and c.strip()), "")
-    return Vouched(
+    return VerifiedIdentity(
         issuer=claims["iss"],
         subject=claims["sub"],
         email=email,

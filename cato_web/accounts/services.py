@@ -56,10 +56,10 @@ def setup_token() -> str | None:
 
 
 @transaction.atomic
-def invite(*, by: User, role: str = User.Role.MEMBER) -> str:
+def create_invitation(*, by: User, role: str = User.Role.MEMBER) -> str:
     """A token with which one person may make an account; it is shown once and kept only as a hash."""
     token = _make_pass(Pass.Kind.INVITATION, role=role, days=INVITATION_DAYS, by=by)
-    note(by, AuditEntry.Action.INVITATION_CREATED, role)
+    record_audit(by, AuditEntry.Action.INVITATION_CREATED, role)
     return token
 
 
@@ -71,14 +71,14 @@ def reset_link(person: User, *, by: User | None) -> str:
     """
     Pass.objects.filter(kind=Pass.Kind.RESET, person=person, used_at=None).delete()
     token = _make_pass(Pass.Kind.RESET, role=person.role, days=RESET_DAYS, by=by, person=person)
-    note(by, AuditEntry.Action.PASSWORD_LINK_CREATED, str(person.pk))
+    record_audit(by, AuditEntry.Action.PASSWORD_LINK_CREATED, str(person.pk))
     return token
 
 
 @transaction.atomic
 def reset_password(token: str, password: str) -> User:
     """Set the password of the person whose link this is, once, and end all their sign-ins. Raises InvalidLinkError."""
-    found = check_pass(token, Pass.Kind.RESET)
+    found = validate_link(token, Pass.Kind.RESET)
     person = found.person
     if person is None or not person.is_active:
         raise InvalidLinkError
@@ -98,7 +98,7 @@ def set_role(person: User, role: str, *, by: User) -> None:
         _expire_links_of_author(person, by=by)
         reveals.end_all(person.pk)
     User.objects.filter(pk=person.pk).update(role=role)
-    note(by, _ROLE_ACTIONS[User.Role(role)], str(person.pk))
+    record_audit(by, _ROLE_ACTIONS[User.Role(role)], str(person.pk))
 
 
 @transaction.atomic
@@ -110,11 +110,11 @@ def make_administrator(email: str, name: str) -> tuple[User, str]:
     person = User.objects.filter(email__iexact=email, left_at=None).first()
     if person is None:
         person = create_person(name=name, email=email, password=None, role=User.Role.ADMINISTRATOR)
-        note(None, AuditEntry.Action.PERSON_JOINED, person.role)
+        record_audit(None, AuditEntry.Action.PERSON_JOINED, person.role)
     else:
         User.objects.filter(pk=person.pk).update(role=User.Role.ADMINISTRATOR, is_active=True)
         person.refresh_from_db()
-        note(None, AuditEntry.Action.PERSON_MADE_ADMINISTRATOR, str(person.pk))
+        record_audit(None, AuditEntry.Action.PERSON_MADE_ADMINISTRATOR, str(person.pk))
     return person, reset_link(person, by=None)
 
 
@@ -134,11 +134,11 @@ def revoke_link(link_id: int, *, by: User) -> bool:
     link = open_links().filter(pk=link_id).first()
     if link is None or not Pass.objects.filter(pk=link_id, used_at=None).delete()[0]:
         return False
-    note(by, AuditEntry.Action.LINK_REVOKED, f"{link.kind} {link.person_id or link.role}")
+    record_audit(by, AuditEntry.Action.LINK_REVOKED, f"{link.kind} {link.person_id or link.role}")
     return True
 
 
-def check_pass(token: str, kind: str) -> Pass:
+def validate_link(token: str, kind: str) -> Pass:
     """Return the link behind a token. Raises InvalidLinkError."""
     now = timezone.now()
     links = Pass.objects.filter(used_at=None, expires_at__gt=now) if kind == Pass.Kind.SETUP else open_links()
@@ -149,9 +149,9 @@ def check_pass(token: str, kind: str) -> Pass:
 
 
 @transaction.atomic
-def join(token: str, kind: str, *, name: str, email: str, password: str) -> User:
+def register(token: str, kind: str, *, name: str, email: str, password: str) -> User:
     """Make the account the pass allows, once. Raises InvalidLinkError."""
-    return use_pass(check_pass(token, kind), name=name, email=email, password=password)
+    return redeem_link(validate_link(token, kind), name=name, email=email, password=password)
 
 
 def open_invitation(invitation_id: int) -> Pass:
@@ -163,12 +163,12 @@ def open_invitation(invitation_id: int) -> Pass:
 
 
 @transaction.atomic
-def use_pass(found: Pass, *, name: str, email: str, password: str | None) -> User:
+def redeem_link(found: Pass, *, name: str, email: str, password: str | None) -> User:
     """Make the account that this link allows, once. Raises InvalidLinkError."""
     _use(found)
     person = create_person(name=name, email=email, password=password, role=found.role)
     Pass.objects.filter(pk=found.pk).update(used_by=person)
-    note(person, AuditEntry.Action.PERSON_JOINED, found.role)
+    record_audit(person, AuditEntry.Action.PERSON_JOINED, found.role)
     return person
 
 
@@ -199,7 +199,9 @@ def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
         _expire_links_of_author(person, by=by)
         _expire_links_for(person)
         reveals.end_all(person_id)
-    note(by, AuditEntry.Action.PERSON_ACTIVATED if is_active else AuditEntry.Action.PERSON_DEACTIVATED, str(person_id))
+    record_audit(
+        by, AuditEntry.Action.PERSON_ACTIVATED if is_active else AuditEntry.Action.PERSON_DEACTIVATED, str(person_id)
+    )
 
 
 @transaction.atomic
@@ -212,7 +214,7 @@ def change_password(person: User, password: str) -> None:
     person.epoch += 1
     person.save(update_fields=["password", "epoch"])
     _expire_links_for(person)
-    note(person, AuditEntry.Action.PASSWORD_CHANGED, str(person.id))
+    record_audit(person, AuditEntry.Action.PASSWORD_CHANGED, str(person.id))
 
 
 def expire_links(person: User) -> None:
@@ -226,10 +228,10 @@ def sign_out_elsewhere(person: User) -> None:
     """End every other sign-in; the one that asked has to be renewed."""
     person.epoch += 1
     person.save(update_fields=["epoch"])
-    note(person, AuditEntry.Action.SESSION_OTHERS_ENDED, str(person.pk))
+    record_audit(person, AuditEntry.Action.SESSION_OTHERS_ENDED, str(person.pk))
 
 
-def note(who: User | None, action: str, about: str) -> None:
+def record_audit(who: User | None, action: str, about: str) -> None:
     """Write a line into the audit log."""
     AuditEntry.objects.create(who=who, action=action, about=about[:200])
 
@@ -250,7 +252,7 @@ def _lock_administrators(by: User) -> set[uuid.UUID]:
 def _expire_links_of_author(person: User, *, by: User) -> None:
     count = Pass.objects.filter(made_by=person, used_at=None).delete()[0]
     if count:
-        note(by, AuditEntry.Action.LINK_ALL_REVOKED, f"{person.pk} {count}")
+        record_audit(by, AuditEntry.Action.LINK_ALL_REVOKED, f"{person.pk} {count}")
 
 
 def _expire_links_for(person: User) -> None:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cato_web.accounts.models import ApiToken, AuditEntry, User
-from cato_web.accounts.services import hash_token, note
+from cato_web.accounts.services import hash_token, record_audit
 from memory.errors import CatoError
 
 _BEGIN = "cato_"
@@ -25,7 +25,7 @@ class TokenLimitError(CatoError):
 
 
 @transaction.atomic
-def make_token(person: User, *, name: str, scopes: Iterable[str], days: int | None) -> str:
+def create_token(person: User, *, name: str, scopes: Iterable[str], days: int | None) -> str:
     """A token for `scopes`, worthless after so many `days` (None: never); it is shown once. Raises TokenLimitError."""
     if person.api_tokens.count() >= _MOST:
         raise TokenLimitError(
@@ -40,14 +40,14 @@ def make_token(person: User, *, name: str, scopes: Iterable[str], days: int | No
         scopes=sorted(set(scopes)),
         expires_at=timezone.now() + timedelta(days=days) if days else None,
     )
-    note(person, AuditEntry.Action.TOKEN_CREATED, str(made.pk))
+    record_audit(person, AuditEntry.Action.TOKEN_CREATED, str(made.pk))
     return token
 
 
 @transaction.atomic
-def withdraw_token(person: User, token_id: uuid.UUID) -> bool:
+def revoke_token(person: User, token_id: uuid.UUID) -> bool:
     """Make a token of this person worthless at once; False where it is not theirs or gone."""
     is_gone = bool(person.api_tokens.filter(pk=token_id).delete()[0])
     if is_gone:
-        note(person, AuditEntry.Action.TOKEN_REVOKED, str(token_id))
+        record_audit(person, AuditEntry.Action.TOKEN_REVOKED, str(token_id))
     return is_gone

@@ -27,7 +27,7 @@ _SYSTEMS = (
 )
 
 
-def in_words(user_agent: str) -> str:
+def describe_user_agent(user_agent: str) -> str:
     """Such as "Firefox on Windows"; what is not known is not guessed."""
     browser = _first(_BROWSERS, user_agent)
     system = _first(_SYSTEMS, user_agent)

@@ -6,7 +6,7 @@ from ninja import Router
 
 from cato_web.api import schemas
 from cato_web.api.answers import answers
-from cato_web.api.auth import ANY, READ, ApiRequest, person_in
+from cato_web.api.auth import ANY, READ, ApiRequest, current_user
 from memory.spaces import access
 
 router = Router(tags=["account"])
@@ -15,7 +15,7 @@ router = Router(tags=["account"])
 @router.get("/me", auth=ANY, response=answers(schemas.Me))
 def who_am_i(request: ApiRequest) -> schemas.Me:
     """Whose token this is, and what it may do."""
-    person = person_in(request)
+    person = current_user(request)
     token = person.api_tokens.get(pk=request.auth.token_id)
     return schemas.Me(
         id=person.pk,
@@ -29,6 +29,6 @@ def who_am_i(request: ApiRequest) -> schemas.Me:
 @router.get("/spaces", auth=READ, response=answers(schemas.Spaces))
 def list_spaces(request: ApiRequest) -> schemas.Spaces:
     """The spaces this person reads: their own, their groups', the team's."""
-    rows = access.list_readable_spaces(person_in(request).pk)
+    rows = access.list_readable_spaces(current_user(request).pk)
     shown = [schemas.SpaceShown(id=row.pk, kind=row.kind, name=row.shown_name) for row in rows]
     return schemas.Spaces(spaces=shown)

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from cato_web.api import schemas, serializers
 from cato_web.api.answers import FIND, answers
-from cato_web.api.auth import ASK, ApiRequest, person_in, space_named
+from cato_web.api.auth import ASK, ApiRequest, current_user, resolve_space
 from cato_web.api.fields import Text
 from chat import access, services
 from chat.answers import runner
@@ -58,7 +58,7 @@ def ask(
     request: ApiRequest, thread_id: uuid.UUID, question: schemas.Question, idempotency_key: Key = None
 ) -> StreamingHttpResponse:
     """Say something in a thread. An answer that failed has `state` failed and an `error`; the message is kept."""
-    return _asked(request, question, idempotency_key, access.get_thread(person_in(request).pk, thread_id))
+    return _asked(request, question, idempotency_key, access.get_thread(current_user(request).pk, thread_id))
 
 
 @router.post("/ask", auth=ASK, response=answers(schemas.Turn, *FIND, 409), openapi_extra=_BOTH)
@@ -72,7 +72,7 @@ def ask_anew(
 def _asked(
     request: ApiRequest, question: schemas.Question, key: str | None, thread: Thread | None
 ) -> StreamingHttpResponse:
-    person_id, origin = person_in(request).pk, ApiOrigin(request.auth.token_id)
+    person_id, origin = current_user(request).pk, ApiOrigin(request.auth.token_id)
     count_message(person_id)
     # One person's keys never meet another's, though both write in the same thread.
     client_key = uuid.uuid5(person_id, key) if key else uuid.uuid4()
@@ -85,7 +85,7 @@ def _asked(
             person_id,
             message=question.message,
             client_key=client_key,
-            space=space_named(request, getattr(question, "space", None)),
+            space=resolve_space(request, getattr(question, "space", None)),
             is_remembered=getattr(question, "is_remembered", True),
             origin=origin,
         )

@@ -21,7 +21,7 @@ class ApiRequest(HttpRequest):
     auth: Principal
 
 
-class Token(HttpBearer):
+class TokenAuth(HttpBearer):
     """Lets in who has a token with `scope` (None: any); cookies count for nothing."""
 
     openapi_description = "A token that a person made on the page of settings."
@@ -37,24 +37,24 @@ class Token(HttpBearer):
         return self(request)
 
 
-ANY, READ, WRITE, ASK = Token(None), Token(Scope.READ), Token(Scope.WRITE), Token(Scope.ASK)
+ANY, READ, WRITE, ASK = TokenAuth(None), TokenAuth(Scope.READ), TokenAuth(Scope.WRITE), TokenAuth(Scope.ASK)
 
 
-def person_in(request: ApiRequest) -> User:
+def current_user(request: ApiRequest) -> User:
     """Whose token came with the request."""
     return request.auth.person
 
 
-def readable_in(request: ApiRequest, space: str | None = None) -> SpaceIds:
+def readable_spaces(request: ApiRequest, space: str | None = None) -> SpaceIds:
     """The spaces this person may read, or the one named of them. Raises NotFoundError."""
     if space is not None:
-        return frozenset({space_named(request, space).pk})
-    return access.readable_space_ids(person_in(request).pk)
+        return frozenset({resolve_space(request, space).pk})
+    return access.readable_space_ids(current_user(request).pk)
 
 
-def space_named(request: ApiRequest, named: str | None) -> Space:
+def resolve_space(request: ApiRequest, named: str | None) -> Space:
     """The space of this id or name, if this person reads it; None: their own. Raises NotFoundError."""
-    person = person_in(request)
+    person = current_user(request)
     if named is None:
         return access.personal_space(person.pk)
     id = parse_uuid(named)

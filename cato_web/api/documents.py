@@ -12,7 +12,7 @@ from ninja.responses import Status
 
 from cato_web.api import schemas, serializers
 from cato_web.api.answers import CHANGE, FIND, STORE, answers, gone_by
-from cato_web.api.auth import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.auth import READ, WRITE, ApiRequest, current_user, readable_spaces, resolve_space
 from cato_web.api.fields import Line, MetadataText, SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
 from memory import api as memory
@@ -42,7 +42,7 @@ def list_documents(
     cursor: Annotated[Cursor, Query()] = None,
 ) -> schemas.Documents:
     """The documents this person may read, newest first."""
-    readable = active_documents(readable_in(request, space)).select_related("space", "owner")
+    readable = active_documents(readable_spaces(request, space)).select_related("space", "owner")
     page, after = page_of(readable, "created_at", cursor, limit)
     return schemas.Documents(documents=serializers.documents_shown(document_statuses(page), page), next=after)
 
@@ -59,8 +59,8 @@ def upload_document(
     received = memory.upload(
         file,
         name=normalise_name(name or file.name or ""),
-        space=space_named(request, space),
-        owner_id=person_in(request).pk,
+        space=resolve_space(request, space),
+        owner_id=current_user(request).pk,
         source=Exchange.Source.UPLOAD,
         metadata=metadata,
     )
@@ -71,7 +71,7 @@ def upload_document(
 @router.get("/documents/{uuid:document_id}", auth=READ, response=answers(schemas.DocumentWhole, *FIND))
 def get_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.DocumentWhole:
     """One document with its versions, and how far each is."""
-    found = readable_document(readable_in(request), document_id)
+    found = readable_document(readable_spaces(request), document_id)
     return serializers.document_whole(_state(found), found, list_versions(found))
 
 
@@ -79,11 +79,11 @@ def get_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.Documen
 def change_document(request: ApiRequest, document_id: uuid.UUID, changes: schemas.DocumentChanges) -> schemas.Document:
     """Give a document other metadata, or move it to another space with all its passages."""
     found = _to_change(request, document_id)
-    to = space_named(request, changes.space) if changes.space is not None else None
+    to = resolve_space(request, changes.space) if changes.space is not None else None
     if changes.metadata is not None:
         memory.set_document_metadata(found, changes.metadata)
     if to is not None and to.pk != found.space_id:
-        memory.move_document(found, to=to, by=person_in(request).pk)
+        memory.move_document(found, to=to, by=current_user(request).pk)
     return _shown(request, document_id)
 
 
@@ -91,7 +91,7 @@ def change_document(request: ApiRequest, document_id: uuid.UUID, changes: schema
 def forget_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.Receipt:
     """Delete a document with all its versions: nobody finds or recalls it from now on."""
     found = _to_change(request, document_id)
-    memory.forget_documents([found.pk], by=person_in(request).pk)
+    memory.forget_documents([found.pk], by=current_user(request).pk)
     return _receipt(Chunk.objects.filter(version__document=found).values("exchange").distinct().count())
 
 
@@ -105,7 +105,7 @@ def forget_version(request: ApiRequest, document_id: uuid.UUID, number: int) -> 
     if version is None:
         raise NotFoundError
     passages = Chunk.objects.filter(version=version.id).count()
-    memory.forget_version(found.versions.get(pk=version.id), by=person_in(request).pk)
+    memory.forget_version(found.versions.get(pk=version.id), by=current_user(request).pk)
     return _receipt(passages)
 
 
@@ -117,16 +117,18 @@ def forget_version(request: ApiRequest, document_id: uuid.UUID, number: int) -> 
 )
 def get_original(request: ApiRequest, document_id: uuid.UUID, number: int) -> HttpResponseBase:
     """The file as it was uploaded."""
-    return stream_original(readable_document(readable_in(request), document_id), number)
+    return stream_original(readable_document(readable_spaces(request), document_id), number)
 
 
 def _to_change(request: ApiRequest, document_id: uuid.UUID) -> Document:
-    person = person_in(request)
-    return document_to_change(readable_in(request), document_id, by=person.pk, is_administrator=person.is_administrator)
+    person = current_user(request)
+    return document_to_change(
+        readable_spaces(request), document_id, by=person.pk, is_administrator=person.is_administrator
+    )
 
 
 def _shown(request: ApiRequest, document_id: uuid.UUID) -> schemas.Document:
-    found = readable_document(readable_in(request), document_id)
+    found = readable_document(readable_spaces(request), document_id)
     return serializers.documents_shown([_state(found)], [found])[0]
 
 

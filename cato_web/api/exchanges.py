@@ -11,7 +11,7 @@ from ninja.responses import Status
 
 from cato_web.api import schemas, serializers
 from cato_web.api.answers import FIND, STORE, answers, gone_by
-from cato_web.api.auth import READ, WRITE, ApiRequest, Scope, person_in, readable_in, space_named
+from cato_web.api.auth import READ, WRITE, ApiRequest, Scope, current_user, readable_spaces, resolve_space
 from cato_web.api.fields import SpaceName
 from cato_web.api.paging import Cursor, Limit, page_of
 from chat.turns import forgetting
@@ -35,7 +35,7 @@ def list_exchanges(
     """What is remembered of all this person may read, latest first."""
     asked = {"thread_id": thread, "source": source}
     wanted = Exchange.objects.findable().filter(**{name: value for name, value in asked.items() if value is not None})
-    readable = access.in_spaces(wanted.select_related("owner"), readable_in(request, space))
+    readable = access.in_spaces(wanted.select_related("owner"), readable_spaces(request, space))
     page, after = page_of(readable, "timestamp", cursor, limit)
     return schemas.Exchanges(exchanges=serializers.exchanges_shown(page), next=after)
 
@@ -44,8 +44,8 @@ def list_exchanges(
 def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schemas.Exchanges]:
     """Remember an exchange or a note; a worker embeds it in a moment."""
     given: dict[str, Any] = {
-        "space": space_named(request, new.space),
-        "owner_id": person_in(request).pk,
+        "space": resolve_space(request, new.space),
+        "owner_id": current_user(request).pk,
         "source": Exchange.Source.API,
         "manual_entry": True,
         "timestamp": new.timestamp,
@@ -64,7 +64,7 @@ def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schema
 @router.get("/exchanges/{uuid:exchange_id}", auth=READ, response=answers(schemas.Exchange, *FIND))
 def get_exchange(request: ApiRequest, exchange_id: uuid.UUID) -> schemas.Exchange:
     """One exchange."""
-    return serializers.exchanges_shown([forgetting.readable_exchange(person_in(request).pk, exchange_id)])[0]
+    return serializers.exchanges_shown([forgetting.readable_exchange(current_user(request).pk, exchange_id)])[0]
 
 
 @router.patch("/exchanges/{uuid:exchange_id}", auth=WRITE, response=answers(schemas.Exchange, *STORE))
@@ -73,7 +73,7 @@ def describe_exchange(request: ApiRequest, exchange_id: uuid.UUID, changes: sche
 
     Without the scope `read` the answer leaves the texts out.
     """
-    person = person_in(request)
+    person = current_user(request)
     found = forgetting.readable_exchange(person.pk, exchange_id)
     if found.owner_id != person.pk:
         raise NotFoundError
@@ -86,7 +86,7 @@ def describe_exchange(request: ApiRequest, exchange_id: uuid.UUID, changes: sche
 @router.delete("/exchanges/{uuid:exchange_id}", auth=WRITE, response=answers(schemas.Receipt, *FIND))
 def forget_exchange(request: ApiRequest, exchange_id: uuid.UUID) -> schemas.Receipt:
     """Forget one exchange: nobody finds or recalls it from now on, and a worker removes its vectors."""
-    person = person_in(request)
+    person = current_user(request)
     forgetting.forget_exchange(person.pk, exchange_id, is_administrator=person.is_administrator)
     receipt = memory.receipt_for([exchange_id])
     return schemas.Receipt(exchanges=receipt.exchanges, under_way=receipt.under_way, gone_by=gone_by())

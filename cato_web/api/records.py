@@ -9,7 +9,7 @@ from ninja import Query, Router
 
 from cato_web.api import schemas
 from cato_web.api.answers import STORE, answers
-from cato_web.api.auth import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.auth import READ, WRITE, ApiRequest, current_user, readable_spaces, resolve_space
 from cato_web.api.fields import ConditionsText, SpaceName, Text
 from memory import api as memory
 from memory.errors import InvalidInputError
@@ -21,7 +21,7 @@ router = Router(tags=["records"])
 def upsert_records(request: ApiRequest, new: schemas.NewRecords) -> schemas.KeptRecords:
     """Keep these records, all of them or none; what has the id of an earlier one takes its place."""
     given = [memory.NewRecord(r.id, r.text, r.metadata, r.vector) for r in new.records]
-    ids = memory.upsert_records(given, space=space_named(request, new.space), owner_id=person_in(request).pk)
+    ids = memory.upsert_records(given, space=resolve_space(request, new.space), owner_id=current_user(request).pk)
     pairs = zip(new.records, ids, strict=True)
     return schemas.KeptRecords(records=[schemas.Kept(id=r.id, exchange_id=id) for r, id in pairs])
 
@@ -30,7 +30,7 @@ def upsert_records(request: ApiRequest, new: schemas.NewRecords) -> schemas.Kept
 def query_records(request: ApiRequest, asked: schemas.RecordQuestion) -> schemas.Records:
     """The records that fit best: by cosine to a vector, or by meaning and words of a text."""
     hits = memory.query_records(
-        spaces=readable_in(request, asked.space),
+        spaces=readable_spaces(request, asked.space),
         text=asked.text,
         vector=asked.vector,
         top_k=asked.topK,
@@ -53,8 +53,8 @@ def delete_records(
     """
     if not id and filters is None:
         raise InvalidInputError(_("Say which records to delete, by id or by filters."))
-    person = person_in(request)
-    place = space_named(request, space)
+    person = current_user(request)
+    place = resolve_space(request, space)
     conditions = filters
     if not person.is_administrator:
         own: dict[str, object] = {"said_by": str(person.pk)}

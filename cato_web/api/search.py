@@ -11,7 +11,7 @@ from pydantic import Field
 
 from cato_web.api import schemas, serializers
 from cato_web.api.answers import STORE, answers
-from cato_web.api.auth import READ, ApiRequest, person_in, readable_in
+from cato_web.api.auth import READ, ApiRequest, current_user, readable_spaces
 from cato_web.api.fields import SpaceName, Text, Time
 from chat import access
 from chat.quick_search import find_related
@@ -44,7 +44,7 @@ def search(
     said = {name: at for name, at in (("$gte", since), ("$lt", until)) if at is not None}
     found = memory.search(
         q,
-        spaces=readable_in(request, space),
+        spaces=readable_spaces(request, space),
         count=k,
         min_similarity=min_similarity,
         filters=_filter(conditions | ({"said": said} if said else {})),
@@ -55,10 +55,10 @@ def search(
 @router.post("/recall", auth=READ, response=answers(schemas.Recalled, *STORE))
 def recall(request: ApiRequest, asked: schemas.Asked) -> schemas.Recalled:
     """What memory has for a conversation: what passes the gate within the budget, and the same as prompt material."""
-    places = [readable_in(request, named) for named in asked.spaces] if asked.spaces else [readable_in(request)]
+    places = [readable_spaces(request, named) for named in asked.spaces] if asked.spaces else [readable_spaces(request)]
     budget = asked.max_tokens or settings.CATO.vector_store.context_max_tokens
     recollection = memory.recall(
-        asked.messages, spaces=frozenset().union(*places), person_id=person_in(request).pk, max_tokens=budget
+        asked.messages, spaces=frozenset().union(*places), person_id=current_user(request).pk, max_tokens=budget
     )
     return schemas.Recalled(
         results=serializers.found(recollection.results),
@@ -75,7 +75,7 @@ def get_context(
 ) -> schemas.Context:
     """Ready prompt context for one text: what is relevant of all this person may read, quoted and numbered."""
     return schemas.Context(
-        context=memory.get_relevant_context(text, spaces=readable_in(request), max_tokens=max_tokens)
+        context=memory.get_relevant_context(text, spaces=readable_spaces(request), max_tokens=max_tokens)
     )
 
 
@@ -88,15 +88,15 @@ def search_thread(
     k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 20,
 ) -> schemas.Hits:
     """Return what was said about a topic in one thread or session, best first."""
-    thread = access.get_thread(person_in(request).pk, thread_id)
-    found = memory.search_by_topic(q, spaces=readable_in(request), thread_id=thread.id, session_id=session, count=k)
+    thread = access.get_thread(current_user(request).pk, thread_id)
+    found = memory.search_by_topic(q, spaces=readable_spaces(request), thread_id=thread.id, session_id=session, count=k)
     return schemas.Hits(hits=serializers.found(found.results), note=found.note)
 
 
 @router.get("/threads/{uuid:thread_id}/related", auth=READ, response=answers(schemas.RelatedThreads, *STORE))
 def related_threads(request: ApiRequest, thread_id: uuid.UUID) -> schemas.RelatedThreads:
     """Other threads about the same subject as the last messages of this one, best first."""
-    person_id = person_in(request).pk
+    person_id = current_user(request).pk
     found = find_related(access.get_thread(person_id, thread_id), person_id)
     return schemas.RelatedThreads(
         threads=[schemas.RelatedThread(thread=serializers.thread_shown(thread), score=score) for thread, score in found]

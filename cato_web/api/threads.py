@@ -11,7 +11,7 @@ from ninja.responses import Status
 
 from cato_web.api import schemas, serializers
 from cato_web.api.answers import CHANGE, FIND, answers, gone_by
-from cato_web.api.auth import READ, WRITE, ApiRequest, person_in, readable_in, space_named
+from cato_web.api.auth import READ, WRITE, ApiRequest, current_user, readable_spaces, resolve_space
 from cato_web.api.fields import SpaceName, Text
 from cato_web.api.paging import Cursor, Limit, page_of
 from chat import access, services
@@ -34,9 +34,9 @@ def list_threads(
     cursor: Annotated[Cursor, Query()] = None,
 ) -> schemas.Threads:
     """The threads this person may read; in which somebody spoke last comes first."""
-    wanted = access.readable_threads(person_in(request).pk).filter(archived_at__isnull=not archived)
+    wanted = access.readable_threads(current_user(request).pk).filter(archived_at__isnull=not archived)
     if space is not None:
-        wanted = wanted.filter(space_id__in=list(readable_in(request, space)))
+        wanted = wanted.filter(space_id__in=list(readable_spaces(request, space)))
     named = contains_all_words(wanted.select_related("owner"), (q or "").split(), "title")
     page, after = page_of(named, "spoken_at", cursor, limit)
     return schemas.Threads(threads=[serializers.thread_shown(thread) for thread in page], next=after)
@@ -45,9 +45,9 @@ def list_threads(
 @router.post("/threads", auth=WRITE, response=answers(schemas.Thread, *FIND, status=201))
 def begin_thread(request: ApiRequest, new: schemas.NewThread) -> Status[schemas.Thread]:
     """A thread in which nothing was said yet."""
-    space = space_named(request, new.space)
+    space = resolve_space(request, new.space)
     begun = services.create_thread(
-        person_in(request).pk, title=new.title or "", space=space, is_remembered=new.is_remembered
+        current_user(request).pk, title=new.title or "", space=space, is_remembered=new.is_remembered
     )
     return Status(201, _shown(request, begun.id))
 
@@ -60,7 +60,7 @@ def get_thread(
     limit: Limit = 50,
 ) -> schemas.ThreadWhole:
     """A thread with its turns in their order, with what was recalled for each answer."""
-    thread = access.get_thread(person_in(request).pk, thread_id)
+    thread = access.get_thread(current_user(request).pk, thread_id)
     turns = list(thread.turns.standing().select_related("author").filter(position__gt=after)[: limit + 1])
     shown = serializers.turns_shown(thread, turns[:limit])
     following = turns[limit - 1].position if len(turns) > limit else None
@@ -70,7 +70,7 @@ def get_thread(
 @router.get("/threads/{uuid:thread_id}/turns/{uuid:turn_id}", auth=READ, response=answers(schemas.Turn, *FIND))
 def get_turn(request: ApiRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> schemas.Turn:
     """One turn, while its answer grows and after."""
-    turn = access.get_turn(person_in(request).pk, thread_id, turn_id)
+    turn = access.get_turn(current_user(request).pk, thread_id, turn_id)
     return serializers.turns_shown(turn.thread, [turn])[0]
 
 
@@ -80,9 +80,9 @@ def change_thread(request: ApiRequest, thread_id: uuid.UUID, changes: schemas.Th
     thread = _own(request, thread_id)
     if changes.is_pinned and changes.is_archived:
         raise InvalidInputError(_("A thread is pinned or archived, not both."))
-    to = space_named(request, changes.space) if changes.space is not None else None
+    to = resolve_space(request, changes.space) if changes.space is not None else None
     if to is not None and to.pk != thread.space_id:
-        services.move(thread, to=to, by=person_in(request).pk)
+        services.move(thread, to=to, by=current_user(request).pk)
     if changes.title is not None:
         services.rename(thread, changes.title)
     if changes.is_archived is not None:
@@ -104,8 +104,8 @@ def delete_thread(request: ApiRequest, thread_id: uuid.UUID) -> schemas.Receipt:
 
 
 def _own(request: ApiRequest, thread_id: uuid.UUID) -> Thread:
-    return access.get_owned_thread(person_in(request).pk, thread_id)
+    return access.get_owned_thread(current_user(request).pk, thread_id)
 
 
 def _shown(request: ApiRequest, thread_id: uuid.UUID) -> schemas.Thread:
-    return serializers.thread_shown(access.get_thread(person_in(request).pk, thread_id))
+    return serializers.thread_shown(access.get_thread(current_user(request).pk, thread_id))

@@ -15,7 +15,7 @@ from ninja.operation import Operation
 from ninja.responses import Response
 
 from cato_web.api import account, ask, documents, errors, exchanges, records, search, threads
-from cato_web.api.auth import Token
+from cato_web.api.auth import TokenAuth
 
 View = Callable[..., HttpResponseBase]
 _ABOUT = (
@@ -56,7 +56,7 @@ def _description() -> dict[str, Any]:
     for methods in written["paths"].values():
         for described in methods.values():
             token = scopes[described["operationId"]]
-            if isinstance(token, Token) and token.scope:
+            if isinstance(token, TokenAuth) and token.scope:
                 described["security"] = [{"Token": [str(token.scope)]}]
     return written
 

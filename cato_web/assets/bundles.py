@@ -102,7 +102,7 @@ BUNDLES = {
 }
 
 
-class Bundling(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
+class BundledStaticFilesStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
     """Makes the bundles of what was gathered, and treats them as it treats any file."""
 
     def post_process(self, paths: dict[str, Any], *args: Any, **options: Any) -> Iterator[Any]:

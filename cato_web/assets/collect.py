@@ -10,7 +10,7 @@ from django.contrib.staticfiles.finders import get_finders
 from django.contrib.staticfiles.management.commands import collectstatic
 from django.core.management import call_command
 
-from cato_web.assets.bundles import BUNDLES, Bundling
+from cato_web.assets.bundles import BUNDLES, BundledStaticFilesStorage
 
 
 def gather() -> bool:
@@ -20,7 +20,7 @@ def gather() -> bool:
     if stamp.exists() and stamp.read_text() == now:
         return False
     command = collectstatic.Command()
-    command.storage = Bundling()
+    command.storage = BundledStaticFilesStorage()
     # What an earlier version had stays: pages of it may still be open.
     call_command(command, interactive=False, verbosity=0)
     stamp.write_text(now)

@@ -63,7 +63,7 @@ class Writer:
 
 
 @contextmanager
-def writing(out: IO[bytes]) -> Iterator[Writer]:
+def open_writer(out: IO[bytes]) -> Iterator[Writer]:
     """Write a backup into `out`, which stays open."""
     with (
         gzip.GzipFile(fileobj=out, mode="wb", compresslevel=_LEVEL) as packed,
@@ -73,7 +73,7 @@ def writing(out: IO[bytes]) -> Iterator[Writer]:
 
 
 @contextmanager
-def reading(source: IO[bytes]) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
+def open_reader(source: IO[bytes]) -> Iterator[Iterator[tuple[str, IO[bytes]]]]:
     """The members of a backup with their content, each to be read before the next. Raises CorruptBackupError."""
     try:
         with gzip.GzipFile(fileobj=source, mode="rb") as packed, tarfile.open(fileobj=packed, mode="r|") as tar:

@@ -30,7 +30,7 @@ from memory.utils.stored_files import delete_file_on_rollback
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """What came back. `is_key_lost`: the model's API key cannot be read here and has to be typed anew."""
 
     made_at: datetime
@@ -41,20 +41,20 @@ class Restored:
     is_key_lost: bool
 
 
-def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> Restored:
+def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> RestoreResult:
     """Make this empty installation what the backup says; its index is still to be built.
 
     A backup of an older Cato is brought up to date. Raises RestoreError, CorruptBackupError; then nothing is changed.
     """
     _check_empty()
-    with archive.reading(source) as members:
+    with archive.open_reader(source) as members:
         manifest = _manifest_in(members)
-        models = rows.tables(schema.bring_to(manifest["migrations"], version=manifest["cato"]))
+        models = rows.tables(schema.migrate_to(manifest["migrations"], version=manifest["cato"]))
         try:
             loaded, files, secret = _load_all(members, manifest["rows"], models, progress)
         finally:
             call_command("migrate", interactive=False, verbosity=0)
-    return Restored(
+    return RestoreResult(
         made_at=datetime.fromisoformat(manifest["made_at"]),
         rows=sum(loaded.values()),
         people=loaded["people.user"],
@@ -96,14 +96,14 @@ def _load_all(
     secret = ""
     try:
         with ExitStack() as kept, transaction.atomic():
-            store = _Store(kept)
+            store = _FileRestorer(kept)
             rows.remove_all(models.values())
             for name, content in members:
                 if name.startswith(archive.ROWS):
                     table = name.removeprefix(archive.ROWS).rpartition("/")[0]
                     if table not in models:
                         raise CorruptBackupError(f"it has rows of {table}, which its own version does not know")
-                    count = rows.load(models[table], content)
+                    count = rows.load_table(models[table], content)
                     loaded[table] += count
                     progress("rows", count)
                 elif name.startswith(archive.FILES):
@@ -115,7 +115,7 @@ def _load_all(
                     end = archive.read_json(content)
             if {table: loaded[table] for table in expected} != expected or end.get("files") != store.count:
                 raise CorruptBackupError("something of it is missing")
-            rows.go_on_counting(models.values())
+            rows.reset_sequences(models.values())
             connection.check_constraints()
             came_along = bool(secret) and keep_secret_key(settings.CATO, secret)
     except DatabaseError as error:
@@ -125,7 +125,7 @@ def _load_all(
     return loaded, store.count, came_along
 
 
-class _Store:
+class _FileRestorer:
     """Puts files where the rows expect them; each is removed again where what `kept` lasts for does not end well."""
 
     def __init__(self, kept: ExitStack) -> None:

@@ -85,11 +85,11 @@ def kept_tables() -> dict[str, type[Model]]:
 
 
 def count(model: type[Model]) -> int:
-    """How many lines `lines_of` gives."""
+    """How many lines `dump_table` gives."""
     return _chosen(model).count()
 
 
-def lines_of(model: type[Model]) -> Iterator[bytes]:
+def dump_table(model: type[Model]) -> Iterator[bytes]:
     """The table's rows, each as a line of JSON, read from the database a few at a time."""
     said = _rule(model).said
     for row in _chosen(model).values(*_columns(model)).iterator(chunk_size=_TOGETHER):
@@ -107,7 +107,7 @@ def files_of(model: type[Model]) -> Iterator[str]:
             yield from rows.values_list(each.attname, flat=True).iterator(chunk_size=_TOGETHER)
 
 
-def load(model: type[Model], lines: Iterable[bytes]) -> int:
+def load_table(model: type[Model], lines: Iterable[bytes]) -> int:
     """Write rows as they are, with their keys and dates; returns how many. Raises CorruptBackupError."""
     loaded = 0
     for some in batched(lines, _size_of_a_batch(model)):
@@ -126,7 +126,7 @@ def remove_all(models: Iterable[type[Model]]) -> None:
         model._base_manager.all()._raw_delete(using=connection.alias)
 
 
-def go_on_counting(models: Iterable[type[Model]]) -> None:
+def reset_sequences(models: Iterable[type[Model]]) -> None:
     """Have the database number new rows after those that brought their numbers along."""
     with connection.cursor() as cursor:
         for statement in connection.ops.sequence_reset_sql(no_style(), list(models)):

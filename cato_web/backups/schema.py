@@ -22,7 +22,7 @@ def applied() -> Migrations:
     return {app: sorted(name for label, name in done if label == app) for app in names_of_apps()}
 
 
-def bring_to(wanted: Migrations, *, version: str) -> Apps:
+def migrate_to(wanted: Migrations, *, version: str) -> Apps:
     """Give an empty database the tables that a backup of this version is of; returns the models of that time.
 
     Raises RestoreError where this Cato does not know them.

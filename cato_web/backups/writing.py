@@ -31,7 +31,7 @@ _NOTE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class BackupResult:
     """What is in a backup; `vanished` are files that were removed while it was written."""
 
     rows: int
@@ -39,7 +39,7 @@ class Written:
     vanished: int
 
 
-def back_up(out: IO[bytes], *, with_vectors: bool = True, progress: ProgressCallback = no_progress) -> Written:
+def back_up(out: IO[bytes], *, with_vectors: bool = True, progress: ProgressCallback = no_progress) -> BackupResult:
     """Write all that this installation keeps, as it is at one moment, into `out`.
 
     `with_vectors`: also those of texts that need not be embedded again; they are the most of it. Raises BackupWriteError.
@@ -48,21 +48,21 @@ def back_up(out: IO[bytes], *, with_vectors: bool = True, progress: ProgressCall
     if not with_vectors:
         del kept["memory.cachedembedding"]
     migrations = schema.applied()
-    with archive.writing(out) as writer:
+    with archive.open_writer(out) as writer:
         with _one_moment():
             counts = {table: rows.count(model) for table, model in kept.items()}
             writer.add_json(archive.MANIFEST, _manifest(migrations, counts))
             _add_secret_key(writer)
             for table, model in kept.items():
-                writer.add_rows(table, _heard(rows.lines_of(model), progress))
+                writer.add_rows(table, _heard(rows.dump_table(model), progress))
             names = [name for model in kept.values() for name in rows.files_of(model)]
         added = sum(_add_file(writer, name) for name in _each_heard(names, progress))
         writer.add_json(archive.END, {"files": added, "vanished": len(names) - added})
-    return Written(sum(counts.values()), added, len(names) - added)
+    return BackupResult(sum(counts.values()), added, len(names) - added)
 
 
 @contextmanager
-def in_place_of(path: Path) -> Iterator[IO[bytes]]:
+def atomic_output(path: Path) -> Iterator[IO[bytes]]:
     """A file that only its owner reads, which has that name once it is whole and on the disk. Raises BackupWriteError."""
     if path.exists():
         raise BackupWriteError(f"{path} exists already. Name another file.")

@@ -25,7 +25,7 @@ SUCCESS, FAILURE, USAGE, CONFIGURATION = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommandResult:
     """What an action gives: plain values for JSON, the same in words for people, and what of it failed."""
 
     result: Any
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         is_json = "json" in arguments or "--output=json" in arguments
         unparsed = argparse.Namespace(output="json" if is_json else "text", quiet=False, dummy_mode=False)
-        return _report(unparsed, None, None, str(error), began, USAGE)
+        return _print_result(unparsed, None, None, str(error), began, USAGE)
     overrides = {
         "dummy_mode": options.dummy_mode or None,
         "vector_store.enabled": False if options.no_vector_store else None,
@@ -71,15 +71,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = configuration.load(path=options.config, overrides=overrides)
         configuration.ensure_data_dir(config)
     except configuration.ConfigError as error:
-        return _report(options, None, None, str(error), began, CONFIGURATION)
+        return _print_result(options, None, None, str(error), began, CONFIGURATION)
     try:
         with _environment(config, overrides), _store(config, options):
-            outcome = _act(options)
+            outcome = _run_action(options)
     except UsageError as error:
-        return _report(options, config, None, str(error), began, USAGE)
+        return _print_result(options, config, None, str(error), began, USAGE)
     except (CommandFailedError, StartupError) as error:
-        return _report(options, config, None, str(error), began, FAILURE)
-    return _report(options, config, outcome, outcome.error, began, FAILURE if outcome.error else SUCCESS)
+        return _print_result(options, config, None, str(error), began, FAILURE)
+    return _print_result(options, config, outcome, outcome.error, began, FAILURE if outcome.error else SUCCESS)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _act(options: argparse.Namespace) -> Outcome:
+def _run_action(options: argparse.Namespace) -> CommandResult:
     """Run the one action that was asked for, with Django set up. Raises CommandFailedError."""
     import django
 
@@ -115,14 +115,14 @@ def _act(options: argparse.Namespace) -> Outcome:
 
     from memory.errors import CatoError
 
-    actions: dict[str, Callable[[argparse.Namespace, Any], Outcome]] = {
+    actions: dict[str, Callable[[argparse.Namespace, Any], CommandResult]] = {
         "add": _add,
         "query": _query,
         "stats": _stats,
         "ask": _ask,
     }
     try:
-        return actions[_action(options)](options, _person(options.user))
+        return actions[_action(options)](options, _resolve_user(options.user))
     except CatoError as error:
         raise CommandFailedError(str(error)) from error
     except (DatabaseError, MigrationSchemaMissing) as error:
@@ -138,13 +138,13 @@ def _action(options: argparse.Namespace) -> str:
     return next((name for name, is_given in given.items() if is_given), "ask")
 
 
-def _person(name: str | None) -> Any:
+def _resolve_user(name: str | None) -> Any:
     from cato_web.accounts.models import User
-    from cato_web.accounts.named import UserLookupError, person_called
+    from cato_web.accounts.named import UserLookupError, get_user_by_name
 
     if name:
         try:
-            return person_called(name)
+            return get_user_by_name(name)
         except UserLookupError as error:
             raise UsageError(str(error)) from error
     found = list(User.objects.filter(is_active=True)[:2])
@@ -155,7 +155,7 @@ def _person(name: str | None) -> Any:
     raise CommandFailedError("There is no account yet. Start Cato and create one.")
 
 
-def _add(options: argparse.Namespace, person: Any) -> Outcome:
+def _add(options: argparse.Namespace, person: Any) -> CommandResult:
     """Add a file, or the files of a folder, and return when they can be found."""
     from cato_web.cli.add import add
 
@@ -163,10 +163,10 @@ def _add(options: argparse.Namespace, person: Any) -> Outcome:
     rows = add(options.add_to_vector_store, person_id=person.pk, is_quiet=is_quiet)
     added = [f"{row['name']}: {row['outcome']}, passages: {row['passages']}" for row in rows if "error" not in row]
     errors = [str(row["error"]) for row in rows if "error" in row]
-    return Outcome(rows, "\n".join(added), _embedding_meta(), "\n".join(errors) or None)
+    return CommandResult(rows, "\n".join(added), _embedding_meta(), "\n".join(errors) or None)
 
 
-def _query(options: argparse.Namespace, person: Any) -> Outcome:
+def _query(options: argparse.Namespace, person: Any) -> CommandResult:
     """The nearest exchanges, not gated."""
     from memory import api as memory
     from memory.spaces import access
@@ -195,10 +195,10 @@ def _query(options: argparse.Namespace, person: Any) -> Outcome:
     ]
     if found.by_words_alone:
         lines.insert(0, "The search index does not answer: found by keywords only.")
-    return Outcome(rows, "\n".join(lines) or "Nothing was found.", {**_embedding_meta(), "note": found.note})
+    return CommandResult(rows, "\n".join(lines) or "Nothing was found.", {**_embedding_meta(), "note": found.note})
 
 
-def _stats(options: argparse.Namespace, person: Any) -> Outcome:
+def _stats(options: argparse.Namespace, person: Any) -> CommandResult:
     """Return how much this person may read of memory, and where the vector store is."""
     from dataclasses import asdict
 
@@ -209,7 +209,7 @@ def _stats(options: argparse.Namespace, person: Any) -> Outcome:
     figures = asdict(memory.memory_counts(access.readable_space_ids(person.pk)))
     figures |= {"store": index_location(), "store_bytes": disk_use().index}
     lines = [f"{name.replace('_', ' ')}: {_in_words(value)}" for name, value in figures.items()]
-    return Outcome(figures, "\n".join(lines), _embedding_meta())
+    return CommandResult(figures, "\n".join(lines), _embedding_meta())
 
 
 def _in_words(value: Any) -> str:
@@ -230,7 +230,7 @@ def _embedding_meta() -> dict[str, str | None]:
     return {"provider": provider, "model": model}
 
 
-def _ask(options: argparse.Namespace, person: Any) -> Outcome:
+def _ask(options: argparse.Namespace, person: Any) -> CommandResult:
     """Ask in a new thread, as the chat does, and print the answer."""
     import asyncio
     import uuid
@@ -261,7 +261,7 @@ def _ask(options: argparse.Namespace, person: Any) -> Outcome:
     }
     text = f"{turn.answer}\n\nThe answer was stopped.".strip() if is_stopped else turn.answer
     answering = endpoint.current()
-    return Outcome(result, text, {"provider": answering.host if answering else None, "model": turn.model})
+    return CommandResult(result, text, {"provider": answering.host if answering else None, "model": turn.model})
 
 
 @contextmanager
@@ -274,9 +274,9 @@ def _environment(config: Config, overrides: Mapping[str, object]) -> Iterator[No
         os.environ["CATO_DUMMY_MODE"] = "true"
     if overrides["vector_store.enabled"] is False:
         os.environ["CATO_VECTOR_STORE_ENABLED"] = "false"
-    from cato_web.management.store_command import running
+    from cato_web.management.store_command import running_server_info
 
-    served = running(config)
+    served = running_server_info(config)
     for name, key in (("REDIS_URL", "redis_url"), ("CHROMA_URL", "chroma_url")):
         if served.get(key):
             os.environ.setdefault(name, served[key])
@@ -290,9 +290,9 @@ def _store(config: Config, options: argparse.Namespace) -> Iterator[None]:
     if not needed or "CHROMA_URL" in os.environ or config.chroma_url is not None:
         yield
         return
-    from cato_web.management.store_command import chroma_over
+    from cato_web.management.store_command import temporary_chroma
 
-    with chroma_over(config.vector_store.path) as url:
+    with temporary_chroma(config.vector_store.path) as url:
         os.environ["CHROMA_URL"] = url
         try:
             yield
@@ -300,10 +300,10 @@ def _store(config: Config, options: argparse.Namespace) -> Iterator[None]:
             del os.environ["CHROMA_URL"]
 
 
-def _report(
+def _print_result(
     options: argparse.Namespace,
     config: Config | None,
-    outcome: Outcome | None,
+    outcome: CommandResult | None,
     error: str | None,
     began: float,
     code: int,

@@ -74,12 +74,12 @@ def load(
     try:
         config = Config.model_validate(_nest(values))
     except ValidationError as error:
-        raise ConfigError(_explain(error, values, origins, file)) from None
+        raise ConfigError(_format_errors(error, values, origins, file)) from None
     config._origins, config._warnings, config._file = origins, tuple(warnings), file
     return config
 
 
-def masked(config: Config) -> dict[str, Any]:
+def redacted(config: Config) -> dict[str, Any]:
     """The settings in force as plain values for people to read: secrets as ***, no passwords in addresses."""
     return {key: _masked(key, value) for key, value in config.model_dump(mode="python").items()}
 
@@ -212,7 +212,7 @@ def _fill_in(value: object, data_dir: str) -> object:
     return value.replace("{data_dir}", data_dir) if isinstance(value, str) else value
 
 
-def _explain(
+def _format_errors(
     error: ValidationError, values: Mapping[str, object], origins: Mapping[str, Origin], file: Path | None
 ) -> str:
     """One line for each wrong value."""

@@ -20,7 +20,7 @@ _LONGEST = 500
 
 
 @contextmanager
-def rephrasing(answering: ModelEndpoint) -> Iterator[Rephraser]:
+def model_rephraser(answering: ModelEndpoint) -> Iterator[Rephraser]:
     """A function that has the model put a passage in other words; None where it says nothing. Raises ModelError."""
     with asyncio.Runner() as runner:
         yield lambda text: runner.run(_rephrased(answering, text))

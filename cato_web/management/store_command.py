@@ -19,8 +19,8 @@ from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
 from cato_web.config.schema import Config
-from cato_web.supervisor.chroma_cleanup import ChromaCleanupError, clean_if_asked
-from cato_web.supervisor.main import accepts, only_one
+from cato_web.supervisor.chroma_cleanup import ChromaCleanupError, run_if_requested
+from cato_web.supervisor.main import accepts_connections, data_dir_lock
 from cato_web.supervisor.plan import StartupError, chroma_server, free_port
 
 # Set for a command whose vector store is its own.
@@ -50,13 +50,13 @@ class StoreCommand(BaseCommand):
         sys.exit(code)
 
 
-class Bars:
+class ProgressBars:
     """Progress as bars on stderr; nothing where that is no terminal. To be called as memory's verbs tell progress."""
 
     def __init__(self) -> None:
         self._bars: dict[str, tqdm[Any]] = {}
 
-    def __enter__(self) -> Bars:
+    def __enter__(self) -> ProgressBars:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -69,22 +69,22 @@ class Bars:
         self._bars[what].update(count)
 
 
-def has_own_store() -> bool:
+def manages_vector_store() -> bool:
     """Whether the vector store is Cato's own, so that its files are cleaned: by `serve`, or after this command."""
     return _OWN in os.environ or _is_served()
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def exclusive_data_dir() -> Iterator[None]:
     """Keep `serve` away from the data directory while something goes on there. Raises StartupError where it runs."""
     if _OWN in os.environ:  # the process that runs the vector store for this one does
         yield
         return
-    with only_one(settings.CATO.server.data_dir):
+    with data_dir_lock(settings.CATO.server.data_dir):
         yield
 
 
-def wait_until_clean(note: Path) -> None:
+def wait_for_cleanup(note: Path) -> None:
     """Wait until `serve` has cleaned the files, where it runs. Raises CommandError."""
     end = time.monotonic() + _CLEANING
     while _is_served() and note.exists():
@@ -93,7 +93,7 @@ def wait_until_clean(note: Path) -> None:
         time.sleep(0.1)
 
 
-def running(config: Config) -> Mapping[str, Any]:
+def running_server_info(config: Config) -> Mapping[str, Any]:
     """What a live `serve` on this data directory noted of itself; nothing where there is none."""
     try:
         left = json.loads((config.server.data_dir / "serve.json").read_text())
@@ -105,30 +105,30 @@ def running(config: Config) -> Mapping[str, Any]:
 
 def _is_served() -> bool:
     files = str(settings.CATO.vector_store.path)
-    served = running(settings.CATO)
+    served = running_server_info(settings.CATO)
     return bool(served) and served["chroma_path"] == files and served["chroma_url"] == settings.CATO.chroma_url
 
 
 @contextmanager
 def _addresses(config: Config) -> Iterator[dict[str, str]]:
-    served = running(config)
+    served = running_server_info(config)
     if served and served["chroma_url"] is None:
         raise StartupError("Cato runs here without a vector store.")
     if served:
         yield {"REDIS_URL": served["redis_url"], "CHROMA_URL": served["chroma_url"]}
         return
     files = config.vector_store.path
-    with only_one(config.server.data_dir):
-        with chroma_over(files) as url:
+    with data_dir_lock(config.server.data_dir):
+        with temporary_chroma(files) as url:
             yield {"CHROMA_URL": url, _OWN: "yes"}
         try:
-            clean_if_asked(files)
+            run_if_requested(files)
         except ChromaCleanupError as error:
             raise StartupError(f"{error}\nRun the command again, or start Cato, which tries until they are.") from error
 
 
 @contextmanager
-def chroma_over(path: Path) -> Iterator[str]:
+def temporary_chroma(path: Path) -> Iterator[str]:
     """A Chroma server over these files for as long as the command runs. Raises StartupError."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -137,7 +137,7 @@ def chroma_over(path: Path) -> Iterator[str]:
     server.start()
     try:
         end = time.monotonic() + _START
-        while not accepts(url):
+        while not accepts_connections(url):
             if server.ended or time.monotonic() > end:
                 raise StartupError(f"The vector store over {path} did not start.{server.complaint}")
             time.sleep(0.05)

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from cato_web.api_auth import Principal, authenticate_header
 from cato_web.errors import RETRY_AFTER, status_of
 from cato_web.mcp.tools import Caller
-from cato_web.middleware.origin import is_ours
+from cato_web.middleware.origin import is_same_origin
 from chat.executors import run_in_db_thread
 from memory.errors import CatoError
 
@@ -31,7 +31,7 @@ class HttpError(Exception):
         self.status, self.headers = status, headers
 
 
-class Tools:
+class McpApp:
     """What answers in this process. It begins with the first request and is ended with the process, in one task."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ async def _let_in(scope: dict[str, Any]) -> Principal:
     if not validate_host(domain, settings.ALLOWED_HOSTS):
         raise HttpError(421, _("Unknown host; check server.public_url."))
     # Programs send none; what a page of another site sends is none of ours.
-    if b"origin" in headers and not is_ours(scope):
+    if b"origin" in headers and not is_same_origin(scope):
         raise HttpError(403, _("Cross-origin requests are not allowed."))
     if b"authorization" not in headers:
         sentence = _("This needs a token: make one in Cato's settings and give it to your program.")
@@ -108,4 +108,4 @@ async def _say(send: Any, error: HttpError) -> None:
     await send({"type": "http.response.body", "body": data})
 
 
-tools = Tools()
+tools = McpApp()

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from cato_web.api_auth import require_scope
 from cato_web.mcp import tools
-from cato_web.mcp.tools import Caller, Forgotten, Kept, SearchResult, ThreadResult
+from cato_web.mcp.tools import AddResult, Caller, ForgetResult, SearchResult, ThreadResult
 from chat.executors import run_in_recall_thread
 from memory.errors import CatoError
 from memory.retrieval.search import MOST_RESULTS
@@ -27,7 +27,7 @@ R = TypeVar("R")
 
 _INSTRUCTIONS = (
     "Cato is a team's memory: everything its people said to models, their notes and their documents. Search it before "
-    "you say that you do not know something about them, and say where you have it from. " + tools.AS_DATA
+    "you say that you do not know something about them, and say where you have it from. " + tools.UNTRUSTED_NOTE
 )
 caller: contextvars.ContextVar[Caller] = contextvars.ContextVar("caller")
 
@@ -46,7 +46,7 @@ async def search_memory(
     Looks in everything the person may read, or in one space. Each result tells when it was said, by whom, in which
     thread or document, and who can read it. Results that are not relevant are marked, not left out.
     """
-    return await _do("read", tools.search_memory, query, k, space)
+    return await _call_tool("read", tools.search_memory, query, k, space)
 
 
 async def get_thread(
@@ -54,25 +54,25 @@ async def get_thread(
     last: Annotated[int, Field(ge=1, le=tools.MOST_TURNS, description="how many turns, from the end")] = 50,
 ) -> ThreadResult:
     """Read a conversation that the person may read: its last turns, oldest first, each with who said it and when."""
-    return await _do("read", tools.get_thread, thread_id, last)
+    return await _call_tool("read", tools.get_thread, thread_id, last)
 
 
 async def add_memory(
     text: Annotated[str, Field(description="what to remember; it should be understood without its context")],
     space: SpaceName = None,
-) -> Kept:
+) -> AddResult:
     """Remember a text for the person, so that it comes back in their conversations and searches.
 
     It is kept in the person's own space, which nobody else reads, or in the group or team that is named.
     """
-    return await _do("write", tools.add_memory, text, space)
+    return await _call_tool("write", tools.add_memory, text, space)
 
 
 async def forget_memory(
     exchange_id: Annotated[str, Field(description="the id of something remembered, as search_memory gives it")],
-) -> Forgotten:
+) -> ForgetResult:
     """Forget one thing for good: nobody can find or recall it any more. This cannot be undone; ask the person first."""
-    return await _do("write", tools.forget_memory, exchange_id)
+    return await _call_tool("write", tools.forget_memory, exchange_id)
 
 
 def server() -> MCPServer[Any]:
@@ -107,7 +107,7 @@ def over_stdio(by: Caller) -> None:
     asyncio.run(server().run_stdio_async())
 
 
-async def _do(scope: str, verb: Callable[Concatenate[Caller, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+async def _call_tool(scope: str, verb: Callable[Concatenate[Caller, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Have the verb done for whoever calls; what goes wrong is told as the tool's error."""
     by = caller.get()
     try:

@@ -13,7 +13,7 @@ _TEXTS = ("text/", "application/json")
 _EVENTS = "text/event-stream"
 
 
-class CompressPages(GZipMiddleware):
+class CompressionMiddleware(GZipMiddleware):
     """Django's, for texts alone. It adds bytes by chance, so that a page's length does not tell what is in it."""
 
     def process_response(self, request: HttpRequest, response: Any) -> HttpResponseBase:

@@ -10,14 +10,14 @@ from django.conf import settings
 _WRONG_ORIGIN = 4403
 
 
-class FromOurOrigin:
+class OriginValidator:
     """ASGI middleware: accepts and closes with 4403 what another site's page opened."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if is_ours(scope):
+        if is_same_origin(scope):
             await self.inner(scope, receive, send)
             return
         await receive()
@@ -25,7 +25,7 @@ class FromOurOrigin:
         await send({"type": "websocket.close", "code": _WRONG_ORIGIN})
 
 
-def is_ours(scope: dict[str, Any]) -> bool:
+def is_same_origin(scope: dict[str, Any]) -> bool:
     """Whether the Origin of a handshake or request is the very address it was sent to, or a trusted one."""
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     origin, host = headers.get(b"origin", ""), headers.get(b"host", "")

@@ -51,16 +51,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def note_of(path: Path) -> Path:
+def cleanup_marker(path: Path) -> Path:
     """The note by which memory asks for the files at `path` to be cleaned; it stays until they are."""
     return path.with_name(f"{path.name}.clean")
 
 
-def clean_if_asked(path: Path) -> None:
+def run_if_requested(path: Path) -> None:
     """Clean where the note says so, and remove the note. The server must not run. Raises ChromaCleanupError."""
-    if note_of(path).exists():
+    if cleanup_marker(path).exists():
         clean(path)
-        note_of(path).unlink(missing_ok=True)
+        cleanup_marker(path).unlink(missing_ok=True)
 
 
 def clean(path: Path) -> None:
@@ -81,7 +81,7 @@ def _clean(path: Path) -> None:
     for folder in _unnamed(path, database):
         shutil.rmtree(folder)
     for folder in _segments_in(path):
-        _blank_unused(folder)
+        _zero_unused_space(folder)
     subprocess.run(  # noqa: S603  (the command is ours)
         [*CHROMA, "vacuum", "--path", str(path), "--force"], check=True, stdout=subprocess.DEVNULL
     )
@@ -97,7 +97,7 @@ def _segments_in(path: Path) -> list[Path]:
     return [folder for folder in path.iterdir() if folder.is_dir() and _A_SEGMENT.fullmatch(folder.name)]
 
 
-def _blank_unused(folder: Path) -> None:
+def _zero_unused_space(folder: Path) -> None:
     """Write zeros where the files of an index have room for vectors that it does not hold.
 
     hnswlib writes that room as the server's memory happened to be, with vectors of collections that were dropped before:

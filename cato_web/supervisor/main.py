@@ -29,9 +29,9 @@ from urllib.parse import urlsplit
 
 from cato_web.config import loader as configuration
 from cato_web.config.schema import Config
-from cato_web.supervisor.chroma_cleanup import note_of
-from cato_web.supervisor.plan import Plan, StartupError, plan_for
-from cato_web.supervisor.process import Child, say
+from cato_web.supervisor.chroma_cleanup import cleanup_marker
+from cato_web.supervisor.plan import ServerPlan, StartupError, build_plan
+from cato_web.supervisor.process import ChildProcess, log_line
 
 POLL = 0.02  # seconds between looks while starting
 VALKEY_WAIT, CHROMA_WAIT = 10.0, 5.0  # seconds
@@ -53,16 +53,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = configuration.load(path=options.config, overrides=overrides)
         configuration.ensure_data_dir(config)
     except configuration.ConfigError as error:
-        say(str(error))
+        log_line(str(error))
         return 3
     for warning in config.warnings:
-        say(warning)
+        log_line(warning)
     try:
-        with only_one(config.server.data_dir), _runtime_dir(config.server.data_dir) as runtime:
+        with data_dir_lock(config.server.data_dir), _runtime_dir(config.server.data_dir) as runtime:
             _check_port(config.server.host, config.server.port)
-            return Supervisor(config, plan_for(config, runtime)).run()
+            return Supervisor(config, build_plan(config, runtime)).run()
     except StartupError as error:
-        say(str(error))
+        log_line(str(error))
         return 1
 
 
@@ -83,7 +83,7 @@ class _ShutdownError(Exception):
 class Supervisor:
     """Starts the children, keeps them running, ends them in order."""
 
-    def __init__(self, config: Config, plan: Plan) -> None:
+    def __init__(self, config: Config, plan: ServerPlan) -> None:
         self._config, self._plan = config, plan
         self._clean_after = 0.0
         # Signals arrive as bytes on a socket, so that none interrupts anything halfway.
@@ -118,7 +118,7 @@ class Supervisor:
         """Start the servers and beside them migrate the database; an exit code other than 0 is a failure."""
         plan = self._plan
         servers = [child for child in (plan.valkey, plan.chroma) if child is not None]
-        prepare = Child("prepare", [sys.executable, "-m", "django", "prepare"], plan.web.env)
+        prepare = ChildProcess("prepare", [sys.executable, "-m", "django", "prepare"], plan.web.env)
         for child in (*servers, prepare):
             child.start()
         try:
@@ -132,13 +132,13 @@ class Supervisor:
         """Start the web process and the worker, and wait for the first page. Raises StartupError."""
         plan = self._plan
         if plan.valkey is not None:
-            self._wait(lambda: accepts(plan.redis_url), VALKEY_WAIT, plan.valkey)
-            if not accepts(plan.redis_url):
+            self._wait(lambda: accepts_connections(plan.redis_url), VALKEY_WAIT, plan.valkey)
+            if not accepts_connections(plan.redis_url):
                 raise StartupError(f"Valkey did not start ({plan.valkey.how}).")
         if plan.chroma is not None and plan.chroma_url is not None:
             # Without it all else works: recall is by words until it is back.
             url = plan.chroma_url
-            self._wait(lambda: accepts(url), CHROMA_WAIT, plan.chroma)
+            self._wait(lambda: accepts_connections(url), CHROMA_WAIT, plan.chroma)
         _write_note(note, plan, self._url, self._config.vector_store.path)
         plan.web.start()
         self._wait(self._web_answers, None, plan.web)
@@ -149,12 +149,12 @@ class Supervisor:
     def _clean_if_asked(self) -> None:
         """Where a note asks for it, stop Chroma for a moment and remove what was deleted from its files."""
         chroma, files = self._plan.chroma, self._config.vector_store.path
-        if chroma is None or not note_of(files).exists() or time.monotonic() < self._clean_after:
+        if chroma is None or not cleanup_marker(files).exists() or time.monotonic() < self._clean_after:
             return
         chroma.ask_to_end()
         self._wait(lambda: chroma.process is None or chroma.ended, chroma.grace)
         chroma.kill()
-        cleaning = Child(
+        cleaning = ChildProcess(
             "cleaning", [sys.executable, "-m", "cato_web.supervisor.chroma_cleanup", str(files)], chroma.env
         )
         cleaning.start()
@@ -166,13 +166,13 @@ class Supervisor:
         finally:
             cleaning.kill()
         if cleaning.process is not None and cleaning.process.returncode == 0:
-            note_of(files).unlink(missing_ok=True)
+            cleanup_marker(files).unlink(missing_ok=True)
         else:
-            say(f"the vector store's files are not cleaned yet; trying again in {CLEAN_AGAIN:g} s")
+            log_line(f"the vector store's files are not cleaned yet; trying again in {CLEAN_AGAIN:g} s")
             self._clean_after = time.monotonic() + CLEAN_AGAIN
         chroma.start()
 
-    def _wait(self, done: Callable[[], bool], timeout: float | None = None, child: Child | None = None) -> None:
+    def _wait(self, done: Callable[[], bool], timeout: float | None = None, child: ChildProcess | None = None) -> None:
         """Until it is done, the time in seconds is over, or the child has ended, whichever comes first."""
         limit = None if timeout is None else time.monotonic() + timeout
         while not done() and (limit is None or time.monotonic() < limit) and not (child and child.ended):
@@ -218,7 +218,7 @@ class Supervisor:
             connection.close()
 
 
-def accepts(url: str) -> bool:
+def accepts_connections(url: str) -> bool:
     """Whether the server at unix://path or http://host:port takes a connection."""
     parts = urlsplit(url)
     try:
@@ -232,7 +232,7 @@ def accepts(url: str) -> bool:
     return True
 
 
-def _revive(children: Sequence[Child]) -> None:
+def _revive(children: Sequence[ChildProcess]) -> None:
     for child in children:
         child.revive()
 
@@ -252,7 +252,7 @@ def _check_port(host: str, port: int) -> None:
 
 
 @contextmanager
-def only_one(data_dir: Path) -> Iterator[None]:
+def data_dir_lock(data_dir: Path) -> Iterator[None]:
     """Hold the data directory for this process. Raises StartupError where another one holds it."""
     with (data_dir / "serve.lock").open("a+") as lock:
         try:
@@ -290,7 +290,7 @@ def _runtime_dir(data_dir: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_note(note: Path, plan: Plan, url: str, files: Path) -> None:
+def _write_note(note: Path, plan: ServerPlan, url: str, files: Path) -> None:
     """Tell commands that work beside this process where its servers are, and whose files it may clean."""
     content = {"pid": os.getpid(), "url": url, "redis_url": plan.redis_url, "chroma_url": plan.chroma_url}
     content["chroma_path"] = str(files) if plan.chroma is not None else None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cato_web.config.schema import Config
 from cato_web.supervisor.chroma_cleanup import CHROMA
-from cato_web.supervisor.process import Child
+from cato_web.supervisor.process import ChildProcess
 
 SETTINGS = "cato_web.settings"  # not taken from the environment, which may name another Django project's
 
@@ -23,23 +23,23 @@ class StartupError(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
+class ServerPlan:
     """The children, and the addresses they are told."""
 
-    web: Child
-    worker: Child
-    chroma: Child | None
-    valkey: Child | None
+    web: ChildProcess
+    worker: ChildProcess
+    chroma: ChildProcess | None
+    valkey: ChildProcess | None
     redis_url: str
     chroma_url: str | None
 
     @property
-    def children(self) -> list[Child]:
+    def children(self) -> list[ChildProcess]:
         """Those there are, in the order in which they end."""
         return [child for child in (self.web, self.worker, self.chroma, self.valkey) if child is not None]
 
 
-def plan_for(config: Config, runtime: Path) -> Plan:
+def build_plan(config: Config, runtime: Path) -> ServerPlan:
     """What is to run. A server whose address is configured is somebody else's. Raises StartupError."""
     env = _environment(config)
     valkey = chroma = None
@@ -47,7 +47,7 @@ def plan_for(config: Config, runtime: Path) -> Plan:
     if redis_url is None:
         path = runtime / "valkey.sock"
         redis_url = env["REDIS_URL"] = f"unix://{path}"
-        valkey = Child("valkey", _valkey_command(path), env, quiet=True)
+        valkey = ChildProcess("valkey", _valkey_command(path), env, quiet=True)
     if chroma_url is None and config.vector_store.enabled:
         port = free_port()
         chroma_url = env["CHROMA_URL"] = f"http://127.0.0.1:{port}"
@@ -56,10 +56,10 @@ def plan_for(config: Config, runtime: Path) -> Plan:
     if config.vector_store.embedding_threads is None:
         # The worker's embedding can wait; the other cores are for those who are looking at a page.
         worker_env["CATO_VECTOR_STORE_EMBEDDING_THREADS"] = "1"
-    worker = Child("worker", _WORKER, worker_env, grace=10.0, niceness=10)
+    worker = ChildProcess("worker", _WORKER, worker_env, grace=10.0, niceness=10)
     # uvicorn gives running answers 15 seconds of its own.
-    web = Child("web", [sys.executable, "-m", "cato_web.server"], env, grace=20.0)
-    return Plan(web, worker, chroma, valkey, redis_url, chroma_url)
+    web = ChildProcess("web", [sys.executable, "-m", "cato_web.server"], env, grace=20.0)
+    return ServerPlan(web, worker, chroma, valkey, redis_url, chroma_url)
 
 
 _WORKER = [
@@ -123,7 +123,7 @@ def _valkey_binary() -> str:
     return found
 
 
-def chroma_server(path: Path, port: int, env: Mapping[str, str]) -> Child:
+def chroma_server(path: Path, port: int, env: Mapping[str, str]) -> ChildProcess:
     """A Chroma server on loopback over the files at `path`. Raises StartupError."""
     if importlib.util.find_spec("chromadb_rust_bindings") is None:
         raise StartupError(
@@ -139,7 +139,7 @@ def chroma_server(path: Path, port: int, env: Mapping[str, str]) -> Child:
         "RUST_LOG": "warn",
     }
     command = [*CHROMA, "run", str(Path(__file__).parents[1] / "chroma.yaml")]
-    return Child("chroma", command, others | settings, many_files=True, quiet=True)
+    return ChildProcess("chroma", command, others | settings, many_files=True, quiet=True)
 
 
 def free_port() -> int:

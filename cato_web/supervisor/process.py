@@ -22,7 +22,7 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 @dataclass
-class Child:
+class ChildProcess:
     """A process that should always run. Its own session keeps Ctrl-C in the terminal from it."""
 
     name: str
@@ -68,7 +68,7 @@ class Child:
             if now - self._started > LONG_ENOUGH:
                 self._delay = FIRST_DELAY
             self._due = now + self._delay
-            say(f"{self.name} ended ({self.how}); starting it again in {self._delay:g} s{self.complaint}")
+            log_line(f"{self.name} ended ({self.how}); starting it again in {self._delay:g} s{self.complaint}")
             self._delay = min(self._delay * 2, LONGEST_DELAY)
         elif now >= self._due:
             self.start()
@@ -110,7 +110,7 @@ class Child:
             self.process.wait()
 
 
-def say(text: str) -> None:
+def log_line(text: str) -> None:
     """Tell whoever watches the terminal or the log."""
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

@@ -67,7 +67,7 @@ words still stand on the pages of these.
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveFile:
     """A file of the archive: its path, when it was last changed, its content in pieces, and about how large that is."""
 
     path: str
@@ -76,7 +76,7 @@ class Member:
     size: int = 0
 
 
-class _Outlet(io.RawIOBase):
+class _StreamBuffer(io.RawIOBase):
     """What the archive is written into: gives out what came since the last time, and cannot be gone back in."""
 
     def __init__(self) -> None:
@@ -102,14 +102,14 @@ there are left out, and what was recalled from there for answers elsewhere is on
 """)
 
 
-def as_zip(person: User, *, by: User) -> Iterator[bytes]:
+def stream_zip(person: User, *, by: User) -> Iterator[bytes]:
     """Return the archive for `by`, in pieces: whole for the person themselves, and for an administrator only what lies
     in spaces whose text they are shown at this moment."""
     readable = spaces.readable_space_ids(person.pk)
     shown = readable if by.pk == person.pk else readable & spaces.admin_visible_space_ids(by.pk)
-    outlet = _Outlet()
+    outlet = _StreamBuffer()
     with ZipFile(outlet, "w", ZIP_DEFLATED) as archive:
-        for member in members_of(person, shown):
+        for member in archive_files(person, shown):
             # A zip file's calendar begins in 1980.
             info = ZipInfo(member.path, date_time=max(member.at.astimezone(UTC).timetuple()[:6], (1980, 1, 1, 0, 0, 0)))
             info.compress_type = ZIP_DEFLATED
@@ -122,31 +122,33 @@ def as_zip(person: User, *, by: User) -> Iterator[bytes]:
     yield outlet.take()
 
 
-def members_of(person: User, shown: SpaceIds) -> Iterator[Member]:
+def archive_files(person: User, shown: SpaceIds) -> Iterator[ArchiveFile]:
     """The files of the archive, one after the other, with what lies in the spaces of `shown`."""
     now = timezone.now()
-    yield Member("README.txt", now, [_(README).encode()])
+    yield ArchiveFile("README.txt", now, [_(README).encode()])
     if left_out := spaces.readable_space_ids(person.pk) - shown:
         names = sorted(space.shown_name for space in Space.objects.filter(pk__in=left_out))
-        yield Member("left-out.txt", now, [_(LEFT_OUT).encode(), *(f"- {name}\n".encode() for name in names)])
-    yield Member("account.json", now, [_json(own_rows.account(person)).encode()])
+        yield ArchiveFile("left-out.txt", now, [_(LEFT_OUT).encode(), *(f"- {name}\n".encode() for name in names)])
+    yield ArchiveFile("account.json", now, [_json(own_rows.account(person)).encode()])
     yield from _threads(person, shown)
-    said = _said(person, shown)
-    yield Member("said-elsewhere.jsonl", now, _lines(said.exclude(thread__owner_id=person.pk), own_rows.of_turn))
+    said = _turns_by(person, shown)
+    yield ArchiveFile("said-elsewhere.jsonl", now, _lines(said.exclude(thread__owner_id=person.pk), own_rows.of_turn))
     yield from _images(person, said)
     remembered = _exchanges(person, shown)
     size = 12 * (remembered.aggregate(sum=Sum("size"))["sum"] or 0)
     is_note = Q(manual_entry=True) & ~Exists(Chunk.objects.filter(exchange=OuterRef("pk")))
-    yield Member("exchanges.jsonl", now, _lines(remembered.exclude(is_note), own_rows.of_exchange), size)
-    yield Member("notes.jsonl", now, _lines(remembered.filter(is_note), own_rows.of_exchange), size)
+    yield ArchiveFile("exchanges.jsonl", now, _lines(remembered.exclude(is_note), own_rows.of_exchange), size)
+    yield ArchiveFile("notes.jsonl", now, _lines(remembered.filter(is_note), own_rows.of_exchange), size)
     yield from _documents(person, shown)
-    yield Member("opinions.jsonl", now, _lines(Opinion.objects.filter(person_id=person.pk), own_rows.of_opinion))
-    yield Member("imports.jsonl", now, _lines(Import.objects.filter(owner_id=person.pk), own_rows.of_import))
-    yield Member("reveals.jsonl", now, _lines(reveals.reveals_of(spaces.personal_space(person.pk)), own_rows.of_reveal))
-    yield Member("audit.jsonl", now, _lines(AuditEntry.objects.filter(who=person), own_rows.of_audit))
+    yield ArchiveFile("opinions.jsonl", now, _lines(Opinion.objects.filter(person_id=person.pk), own_rows.of_opinion))
+    yield ArchiveFile("imports.jsonl", now, _lines(Import.objects.filter(owner_id=person.pk), own_rows.of_import))
+    yield ArchiveFile(
+        "reveals.jsonl", now, _lines(reveals.reveals_of(spaces.personal_space(person.pk)), own_rows.of_reveal)
+    )
+    yield ArchiveFile("audit.jsonl", now, _lines(AuditEntry.objects.filter(who=person), own_rows.of_audit))
 
 
-def _threads(person: User, shown: SpaceIds) -> Iterator[Member]:
+def _threads(person: User, shown: SpaceIds) -> Iterator[ArchiveFile]:
     mine = spaces.in_spaces(access.readable_threads(person.pk), shown).filter(owner_id=person.pk)
     for number, thread in enumerate((t for page in iterate_by_pk(mine, _PAGE) for t in page), start=1):
         thread.title = _title(thread)
@@ -155,22 +157,22 @@ def _threads(person: User, shown: SpaceIds) -> Iterator[Member]:
         turns = thread.turns.select_related("author").filter(author_id=person.pk)
         at, standing, beside = thread.spoken_at, turns.filter(stands=True), turns.filter(stands=False)
         size = turns.count() * _OF_A_TURN
-        yield Member(f"{path}.json", at, _encoded(to_json(thread, _not_forgotten(standing), shown=shown)), size)
-        yield Member(f"{path}.md", at, _encoded(to_markdown(thread, _not_forgotten(standing), shown=shown)), size)
+        yield ArchiveFile(f"{path}.json", at, _encoded(to_json(thread, _unforgotten(standing), shown=shown)), size)
+        yield ArchiveFile(f"{path}.md", at, _encoded(to_markdown(thread, _unforgotten(standing), shown=shown)), size)
         if beside.exists():
-            others = to_json(thread, _not_forgotten(beside), shown=shown)
-            yield Member(f"{path}.branches.json", at, _encoded(others), size)
+            others = to_json(thread, _unforgotten(beside), shown=shown)
+            yield ArchiveFile(f"{path}.branches.json", at, _encoded(others), size)
 
 
 def _title(thread: Thread) -> str:
     """The thread's title, unless that is still the beginning of a message that was forgotten."""
     firsts = thread.turns.filter(parent=None)
-    kept = {turn.pk for turn in _not_forgotten(firsts)}
+    kept = {turn.pk for turn in _unforgotten(firsts)}
     gone = (excerpt(turn.message, 80) for turn in firsts if turn.pk not in kept)
     return _("Forgotten") if thread.title in gone else thread.title
 
 
-def _not_forgotten(turns: QuerySet[Turn]) -> Iterator[Turn]:
+def _unforgotten(turns: QuerySet[Turn]) -> Iterator[Turn]:
     """The turns in their order, read a page at a time: who downloads slowly keeps no cursor open."""
     page = list(turns.order_by("position")[:_PAGE])
     while page:
@@ -179,7 +181,7 @@ def _not_forgotten(turns: QuerySet[Turn]) -> Iterator[Turn]:
         page = list(turns.filter(position__gt=page[-1].position).order_by("position")[:_PAGE])
 
 
-def _said(person: User, shown: SpaceIds) -> QuerySet[Turn]:
+def _turns_by(person: User, shown: SpaceIds) -> QuerySet[Turn]:
     """All that this person said in the spaces of `shown`, without what was forgotten."""
     forgotten = Exchange.objects.exclude(forgotten_at=None)
     rows: QuerySet[Turn] = Turn.objects.filter(
@@ -190,7 +192,7 @@ def _said(person: User, shown: SpaceIds) -> QuerySet[Turn]:
     return rows
 
 
-def _images(person: User, said: QuerySet[Turn]) -> Iterator[Member]:
+def _images(person: User, said: QuerySet[Turn]) -> Iterator[ArchiveFile]:
     sent = Image.objects.filter(owner_id=person.pk, turns__in=said).distinct()
     told = []
     for number, image in enumerate((i for page in iterate_by_pk(sent, _PAGE) for i in page), start=1):
@@ -199,8 +201,8 @@ def _images(person: User, said: QuerySet[Turn]) -> Iterator[Member]:
         is_there = image.file.storage.exists(image.file.name or "")
         told.append({"file": path if is_there else None, "media_type": image.media_type, "turn_ids": turn_ids})
         if is_there:
-            yield Member(path, image.created_at, _bytes_of(image.file), image.file.size)
-    yield Member("images.jsonl", timezone.now(), [f"{_json(about)}\n".encode() for about in told])
+            yield ArchiveFile(path, image.created_at, _bytes_of(image.file), image.file.size)
+    yield ArchiveFile("images.jsonl", timezone.now(), [f"{_json(about)}\n".encode() for about in told])
 
 
 def _exchanges(person: User, shown: SpaceIds) -> QuerySet[Exchange]:
@@ -209,7 +211,7 @@ def _exchanges(person: User, shown: SpaceIds) -> QuerySet[Exchange]:
     return spaces.in_spaces(rows, shown)
 
 
-def _documents(person: User, shown: SpaceIds) -> Iterator[Member]:
+def _documents(person: User, shown: SpaceIds) -> Iterator[ArchiveFile]:
     own = spaces.personal_space(person.pk)
     theirs = Document.objects.filter(Q(space=own) | Q(owner_id=person.pk), forgotten_at=None)
     rows = spaces.in_spaces(theirs, shown)
@@ -222,11 +224,11 @@ def _documents(person: User, shown: SpaceIds) -> Iterator[Member]:
         kept = [version for version in versions if version.original and _is_there(version)]
         for version in kept:
             path = f"{folder}/version {version.number}/{name}"
-            yield Member(path, version.created_at, _bytes_of(version.original), version.size)
+            yield ArchiveFile(path, version.created_at, _bytes_of(version.original), version.size)
         about = own_rows.of_document(document) | {
             "versions": [own_rows.of_version(version) | {"original_is_here": version in kept} for version in versions]
         }
-        yield Member(f"{folder}/about.json", document.created_at, [_json(about).encode()])
+        yield ArchiveFile(f"{folder}/about.json", document.created_at, [_json(about).encode()])
 
 
 def _is_there(version: DocumentVersion) -> bool:

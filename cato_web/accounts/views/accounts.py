@@ -15,7 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import login_sessions, model_choices, openid, services
-from cato_web.accounts.forms import ChoicesForm, PasswordForm, TokenForm
+from cato_web.accounts.forms import PasswordForm, PreferencesForm, TokenForm
 from cato_web.accounts.groups import groups_of
 from cato_web.accounts.models import AuditEntry
 from cato_web.accounts.requests import PeoplePageRequest
@@ -39,27 +39,27 @@ class SignInRow:
 
 @require_http_methods(["GET", "POST"])
 def settings_page(request: PeoplePageRequest) -> HttpResponse:
-    form = ChoicesForm(request.POST or None, instance=request.user, offer=model_choices.current())
+    form = PreferencesForm(request.POST or None, instance=request.user, offer=model_choices.available_models())
     if request.method == "POST" and form.is_valid():
         form.save()
         messages.success(request, _("Saved."))
         return redirect("settings")
-    return rendered(request, form=form, status=422 if form.errors else 200)
+    return render_settings(request, form=form, status=422 if form.errors else 200)
 
 
-def rendered(
+def render_settings(
     request: PeoplePageRequest,
     *,
-    form: ChoicesForm | None = None,
+    form: PreferencesForm | None = None,
     token_form: TokenForm | None = None,
     token: str = "",
     status: int = 200,
 ) -> HttpResponse:
     """The page of settings with these forms, or as it is; `token` was just made and is shown this once."""
-    login_sessions.note_seen(request, request.user)
+    login_sessions.touch(request, request.user)
     context = {
         "section": "settings",
-        "form": form or ChoicesForm(instance=request.user, offer=model_choices.current()),
+        "form": form or PreferencesForm(instance=request.user, offer=model_choices.available_models()),
         "tokens": token_rows(request.user) if settings.CATO.api.enabled else None,
         "token_form": token_form or TokenForm(),
         "token": token,
@@ -74,7 +74,7 @@ def rendered(
 
 
 @require_POST
-def notify(request: PeoplePageRequest) -> HttpResponse:
+def set_notifications(request: PeoplePageRequest) -> HttpResponse:
     """Tell of answers that end while this person is elsewhere, or no longer."""
     request.user.is_notified = request.POST.get("notify") == "yes"
     request.user.save(update_fields=["is_notified"])
@@ -94,7 +94,7 @@ def password(request: PeoplePageRequest) -> HttpResponse:
     form = PasswordForm(request.user, request.POST or None)
     if request.method == "POST" and form.is_valid():
         services.change_password(request.user, form.cleaned_data["new"])
-        login_sessions.renew(request, request.user)
+        login_sessions.rotate(request, request.user)
         messages.success(request, _("Your password is changed. Other sign-ins have ended."))
         return redirect("settings")
     context = {"section": "settings", "form": form}
@@ -102,15 +102,15 @@ def password(request: PeoplePageRequest) -> HttpResponse:
 
 
 @require_POST
-def end_sign_in(request: PeoplePageRequest) -> HttpResponse:
+def revoke_login_session(request: PeoplePageRequest) -> HttpResponse:
     """End the sign-in named, or all but this one."""
     which = request.POST.get("sign_in", "")
     if which == "others":
         services.sign_out_elsewhere(request.user)
-        ended = login_sessions.renew(request, request.user)
+        ended = login_sessions.rotate(request, request.user)
         said = _("Signed out everywhere else: %(count)s ended.") if ended else _("No other sessions.")
         messages.success(request, said % {"count": ended})
-    elif (id := parse_uuid(which)) and login_sessions.end(request.user, id):
+    elif (id := parse_uuid(which)) and login_sessions.revoke(request.user, id):
         messages.success(request, _("Signed out."))
     else:
         messages.error(request, _("Already signed out."))
@@ -118,9 +118,9 @@ def end_sign_in(request: PeoplePageRequest) -> HttpResponse:
 
 
 @require_POST
-def export_own(request: PeoplePageRequest) -> StreamingHttpResponse:
+def export_my_data(request: PeoplePageRequest) -> StreamingHttpResponse:
     """Everything of this person as a zip file, written as it is sent."""
-    services.note(request.user, AuditEntry.Action.ACCOUNT_EXPORTED, str(request.user.pk))
+    services.record_audit(request.user, AuditEntry.Action.ACCOUNT_EXPORTED, str(request.user.pk))
     return zip_of(request.user, by=request.user)
 
 

@@ -46,7 +46,7 @@ def people(request: PeoplePageRequest) -> HttpResponse:
     """Who is here, and a link for whoever is to come."""
     form = InvitationForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        token = services.invite(by=request.user, role=form.cleaned_data["role"])
+        token = services.create_invitation(by=request.user, role=form.cleaned_data["role"])
         return _page(request, form=form, link=request.build_absolute_uri(reverse("join", args=[token])))
     return _page(request, form=form)
 
@@ -71,7 +71,7 @@ def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase
         sentence = _("This export contains %(name)s's personal space. Request access first.")
         messages.error(request, sentence % {"name": person.name})
         return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")
-    services.note(request.user, AuditEntry.Action.PERSON_EXPORTED, str(person.pk))
+    services.record_audit(request.user, AuditEntry.Action.PERSON_EXPORTED, str(person.pk))
     return zip_of(person, by=request.user)
 
 

@@ -14,7 +14,7 @@ from cato_web.accounts.models import User
 
 def zip_of(person: User, *, by: User) -> StreamingHttpResponse:
     """Return the archive of this person for `by`; the caller has checked that they may have it."""
-    response = StreamingHttpResponse(_in_turn(archive.as_zip(person, by=by)), content_type="application/zip")
+    response = StreamingHttpResponse(_in_turn(archive.stream_zip(person, by=by)), content_type="application/zip")
     response["Content-Disposition"] = f'attachment; filename="cato-{timezone.now():%Y-%m-%d}.zip"'
     return response
 

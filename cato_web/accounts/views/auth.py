@@ -15,7 +15,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import openid, services
-from cato_web.accounts.forms import JoinForm, ResetForm, SetUpForm, SignInForm
+from cato_web.accounts.forms import PasswordResetForm, RegistrationForm, SetupForm, SignInForm
 from cato_web.accounts.models import Pass
 from chat.llm import endpoint
 from memory.embeddings import remote_host
@@ -31,7 +31,7 @@ TOO_MANY = gettext_noop("Too many attempts. Try again in five minutes.")
 @require_http_methods(["GET", "POST"])
 def set_up(request: HttpRequest, token: str) -> HttpResponse:
     """The first account, which administers."""
-    return _enter(request, token, Pass.Kind.SETUP, SetUpForm(request.POST or None), "people/setup.html")
+    return _enter(request, token, Pass.Kind.SETUP, SetupForm(request.POST or None), "people/setup.html")
 
 
 @login_not_required
@@ -39,7 +39,7 @@ def set_up(request: HttpRequest, token: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
     """An account for whoever was invited."""
-    return _enter(request, token, Pass.Kind.INVITATION, JoinForm(request.POST or None), "people/join.html")
+    return _enter(request, token, Pass.Kind.INVITATION, RegistrationForm(request.POST or None), "people/join.html")
 
 
 @login_not_required
@@ -48,10 +48,10 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
 def reset(request: HttpRequest, token: str) -> HttpResponse:
     """A new password by the link that an administrator made."""
     try:
-        person = services.check_pass(token, Pass.Kind.RESET).person
+        person = services.validate_link(token, Pass.Kind.RESET).person
         if person is None:
             raise services.InvalidLinkError
-        form = ResetForm(person, request.POST or None)
+        form = PasswordResetForm(person, request.POST or None)
         if request.method == "POST" and form.is_valid():
             person = services.reset_password(token, form.cleaned_data["password"])
             login(request, person, backend="django.contrib.auth.backends.ModelBackend")
@@ -69,18 +69,20 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
     """Sign in by e-mail and password, within the limits of tries for the account and from the address."""
-    target = here_only(request.GET.get("next", ""))
+    target = safe_redirect_target(request.GET.get("next", ""))
     if request.user.is_authenticated:
         return redirect(target)
     form = SignInForm(request.POST or None)
     if request.method == "POST":
         # Counted for the account only once the form is valid: whatever else was typed is no account.
-        if not may_try(request) or (form.is_valid() and not _may_try_account(request, form.cleaned_data["email"])):
-            return sign_in_page(request, target=target, status=429, error=_(TOO_MANY))
+        if not check_login_rate(request) or (
+            form.is_valid() and not _may_try_account(request, form.cleaned_data["email"])
+        ):
+            return render_sign_in(request, target=target, status=429, error=_(TOO_MANY))
         if form.is_valid() and (person := form.authenticate()) is not None:
             login(request, person)
             return redirect(target)
-    return sign_in_page(request, form, target=target, status=422 if form.errors else 200)
+    return render_sign_in(request, form, target=target, status=422 if form.errors else 200)
 
 
 @require_POST
@@ -89,12 +91,12 @@ def sign_out(request: HttpRequest) -> HttpResponse:
     return redirect("sign_in")
 
 
-def _enter(request: HttpRequest, token: str, kind: str, form: JoinForm, template: str) -> HttpResponse:
+def _enter(request: HttpRequest, token: str, kind: str, form: RegistrationForm, template: str) -> HttpResponse:
     try:
-        services.check_pass(token, kind)
+        services.validate_link(token, kind)
         if request.method == "POST" and form.is_valid():
             fields = {name: form.cleaned_data[name] for name in ("name", "email", "password")}
-            person = services.join(token, kind, **fields)
+            person = services.register(token, kind, **fields)
             if form.cleaned_data.get("model_from") == "endpoint":
                 endpoint.save(
                     base_url=form.cleaned_data["base_url"],
@@ -108,11 +110,11 @@ def _enter(request: HttpRequest, token: str, kind: str, form: JoinForm, template
         return render(request, "404.html", {"error": str(refused)}, status=404)
     status = 422 if form.errors else 200
     if kind == Pass.Kind.INVITATION:
-        return join_page(request, form, token=token, status=status)
-    return render(request, template, {"form": form, "facts": facts()}, status=status)
+        return render_join(request, form, token=token, status=status)
+    return render(request, template, {"form": form, "facts": data_locations()}, status=status)
 
 
-def sign_in_page(
+def render_sign_in(
     request: HttpRequest,
     form: SignInForm | None = None,
     *,
@@ -136,23 +138,25 @@ def sign_in_page(
     return response
 
 
-def join_page(request: HttpRequest, form: JoinForm, *, token: str, status: int, error: str = "") -> HttpResponse:
+def render_join(
+    request: HttpRequest, form: RegistrationForm, *, token: str, status: int, error: str = ""
+) -> HttpResponse:
     """The page behind an invitation."""
-    context = {"form": form, "facts": facts(), "token": token, "error": error, "openid": openid.name()}
+    context = {"form": form, "facts": data_locations(), "token": token, "error": error, "openid": openid.name()}
     response = render(request, "people/join.html", context, status=status)
     if status == 429:
         response["Retry-After"] = str(WINDOW)
     return response
 
 
-def here_only(target: str) -> str:
+def safe_redirect_target(target: str) -> str:
     """Return the address to go to afterwards, if it is a path of this Cato."""
     # Without the slash it would be taken for the name of a view.
     is_path = target.startswith("/") and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
     return target if is_path else "/"
 
 
-def may_try(request: HttpRequest) -> bool:
+def check_login_rate(request: HttpRequest) -> bool:
     """Count a try from the address of this request; fifty in five minutes are let through."""
     return is_within_limit(f"in:{_address(request)}", 5 * _TRIES, WINDOW)
 
@@ -168,7 +172,7 @@ def _address(request: HttpRequest) -> str:
     return str(request.META.get("REMOTE_ADDR", ""))
 
 
-def facts() -> list[dict[str, str]]:
+def data_locations() -> list[dict[str, str]]:
     """Where things are kept and what is sent where, from the configuration."""
     conf = settings.CATO
     host = remote_host(conf.vector_store)

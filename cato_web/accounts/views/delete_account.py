@@ -11,7 +11,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods
 
 from cato_web.accounts import deletion
-from cato_web.accounts.forms import LeaveForm
+from cato_web.accounts.forms import DeleteAccountForm
 from cato_web.accounts.models import User
 from cato_web.accounts.requests import PeoplePageRequest
 from memory.utils.rate_limits import is_within_limit
@@ -21,19 +21,19 @@ _TRIES, _WINDOW = 10, 300
 
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
-def leave(request: PeoplePageRequest) -> HttpResponse:
+def delete_account(request: PeoplePageRequest) -> HttpResponse:
     """Say what goes and what stays; with password and e-mail, or the e-mail of who has no password, delete the account."""
-    form = LeaveForm(request.user, request.POST or None)
+    form = DeleteAccountForm(request.user, request.POST or None)
     try:
-        deletion.check_may_leave(request.user)
+        deletion.check_can_delete(request.user)
         if request.method == "POST" and not is_within_limit(f"leave:{request.user.pk}", _TRIES, _WINDOW):
-            form = LeaveForm(request.user)
+            form = DeleteAccountForm(request.user)
             context = _context(request.user, form) | {"error": _("Too many attempts. Try again in five minutes.")}
             answer = render(request, "people/delete_account.html", context, status=429)
             answer["Retry-After"] = str(_WINDOW)
             return answer
         if request.method == "POST" and form.is_valid():
-            token = deletion.leave(request.user)
+            token = deletion.delete_account(request.user)
             logout(request)
             return redirect("farewell", token)
     except deletion.AccountDeletionError as reason:
@@ -47,20 +47,20 @@ def leave(request: PeoplePageRequest) -> HttpResponse:
 
 @login_not_required
 @require_GET
-def farewell(request: HttpRequest, token: str) -> HttpResponse:
+def deletion_receipt(request: HttpRequest, token: str) -> HttpResponse:
     """What went with an account, and what is still under way."""
     try:
-        lines, is_finished = deletion.receipt(token)
+        lines, is_finished = deletion.get_receipt(token)
     except deletion.ReceiptNotFoundError:
         return render(request, "404.html", {"error": _("There is no receipt behind this link.")}, status=404)
     return render(request, "people/deletion_receipt.html", {"lines": lines, "is_finished": is_finished})
 
 
-def _context(person: User, form: LeaveForm) -> dict[str, object]:
+def _context(person: User, form: DeleteAccountForm) -> dict[str, object]:
     return {
         "section": "settings",
         "form": form,
-        "had": deletion.belongings(person),
-        "former": _(deletion.FORMER),
+        "had": deletion.account_contents(person),
+        "former": _(deletion.FORMER_MEMBER),
         "is_alone": not User.objects.filter(is_active=True).exclude(pk=person.pk).exists(),
     }

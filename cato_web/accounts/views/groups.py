@@ -33,7 +33,7 @@ class GroupRow:
 def admin_groups(request: PeoplePageRequest) -> HttpResponse:
     """Every group with who is in it; by POST one more."""
     if request.method == "POST":
-        return _done(request, lambda: _made(groups.make(request.POST.get("name", ""), by=request.user)))
+        return _done(request, lambda: _made(groups.create_group(request.POST.get("name", ""), by=request.user)))
     return render(request, "people/admin_groups.html", {"section": "admin", "tab": "groups", "groups": _rows()})
 
 
@@ -45,7 +45,7 @@ def change_group(request: PeoplePageRequest, group_id: uuid.UUID) -> HttpRespons
 
     def change() -> str:
         if request.POST.get("dissolve") == "yes":
-            groups.dissolve(group, by=request.user)
+            groups.delete_group(group, by=request.user)
             return _("Group %(group)s deleted.") % {"group": group.name}
         groups.rename(group, request.POST.get("name", ""), by=request.user)
         return _("Renamed.")

@@ -79,10 +79,10 @@ def change_members(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpRespo
     person = get_object_or_404(User, id=_id_in(request), left_at=None)
     change = request.POST.get("change", "")
     if change == "add":
-        groups.add(group, person, by=request.user)
+        groups.add_member(group, person, by=request.user)
         done = _("%(name)s added to %(group)s.")
     elif change == "remove":
-        groups.take_out(group, person.pk, by=request.user)
+        groups.remove_member(group, person.pk, by=request.user)
         done = _("%(name)s removed from %(group)s.")
     else:
         groups.set_role(group, person.pk, change, by=request.user)
@@ -95,7 +95,7 @@ def change_members(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpRespo
 def leave_group(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpResponse:
     """Leave a group of one's own accord."""
     group = get_object_or_404(Space, pk=space_id, kind=Space.Kind.GROUP, membership__person=request.user)
-    groups.take_out(group, request.user.pk, by=request.user)
+    groups.remove_member(group, request.user.pk, by=request.user)
     messages.success(request, _("You are not in %(group)s any more.") % {"group": group.name})
     return redirect("settings")
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_POST
 from cato_web.accounts import tokens
 from cato_web.accounts.forms import TokenForm
 from cato_web.accounts.requests import PeoplePageRequest
-from cato_web.accounts.views.accounts import rendered
+from cato_web.accounts.views.accounts import render_settings
 from memory.text import parse_uuid
 
 
@@ -24,21 +24,21 @@ def make(request: PeoplePageRequest) -> HttpResponse:
     _refuse_without_api()
     form = TokenForm(request.POST)
     if not form.is_valid():
-        return rendered(request, token_form=form, status=422)
+        return render_settings(request, token_form=form, status=422)
     chosen = form.cleaned_data
     try:
-        token = tokens.make_token(request.user, name=chosen["name"], scopes=chosen["scopes"], days=chosen["lifetime"])
+        token = tokens.create_token(request.user, name=chosen["name"], scopes=chosen["scopes"], days=chosen["lifetime"])
     except tokens.TokenLimitError as refusal:
         form.add_error(None, str(refusal))
-        return rendered(request, token_form=form, status=422)
-    return rendered(request, token=token)
+        return render_settings(request, token_form=form, status=422)
+    return render_settings(request, token=token)
 
 
 @require_POST
 def withdraw(request: PeoplePageRequest) -> HttpResponse:
     """Make the token named worthless."""
     _refuse_without_api()
-    if tokens.withdraw_token(request.user, _id(request.POST.get("token", ""))):
+    if tokens.revoke_token(request.user, _id(request.POST.get("token", ""))):
         messages.success(request, _("Token revoked."))
     else:
         messages.error(request, _("This token was already revoked."))

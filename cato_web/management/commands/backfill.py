@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from cato_web.management.store_command import Bars, StoreCommand
+from cato_web.management.store_command import ProgressBars, StoreCommand
 from chat.threads.memory_settings import store_missing_turns
 from memory import maintenance
 from memory.errors import CatoError
@@ -25,7 +25,7 @@ class Command(StoreCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with Bars() as bars:
+            with ProgressBars() as bars:
                 if options["from_history"]:
                     self.stdout.write(f"{store_missing_turns(progress=bars):,} turns stored in memory.")
                 embedded = maintenance.backfill(progress=bars)

@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from cato_web.backups.errors import BackupError
-from cato_web.backups.writing import Written, back_up, in_place_of
-from cato_web.management.store_command import Bars
+from cato_web.backups.writing import BackupResult, atomic_output, back_up
+from cato_web.management.store_command import ProgressBars
 from memory.errors import CatoError
 
 _SECRETS = "It holds password hashes and secrets: keep it as safe as the data directory."
@@ -33,13 +33,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         with_vectors = not options["without_vectors"]
         try:
-            with Bars() as bars:
+            with ProgressBars() as bars:
                 if options["path"] == "-":
                     written = back_up(sys.stdout.buffer, with_vectors=with_vectors, progress=bars)
                     self.stderr.write(_told("stdout", written))
                     return
                 path = _file_for(Path(options["path"]))
-                with in_place_of(path) as out:
+                with atomic_output(path) as out:
                     written = back_up(out, with_vectors=with_vectors, progress=bars)
         except (BackupError, CatoError) as error:
             raise CommandError(str(error)) from error
@@ -50,6 +50,6 @@ def _file_for(path: Path) -> Path:
     return path / f"cato-{timezone.now():%Y-%m-%d-%H%M%S}.tar.gz" if path.is_dir() else path
 
 
-def _told(where: str, written: Written) -> str:
+def _told(where: str, written: BackupResult) -> str:
     vanished = f" {written.vanished:,} files were removed meanwhile." if written.vanished else ""
     return f"Wrote {written.rows:,} rows and {written.files:,} files to {where}.{vanished}"

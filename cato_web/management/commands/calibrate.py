@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from cato_web.accounts.named import UserLookupError, person_called
+from cato_web.accounts.named import UserLookupError, get_user_by_name
 from cato_web.management.store_command import StoreCommand
 from memory.errors import CatoError
 from memory.retrieval.tuning import calibration
@@ -32,7 +32,7 @@ class Command(StoreCommand):
             return
         try:
             whose = options["user"]
-            readable = None if whose == "all" else access.readable_space_ids(person_called(whose).pk)
+            readable = None if whose == "all" else access.readable_space_ids(get_user_by_name(whose).pk)
             found = calibration.fit(readable)
         except (CatoError, UserLookupError) as error:
             raise CommandError(str(error)) from error

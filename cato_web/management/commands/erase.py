@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from cato_web.management.store_command import Bars, StoreCommand, has_own_store, wait_until_clean
+from cato_web.management.store_command import ProgressBars, StoreCommand, manages_vector_store, wait_for_cleanup
 from memory.errors import CatoError
 from memory.exchanges import forgetting
 from memory.index import purge, store
@@ -24,7 +24,7 @@ class Command(StoreCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with Bars() as bars:
+            with ProgressBars() as bars:
                 while gone := forgetting.erase_forgotten():
                     bars("forgotten exchanges", gone)
                 renewed = purge.purge_all(progress=bars)
@@ -34,8 +34,8 @@ class Command(StoreCommand):
         if settings.CATO.database_url is not None:
             self.stdout.write(_POSTGRESQL)
         note = store.request_file_cleanup()
-        if note is not None and has_own_store():
-            wait_until_clean(note)
+        if note is not None and manages_vector_store():
+            wait_for_cleanup(note)
         else:
             self.stdout.write(_NOT_OURS.format(url=settings.CATO.chroma_url))
         waiting = Erasure.objects.filter(state=Job.State.PENDING).count()

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from cato_web.accounts.named import UserLookupError, person_called
+from cato_web.accounts.named import UserLookupError, get_user_by_name
 from cato_web.api.serializers import exchanges_shown
 from memory.models import Exchange
 from memory.spaces import access
@@ -25,7 +25,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            person = person_called(options["user"])
+            person = get_user_by_name(options["user"])
         except UserLookupError as error:
             raise CommandError(str(error)) from error
         readable = access.in_spaces(Exchange.objects.findable(), access.readable_space_ids(person.pk))

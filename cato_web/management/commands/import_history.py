@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from cato_web.accounts.named import UserLookupError, person_called
-from cato_web.management.store_command import Bars
+from cato_web.accounts.named import UserLookupError, get_user_by_name
+from cato_web.management.store_command import ProgressBars
 from chat.imports.formats import PROVIDERS
 from chat.imports.importer import ImportReport, import_conversations
 from memory.errors import CatoError
@@ -25,8 +25,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            person = person_called(options["user"])
-            with Bars() as bars:
+            person = get_user_by_name(options["user"])
+            with ProgressBars() as bars:
                 report = import_conversations(options["path"], person_id=person.pk, progress=bars)
         except (CatoError, UserLookupError) as error:
             raise CommandError(str(error)) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from cato_web.accounts.named import UserLookupError, person_called
+from cato_web.accounts.named import UserLookupError, get_user_by_name
 from cato_web.management.store_command import StoreCommand
 from cato_web.mcp.tools import Caller
 
@@ -23,7 +23,7 @@ class Command(StoreCommand):
         from cato_web.mcp import server
 
         try:
-            person = person_called(options["user"])
+            person = get_user_by_name(options["user"])
         except UserLookupError as error:
             raise CommandError(str(error)) from error
         scopes = {"read"} if options["read_only"] else {"read", "write"}

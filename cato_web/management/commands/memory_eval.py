@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
-from cato_web.accounts.named import UserLookupError, person_called
-from cato_web.management.rephrasing import rephrasing
+from cato_web.accounts.named import UserLookupError, get_user_by_name
+from cato_web.management.rephrasing import model_rephraser
 from cato_web.management.store_command import StoreCommand
 from chat.errors import ModelError
 from chat.llm import endpoint
@@ -39,7 +39,7 @@ class Command(StoreCommand):
         with ExitStack() as open_until_then:
             rephrase: Rephraser | None = None
             if answering:
-                ask_model = open_until_then.enter_context(rephrasing(answering))
+                ask_model = open_until_then.enter_context(model_rephraser(answering))
                 bar = open_until_then.enter_context(tqdm(total=options["sample"], desc="Questions", disable=None))
 
                 def rephrase(text: str) -> str | None:
@@ -47,7 +47,7 @@ class Command(StoreCommand):
                     return ask_model(text)
 
             try:
-                readable = access.readable_space_ids(person_called(options["user"]).pk) if options["user"] else None
+                readable = access.readable_space_ids(get_user_by_name(options["user"]).pk) if options["user"] else None
                 rows = evaluate(
                     strategies=strategies,
                     sample=options["sample"],

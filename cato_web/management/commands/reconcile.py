@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from cato_web.management.store_command import Bars, StoreCommand
+from cato_web.management.store_command import ProgressBars, StoreCommand
 from chat import services as chat
 from memory.errors import CatoError
 from memory.index import reconcile
@@ -21,7 +21,7 @@ class Command(StoreCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with Bars() as bars:
+            with ProgressBars() as bars:
                 mended = reconcile.reconcile(dry_run=options["dry_run"], progress=bars)
         except CatoError as error:
             raise CommandError(str(error)) from error

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from cato_web.management.store_command import Bars, StoreCommand
+from cato_web.management.store_command import ProgressBars, StoreCommand
 from memory import maintenance
 from memory.errors import CatoError
 from memory.index import generations
@@ -44,7 +44,7 @@ class Command(StoreCommand):
         else:
             self.stdout.write(f"The index is of {models.serving} already; --again makes it anew.")
             return
-        with Bars() as bars:
+        with ProgressBars() as bars:
             while Generation.objects.filter(pk=building.pk, state=Generation.State.BUILDING).exists():
                 embedded = maintenance.embed_queued(progress=bars)
                 if embedded.failed or embedded.waiting:

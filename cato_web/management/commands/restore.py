@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from cato_web.backups.errors import BackupError
 from cato_web.backups.restoring import restore
-from cato_web.management.store_command import Bars, StoreCommand, alone, running
+from cato_web.management.store_command import ProgressBars, StoreCommand, exclusive_data_dir, running_server_info
 from cato_web.supervisor.plan import StartupError
 from chat.realtime.hub import count_web_processes
 from memory import maintenance
@@ -36,7 +36,7 @@ class Command(StoreCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         is_help = "--help" in argv or "-h" in argv
-        if not is_help and (running(settings.CATO) or count_web_processes()):
+        if not is_help and (running_server_info(settings.CATO) or count_web_processes()):
             sys.stderr.write(
                 "Cato is running: its web processes write to the database. Stop them, then restore; "
                 "a process that was killed counts for half a minute more.\n"
@@ -49,7 +49,7 @@ class Command(StoreCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            with alone(), Bars() as bars:
+            with exclusive_data_dir(), ProgressBars() as bars:
                 with _opened(options["path"]) as source:
                     back = restore(source, progress=bars)
                 self.stdout.write(
@@ -63,7 +63,7 @@ class Command(StoreCommand):
             raise CommandError(str(error)) from error
 
 
-def _index(bars: Bars) -> str:
+def _index(bars: ProgressBars) -> str:
     """Build the index; what cannot be done now the workers do. Returns what is to be said."""
     try:
         # Collections of these spaces that a store still has from before may hold what has been forgotten since.

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from cato_web.accounts.named import UserLookupError, person_called
+from cato_web.accounts.named import UserLookupError, get_user_by_name
 from cato_web.management.store_command import StoreCommand
 from memory import api as memory
 from memory.documents.queries import active_documents, list_versions
@@ -26,7 +26,7 @@ class Command(StoreCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            person = person_called(options["user"])
+            person = get_user_by_name(options["user"])
         except UserLookupError as error:
             raise CommandError(str(error)) from error
         document = active_documents(access.readable_space_ids(person.pk)).filter(name=options["name"]).first()
