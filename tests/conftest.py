@@ -106,6 +106,8 @@ def cato(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
         home / "cato",
         OPENAI_BASE_URL=endpoint.openai_url,
         OPENAI_API_KEY="cato",
+        # On a busy machine the first recall, which loads the model, takes longer than a person should wait.
+        CATO_VECTOR_STORE_RETRIEVAL_TIMEOUT="20",
         CATO_CHAT_MESSAGES_PER_MINUTE="100000",
         CATO_API_REQUESTS_PER_MINUTE="100000",
     ) as running:

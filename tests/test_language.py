@@ -5,9 +5,11 @@ from __future__ import annotations
 import gettext
 import html
 import re
+import tempfile
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import pytest
@@ -34,11 +36,12 @@ AT = datetime(2026, 11, 2, 14, 40, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def german(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
+def german(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
     """A whole Cato in German, with a model endpoint, whose key is `german`."""
     endpoint.script("german", answer="Alles klar.")
     with server.running(
-        tmp_path_factory.mktemp("german"),
+        # A new folder whose path, which pages show, has no English words as those of `tmp_path_factory` have.
+        Path(tempfile.mkdtemp(prefix="german-", dir=home)),
         CATO_SERVER_LANGUAGE="de",
         OPENAI_BASE_URL=endpoint.openai_url,
         OPENAI_API_KEY="german",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -21,13 +23,14 @@ RIGHT_EDGE = "document.querySelector('.sidebar').getBoundingClientRect().right"
 
 
 @pytest.fixture(scope="module")
-def german(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
+def german(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
     """A whole Cato in German, with a model endpoint, whose key is `german`."""
     endpoint.script(
         "german", answer="Alles klar.\n\n- Sie steht im Schuppen.\n\n| Was | Wo |\n| --- | --- |\n| Leiter | Schuppen |"
     )
     with server.running(
-        tmp_path_factory.mktemp("german"),
+        # A new folder whose path, which pages show, has no English words as those of `tmp_path_factory` have.
+        Path(tempfile.mkdtemp(prefix="german-", dir=home)),
         CATO_SERVER_LANGUAGE="de",
         OPENAI_BASE_URL=endpoint.openai_url,
         OPENAI_API_KEY="german",
