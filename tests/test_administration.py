@@ -416,7 +416,7 @@ def test_documents_of_others_are_listed_without_their_names_and_deleted_with_a_r
     receipt = finished(page.post(reverse("admin_forget_documents"), form | {"confirmed": "yes"}), page)
     assert "under way" in receipt
     assert list(Document.objects.filter(forgotten_at=None)) == [team]
-    memory.tidy_documents()
+    memory.cleanup_documents()
     memory.erase_forgotten()
     (operation,) = Operation.objects.all()
     assert "under way" not in page.get(reverse("admin_operation", args=[operation.pk])).content.decode()

@@ -63,7 +63,7 @@ def told(memory, alice):
     kept = exchange(alice, first.message, first.answer, thread_id=talk.id, turn_id=first.id)
     Turn.objects.filter(pk=first.pk).update(exchange_id=kept.id)
     boat = exchange(bob, "Which colour has the boat?", "Signal red.", space=crew, metadata={"zone": "north", "n": 3})
-    memory.express(alice.pk, boat, "pinned")
+    memory.set_feedback(alice.pk, boat, "pinned")
     buoy = NewRecord(id="buoy-7", text="Buoy 7 lies off the cape.", vector=np.eye(384, dtype=np.float32)[7])
     memory.upsert_records([buoy], space=crew, owner_id=bob.pk)
     document(alice, "handbook.md", "# Anchoring\n\nDrop the anchor in seven fathoms of water.\n" * 30)
@@ -95,7 +95,7 @@ def found_by(memory: Any, *people: Any) -> list[tuple[object, ...]]:
         (query, hit.exchange.id, hit.similarity and round(hit.similarity, 5), hit.reason)
         for person in people
         for query in QUERIES
-        for hit in memory.find(query, spaces=access.readable_space_ids(person.pk), count=20).results
+        for hit in memory.search(query, spaces=access.readable_space_ids(person.pk), count=20).results
     ]
 
 

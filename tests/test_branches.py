@@ -69,7 +69,7 @@ def test_memory_holds_the_branch_that_stands(memory, told, person):
     readable = access.readable_space_ids(person.id)
 
     def found() -> set[str]:
-        hits = memory.find("key buoy sauna", spaces=readable, count=50).results
+        hits = memory.search("key buoy sauna", spaces=readable, count=50).results
         return {hit.exchange.user_message for hit in hits}
 
     before = found()

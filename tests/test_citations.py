@@ -73,7 +73,7 @@ def handbook(memory, person):
 
 def results(memory, person, *indexes: int):
     """Search results for the pieces with these indexes, in this order."""
-    hits = memory.find("lighthouse keeper tower", spaces=access.readable_space_ids(person.id), count=50).results
+    hits = memory.search("lighthouse keeper tower", spaces=access.readable_space_ids(person.id), count=50).results
     by_index = {hit.exchange.place.index: hit for hit in hits if hit.exchange.place}
     return [by_index[index] for index in indexes]
 
@@ -145,7 +145,7 @@ def test_what_was_forgotten_of_a_document_does_not_come_back_as_a_neighbour(memo
 def test_numbers_of_an_earlier_answer_are_not_quoted(memory, person):
     said = exchange(person, "How long is the jetty?", "It is 40 metres [2], see [the plan](https://example.org).")
     memory.index_pending()
-    (found, *_) = memory.find("length of the jetty", spaces=access.readable_space_ids(person.id)).results
+    (found, *_) = memory.search("length of the jetty", spaces=access.readable_space_ids(person.id)).results
 
     quoted = build_prompt_context([found], max_tokens=1000)
     assert found.exchange.id == said.id
@@ -156,7 +156,7 @@ def test_numbers_of_an_earlier_answer_are_not_quoted(memory, person):
 def test_the_number_in_an_answer_is_that_of_the_passage_in_the_prompt_and_opens_it(memory, person, handbook):
     one = turn(thread(person), "What does keeper 4 do?", "He trims the lamp [1] at dusk [2].", state="complete")
     found = results(memory, person, 3, 6, 4)
-    memory.note_recall(one.id, found)
+    memory.log_recall(one.id, found)
     assert list(Recall.objects.order_by("id").values_list("rank", flat=True)) == [1, 1, 2]
 
     client = Client()

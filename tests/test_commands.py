@@ -103,7 +103,7 @@ def test_vadd_goes_where_it_is_told(memory, person):
     commands.run('/vadd "The winch is greased in May." --space Crew', called_by(person))
     memory.index_pending()
 
-    (found,) = memory.find("winch", spaces=frozenset({crew.id})).results
+    (found,) = memory.search("winch", spaces=frozenset({crew.id})).results
     assert found.exchange.user_message == "The winch is greased in May."
     with pytest.raises(NotFoundError, match="no space Crew"):
         commands.run('/vadd "x" --space Crew', called_by(PersonFactory()))
@@ -191,7 +191,7 @@ def test_a_card_is_for_who_typed_the_command_and_kept_nowhere(memory, person, to
 
     assert "Only you see this" in page
     assert told.turns.count() == before
-    assert not memory.find("vget thread", spaces=access.readable_space_ids(person.id)).results[2:]
+    assert not memory.search("vget thread", spaces=access.readable_space_ids(person.id)).results[2:]
 
 
 @pytest.mark.parametrize(

@@ -120,14 +120,14 @@ def test_what_was_said_in_shared_spaces_stays_with_a_former_member_as_its_author
     assert "I bake a cake." in page
     assert "Former member" in page
     assert "Alice" not in page
-    (hit,) = memory.find("who bakes a cake", spaces=access.readable_space_ids(administrator.pk)).results
+    (hit,) = memory.search("who bakes a cake", spaces=access.readable_space_ids(administrator.pk)).results
     assert hit.exchange.user_message == "I bake a cake."
 
 
 def test_groups_opinions_and_open_invitations_of_who_left_are_gone(memory, administrator):
     other = AdministratorFactory()
     choir = group("Choir", administrator, other)
-    memory.express(other.pk, exchange(administrator, "We sing on Fridays.", space=choir), "pinned")
+    memory.set_feedback(other.pk, exchange(administrator, "We sing on Fridays.", space=choir), "pinned")
     services.create_invitation(by=other)
 
     leaving(other)

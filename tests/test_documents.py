@@ -46,7 +46,7 @@ BUOYS = "\n\n".join(
 def found(memory: Any, person: Any, text: str) -> list[str]:
     return [
         hit.exchange.user_message
-        for hit in memory.find(text, spaces=access.readable_space_ids(person.id), count=50).results
+        for hit in memory.search(text, spaces=access.readable_space_ids(person.id), count=50).results
     ]
 
 
@@ -58,7 +58,7 @@ def test_a_file_becomes_pieces_that_are_found_with_file_heading_and_place(memory
     made = document(person, "ADR-017 Uplink backoff.md", BUOYS, metadata={"team": "Hardware"})
 
     assert stage(made.serving) == "ready"
-    (hit, *_) = memory.find("silent until midnight", spaces=access.readable_space_ids(person.id)).results
+    (hit, *_) = memory.search("silent until midnight", spaces=access.readable_space_ids(person.id)).results
     assert "After forty attempts" in hit.exchange.user_message
     assert hit.exchange.source_file == "ADR-017 Uplink backoff.md"
     assert hit.exchange.place.label == "Uplink backoff"
@@ -84,11 +84,11 @@ def test_nothing_of_a_file_is_found_before_all_of_it_can_be(memory, person, monk
 
     monkeypatch.setattr(indexing, "_PIECES_HERE", 1)
     memory.index_pending(limit=1)
-    memory.serve_complete()
+    memory.publish_ready_versions()
     assert found(memory, person, "buoy") == []
 
     memory.index_pending()
-    memory.serve_complete()
+    memory.publish_ready_versions()
     assert stage(version) == "ready"
     assert found(memory, person, "buoy")
 
@@ -227,7 +227,7 @@ def test_a_deleted_document_is_out_of_every_read_at_once_and_then_gone(memory, p
     assert memory.forget_documents([made.pk], by=person.id) == 1
 
     assert found(memory, person, "buoy") == []
-    assert memory.figures(access.readable_space_ids(person.id)).exchanges == 0
+    assert memory.memory_counts(access.readable_space_ids(person.id)).exchanges == 0
     work_on_documents()
     receipt = document_receipt(made)
     assert receipt.exchanges == receipt.vectors == made.serving.total_chunks
@@ -255,7 +255,7 @@ def test_a_crash_while_a_document_is_deleted_ends_in_gone(memory, person, monkey
     memory.forget_documents([made.pk], by=person.id)
     monkeypatch.setattr(default_storage, "delete", lambda name: (_ for _ in ()).throw(OSError("killed here")))
     with pytest.raises(OSError, match="killed"):
-        memory.tidy_documents()
+        memory.cleanup_documents()
     monkeypatch.undo()
 
     work_on_documents()
@@ -290,7 +290,7 @@ def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_wit
     away = EmbeddingError("The provider answered HTTP 401.", permanent=True)
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(away))
     memory.index_pending()
-    memory.serve_complete()
+    memory.publish_ready_versions()
     assert stage(version) == "failed"
 
     monkeypatch.undo()
@@ -389,7 +389,7 @@ def test_all_but_the_last_versions_can_be_deleted(memory, person, settings):
     )
     for number in range(4):
         made = document(person, "notes.txt", f"Words number {number}. " * 60)
-    assert memory.keep_last(made, 2, by=person.id) == 2
+    assert memory.delete_old_versions(made, 2, by=person.id) == 2
     work_on_documents()
 
     assert [state.number for state in list_versions(made)] == [4, 3]
@@ -419,18 +419,18 @@ def test_versions_are_listed_and_deleted_by_command(memory, person, settings):
 
 def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):
     made = document(person, "notes.txt", BUOYS)
-    memory.describe(made, {"zone": "north"})
+    memory.set_document_metadata(made, {"zone": "north"})
     work_on_documents()
 
     from memory.filters import parse
 
     readable = access.readable_space_ids(person.id)
-    hits = memory.find("buoy", spaces=readable, filters=parse({"zone": "north"})).results
+    hits = memory.search("buoy", spaces=readable, filters=parse({"zone": "north"})).results
     assert len(hits) == made.serving.total_chunks
-    assert memory.find("buoy", spaces=readable, filters=parse({"document": str(made.pk)})).results
-    assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "south"})).results
+    assert memory.search("buoy", spaces=readable, filters=parse({"document": str(made.pk)})).results
+    assert not memory.search("buoy", spaces=readable, filters=parse({"zone": "south"})).results
     with pytest.raises(InvalidInputError, match="written by Cato itself"):
-        memory.describe(made, {"document": "x"})
+        memory.set_document_metadata(made, {"document": "x"})
 
 
 def test_metadata_given_with_an_upload_reaches_the_pieces_that_are_there_already(memory, person):
@@ -439,9 +439,9 @@ def test_metadata_given_with_an_upload_reaches_the_pieces_that_are_there_already
     document(person, "notes.txt", BUOYS, metadata={"zone": "north"})
     made = document(person, "notes.txt", BUOYS, metadata={"zone": "south"})
     readable = access.readable_space_ids(person.id)
-    assert not memory.find("buoy", spaces=readable, filters=parse({"zone": "north"})).results
+    assert not memory.search("buoy", spaces=readable, filters=parse({"zone": "north"})).results
     assert (
-        len(memory.find("buoy", spaces=readable, filters=parse({"zone": "south"})).results) == made.serving.total_chunks
+        len(memory.search("buoy", spaces=readable, filters=parse({"zone": "south"})).results) == made.serving.total_chunks
     )
 
 

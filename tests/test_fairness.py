@@ -84,7 +84,7 @@ def test_passages_are_embedded_in_turns_and_a_document_is_served_as_soon_as_it_i
 def test_notes_go_before_passages_also_long_ones(memory, alice, bob):
     upload(alice, "large.txt", LARGE)
     memory.read_documents()
-    notes = memory.keep_text(
+    notes = memory.add_note(
         "The key lies below the mat. " * 60, space=access.personal_space(bob.id), owner_id=bob.pk, source="api"
     )
     said = exchange(bob, "Where is the key?")

@@ -37,7 +37,7 @@ def asked(memory, alice, bob):
     memory.index_pending()
     one = turn(thread(bob, space=garden), "Where is what opens the glass house?", "Behind the clock.")
     found = memory.recall([one.message], spaces=access.space_ids_shared_by_all_readers(garden.id))
-    memory.note_recall(one.id, found.results)
+    memory.log_recall(one.id, found.results)
     exchange(bob, one.message, one.answer, space=garden, thread_id=one.thread_id, turn_id=one.id)
     assert [result.exchange.id for result in found.results] == [said.id]
     return one, said
@@ -108,11 +108,11 @@ def test_a_pinned_exchange_comes_back_from_behind_the_first_candidates(memory, a
     while memory.index_pending():
         pass
     question = "What about the parcel?"
-    found = memory.find(question, spaces=access.readable_space_ids(alice.id), count=100).results
+    found = memory.search(question, spaces=access.readable_space_ids(alice.id), count=100).results
     assert kept.id not in {result.exchange.id for result in found}
     assert kept.id not in recalls(memory, alice, question)
 
-    memory.express(alice.id, kept, "pinned")
+    memory.set_feedback(alice.id, kept, "pinned")
 
     assert kept.id in recalls(memory, alice, question)
 

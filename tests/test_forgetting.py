@@ -50,17 +50,17 @@ def said(memory, person):
 def test_it_is_out_of_search_recall_and_panels_at_once(memory, person, said):
     readable = access.readable_space_ids(person.id)
     turn_id = uuid.uuid4()
-    memory.note_recall(turn_id, memory.recall(["safe combination"], spaces=readable).results)
+    memory.log_recall(turn_id, memory.recall(["safe combination"], spaces=readable).results)
     assert memory.recalled_for([turn_id], spaces=readable)[turn_id][0].exchange is not None
 
     assert memory.forget([said.id], by=person.id) == [said.id]
 
-    assert memory.find("safe combination", spaces=readable).results == ()
+    assert memory.search("safe combination", spaces=readable).results == ()
     assert memory.recall(["safe combination"], spaces=readable).results == ()
     panel = memory.recalled_for([turn_id], spaces=readable)[turn_id][0]
     assert panel.is_forgotten
     assert panel.exchange is None
-    assert memory.figures(readable).exchanges == 0
+    assert memory.memory_counts(readable).exchanges == 0
 
 
 def test_vectors_cache_and_text_are_gone_after_the_erasure(memory, person, said):
@@ -101,7 +101,7 @@ def test_while_the_store_is_down_it_waits_and_is_gone_when_it_is_back(memory, pe
         broken.setattr(store, "delete", down)
         assert memory.erase_forgotten() == 0
     assert Erasure.objects.get().state == Job.State.PENDING
-    assert memory.find("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
+    assert memory.search("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
 
     Erasure.objects.update(due_at=said.created_at)
     assert memory.erase_forgotten() == 1
@@ -132,17 +132,17 @@ def test_a_forgotten_turn_stays_forgotten_when_its_answer_is_resumed(memory, per
 
     assert again.id == one.id
     memory.index_pending()
-    assert memory.find("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
+    assert memory.search("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
     assert Exchange.objects.get().assistant_message == "Not"
 
 
 def test_words_metadata_opinions_records_and_reasons_are_gone_with_the_commit(memory, person):
     one = exchange(person, "The safe combination is 12-34-56.", metadata={"zone": "cellar"})
     memory.index_pending()
-    memory.note_recall(
+    memory.log_recall(
         uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_space_ids(person.id)).results
     )
-    memory.express(person.id, one, "pinned")
+    memory.set_feedback(person.id, one, "pinned")
     Record.objects.create(exchange=one, space=one.space, name="safe")
     assert Recall.objects.get().reason
 
@@ -167,7 +167,7 @@ def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded
     assert store.existing_ids(collection, vectors.all_vector_ids(second.id, 1)) == set()
     assert not CachedEmbedding.objects.filter(content_hash=with_traces)
     memory.index_pending()
-    assert memory.find("who knows it", spaces=access.readable_space_ids(person.id)).results[0].exchange.id == second.id
+    assert memory.search("who knows it", spaces=access.readable_space_ids(person.id)).results[0].exchange.id == second.id
 
 
 def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person):
@@ -200,7 +200,7 @@ def test_it_is_removed_from_the_index_of_every_generation_and_from_a_copy_being_
 
 
 def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory, person, said):
-    memory.note_recall(
+    memory.log_recall(
         uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_space_ids(person.id)).results
     )
     parts = Embedding.objects.get().parts
@@ -346,7 +346,7 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, 
             connection.connect()
         finally:
             sys.settrace(before)
-        assert one.id not in {hit.exchange.id for hit in memory.find("safe combination", spaces=readable).results}
+        assert one.id not in {hit.exchange.id for hit in memory.search("safe combination", spaces=readable).results}
 
         Erasure.objects.update(locked_until=None)
         memory.sweep()

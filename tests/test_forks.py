@@ -62,7 +62,7 @@ def test_a_fork_of_a_branch_follows_that_branch(told, person):
 
 def test_nothing_is_remembered_twice_and_the_copies_are_not_recalled_beside_themselves(told, person, memory):
     fork = services.fork(told[1], person_id=person.id)
-    assert len(memory.find("key boathouse", spaces=spaces.readable_space_ids(person.id)).results) == 2
+    assert len(memory.search("key boathouse", spaces=spaces.readable_space_ids(person.id)).results) == 2
     asked = services.post_message(
         fork, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4()
     )
@@ -85,7 +85,7 @@ def test_deleting_a_fork_leaves_what_the_first_thread_had_remembered(told, perso
     services.delete_thread(fork)
 
     assert memory.memory_states([told[1].exchange_id]) == {told[1].exchange_id: "remembered"}
-    assert memory.find("key boathouse", spaces=spaces.readable_space_ids(person.id)).results
+    assert memory.search("key boathouse", spaces=spaces.readable_space_ids(person.id)).results
 
 
 def test_a_fork_of_a_shared_thread_is_ones_own_alone(person):

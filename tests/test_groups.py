@@ -51,7 +51,7 @@ def remembered_thread(person, said: str = "The key hangs behind the clock", **mo
 def reached(memory, person, words: str = "key behind the clock") -> set[str]:
     """What this person can reach of it: by search, in the list, at its address."""
     found = {
-        hit.exchange.user_message for hit in memory.find(words, spaces=spaces.readable_space_ids(person.id)).results
+        hit.exchange.user_message for hit in memory.search(words, spaces=spaces.readable_space_ids(person.id)).results
     }
     listed = {link.title for part in sidebar.thread_groups(person.id, None) for link in part.threads}
     return found | listed
@@ -242,7 +242,7 @@ def test_leaving_a_group_takes_its_threads_documents_and_memories_at_once(person
     memory.index_pending()
     assert "Keys" in reached(memory, bob)
 
-    memory.take_out_of_group(crew, bob.id, by=bob.id)
+    memory.remove_from_group(crew, bob.id, by=bob.id)
     assert reached(memory, bob) == set()
     assert "plan.txt" not in signed_in(bob).get(reverse("documents")).content.decode()
 
@@ -300,18 +300,18 @@ def test_a_thread_begins_in_the_space_that_was_chosen(person, bob):
 def test_a_moved_document_is_found_and_opened_where_it_went_and_no_longer_where_it_was(person, bob, memory):
     crew = group("Crew", person, bob)
     plan = document(person, "plan.txt", "The key to the sauna hangs behind the stove. " * 20)
-    assert not memory.find("sauna key stove", spaces=spaces.readable_space_ids(bob.id)).results
+    assert not memory.search("sauna key stove", spaces=spaces.readable_space_ids(bob.id)).results
     signed_in(person).post(reverse("move_document", args=[plan.pk]), {"space": str(crew.id)})
 
-    assert memory.find("sauna key stove", spaces=spaces.readable_space_ids(bob.id)).results
+    assert memory.search("sauna key stove", spaces=spaces.readable_space_ids(bob.id)).results
     assert signed_in(bob).get(reverse("document", args=[plan.pk])).status_code == 200
     memory.index_pending()
-    found = memory.find("what opens the steam bath", spaces=spaces.readable_space_ids(bob.id)).results
+    found = memory.search("what opens the steam bath", spaces=spaces.readable_space_ids(bob.id)).results
     assert found
     assert found[0].similarity is not None
 
     memory.move_document(plan, to=spaces.personal_space(person.id), by=person.id)
-    assert not memory.find("sauna key stove", spaces=spaces.readable_space_ids(bob.id)).results
+    assert not memory.search("sauna key stove", spaces=spaces.readable_space_ids(bob.id)).results
     assert signed_in(bob).get(reverse("document", args=[plan.pk])).status_code == 404
 
 

@@ -174,7 +174,7 @@ def test_hidden_text_is_neither_found_nor_recalled_and_the_page_of_the_document_
     browser = Client()
     browser.force_login(person)
 
-    found = [r.exchange.user_message for r in memory.find("vermilion rules", spaces=readable).results]
+    found = [r.exchange.user_message for r in memory.search("vermilion rules", spaces=readable).results]
     recalled = memory.recall(["How are the buoys painted?"], spaces=readable).results
     page = browser.get(reverse("document", args=[made.pk])).content.decode()
 

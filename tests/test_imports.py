@@ -231,12 +231,12 @@ def test_what_has_an_answer_is_remembered_and_found(memory, person):
     bring(person, "claude.json")
     memory.index_pending()
 
-    found = memory.find("how long does the bread rise", spaces=access.readable_space_ids(person.id)).results[0].exchange
+    found = memory.search("how long does the bread rise", spaces=access.readable_space_ids(person.id)).results[0].exchange
 
     assert found.user_message == "How long does sourdough rise in a cold kitchen?"
     assert found.source == "import"
     assert Turn.objects.get(exchange_id=found.id).thread.title == BREAD
-    assert memory.find("low tide at Utersum", spaces=access.readable_space_ids(PersonFactory().id)).results == ()
+    assert memory.search("low tide at Utersum", spaces=access.readable_space_ids(PersonFactory().id)).results == ()
     assert not Exchange.objects.filter(user_message="And the crust?").exists()
 
 

@@ -106,10 +106,10 @@ def test_a_provider_that_keeps_failing_ends_as_failed_and_can_be_tried_again(mem
 
     assert memory.memory_states([one.id]) == {one.id: "failed"}
     assert told == [False] * 4 + [True]
-    assert memory.figures(None).failed == 1
+    assert memory.memory_counts(None).failed == 1
     assert memory.retry_failed(Embedding.objects.all()) == 1
     assert memory.index_pending() == 1
-    assert memory.figures(None).failed == 0
+    assert memory.memory_counts(None).failed == 0
 
 
 def test_one_text_that_the_index_or_the_provider_refuses_fails_alone(memory, person, monkeypatch):
@@ -218,21 +218,21 @@ def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_t
     memory.index_pending()
     readable = access.readable_space_ids(person.id)
     old = generations.active_generation()
-    assert not memory.models_in_use().differ
+    assert not memory.embedding_model_status().differ
     generations.Generation.objects.filter(pk=old.pk).update(model="all-MiniLM-L6-v2-old")
     monkeypatch.setattr(generations, "embedder_for", lambda generation: _local(generation))
 
-    assert memory.models_in_use().differ
+    assert memory.embedding_model_status().differ
     generations.start_reindex()
     assert not generations.activate_built_generation(), "nothing of it is embedded yet"
-    assert memory.find("boiler", spaces=readable).results[0].exchange.id == said.id
+    assert memory.search("boiler", spaces=readable).results[0].exchange.id == said.id
 
     memory.index_pending()
     collection = Embedding.objects.get(generation=old).index.collection
     assert generations.activate_built_generation()
 
-    assert not memory.models_in_use().differ
-    assert memory.find("boiler", spaces=readable).results[0].exchange.id == said.id
+    assert not memory.embedding_model_status().differ
+    assert memory.search("boiler", spaces=readable).results[0].exchange.id == said.id
     assert store.count(collection) > 0, "kept, to switch back to"
     assert generations.drop_retired() == 1
     assert store.count(collection) == 0
@@ -264,5 +264,5 @@ def test_of_a_message_of_megabytes_only_a_bounded_part_is_taken_apart(memory, pe
     assert memory.index_pending() == 2
 
     assert max(map(len, given)) < 20_000
-    (found, *_others) = memory.find("story of the sea", spaces=access.readable_space_ids(person.id)).results
+    (found, *_others) = memory.search("story of the sea", spaces=access.readable_space_ids(person.id)).results
     assert found.exchange.user_message == "Tell me all of it."

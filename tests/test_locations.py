@@ -109,7 +109,7 @@ def test_vdoc_adds_a_folder_and_shows_a_chip_for_each_file(memory, person, calle
         ("docs/manuals/saw.md", False),
     ]
     work_on_documents()
-    found = memory.find("who services the saw", spaces=access.readable_space_ids(person.id)).results
+    found = memory.search("who services the saw", spaces=access.readable_space_ids(person.id)).results
     assert found[0].exchange.source_file == "docs/manuals/saw.md"
     assert set(Document.objects.values_list("source", flat=True)) == {"vdoc_command"}
 
@@ -127,6 +127,6 @@ def test_vadd_keeps_a_text_of_ones_own(memory, person, caller):
     commands.run('/vadd "The greenhouse key hangs behind the clock."', caller)
     memory.index_pending()
 
-    (found, *_) = memory.find("greenhouse key", spaces=access.readable_space_ids(person.id)).results
+    (found, *_) = memory.search("greenhouse key", spaces=access.readable_space_ids(person.id)).results
     assert found.exchange.user_message == "The greenhouse key hangs behind the clock."
     assert found.exchange.source == "vadd_command"

@@ -82,7 +82,7 @@ def test_what_was_remembered_is_kept_or_forgotten_as_one_says(told, person, brow
 
     told.refresh_from_db()
     assert not told.is_remembered
-    assert len(memory.find("key boat", spaces=access.readable_space_ids(person.id)).results) == left
+    assert len(memory.search("key boat", spaces=access.readable_space_ids(person.id)).results) == left
 
 
 @pytest.mark.django_db
@@ -135,5 +135,5 @@ def test_what_was_answered_while_memory_was_disabled_is_stored_by_command_alone(
         "0 turns stored in memory.",
     ]
     assert [row.user_message for row in Exchange.objects.all()] == ["The key hangs behind the clock."]
-    (hit,) = memory.find("where is the key", spaces=access.readable_space_ids(person.id)).results
+    (hit,) = memory.search("where is the key", spaces=access.readable_space_ids(person.id)).results
     assert hit.similarity is not None

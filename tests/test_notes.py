@@ -40,7 +40,7 @@ def test_a_note_is_ones_own_unless_told_and_found_by_meaning(memory, alice, bob)
     assert "behind the clock" not in seen_by(bob)
 
     memory.index_pending()
-    (found,) = memory.find("Where is the key?", spaces=access.readable_space_ids(alice.pk)).results
+    (found,) = memory.search("Where is the key?", spaces=access.readable_space_ids(alice.pk)).results
     assert found.exchange.source == "vadd_command"
     assert Exchange.objects.get().manual_entry
 

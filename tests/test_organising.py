@@ -91,7 +91,7 @@ def test_a_deleted_thread_is_out_of_every_read_at_once_and_comes_back_when_taken
 def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(memory, person):
     one = told(person, "The saw", "saw", "ladder")
     memory.index_pending()
-    memory.note_recall(one.turns.first().id, search("saw", spaces=access.readable_space_ids(person.id)).results)
+    memory.log_recall(one.turns.first().id, search("saw", spaces=access.readable_space_ids(person.id)).results)
     services.delete_thread(one)
     assert services.purge_deleted() == 0
     Thread.objects.update(deleted_at=timezone.now() - timezone.timedelta(minutes=1))

@@ -70,10 +70,10 @@ def everything(archive: zipfile.ZipFile) -> str:
 def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(memory, alice, bob):
     greenhouse = thread(alice, title="The greenhouse: when?")
     remembered_turn(alice, greenhouse, "The greenhouse is painted in May.")
-    memory.keep_text("The key hangs behind the clock.", space=access.personal_space(alice.pk), owner_id=alice.pk, source="vadd_command", manual_entry=True)  # fmt: skip
+    memory.add_note("The key hangs behind the clock.", space=access.personal_space(alice.pk), owner_id=alice.pk, source="vadd_command", manual_entry=True)  # fmt: skip
     document(alice, "plans/house.txt", "The house has three floors. " * 20, metadata={"zone": "north"})
     of_bob = exchange(bob, "The team meets on Mondays.", space=access.team_space())
-    memory.express(alice.pk, of_bob, "pinned")
+    memory.set_feedback(alice.pk, of_bob, "pinned")
     AuditEntry.objects.create(who=alice, action="person.joined", about="member")
 
     archive = downloaded(alice)

@@ -141,15 +141,15 @@ def test_nobody_recalls_or_finds_what_another_said_in_their_own_space(memory):
     question = "What is the combination of the safe?"
     assert memory.recall([question], spaces=access.readable_space_ids(alice.id)).results
     assert memory.recall([question], spaces=access.readable_space_ids(bob.id)).results == ()
-    assert memory.find(question, spaces=access.readable_space_ids(bob.id)).results == ()
+    assert memory.search(question, spaces=access.readable_space_ids(bob.id)).results == ()
 
 
 def test_no_spaces_means_no_hits(memory, person):
     exchange(person, "The safe combination is 12-34-56.")
     memory.index_pending()
 
-    assert memory.find("safe combination", spaces=access.readable_space_ids(person.id)).results
-    assert memory.find("safe combination", spaces=frozenset()).results == ()
+    assert memory.search("safe combination", spaces=access.readable_space_ids(person.id)).results
+    assert memory.search("safe combination", spaces=frozenset()).results == ()
     assert memory.recall(["safe combination"], spaces=frozenset()).results == ()
 
 
@@ -163,10 +163,10 @@ def test_a_groups_thread_recalls_only_what_everyone_in_it_may_read(memory):
     everyone = access.space_ids_shared_by_all_readers(hardware.id)
     own = access.space_ids_shared_by_all_readers(access.personal_space(alice.id).id)
 
-    assert [r.exchange.user_message for r in memory.find("euros of money", spaces=everyone).results] == [
+    assert [r.exchange.user_message for r in memory.search("euros of money", spaces=everyone).results] == [
         "The budget for antennas is 900 euros."
     ]
-    assert len(memory.find("euros of money", spaces=own).results) == 2
+    assert len(memory.search("euros of money", spaces=own).results) == 2
     assert access.personal_space(alice.id).id not in everyone
 
 
@@ -176,21 +176,21 @@ def test_moving_a_thread_is_followed_at_once_by_sql_and_soon_by_meaning(memory):
     thread_id = uuid.uuid4()
     said = exchange(alice, "Antennas go to the mast.", thread_id=thread_id, session_id=uuid.uuid4())
     memory.index_pending()
-    assert memory.find("where are the antennas", spaces=access.readable_space_ids(bob.id)).results == ()
+    assert memory.search("where are the antennas", spaces=access.readable_space_ids(bob.id)).results == ()
 
     memory.move_thread(thread_id, to=hardware, by=alice.id)
     assert [
-        r.similarity for r in memory.find("where are the antennas", spaces=access.readable_space_ids(bob.id)).results
+        r.similarity for r in memory.search("where are the antennas", spaces=access.readable_space_ids(bob.id)).results
     ] == [None]
     memory.index_pending()
 
     assert [
-        r.exchange.id for r in memory.find("where are the antennas", spaces=access.readable_space_ids(bob.id)).results
+        r.exchange.id for r in memory.search("where are the antennas", spaces=access.readable_space_ids(bob.id)).results
     ] == [said.id]
     old = Embedding.objects.get(exchange=said)
     assert store.count(old.index.collection) == old.parts
     assert memory.move_thread(thread_id, to=access.personal_space(alice.id), by=alice.id) == 1
-    assert memory.find("where are the antennas", spaces=access.readable_space_ids(bob.id)).results == ()
+    assert memory.search("where are the antennas", spaces=access.readable_space_ids(bob.id)).results == ()
 
 
 def test_what_stands_in_the_prompt_already_is_not_recalled_again(memory, person):
@@ -233,7 +233,7 @@ def test_dynamic_wants_more_similarity_the_longer_the_conversation(memory, perso
 @pytest.mark.parametrize("text", ["", "   ", "\x00"])
 def test_an_empty_search_says_what_to_do(memory, person, text):
     with pytest.raises(InvalidInputError, match="Type what"):
-        memory.find(text, spaces=access.readable_space_ids(person.id))
+        memory.search(text, spaces=access.readable_space_ids(person.id))
 
 
 @pytest.mark.parametrize("text", ["x" * 1_000_000, "\ud800 lone", "<script>alert(1)</script>", "שלום עולם", "‮right"])
@@ -241,7 +241,7 @@ def test_any_text_can_be_searched_for_and_remembered(memory, person, text):
     said = exchange(person, text)
     assert memory.index_pending() == 1
 
-    found = memory.find(text, spaces=access.readable_space_ids(person.id)).results
+    found = memory.search(text, spaces=access.readable_space_ids(person.id)).results
 
     assert [hit.exchange.id for hit in found] == [said.id]
 
@@ -252,7 +252,7 @@ def test_recalled_text_is_kept_nowhere_but_with_its_exchange(memory, person):
     results = memory.recall(["What about the boiler?"], spaces=access.readable_space_ids(person.id)).results
     turn_id = uuid.uuid4()
 
-    memory.note_recall(turn_id, results)
+    memory.log_recall(turn_id, results)
 
     (noted,) = memory.recalled_for([turn_id], spaces=access.readable_space_ids(person.id))[turn_id]
     assert noted.exchange.user_message == said.user_message
@@ -265,7 +265,7 @@ def test_an_index_whose_files_are_gone_is_built_again(memory, person):
     exchange(person, "The boiler was replaced with a heat pump.")
     memory.index_pending()
     readable = access.readable_space_ids(person.id)
-    before = [r.similarity for r in memory.find("boiler", spaces=readable).results]
+    before = [r.similarity for r in memory.search("boiler", spaces=readable).results]
     store.drop(Embedding.objects.get().index.collection)
 
     meanwhile = memory.recall(["boiler"], spaces=readable)
@@ -273,4 +273,4 @@ def test_an_index_whose_files_are_gone_is_built_again(memory, person):
     assert Embedding.objects.get().state == Job.State.PENDING
     memory.index_pending()
 
-    assert [r.similarity for r in memory.find("boiler", spaces=readable).results] == pytest.approx(before)
+    assert [r.similarity for r in memory.search("boiler", spaces=readable).results] == pytest.approx(before)

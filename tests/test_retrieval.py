@@ -223,11 +223,11 @@ def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, 
     exchange(other, "Boiler 4 was replaced by Bob.", metadata={"shelf": 4, "even": True})
     memory.index_pending()
     asked = {"text": "Who replaced the boiler?", "spaces": access.readable_space_ids(person.id), "count": 30}
-    similarities = {r.exchange.user_message: r.similarity for r in memory.find(**asked).results}
+    similarities = {r.exchange.user_message: r.similarity for r in memory.search(**asked).results}
     filters_of_the_index = []
     monkeypatch.setattr(store, "query", lambda *q, ask=store.query: filters_of_the_index.append(q[3]) or ask(*q))
 
-    found = memory.find(**asked, filters=parse({"shelf": {"$in": [3, 4, 5, 6]}, "even": True})).results
+    found = memory.search(**asked, filters=parse({"shelf": {"$in": [3, 4, 5, 6]}, "even": True})).results
 
     texts = {f"Boiler {number} was replaced." for number in (4, 6)}
     assert {r.exchange.user_message for r in found} == texts
@@ -329,7 +329,7 @@ def test_what_goes_while_it_is_ranked_leaves_its_place_to_the_next(memory, perso
         return fuse(*arguments, **options)
 
     monkeypatch.setattr(strategies, "fuse", forget_and_fuse)
-    found = memory.find(
+    found = memory.search(
         "Who of Bergmann's replaced the boiler?", spaces=access.readable_space_ids(person.id), count=1
     ).results
 
@@ -344,7 +344,7 @@ def test_what_was_said_twice_comes_back_once(memory, person):
 
     said = [
         r.exchange.user_message
-        for r in memory.find("alarm workshop", spaces=access.readable_space_ids(person.id)).results
+        for r in memory.search("alarm workshop", spaces=access.readable_space_ids(person.id)).results
     ]
 
     assert sorted(said) == ["The alarm code of the workshop is 7781.", "The alarm in the workshop was tested."]
@@ -371,12 +371,12 @@ def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, per
     shared = group("Workshop", person, other)
     said = exchange(person, "The boiler was replaced with a heat pump.", space=shared)
     memory.index_pending()
-    memory.express(person.id, said, Opinion.Kind.IRRELEVANT)
+    memory.set_feedback(person.id, said, Opinion.Kind.IRRELEVANT)
     question, readable = ["What about the boiler?"], access.readable_space_ids(other.id)
 
     assert memory.recall(question, spaces=readable, person_id=person.id).results == ()
     assert memory.recall(question, spaces=readable, person_id=other.id).results
-    memory.express(person.id, said, "")
+    memory.set_feedback(person.id, said, "")
     assert memory.recall(question, spaces=readable, person_id=person.id).results
 
 
@@ -427,11 +427,11 @@ def test_a_cross_encoder_has_the_last_word_where_one_is_configured(memory, perso
     readable = access.readable_space_ids(person.id)
 
     with pytest.raises(InvalidInputError, match=r"should hold tokenizer\.json and model\.onnx"):
-        memory.find("boiler replaced", spaces=readable)
+        memory.search("boiler replaced", spaces=readable)
     monkeypatch.setattr(
         rerank, "cross_encoder_scores", lambda folder, text, passages: [float("blue" in p) for p in passages]
     )
-    found = memory.find("boiler replaced", spaces=readable).results
+    found = memory.search("boiler replaced", spaces=readable).results
 
     assert [r.exchange.user_message for r in found] == ["The boiler is blue.", "The boiler was replaced."]
     assert found[0].score == 1.0

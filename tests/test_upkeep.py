@@ -45,7 +45,7 @@ def told(memory, person):
 
 
 def is_found(memory: Any, person: Any, text: str) -> str:
-    found = memory.find(text, spaces=access.readable_space_ids(person.id)).results
+    found = memory.search(text, spaces=access.readable_space_ids(person.id)).results
     return next((hit.exchange.user_message for hit in found if hit.similarity is not None), "")
 
 
@@ -92,7 +92,7 @@ def test_what_is_forgotten_while_words_are_written_gets_none(memory, person, tol
             yield page
 
     monkeypatch.setattr(reconcile, "iterate_by_pk", forgets_what_was_listed)
-    assert memory.write_missing_words() == 2
+    assert memory.index_missing_terms() == 2
 
     assert not Words.objects.filter(exchange=told[0]).exists()
 

@@ -57,7 +57,7 @@ def test_a_word_is_found_in_any_form_and_script(memory, person, no_index, text, 
     exchange(person, "Something else altogether was said here.")
     exchange(person, text)
 
-    assert said(memory.find(asked, spaces=access.readable_space_ids(person.id)).results)[0] == text
+    assert said(memory.search(asked, spaces=access.readable_space_ids(person.id)).results)[0] == text
 
 
 def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(memory, person, no_index):
@@ -69,7 +69,7 @@ def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(
         "Which bird that likes quiet corners was seen beside the landing of the wooden ferry of our grandparents?"
     )
 
-    assert "heron" in said(memory.find(question, spaces=access.readable_space_ids(person.id)).results)[0]
+    assert "heron" in said(memory.search(question, spaces=access.readable_space_ids(person.id)).results)[0]
 
 
 @pytest.mark.parametrize("typed", ["kub", "kuber", "kubern", "kubernet", "kubernete", "kubernetes"])
@@ -77,7 +77,7 @@ def test_the_beginning_of_a_word_finds_it(memory, person, no_index, typed):
     exchange(person, "Our Kubernetes cluster has three nodes.")
     exchange(person, "The garden has three trees.")
 
-    assert said(memory.find(typed, spaces=access.readable_space_ids(person.id)).results) == [
+    assert said(memory.search(typed, spaces=access.readable_space_ids(person.id)).results) == [
         "Our Kubernetes cluster has three nodes."
     ]
 
@@ -90,7 +90,7 @@ def test_the_day_something_was_said_is_found_by_its_words(memory, person, no_ind
 
     for asked in ("Whom did we meet on 7 March 2026?", "Wen haben wir am 7. März getroffen?"):
         assert (
-            said(memory.find(asked, spaces=access.readable_space_ids(person.id)).results)[0] == "We met the architect."
+            said(memory.search(asked, spaces=access.readable_space_ids(person.id)).results)[0] == "We met the architect."
         )
 
 
@@ -102,7 +102,7 @@ def test_who_said_it_is_found_by_their_name(memory, no_index):
     exchange(petra, "The lathe needs oil.", space=shared)
     exchange(tom, "The lathe needs a belt.", space=shared)
 
-    assert said(memory.find("What did Petra say about the lathe?", spaces=access.readable_space_ids(tom.id)).results)[
+    assert said(memory.search("What did Petra say about the lathe?", spaces=access.readable_space_ids(tom.id)).results)[
         0
     ] == ("The lathe needs oil.")
 
@@ -136,8 +136,8 @@ def test_words_are_found_from_the_commit_on_and_only_by_who_may_read_them(memory
     alice, bob = PersonFactory(), PersonFactory()
     exchange(alice, "The safe combination is 4711.")
 
-    assert said(memory.find("safe combination", spaces=access.readable_space_ids(alice.id)).results)
-    assert memory.find("safe combination", spaces=access.readable_space_ids(bob.id)).results == ()
+    assert said(memory.search("safe combination", spaces=access.readable_space_ids(alice.id)).results)
+    assert memory.search("safe combination", spaces=access.readable_space_ids(bob.id)).results == ()
 
 
 def test_forgotten_words_are_gone_at_once(memory, person, no_index):
@@ -146,7 +146,7 @@ def test_forgotten_words_are_gone_at_once(memory, person, no_index):
     memory.forget([kept.id], by=person.id)
 
     assert not Words.objects.filter(exchange=kept).exists()
-    assert memory.find("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
+    assert memory.search("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
 
 
 def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_index):
@@ -162,7 +162,7 @@ def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_i
     for text in texts:
         exchange(person, text, "")
 
-    results = memory.find(
+    results = memory.search(
         "Who replaced the boiler valve in the basement?", spaces=access.readable_space_ids(person.id)
     ).results
 
@@ -177,7 +177,7 @@ def test_many_rows_that_hold_a_common_word_are_proposed_by_their_rare_ones(memor
         exchange(person, f"The meeting number {number} was short.", "")
     wanted = exchange(person, "The meeting about zinc was long.", "")
 
-    results = memory.find("meeting about zinc", spaces=access.readable_space_ids(person.id), count=5).results
+    results = memory.search("meeting about zinc", spaces=access.readable_space_ids(person.id), count=5).results
 
     assert results[0].exchange.id == wanted.id
 
@@ -200,7 +200,7 @@ def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
     mine = [exchange(quiet, f"My zinc roof has {number} leaks.", "") for number in range(2)]
     others = [exchange(loud, f"Zinc of lot {number} was sold.", "") for number in range(230)]
 
-    found = memory.find("zinc", spaces=access.readable_space_ids(quiet.id)).results
+    found = memory.search("zinc", spaces=access.readable_space_ids(quiet.id)).results
     proposed_to_quiet = lexical_candidates(build_lexical_query("zinc", [mine[0].space_id]), [mine[0].space_id], 100)
     proposed_to_loud = lexical_candidates(build_lexical_query("zinc", [others[0].space_id]), [others[0].space_id], 100)
 
@@ -217,7 +217,7 @@ def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(m
     readable = access.readable_space_ids(person.id)
 
     def found(text: str) -> set[uuid.UUID]:
-        return {result.exchange.id for result in memory.find(text, spaces=readable).results}
+        return {result.exchange.id for result in memory.search(text, spaces=readable).results}
 
     before = found("zarbell"), found("brontovish")
     assert all(len(ids) == 1 for ids in before)
@@ -225,14 +225,14 @@ def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(m
     exchange(other, "Some zarbell for me, and some brontovish, and brontovi.", "")
 
     assert (found("zarbell"), found("brontovish")) == before
-    assert len(memory.find("zarbell", spaces=access.readable_space_ids(other.id)).results) == 1
+    assert len(memory.search("zarbell", spaces=access.readable_space_ids(other.id)).results) == 1
 
 
 def test_a_pasted_log_of_thousands_of_words_still_asks_for_something(memory, person, no_index):
     exchange(person, "The turbine controller reported overtemperature.", "")
     log = " ".join(f"line{n} ok" for n in range(3000)) + " turbine controller overtemperature"
 
-    assert said(memory.find(log, spaces=access.readable_space_ids(person.id)).results) == [
+    assert said(memory.search(log, spaces=access.readable_space_ids(person.id)).results) == [
         "The turbine controller reported overtemperature."
     ]
 
@@ -308,7 +308,7 @@ def test_a_sentence_that_says_it_is_found_before_a_text_that_holds_its_words_her
 
     assert (
         "valve of the kettle"
-        in said(memory.find("leaking valve kettle", spaces=access.readable_space_ids(person.id)).results)[0]
+        in said(memory.search("leaking valve kettle", spaces=access.readable_space_ids(person.id)).results)[0]
     )
 
 
@@ -348,4 +348,4 @@ def test_what_says_how_many_is_found_before_what_does_not(memory, no_index):
     exchange(person, "In the orchard we planted apple trees.", timestamp=ago(days=1))
 
     readable = access.readable_space_ids(person.id)
-    assert "forty" in said(memory.find("How many trees did we plant in the orchard?", spaces=readable).results)[0]
+    assert "forty" in said(memory.search("How many trees did we plant in the orchard?", spaces=readable).results)[0]
