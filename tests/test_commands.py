@@ -42,24 +42,24 @@ def told(memory, person):
 def test_help_lists_every_command_with_its_usage_and_tells_of_one(person):
     card = commands.run("/help", called_by(person))
     assert [line.label.split()[0] for line in card.lines] == [f"/{command.name}" for command in commands.COMMANDS]
-    assert "forget them" in commands.run("/help delete", called_by(person)).text
+    assert "Delete and forget" in commands.run("/help delete", called_by(person)).text
 
 
 @pytest.mark.parametrize(
     ("message", "says", "suggests"),
     [
         ("/vqery x", "Did you mean /vquery?", "/vquery"),
-        ("/zzz", "/help lists", "/help"),
-        ("/", "/help lists", "/help"),
-        ('/vget "half', "quotation mark", ""),
-        ("/vadd  ", "Write /vadd TEXT", "/vadd "),
+        ("/zzz", "See /help", "/help"),
+        ("/", "See /help", "/help"),
+        ('/vget "half', "closing quote", ""),
+        ("/vadd  ", "Usage: /vadd TEXT", "/vadd "),
         ('/vquery ""', "Write /vquery TEXT", "/vquery "),
         ("/vget", "/vget session", "/vget "),
-        ("/vget nonsense", "no id", "/vget "),
+        ("/vget nonsense", "not an exchange ID", "/vget "),
         ("/vdelete 6a1f2f54-65f5-4d4c-9f66-0f3f3b3f6a10", "no such exchange", "/vdelete "),
-        ("/history", "has begun", ""),
-        ("/continue xyzxyz", "no id of a thread", "/continue "),
-        ("/continue 123456", "no thread 123456", "/continue "),
+        ("/history", "existing thread", ""),
+        ("/continue xyzxyz", "not a thread ID", "/continue "),
+        ("/continue 123456", "Thread 123456 not found", "/continue "),
         ("/showcontext maybe", "on, off or summary", "/showcontext summary"),
         ("/config", "Only administrators", ""),
         ("/vadd text --space Nowhere", "no space Nowhere", ""),
@@ -114,7 +114,7 @@ def test_continue_begins_the_next_session_once_and_takes_the_beginning_of_an_id(
     assert card.goes_to == reverse("thread", args=[told.id])
     commands.run(f"/continue {told.id}", called_by(person))
     assert list(told.sessions.order_by("seq").values_list("seq", flat=True)) == [0, 1]
-    with pytest.raises(InvalidMessageError, match="no thread"):
+    with pytest.raises(InvalidMessageError, match="not found"):
         commands.run(f"/continue {told.id}", called_by(PersonFactory()))
 
 
@@ -155,7 +155,7 @@ def test_delete_asks_and_is_for_the_owner_of_the_thread(person, told):
     card = commands.run("/delete 2", called_by(person, told))
     assert [line.label for line in card.lines] == ["Where is the key?", "And the spare?"]
     assert card.asks[0] == f"{reverse('take_out', args=[told.id])}?n=2"
-    with pytest.raises(PermissionDeniedError, match="Only who began"):
+    with pytest.raises(PermissionDeniedError, match="Only the owner"):
         commands.run("/delete", called_by(PersonFactory(), told))
 
 

@@ -36,8 +36,10 @@ def in_process(cato: Cato, what: str) -> Any:
 import django, json, sys, uuid
 django.setup()
 from django.utils import timezone
-from memory import services, spaces, store
-from memory.api import forgetting
+from memory import api
+from memory.index import store
+from memory.spaces import access
+from memory.exchanges import forgetting
 from memory.models import *
 from memory.index.vectors import vector_ids
 from cato_web.accounts.models import User
@@ -60,23 +62,23 @@ print("\\n" + json.dumps(out))
 REMEMBER = """
 from cato_web.accounts.services import create_person
 person = create_person(name="Ada", email="ada@halden.example", password="four plain words are fine", role="administrator")
-space = spaces.own(person.pk)
+space = access.personal_space(person.pk)
 def keep(pair, session=None):
-    return services.remember(space=space, owner_id=person.pk, source="chat", user_message=pair[0],
+    return api.remember(space=space, owner_id=person.pk, source="chat", user_message=pair[0],
         assistant_message=pair[1], session_id=session, thread_id=session)
 session = uuid.uuid4()
 gone = [keep(FORGOTTEN["safe"], session)]
 follower = keep(FOLLOWER, session)
 gone.append(keep(FORGOTTEN["party"]))
 from django.core.files.base import ContentFile
-version = services.receive(ContentFile(DOCUMENT.encode()), name="rent.txt", space=space, owner_id=person.pk, source="cli").version
-services.read_documents()
+version = api.upload(ContentFile(DOCUMENT.encode()), name="rent.txt", space=space, owner_id=person.pk, source="cli").version
+api.read_documents()
 gone += [chunk.exchange for chunk in version.chunks.select_related("exchange")]
 kept = [keep(pair) for pair in KEPT.values()]
 import time
 ids = [e.pk for e in [*gone, follower, *kept]]
-while set(services.memory_states(ids).values()) != {"remembered"}:
-    services.index_pending()
+while set(api.memory_states(ids).values()) != {"remembered"}:
+    api.index_pending()
     time.sleep(.1)
 vectors = []
 for exchange in [*gone, follower]:
@@ -109,13 +111,13 @@ import dataclasses, time
 from datetime import timedelta
 ids = [uuid.UUID(id) for id in {ids!r}]
 by = User.objects.get().pk
-services.forget_documents(Document.objects.values_list("pk", flat=True), by=by)
-services.forget(ids, by=by)
-while services.tidy_documents():
+api.forget_documents(Document.objects.values_list("pk", flat=True), by=by)
+api.forget(ids, by=by)
+while api.cleanup_documents():
     pass
 while (receipt := forgetting.receipt_for(ids)).under_way or Embedding.objects.exclude(state="done").exists():
-    services.erase_forgotten()
-    services.index_pending()
+    api.erase_forgotten()
+    api.index_pending()
     time.sleep(.2)
 out = dataclasses.asdict(receipt)
 """,
@@ -143,7 +145,7 @@ def finds(cato: Cato, text: str) -> list[str]:
     return list(
         in_process(
             cato,
-            f"out = [hit.exchange.user_message for hit in services.find({text!r}, spaces=frozenset("
+            f"out = [hit.exchange.user_message for hit in api.search({text!r}, spaces=frozenset("
             "Space.objects.values_list('id', flat=True)), count=3).results]",
         )
     )
@@ -170,10 +172,10 @@ def test_after_erase_no_file_of_a_running_cato_holds_text_or_vector_of_what_was_
     # And what is said afterwards is remembered as ever.
     assert in_process(
         cato,
-        "e = services.remember(space=Space.objects.get(kind='own'), owner_id=User.objects.get().pk, source='chat', "
+        "e = api.remember(space=Space.objects.get(kind='own'), owner_id=User.objects.get().pk, source='chat', "
         "user_message='The gate code is on the fridge.')\nimport time\n"
-        "while services.memory_states([e.pk])[e.pk] != 'remembered': services.index_pending(); time.sleep(.1)\n"
-        "out = services.find('gate', spaces=frozenset([e.space_id])).results[0].exchange.user_message",
+        "while api.memory_states([e.pk])[e.pk] != 'remembered': api.index_pending(); time.sleep(.1)\n"
+        "out = api.search('gate', spaces=frozenset([e.space_id])).results[0].exchange.user_message",
     ).startswith("The gate")
 
 
@@ -245,8 +247,8 @@ def test_a_supervisor_that_was_killed_cleans_when_it_is_started_again(told):
     cato, known = told
     files = Path(cato.environment["CATO_DATA_DIR"])
     forget(cato, known["gone"])
-    in_process(cato, "from memory.api import erasing\nimport memory.index.store as s\nreal = s.ask_for_cleaning\n"
-               "erasing.erase_everything()")  # fmt: skip
+    in_process(cato, "from memory.index import purge\nimport memory.index.store as s\nreal = s.request_file_cleanup\n"
+               "purge.purge_all()")  # fmt: skip
     cato.processes[0].popen.kill()
     cato.processes[0].popen.wait()
     (files / "vectordb.clean").touch()

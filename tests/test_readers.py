@@ -341,7 +341,7 @@ def test_the_content_decides_and_not_the_name(read):
 @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.html", "a.pdf", "a.png", ""])
 def test_a_picture_is_no_text_whatever_its_name(why_not, name):
     said = why_not(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)), name)
-    assert said.startswith("This is not a kind of file that can be read. What can: Plain text, Markdown,")
+    assert said.startswith("Unsupported file type. Supported: Plain text, Markdown,")
 
 
 def test_every_format_is_listed_once_and_every_extension_has_one_format():
@@ -429,7 +429,7 @@ def test_half_a_file_is_said_to_be_damaged(why_not, kind):
 
 
 def test_a_pdf_without_any_structure_is_said_to_be_damaged(why_not):
-    assert why_not(b"%PDF-1.7\nnothing of the kind").startswith("This file is damaged: ")
+    assert why_not(b"%PDF-1.7\nnothing of the kind") == "This PDF is damaged and cannot be read."
 
 
 @pytest.mark.parametrize("kind", BINARY)
@@ -526,7 +526,7 @@ def test_tags_nested_very_deeply_are_read(read, depth):
 
 def test_a_pdf_of_nested_arrays_ends_in_a_sentence(why_not):
     nested = files.pdf_of([b"<</Type/Catalog/Pages 2 0 R/X " + b"[" * 100_000 + b"]" * 100_000 + b">>"])
-    assert why_not(nested, limits=SMALL).startswith("This file is damaged: ")
+    assert why_not(nested, limits=SMALL) == "This PDF is damaged and cannot be read."
 
 
 def test_a_pdf_whose_pages_are_their_own_children_ends_in_a_sentence(why_not):
@@ -594,11 +594,11 @@ def test_no_process_is_left_behind(read, monkeypatch):
 # The process that reads may do nothing else
 
 
-def confined(code: str, limits: str = "Limits()") -> str:
+def confined(code: str, limits: str = "ExtractionLimits()") -> str:
     """What `code` prints in a process that confined itself."""
     script = (
         "import os, socket, subprocess, sys\n"
-        "from memory.documents.extraction.sandbox import confine\nfrom memory.documents.extraction.result import Limits\n"
+        "from memory.documents.extraction.sandbox import confine\nfrom memory.documents.extraction.result import ExtractionLimits\n"
         f"confine({limits})\ntry:\n    {code}\n    print('allowed')\n"
         "except (OSError, MemoryError) as error:\n    print(type(error).__name__)\n"
     )
@@ -637,7 +637,7 @@ def test_it_may_import_what_reading_takes():
 
 
 def test_it_may_not_take_more_memory_than_allowed():
-    assert confined("b'x' * 300_000_000", "Limits(memory_mb=200)") == "MemoryError"
+    assert confined("b'x' * 300_000_000", "ExtractionLimits(memory_mb=200)") == "MemoryError"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="namespaces are of Linux")

@@ -52,7 +52,7 @@ def test_what_is_recalled_says_how_near_it_is_and_why(memory, person):
     assert 0.26 <= result.similarity <= 1
     assert result.strategy == "hybrid"
     assert result.ranks == {"meaning": 1, "words": 1}
-    assert result.reason == "Nearest in meaning, shares “boiler” and “heats”"
+    assert result.reason == "Best match, contains “boiler” and “heats”"
 
 
 @pytest.mark.parametrize(
