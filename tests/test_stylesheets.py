@@ -157,7 +157,7 @@ def test_every_class_in_a_template_is_defined_and_every_defined_class_is_used():
     defined = {name for path in SHEETS for selector, _ in rules(path.read_text()) for name in classes_of(selector)}
     used = used_classes()
     exact = {name for name in used if "*" not in name}
-    code = "".join(path.read_text() for path in [*SCRIPTS, *ROOT.glob("chat/*.py")])
+    code = "".join(path.read_text() for path in [*SCRIPTS, *ROOT.glob("chat/**/*.py")])
 
     assert exact - defined - HOOKS == set()
     unused = {name for name in defined - exact if not name.startswith(VALUES) and not PYGMENTS.fullmatch(name)}

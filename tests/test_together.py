@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.groups import make_group, start_thread
 from tests.server import wait_for
 from tests.socket import listening
+
+VIEWING_BOTH = r"Viewing now:\s+Alice Owner, Bob Team\s"
 
 
 def test_open_pages_of_who_lost_a_thread_end_and_their_list_forgets_it(alice, bob, administrator, cato, endpoint):
@@ -31,11 +35,11 @@ def test_who_has_a_shared_thread_open_is_shown_to_the_others_and_no_longer_when_
         hers.hello()
         with listening(cato.sign_in(bob, cato.other_url), begun, url=cato.other_url) as his:
             his.hello()
-            assert "Here now: Alice Owner, Bob Team" in hers.until("Here now", seconds=15)
-            his.until("Here now: Alice Owner, Bob Team", seconds=15)
-            assert "Here now: Alice Owner, Bob Team" in bob.thread_page(begun)
-        hers.until('id="presence" role="status" hx-swap-oob="true"></p>', seconds=25)
+            hers.until(VIEWING_BOTH, seconds=15)
+            his.until(VIEWING_BOTH, seconds=15)
+            assert re.search(VIEWING_BOTH, bob.thread_page(begun))
+        hers.until(r'id="presence" role="status" hx-swap-oob="true">\s*</p>', seconds=25)
     own = alice.say("Mine alone")
     with listening(alice, own) as hers:
         hers.hello()
-        assert "Here now" not in alice.thread_page(own)
+        assert "Viewing now" not in alice.thread_page(own)
