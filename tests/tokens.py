@@ -6,10 +6,10 @@ from tests.server import Cato, Client
 
 _MAKE = """
 from cato_web.accounts.models import User
-from cato_web.accounts.tokens import make_token
+from cato_web.accounts.tokens import create_token
 person = User.objects.get(email={email!r})
 for scopes in {scopes!r}:
-    print("token", make_token(person, name="test", scopes=scopes, days=None))
+    print("token", create_token(person, name="test", scopes=scopes, days=None))
 """
 
 
