@@ -12,6 +12,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from chat import access, commands, services
@@ -32,6 +33,7 @@ from memory.requests import PageRequest
 from memory.retrieval.recall_filter import RecallFilter, describe_recall_filter
 from memory.spaces import access as spaces
 from memory.text import clean_text
+from memory.utils.formatting import format_number
 from memory.utils.rate_limits import count_message
 from memory.views.documents import accepts
 from memory.views.metadata_form import format_metadata
@@ -111,7 +113,12 @@ def remember(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     services.set_memory_enabled(found, request.POST.get("remembered") == "yes")
     if request.POST.get("forget") == "yes":
         count = services.forget_thread_exchanges(found, by=request.user.pk)
-        messages.success(request, f"{count} forgotten. Nobody can recall or find them any more.")
+        sentence = ngettext(
+            "%(count)s exchange forgotten. Nobody can recall or find it any more.",
+            "%(count)s exchanges forgotten. Nobody can recall or find them any more.",
+            count,
+        )
+        messages.success(request, sentence % {"count": format_number(count)})
     return redirect("thread", thread_id=thread_id)
 
 

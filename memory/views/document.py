@@ -227,7 +227,7 @@ def _receipt(found: Document) -> dict[str, object]:
             "label": _("Original files being removed"),
             "figure": format_number(found.versions.exclude(original="").count()),
         },
-        {"label": _("Gone from the disk by"), "figure": format_datetime(by)},
+        {"label": _("Purged from disk by"), "figure": format_datetime(by)},
     ]
     return {"section": "documents", "lines": lines, "back_url": reverse("documents")}
 

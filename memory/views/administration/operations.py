@@ -185,4 +185,4 @@ def _lines(operation: Operation, waiting: int, failed: int) -> Iterator[dict[str
             yield {"label": _("Not removed: see the failed jobs"), "figure": format_number(failed)}
         if end is not None:
             by = end + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
-            yield {"label": _("Gone from the disk by"), "at": by}
+            yield {"label": _("Purged from disk by"), "at": by}
