@@ -67,7 +67,7 @@ def test_the_question_says_what_stays_to_be_read(memory, client, person, long_th
         source: client.get(reverse("forget", args=[row.id])).content.decode()
         for source, row in (("chat", said), ("note", note), ("passage", passage))
     }
-    assert "stay in the thread" in questions["chat"]
+    assert "The text stays in the thread." in questions["chat"]
     assert "stays in the original file" in questions["passage"]
     assert "Its text is deleted" in questions["note"]
     assert "thread." not in questions["note"].split('class="button-row"')[0].split("<h2>")[-1]

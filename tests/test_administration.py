@@ -473,7 +473,7 @@ def test_what_was_forgotten_is_removed_from_the_files_by_a_button(memory, page, 
 def test_one_of_a_kind_at_a_time_and_nothing_unknown(memory, page):
     page.post(reverse("admin_operations"), {"kind": "backfill"})
     answer = page.post(reverse("admin_operations"), {"kind": "backfill"}, follow=True)
-    assert "is being done at this moment" in answer.content.decode()
+    assert "is already running." in answer.content.decode()
     assert "Choose what is to be done" in page.post(reverse("admin_operations"), follow=True).content.decode()
     assert Operation.objects.count() == 1
 

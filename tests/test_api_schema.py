@@ -63,7 +63,7 @@ def test_an_operation_answers_as_it_is_described(name: str, api_schema: Any, tok
 def test_the_description_is_public_and_complete(cato: Cato) -> None:
     described = httpx.get(f"{cato.url}/api/openapi.json").json()
 
-    assert described["components"]["securitySchemes"]["Token"]["scheme"] == "bearer"
+    assert described["components"]["securitySchemes"]["TokenAuth"]["scheme"] == "bearer"
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
             assert operation["description"], (method, path)

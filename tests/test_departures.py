@@ -249,7 +249,7 @@ def test_a_receipt_is_not_called_complete_while_it_says_that_something_is_under_
         sweep()
         return seen
 
-    monkeypatch.setattr(departures.memory, "receipt_of_space", and_then_all_is_done)
+    monkeypatch.setattr(departures.memory, "space_receipt", and_then_all_is_done)
     page = Client().get(address).content.decode()
     assert "0, under way" in page
     assert "Complete" not in page

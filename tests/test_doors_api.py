@@ -137,7 +137,7 @@ def test_a_token_for_something_else_comes_through_none(bob):
         if way.scope is not None:
             status, said = come(tokens[way.scope], name, nothing())
             assert status == 403, name
-            assert f"“{way.scope}”" in json.loads(said)["error"]["message"]
+            assert f'"{way.scope}"' in json.loads(said)["error"]["message"]
 
 
 def test_anothers_thing_and_no_thing_look_the_same(bob, things):

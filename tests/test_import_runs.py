@@ -279,7 +279,7 @@ def test_a_file_that_ends_each_worker_is_given_up(page, monkeypatch):
     run_imports()
 
     assert len(calls) == jobs.MAX_FAILURES
-    assert "was ended each time" in shown(page, row)
+    assert "Import failed repeatedly. See the worker log." in shown(page, row)
     assert "Retry" in shown(page, row)
 
 

@@ -231,7 +231,9 @@ def test_what_has_an_answer_is_remembered_and_found(memory, person):
     bring(person, "claude.json")
     memory.index_pending()
 
-    found = memory.search("how long does the bread rise", spaces=access.readable_space_ids(person.id)).results[0].exchange
+    found = (
+        memory.search("how long does the bread rise", spaces=access.readable_space_ids(person.id)).results[0].exchange
+    )
 
     assert found.user_message == "How long does sourdough rise in a cold kitchen?"
     assert found.source == "import"
@@ -371,7 +373,7 @@ def test_what_is_new_does_not_go_where_the_thread_was_moved_for_others_to_read(p
 
     report = bring_json(person, [simple("One", "1", *new)])
 
-    assert report.skipped[0][1].startswith("Its thread was moved")
+    assert report.skipped[0][1].startswith("Skipped new messages: the thread was moved")
     assert said_in("About simple") == [("One", "1"), ("Two", "")]
     assert bring_json(person, [simple("One", "1", "Two")]).already_there == 1
 

@@ -195,40 +195,37 @@ def test_the_set_up_page_and_what_it_refuses_are_german(tmp_path, endpoint):
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("/", "Was soll nicht vergessen werden?"),
-        ("/t/{thread}", "Gemerkt in deinem eigenen Bereich"),
+        ("/", "Was möchtest du wissen oder dir merken?"),
+        ("/t/{thread}", "In deinem persönlichen Bereich gespeichert"),
         ("/t/{thread}/rename", "Dieses Gespräch umbenennen"),
-        ("/t/{thread}/move", "Wo soll dieses Gespräch stehen?"),
+        ("/t/{thread}/move", "Gespräch verschieben"),
         ("/t/{thread}/delete", "„Die Leiter steht im Schuppen hinter dem Haus.“ löschen?"),
-        ("/t/{thread}/remember", "Dieses Gespräch nicht mehr merken?"),
-        ("/t/{thread}/scope", "Was soll in diesem Gespräch wiedergefunden werden?"),
-        ("/t/{thread}/take-out?n=1", "Den letzten Wortwechsel entfernen?"),
+        ("/t/{thread}/remember", "Dieses Gespräch nicht mehr im Gedächtnis speichern?"),
+        ("/t/{thread}/scope", "Abruf in diesem Gespräch beschränken"),
+        ("/t/{thread}/take-out?n=1", "Den letzten Wechsel löschen?"),
         ("/threads", "Archivierte Gespräche"),
-        ("/threads?q=unauffindbar", "Kein Gespräch hat „unauffindbar“ im Titel."),
+        ("/threads?q=unauffindbar", "Kein Gesprächstitel passt zu „unauffindbar“."),
         ("/search", "Nach Bedeutung oder Wort finden"),
         ("/search?q=Leiter", "Ähnlichkeit"),
         ("/documents", "Dokumente hinzufügen"),
         ("/import", "Gespräche importieren"),
-        ("/nirgends", "Hier ist nichts, oder es ist nicht für dich."),
-        ("/stats", "Was du lesen darfst"),
+        ("/nirgends", "Nicht gefunden."),
+        ("/stats", "Dein Gedächtnis"),
         ("/settings", "Wo du angemeldet bist"),
         ("/settings/password", "Passwort ändern"),
         ("/settings/leave", "Was geht"),
-        ("/settings/model", "Modell, das antwortet"),
+        ("/settings/model", "Chatmodell"),
         ("/admin/people", "Jemanden einladen"),
-        ("/admin/groups", "Eine Gruppe anlegen"),
+        ("/admin/groups", "Gruppe anlegen"),
         ("/notes", "Notizen"),
         ("/stats?of=everything", "Auf diesem Rechner"),
         ("/admin/exchanges", "Alle auf dieser Seite"),
-        ("/admin/exchanges?q=Leiter&state=none", "In dem, was du lesen darfst, ist kein Austausch so."),
-        ("/admin/documents", "Noch hat niemand ein Dokument hinzugefügt."),
+        ("/admin/exchanges?q=Leiter&state=none", "Keine passenden Austausche unter denen, die du lesen kannst."),
+        ("/admin/documents", "Noch keine Dokumente."),
         ("/admin/operations", "Datenbank und Index vergleichen"),
-        ("/admin/retention", "Zählen, was ginge"),
+        ("/admin/retention", "Vorschau"),
         ("/admin/audit", "Protokoll"),
-        (
-            "/admin/jobs",
-            "Nichts ist fehlgeschlagen. Was nach mehreren Versuchen nicht gemerkt werden kann, steht dann hier.",
-        ),
+        ("/admin/jobs", "Keine fehlgeschlagenen Aufgaben."),
     ],
 )
 def test_every_page_is_german(ada, thread, path, said):
@@ -261,11 +258,11 @@ def test_numbers_that_machines_read_stay_as_they_are():
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("/vgett", "Einen Befehl /vgett gibt es nicht. Meintest du /vget?"),
+        ("/vgett", "Unbekannter Befehl /vgett. Meintest du /vget?"),
         ("/history 99", "Gib eine Zahl von 1 bis 50 an: /history [N]."),
         ("/vquery", "Was suchst du? Schreib /vquery TEXT [K]."),
-        ("/vget 7", "7 ist keine ID. Ids".replace("Ids", "IDs")),
-        ("/vget 'offen", "Es fehlt ein Anführungszeichen."),
+        ("/vget 7", "„7“ ist keine ID eines Austauschs. /vquery zeigt IDs."),
+        ("/vget 'offen", "Schließendes Anführungszeichen fehlt."),
     ],
 )
 def test_what_a_command_refuses_is_said_in_german(ada, thread, command, said):
@@ -283,7 +280,7 @@ def test_the_card_of_a_command_and_its_help_are_german(ada, thread):
 
 def test_a_message_that_is_too_long_is_told_its_length_with_points(ada, thread):
     answer = ada.post(f"/t/{thread}/say", {"message": "a" * 100_204, "client_key": str(uuid.uuid4())}, htmx=True)
-    assert "Diese Nachricht hat 100.204 Zeichen; höchstens 100.000 passen hinein." in " ".join(texts(answer.text))
+    assert "Nachricht zu lang: 100.204 von höchstens 100.000 Zeichen." in " ".join(texts(answer.text))
 
 
 def test_frames_and_what_the_worker_says_are_german(ada, thread, endpoint):
@@ -303,6 +300,6 @@ def test_why_a_document_cannot_be_read_is_told_by_the_worker_in_german(ada):
     sent = [("files", ("bericht.pdf", b"%PDF-1.4 und dann nichts")), ("files", ("leer.txt", b""))]
     chips = ada.http.post("/documents", files=sent, headers=headers).text
     assert "leer.txt ist leer." in texts(chips)
-    why = "Diese Datei ist beschädigt: Als PDF passt sie nicht zusammen."
+    why = "Diese PDF-Datei ist beschädigt und kann nicht gelesen werden."
     wait_for(lambda: why in texts(ada.get("/documents").text), why)
     assert left_over(ada.get("/documents").text) == []

@@ -87,7 +87,7 @@ def test_the_settings_tell_when_it_was_last_used_and_when_it_ends(alice):
     ("changes", "sentence"),
     [
         ({"name": "   "}, "Give it a name"),
-        ({"scopes": []}, "Tick at least one thing"),
+        ({"scopes": []}, "Select at least one permission."),
         ({"scopes": ["everything"]}, "everything"),
         ({"lifetime": "4000"}, "4000"),
     ],

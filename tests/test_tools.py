@@ -156,7 +156,7 @@ def test_what_goes_wrong_is_a_sentence_for_the_model(cato, people):
     assert "no space Nobody's" in added.content[0].text
     assert "no space Nobody's" in nowhere.content[0].text
     assert "nothing to remember" in empty.content[0].text
-    assert "nothing here" in thread.content[0].text
+    assert "Not found." in thread.content[0].text
 
 
 def test_a_token_that_only_reads_changes_nothing(cato, people):
