@@ -115,14 +115,14 @@ def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
     found += complaints(page)
     page.goto(path)
     for open_it, what in (
-        (lambda: turn(page).locator("summary", has_text="More").click(), "Edit the message"),
+        (lambda: turn(page).locator("summary", has_text="More").click(), "Edit message…"),
         (lambda: page.keyboard.press("Control+/"), "Shortcuts"),
-        (lambda: page.keyboard.press("Control+k"), "Search all of memory"),
+        (lambda: page.keyboard.press("Control+k"), "Search memory for"),
         (lambda: page.get_by_role("switch").click(), "Stop saving this thread to memory?"),
         (lambda: page.get_by_label("Message", exact=True).fill("/v"), "/vquery"),
     ):
         open_it()
-        if what == "Search all of memory":
+        if what == "Search memory for":
             page.locator("#quick-search-query").fill("greenhouse")
         expect(page.get_by_text(what).first).to_be_visible()
         found += complaints(page)

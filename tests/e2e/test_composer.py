@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Route, expect
 
 from tests.e2e.conftest import KEY, begin, say, turn
@@ -38,12 +40,12 @@ def test_what_could_not_be_sent_is_in_the_box_again_before_what_was_typed_since(
     held[0].abort()
 
     expect(box(page)).to_have_value("Do not lose me\nand this neither")
-    expect(page.get_by_role("alert").filter(has_text="Not sent")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="Message not sent.")).to_be_visible()
     page.unroute("**/say")
     page.get_by_role("button", name="Retry").click()
     expect(turn(page).locator(".turn__message-text")).to_have_text("Do not lose me\nand this neither")
     expect(page.locator("article.turn")).to_have_count(2)
-    expect(page.get_by_role("alert").filter(has_text="Not sent")).to_have_count(0)
+    expect(page.get_by_role("alert").filter(has_text="Message not sent.")).to_have_count(0)
 
 
 def test_a_message_on_its_way_is_still_there_after_a_reload(visit, alice):
@@ -95,7 +97,7 @@ def test_whether_a_thread_is_remembered_is_chosen_before_its_first_message(visit
     expect(turn(page).locator(".turn__actions")).to_be_visible()
 
     expect(page.get_by_role("switch", name="Not remembered")).to_have_attribute("aria-checked", "false")
-    expect(page.locator(f"a[href='{path}']")).to_have_class("sidebar__link sidebar__link--unsaved")
+    expect(page.locator(f"a[href='{path}']")).to_have_class(re.compile(r"^sidebar__link sidebar__link--unsaved\s*$"))
 
 
 def test_the_thread_says_what_becomes_of_what_was_remembered_before_it_stops(visit, alice):
@@ -104,10 +106,10 @@ def test_the_thread_says_what_becomes_of_what_was_remembered_before_it_stops(vis
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     page.get_by_role("switch").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("1 exchange of it is remembered")
-    dialog.get_by_role("button", name="Stop and forget 1").click()
+    expect(dialog).to_contain_text("1 exchange is in memory and can still be recalled.")
+    dialog.get_by_role("button", name="Stop saving and forget 1").click()
 
-    expect(page.get_by_text("1 forgotten.")).to_be_visible()
+    expect(page.get_by_text("1 exchange forgotten.")).to_be_visible()
     expect(turn(page).locator(".recall")).to_contain_text("Forgotten")
     expect(page.get_by_role("switch", name="Not remembered")).to_be_visible()
 

@@ -85,7 +85,7 @@ def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
     page.keyboard.press("Control+k")
     expect(page.locator("#quick-search-query")).to_be_focused()
     page.keyboard.type("where is what opens the glass house")
-    everything = page.get_by_role("link", name="Search all of memory")
+    everything = page.get_by_role("link", name="Search memory for")
     expect(everything).to_be_visible()
     while "data-active" not in everything.evaluate("node => node.getAttributeNames()"):
         page.keyboard.press("ArrowDown")

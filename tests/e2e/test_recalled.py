@@ -85,7 +85,7 @@ def test_a_thread_that_is_not_remembered_says_so_before_and_after(visit, alice, 
     switch = page.get_by_role("switch")
     expect(switch).to_be_checked()
     switch.click()
-    page.get_by_role("button", name="Stop, keep it").click()
+    page.get_by_role("button", name="Stop saving", exact=True).click()
     expect(switch).not_to_be_checked()
     expect(switch).to_have_text("Not remembered")
 

@@ -35,7 +35,7 @@ def test_the_first_person_sets_up_chats_in_dummy_mode_and_connects_a_model_witho
 
         expect(page.locator("#banner")).to_contain_text("Dummy mode.")
         path = begin(page, "Is anybody there?")
-        expect(turn(page).locator(".answer__blocks")).to_contain_text("this is a placeholder")
+        expect(turn(page).locator(".answer__blocks")).to_contain_text("Placeholder: no model is connected.")
         expect(turn(page).locator(".turn__actions")).to_be_visible()
         assert row_count(cato, "chat_turn") == 1
         assert row_count(cato, "memory_exchange") == 0

@@ -246,4 +246,4 @@ def test_deleting_the_account_ends_with_a_receipt_that_completes_by_itself(cato,
     page.get_by_label("E-mail").fill(charlie.email)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_role("alert")).to_contain_text("do not belong together")
+    expect(page.get_by_role("alert")).to_contain_text("Wrong email or password.")
