@@ -327,7 +327,9 @@ def test_a_threads_turns_come_a_page_at_a_time_with_their_sources(memory, alice,
     said = exchange(alice, "Where is the key?", ARCHIVE)
     memory.index_pending()
     turns = [turn(talk, f"Question {n}", "It hangs there [1].") for n in range(3)]
-    memory.log_recall(turns[0].id, memory.search("where is the key", spaces=access.readable_space_ids(alice.pk)).results)
+    memory.log_recall(
+        turns[0].id, memory.search("where is the key", spaces=access.readable_space_ids(alice.pk)).results
+    )
 
     first = api.get(f"/api/threads/{talk.id}", {"limit": 2}).json()
     rest = api.get(f"/api/threads/{talk.id}", {"limit": 2, "after": first["next"]}).json()

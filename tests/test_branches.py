@@ -146,7 +146,7 @@ def test_nothing_branches_while_an_answer_is_written(told, person):
         lambda: services.regenerate(told[1], person_id=person.id, client_key=uuid.uuid4()),
         lambda: services.switch_branch(told[2], person_id=person.id),
     ):
-        with pytest.raises(ThreadBusyError, match="An answer is being written"):
+        with pytest.raises(ThreadBusyError, match="An answer is in progress"):
             act()
 
 

@@ -79,7 +79,7 @@ def test_the_answer_streams_block_by_block_and_late_comers_get_what_they_missed(
                 late.until(r'class="turn__actions"')
         early.until(r'class="turn__actions"')
     page = alice.thread_page(thread)
-    blocks = re.search(r'id="turn-[0-9a-f-]+-blocks">(.*?)</div>\s*<div class="answer__segments', page, re.S)
+    blocks = re.search(r'id="turn-[0-9a-f-]+-blocks">(.*?)</div>\s*<div\s+class="answer__segments', page, re.S)
     sent = "".join(re.findall(r'beforeend:#turn-[0-9a-f-]+-blocks">(.*?</div>)</div>', "".join(early.heard), re.S))
     assert blocks[1].endswith(sent.strip())
 
@@ -149,9 +149,9 @@ def test_what_is_said_while_an_answer_runs_waits_its_turn(alice, cato, endpoint)
     ("script", "sentence"),
     [
         ({"mode": "error-500"}, "server failed (HTTP 500)"),
-        ({"mode": "error-429"}, "too much to do"),
+        ({"mode": "error-429"}, "Rate limited by the model endpoint"),
         ({"mode": "error-401"}, "refuses the API key"),
-        ({"mode": "cut", "tokens": 5}, "broke off"),
+        ({"mode": "cut", "tokens": 5}, "was cut off"),
     ],
 )
 def test_when_the_model_fails_the_message_is_kept_the_reason_shown_and_a_retry_works(alice, endpoint, script, sentence):
@@ -177,7 +177,7 @@ def test_a_model_that_the_endpoint_does_not_know_is_named_as_the_thread_names_it
 def test_a_partial_answer_is_kept_and_remembered_and_resuming_renews_the_same_exchange(alice, cato, endpoint):
     endpoint.script(KEY, mode="cut", tokens=6)
     thread = alice.say("Begin and break off")
-    page = wait_for(lambda: (p := alice.thread_page(thread)) and "broke off" in p and p, "the failure")
+    page = wait_for(lambda: (p := alice.thread_page(thread)) and "was cut off" in p and p, "the failure")
     (before,) = cato.sql("SELECT id, assistant_message FROM memory_exchange WHERE thread_id = ?", uuid.UUID(thread).hex)
     assert before[1].strip()
 
@@ -225,7 +225,7 @@ def test_forgetting_shows_on_the_turn_and_in_the_panel_of_the_answer_that_had_re
         (" \x00 ", 422, "empty"),
         ("x" * 150_000, 422, "at most 100,000"),
         ("/vquer x", 422, "Did you mean /vquery?"),
-        ('/vget "open', 422, "quotation mark"),
+        ('/vget "open', 422, "closing quote"),
         ("/help", 200, "/vstats"),
     ],
 )

@@ -30,7 +30,7 @@ def test_without_the_index_the_chat_goes_on_says_so_and_what_was_said_is_indexed
     page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and "index is back" in p and p, "it")
     assert "The search index is down." in page
     second = ada.say("Where is the key of the greenhouse?")
-    wait_for(lambda: "recalled by words alone" in ada.thread_page(second), "the note on the turn")
+    wait_for(lambda: "recalled by keyword only" in ada.thread_page(second), "the note on the turn")
     assert "behind the clock" in ada.thread_page(second), "what shares its words is recalled"
     found = ada.get("/search", params={"q": "key"}).text
     assert "behind the clock" in found

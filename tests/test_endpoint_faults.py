@@ -120,7 +120,7 @@ def test_an_answer_that_breaks_off_keeps_what_was_received_and_says_so(program, 
         ("bad-gateway", "The model's server failed (HTTP 502). Try again."),
         ("error-503", "The model's server failed (HTTP 503). Try again."),
         ("busy", "The model's server failed (HTTP 503). Try again in 20 seconds."),
-        ("error-400", "does not take this (HTTP 400)"),
+        ("error-400", "rejected the request (HTTP 400)"),
         ("error-403", "refuses the API key"),
         ("redirect-302", "redirects to another address (HTTP 302)"),
         ("redirect-307", "redirects to another address (HTTP 307)"),
@@ -149,8 +149,8 @@ def test_where_nothing_was_received_the_failure_says_what_happened_and_no_more(p
         (20, "Try again in 20 seconds."),
         (1, "Try again in 1 second."),
         (600, "Try again in 10 minutes."),
-        (10**9, "(rate limit). Try again."),
-        (-5, "(rate limit). Try again."),
+        (10**9, "by the model endpoint. Try again."),
+        (-5, "by the model endpoint. Try again."),
     ],
 )
 def test_a_rate_limit_says_when_to_try_again(program, endpoint, seconds, sentence):
@@ -180,7 +180,7 @@ def test_a_cut_off_answer_says_so_at_once_and_after_a_reload_and_can_be_continue
         page.until("Cut off at the model&#x27;s limit.")
     shown = ada.thread_page(thread)
     assert "Cut off at the model&#x27;s limit." in shown
-    assert ">Continue<" in shown
+    assert ">Resume answer<" in shown
 
     endpoint.script(KEY, answer=" In the hall.")
     ada.post(re.search(r'formaction="(/t/[^"]+/resume)"', shown)[1], htmx=True)

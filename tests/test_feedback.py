@@ -232,7 +232,9 @@ def test_in_a_running_cato_what_is_not_relevant_does_not_come_back_until_it_is_a
 
     page = page_of(1)
     own = own_panel(page)
-    first_of_all = re.search(r'formaction="(/m/[^"]+)" name="kind" value="irrelevant"', own)[1].replace("&amp;", "&")
+    first_of_all = re.search(r'formaction="(/m/[^"]+)"\s+name="kind"\s+value="irrelevant"', own)[1].replace(
+        "&amp;", "&"
+    )
     assert "Not relevant: not recalled for you" in person.post(first_of_all, {"kind": "irrelevant"}, htmx=True).text
 
     exchange_id = re.search(r"/m/([0-9a-f-]{36})/", first_of_all)[1]

@@ -167,7 +167,9 @@ def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded
     assert store.existing_ids(collection, vectors.all_vector_ids(second.id, 1)) == set()
     assert not CachedEmbedding.objects.filter(content_hash=with_traces)
     memory.index_pending()
-    assert memory.search("who knows it", spaces=access.readable_space_ids(person.id)).results[0].exchange.id == second.id
+    assert (
+        memory.search("who knows it", spaces=access.readable_space_ids(person.id)).results[0].exchange.id == second.id
+    )
 
 
 def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person):

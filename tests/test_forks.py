@@ -119,9 +119,9 @@ def test_only_who_wrote_a_message_takes_it_back_and_only_while_it_waits(person):
     shared = thread(person, space=spaces.team_space())
     turn(shared, "First", "", state=Turn.State.ANSWERING)
     waiting = services.post_message(shared, author_id=person.id, message="Second", client_key=uuid.uuid4()).turn
-    with pytest.raises(PermissionDeniedError, match="Only who wrote"):
+    with pytest.raises(PermissionDeniedError, match="Only the author"):
         services.withdraw_message(waiting, by=bob.id)
 
     Turn.objects.filter(id=waiting.id).update(state=Turn.State.STOPPED)
-    with pytest.raises(ConflictError, match="begun already"):
+    with pytest.raises(ConflictError, match="has already started"):
         services.withdraw_message(waiting, by=person.id)

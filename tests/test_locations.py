@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from chat import commands
-from chat.errors import InvalidMessageError
 from memory.documents import server_folders
 from memory.errors import InvalidInputError
 from memory.models import Document
@@ -117,7 +116,7 @@ def test_vdoc_adds_a_folder_and_shows_a_chip_for_each_file(memory, person, calle
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("message", ["/vdoc docs:../secret.txt", "/vdoc none:x", '/vdoc "docs:none.txt"'])
 def test_vdoc_says_what_to_write(memory, person, caller, root, message):
-    with pytest.raises(InvalidMessageError):
+    with pytest.raises(InvalidInputError):
         commands.run(message, caller)
     assert not Document.objects.exists()
 

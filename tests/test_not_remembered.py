@@ -69,8 +69,8 @@ def browser(person):
 def test_before_a_thread_is_no_longer_remembered_it_is_asked_what_becomes_of_what_was(told, browser):
     page = browser.get(reverse("remember", args=[told.id])).content.decode()
 
-    assert "2 exchanges of it are remembered" in page
-    assert "Stop and forget 2" in page
+    assert "2 exchanges are in memory" in page
+    assert "Stop saving and forget 2" in page
     told.refresh_from_db()
     assert told.is_remembered
 

@@ -45,7 +45,7 @@ def test_a_picture_is_known_by_its_content(person, content, media_type):
 @pytest.mark.django_db
 @pytest.mark.parametrize("content", [b"", b"<svg onload=alert(1)>", b"RIFF1234WAVE", b"%PDF-1.7"])
 def test_what_is_no_picture_is_refused_whatever_its_name_says(person, content):
-    with pytest.raises(InvalidMessageError, match=r"key\.png is no picture"):
+    with pytest.raises(InvalidMessageError, match=r"key\.png is not a supported image"):
         picture_of(person, "key.png", content)
     assert not Image.objects.exists()
 
@@ -75,7 +75,7 @@ def test_the_model_gets_the_picture_as_it_is_and_those_of_the_turns_just_before(
 @pytest.mark.django_db
 def test_only_ones_own_pictures_go_with_a_message_and_only_so_many(person, settings):
     bob = PersonFactory()
-    for images, why in (([picture_of(bob).id], "not kept any more"), ([uuid.uuid4()] * 9, "At most 8 pictures")):
+    for images, why in (([picture_of(bob).id], "An image has expired"), ([uuid.uuid4()] * 9, "At most 8 pictures")):
         with pytest.raises(InvalidMessageError, match=why):
             services.post_message(
                 thread(person), author_id=person.id, message="Look", client_key=uuid.uuid4(), images=images

@@ -25,7 +25,7 @@ from cato_web.accounts.models import User
 from chat import access, commands, export, quick_search
 from chat import services as chat
 from chat.answers import persistence
-from chat.errors import ChatError, InvalidMessageError
+from chat.errors import ChatError
 from chat.llm import endpoint
 from chat.models import Thread, Turn
 from chat.realtime import frames, sync
@@ -659,7 +659,7 @@ class TeamLife(RuleBasedStateMachine):
         """The command is refused in the words with which it would be for what was never there."""
         said = []
         for text, what in ((command, named), (command.replace(named, str(NOWHERE)), str(NOWHERE))):
-            with pytest.raises(InvalidMessageError) as refused:
+            with pytest.raises(CatoError) as refused:
                 commands.run(text, caller)
             said.append(str(refused.value).replace(what, "it"))
         assert said[0] == said[1]

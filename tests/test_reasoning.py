@@ -32,7 +32,7 @@ def test_reasoning_is_shown_and_neither_remembered_nor_sent_again(alice, cato, e
         page.until(r'class="turn__actions"')
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
     shown = alice.thread_page(thread)
-    assert f'-thoughts" dir="auto" tabindex="0">{THOUGHT}</div>' in shown
+    assert f'-reasoning" dir="auto" tabindex="0">{THOUGHT}</div>' in shown
     assert "<p>Behind the clock.</p>" in shown
 
     endpoint.script(KEY, answer="On the hook.")
@@ -55,7 +55,7 @@ def test_what_pages_hear_of_the_reasoning_adds_up_to_what_is_kept(alice, endpoin
         page.hello()
         page.until(r'class="turn__actions"')
     whole = "".join(page.heard)
-    begun = re.findall(r'-thoughts" dir="auto" tabindex="0">([^<]*)<', whole)[-1]
+    begun = re.findall(r'-reasoning" dir="auto" tabindex="0">([^<]*)<', whole)[-1]
     added = re.findall(r'beforeend:#turn-[0-9a-f-]+-reasoning">([^<]*)<', whole)
 
     assert len(added) > 2

@@ -49,7 +49,7 @@ def test_a_thread_recalls_from_the_chosen_documents_alone(person, timetables):
 
     assert answer.status_code == 302
     assert recalled(one) == {"ferry.txt"}
-    assert "Only ferry.txt" in browser(person).get(reverse("thread", args=[of_person.id])).content.decode()
+    assert "Recall limited to ferry.txt" in browser(person).get(reverse("thread", args=[of_person.id])).content.decode()
 
     browser(person).post(reverse("scope", args=[of_person.id]), {})
     assert recalled(one) >= {"said", "ferry.txt"}
@@ -69,7 +69,7 @@ def test_a_new_thread_begins_with_what_was_chosen_on_the_page_of_documents(perso
     ferry, _ = timetables
     client = browser(person)
     page = client.get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
-    assert "Only ferry.txt" in page
+    assert "Recall limited to ferry.txt" in page
     assert f'name="only" value="{ferry.pk}"' in page
 
     client.post(reverse("new_thread"), {"message": "When?", "client_key": str(uuid.uuid4()), "only": [str(ferry.pk)]})

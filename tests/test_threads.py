@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chat import services
 from chat.answers import persistence
-from chat.errors import InvalidMessageError
+from chat.errors import ConflictError
 from chat.llm import endpoint
 from chat.llm.prompts import build_prompt, fit_history
 from chat.models import Endpoint, Session, Thread, Turn
@@ -88,7 +88,7 @@ def test_an_answer_nobody_writes_any_more_is_interrupted_and_what_it_said_is_rem
     assert (dead.state, alive.state) == ("interrupted", "answering")
     assert dead.exchange_id is not None
     assert services.resume(dead).state == "recalling"
-    with pytest.raises(InvalidMessageError):
+    with pytest.raises(ConflictError):
         services.resume(alive)
 
 
@@ -153,4 +153,4 @@ def test_people_who_can_recall_it_are_counted(alice, page):
 
     Thread.objects.filter(id=own.id).update(space=access.team_space())
     PersonFactory()
-    assert "2 people can recall it" in page.get(f"/t/{own.id}").content.decode()
+    assert "Visible to 2 people" in page.get(f"/t/{own.id}").content.decode()

@@ -304,7 +304,7 @@ def test_an_index_is_made_anew_by_one_at_a_time_and_taken_over_from_one_that_die
 def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, person, told, monkeypatch):
     monkeypatch.setattr(purge, "ABANDONED", 0.0)
     monkeypatch.setattr(reconcile, "ABANDONED", 0.0)
-    for name in ("make_anew", "copy", "page", "drop", "ask_for_cleaning"):
+    for name in ("recreate_collection", "copy", "list_ids", "drop", "request_file_cleanup"):
         one = exchange(person, f"Forget this before {name}.")
         memory.index_pending()
         memory.forget([one.id], by=person.id)
@@ -353,9 +353,10 @@ import psutil
 from django.core.management import call_command
 from django.db import connection
 from cato_web.accounts.services import create_person
-from memory import generations, services, spaces, store
+from memory import api, maintenance
 from memory.models import Embedding, Exchange, Job, Words
-from memory.api import erasing, reconciling, upkeep
+from memory.index import generations, purge, reconcile, store
+from memory.spaces import access
 
 COUNT, DIMENSION = int(sys.argv[1]), 16
 call_command("migrate", verbosity=0)
@@ -368,12 +369,12 @@ class Model:
     def embed_query(self, text):
         return self.embed_documents([text])[0]
 
-generations.embedder_of = lambda generation: Model()
+generations.embedder_for = lambda generation: Model()
 person = create_person(name="Ada", email=f"{uuid.uuid4()}@halden.example", password="four plain words are fine")
-space = spaces.own(person.pk)
-generation = generations.serving()
+space = access.personal_space(person.pk)
+generation = generations.active_generation()
 generations.check_dimension(generation, DIMENSION)
-index = generations.index_of(space, generation)
+index = generations.get_collection(space, generation)
 
 # Copies rows by SQL, the columns of `fixed` replaced by expressions.
 def insert(table, fixed, source, limit):
@@ -401,19 +402,19 @@ def fill(most):
     return there + count
 
 def work():
-    services.find("gardening borrow", spaces=frozenset({space.pk}), count=100)
-    services.recall(["what about gardening?"], spaces=frozenset({space.pk}))
+    api.search("gardening borrow", spaces=frozenset({space.pk}), count=100)
+    api.recall(["what about gardening?"], spaces=frozenset({space.pk}))
     doomed = list(Exchange.objects.filter(space=space, forgotten_at=None).values_list("pk", flat=True)[:300])
-    services.forget(doomed, by=person.pk)
-    services.erase_forgotten()
+    api.forget(doomed, by=person.pk)
+    api.erase_forgotten()
     Embedding.objects.filter(pk__in=list(Embedding.objects.values_list("pk", flat=True)[:200])).delete()
-    upkeep.backfill()
-    reconciling.reconcile()
-    erasing.erase_everything()
-    return reconciling.drift()
+    maintenance.backfill()
+    reconcile.reconcile()
+    purge.purge_all()
+    return reconcile.drift()
 
-services.remember(space=space, owner_id=person.pk, source="import", user_message="gardening borrow melted " * 60)
-upkeep.backfill()
+api.remember(space=space, owner_id=person.pk, source="import", user_message="gardening borrow melted " * 60)
+maintenance.backfill()
 while fill(1000) < 1000:
     pass
 work()

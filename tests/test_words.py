@@ -90,7 +90,8 @@ def test_the_day_something_was_said_is_found_by_its_words(memory, person, no_ind
 
     for asked in ("Whom did we meet on 7 March 2026?", "Wen haben wir am 7. März getroffen?"):
         assert (
-            said(memory.search(asked, spaces=access.readable_space_ids(person.id)).results)[0] == "We met the architect."
+            said(memory.search(asked, spaces=access.readable_space_ids(person.id)).results)[0]
+            == "We met the architect."
         )
 
 
