@@ -65,7 +65,7 @@ def leaving(person) -> str:
 def figures(address: str) -> dict[str, str]:
     """The lines of a receipt, as anybody who has its address sees them."""
     page = Client().get(address).content.decode()
-    return dict(re.findall(r"<dt>(.*?)</dt>.*?<dd>(.*?)</dd>", page))
+    return dict(re.findall(r"(?s)<dt>(.*?)</dt>.*?<dd>\s*(.*?)\s*</dd>", page))
 
 
 def test_all_of_the_own_space_is_gone_and_verified(memory, alice):
