@@ -48,7 +48,7 @@ class WebProcessCollector:
 
     def collect(self) -> Iterator[Metric]:
         yield GaugeMetricFamily("cato_streams", "Answers that this process is writing.", runner.count())
-        yield GaugeMetricFamily("cato_pages", "Open pages that listen to this process.", hub.count_seats())
+        yield GaugeMetricFamily("cato_pages", "Open pages that listen to this process.", hub.count_subscribers())
 
 
 def exposition() -> bytes:

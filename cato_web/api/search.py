@@ -22,12 +22,14 @@ from memory.retrieval.prompt_context import build_prompt_context
 
 router = Router(tags=["memory"])
 Similarity = Annotated[float, Field(ge=-1, le=1, allow_inf_nan=False)]
+# The HTTP parser accepts URLs of up to 65,535 bytes, and a character takes up to 12 bytes in one.
+_MAX_QUERY_CHARS = 5000
 
 
 @router.get("/search", auth=READ, response=answers(schemas.Hits, *STORE))
 def search(
     request: ApiRequest,
-    q: Annotated[Text, Query(min_length=1, max_length=10_000, description="What to look for.")],
+    q: Annotated[Text, Query(min_length=1, max_length=_MAX_QUERY_CHARS, description="What to look for.")],
     k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 5,
     min_similarity: Annotated[Similarity | None, Query()] = None,
     source: Annotated[Exchange.Source | None, Query()] = None,
@@ -70,7 +72,7 @@ def recall(request: ApiRequest, asked: schemas.Asked) -> schemas.Recalled:
 @router.get("/context", auth=READ, response=answers(schemas.Context, *STORE))
 def get_context(
     request: ApiRequest,
-    text: Annotated[Text, Query(min_length=1, max_length=10_000, description="What the context is for.")],
+    text: Annotated[Text, Query(min_length=1, max_length=_MAX_QUERY_CHARS, description="What the context is for.")],
     max_tokens: Annotated[int, Query(ge=1, le=100_000)] = 2000,
 ) -> schemas.Context:
     """Ready prompt context for one text: what is relevant of all this person may read, quoted and numbered."""
@@ -83,7 +85,7 @@ def get_context(
 def search_thread(
     request: ApiRequest,
     thread_id: uuid.UUID,
-    q: Annotated[Text, Query(min_length=1, max_length=10_000, description="The topic.")],
+    q: Annotated[Text, Query(min_length=1, max_length=_MAX_QUERY_CHARS, description="The topic.")],
     session: Annotated[uuid.UUID | None, Query(description="One session of the thread.")] = None,
     k: Annotated[int, Query(ge=1, le=100, description="How many at most.")] = 20,
 ) -> schemas.Hits:

@@ -278,7 +278,7 @@ async def _flush_loop() -> None:
             due = [reply for reply in running if reply.must_be_saved(now)]
             for reply in due:
                 reply.think()
-                reply.is_held = reply.must_be_kept_first
+                reply.is_held = reply.needs_save_before_publish
             if due:
                 _save_task = asyncio.create_task(_save(due, [reply.saved() for reply in due]))
         took = time.monotonic() - now

@@ -98,7 +98,7 @@ class AnswerStream:
     def draw(self) -> Frame | None:
         """Take in what came; the frame with it, unless its row must be saved first."""
         self.advance()
-        return None if self.must_be_kept_first else self.frame()
+        return None if self.needs_save_before_publish else self.frame()
 
     def think(self) -> bool:
         """Take in what was thought, right before it is saved; whether there is something new of it to show."""
@@ -109,7 +109,7 @@ class AnswerStream:
         return True
 
     @property
-    def must_be_kept_first(self) -> bool:
+    def needs_save_before_publish(self) -> bool:
         """Whether the next frame gives something away once, so that a page which comes later needs it from the row."""
         return bool(self._finished or self._segments) or self._kept_reasoning > self._shown_reasoning
 

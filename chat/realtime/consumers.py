@@ -58,10 +58,10 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if not await run_in_db_thread(access.authorize_sockets, [self.who]):
             await self.close(NOT_YOURS)
             return
-        if hub.count_seats_of(user.id) >= settings.CATO.chat.sockets_per_person:
+        if hub.count_subscribers_of(user.id) >= settings.CATO.chat.sockets_per_person:
             await self.close(TOO_MANY)
             return
-        self.seat = hub.take_seat(self.who.person_id, self.who.thread_id)
+        self.seat = hub.subscribe(self.who.person_id, self.who.thread_id)
         watchdog.watch(self.who, self.seat)
         if self.who.thread_id is None:
             self._begin_to_relay(self.seat)
@@ -111,7 +111,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
                 task.cancel()
         if self.seat is not None:
             watchdog.unwatch(self.seat)
-            hub.leave_seat(self.seat)
+            hub.unsubscribe(self.seat)
             self.seat = None
 
     async def _heed(self, told: SyncRequest, seat: Subscriber) -> None:

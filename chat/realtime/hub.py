@@ -113,21 +113,21 @@ class Hub:
         self._end_all()
         self.loop = None
 
-    def take_seat(self, person_id: uuid.UUID, thread_id: uuid.UUID | None) -> Subscriber:
+    def subscribe(self, person_id: uuid.UUID, thread_id: uuid.UUID | None) -> Subscriber:
         seat = Subscriber(person_id, thread_id)
         self._seats[thread_id].add(seat)
         self._seats_of[person_id].add(seat)
         return seat
 
-    def leave_seat(self, seat: Subscriber) -> None:
+    def unsubscribe(self, seat: Subscriber) -> None:
         _take_out(self._seats, seat.thread_id, seat)
         _take_out(self._seats_of, seat.person_id, seat)
 
-    def count_seats(self) -> int:
+    def count_subscribers(self) -> int:
         """How many pages listen to this process."""
         return sum(len(seats) for seats in list(self._seats.values()))
 
-    def count_seats_of(self, person_id: uuid.UUID) -> int:
+    def count_subscribers_of(self, person_id: uuid.UUID) -> int:
         """Return how many pages of this person listen to this process."""
         return len(self._seats_of.get(person_id, ()))
 
