@@ -64,7 +64,7 @@ def proxy(home: Path, urls: list[str], port: int, name: str = "http") -> list[st
     if not Path(NGINX).exists() and os.environ.get("CI") != "true":
         pytest.skip("nginx is not installed")
     files = home / "proxy"
-    shutil.copytree(ROOT / "proxy", files, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "deploy" / "proxy", files, dirs_exist_ok=True)
     for file in files.glob("*.conf"):
         text = file.read_text().replace("listen 8080;", f"listen 127.0.0.1:{port};")
         text = text.replace("listen 8443 ", f"listen 127.0.0.1:{free_port()} ").replace("/tmp/", f"{home}/")

@@ -101,7 +101,7 @@ def test_only_the_pages_are_published_and_nobody_is_privileged() -> None:
         assert service.get("network_mode") is None
         assert ("outside" in service["networks"]) == (name in ("web1", "web2", "worker", "proxy")), name
         of_this_machine = [volume for volume in service.get("volumes", []) if volume.startswith((".", "/", "~"))]
-        assert of_this_machine == (["./proxy:/etc/cato:ro"] if name == "proxy" else []), name
+        assert of_this_machine == (["./deploy/proxy:/etc/cato:ro"] if name == "proxy" else []), name
 
 
 def test_everything_that_stays_up_is_looked_after() -> None:
