@@ -55,7 +55,7 @@ def test_a_small_formula_stands_on_the_line_and_does_not_scroll(visit, alice, en
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     scrolling, offset = page.evaluate(
         """() => {
-          const boxes = [...document.querySelectorAll(".inline-math")];
+          const boxes = [...document.querySelectorAll(".answer__inline-math")];
           const last = boxes.at(-1).getBoundingClientRect();
           const line = boxes.at(-1).closest("p").getBoundingClientRect();
           return [boxes.filter((box) => box.scrollWidth > box.clientWidth).length,
