@@ -41,7 +41,7 @@ def tile(page: str, label: str) -> str:
 
 
 def line(page: str, label: str) -> str | None:
-    found = re.search(rf"<dt>{label}</dt>.*?<dd>(.*?)</dd>", page)
+    found = re.search(rf"<dt>{label}</dt>.*?<dd>\s*(.*?)\s*</dd>", page)
     return found[1] if found else None
 
 
