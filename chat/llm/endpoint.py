@@ -33,7 +33,7 @@ class ModelEndpoint:
         return urlsplit(self.base_url).netloc
 
     def __repr__(self) -> str:
-        return f"Answering({self.base_url}, {self.model})"
+        return f"ModelEndpoint({self.base_url}, {self.model})"
 
 
 def current() -> ModelEndpoint | None:
