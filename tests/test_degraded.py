@@ -27,7 +27,9 @@ def test_without_the_index_the_chat_goes_on_says_so_and_what_was_said_is_indexed
     cato, port, home = cato_without_an_index
     ada = cato.set_up()
     thread = ada.say("The greenhouse key hangs behind the clock.")
-    page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and "Waiting for the search index" in p and p, "it")
+    page = wait_for(
+        lambda: (p := ada.thread_page(thread)) and "All right." in p and "Waiting for the search index" in p and p, "it"
+    )
     assert "The search index is down." in page
     second = ada.say("Where is the key of the greenhouse?")
     wait_for(lambda: "recalled by keyword only" in ada.thread_page(second), "the note on the turn")

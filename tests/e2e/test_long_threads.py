@@ -32,7 +32,9 @@ def test_earlier_turns_come_while_one_scrolls_up_and_nothing_moves(visit, alice,
     expect(page.locator("article.turn")).to_have_count(50)
     for shown in (100, 130):
         first = turn(page, 0)
-        seen = first.evaluate("node => { scrollTo(0, 0); return node.querySelector('.turn__message-text').textContent; }")
+        seen = first.evaluate(
+            "node => { scrollTo(0, 0); return node.querySelector('.turn__message-text').textContent; }"
+        )
         expect(page.locator("article.turn")).to_have_count(shown)
         line = page.locator("article.turn", has=page.get_by_text(seen, exact=True))
         wait_for(lambda line=line: abs(line.bounding_box()["y"] - 60) < 150, "the line to stay in view", seconds=5)
