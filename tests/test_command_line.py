@@ -199,7 +199,7 @@ def test_without_a_running_cato_the_command_starts_the_index_for_itself(tmp_path
 def test_in_dummy_mode_the_placeholder_is_printed_and_nothing_remembered(cato, alice):
     asked = run(cato.environment, "--ask", "Hello", "--dummy-mode", "--user", alice.email)
 
-    assert (asked.returncode, asked.stdout[:20]) == (0, "No model is connecte")
+    assert (asked.returncode, asked.stdout[:20]) == (0, "Placeholder: no mode")
     stats = run(cato.environment, "--vector-store-stats", "--user", alice.email, "--output", "json")
     assert json.loads(stats.stdout)["result"]["exchanges"] == 0
 

@@ -474,7 +474,7 @@ def test_without_a_model_programs_get_the_placeholder_whatever_model_they_name(s
         return await answers.whole(switched.asked.turn, token.pk)
 
     said = asyncio.run(asked())
-    assert "No model is connected" in said["choices"][0]["message"]["content"]
+    assert "Placeholder: no model is connected." in said["choices"][0]["message"]["content"]
     assert said["usage"] is None
     assert not Exchange.objects.exists()
 
