@@ -274,7 +274,7 @@ def test_an_answer_under_way_keeps_its_thread_where_it_is(person):
     talk = thread(person)
     turn(talk, "First", "", state=Turn.State.ANSWERING)
 
-    with pytest.raises(ThreadBusyError, match="An answer is being written"):
+    with pytest.raises(ThreadBusyError, match="An answer is in progress"):
         services.move(talk, to=spaces.team_space(), by=person.id)
 
 
