@@ -144,7 +144,7 @@ def test_open_links_are_listed_and_revoked(ada, person):
     listed = page.get(reverse("admin_people")).content.decode()
     assert "Invitation as Administrator" in listed
     assert f"Password link for {person.name}" in listed
-    assert listed.count("<td><bdi>Ada Admin</bdi></td>") == 2
+    assert len(re.findall(r"<td>\s*<bdi>Ada Admin</bdi>\s*</td>", listed)) == 2
 
     for link in Pass.objects.all():
         page.post(reverse("revoke_link", args=[link.pk]))
