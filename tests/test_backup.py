@@ -162,15 +162,15 @@ def test_what_is_written_meanwhile_waits_for_nobody_and_is_not_in_it(told):
         connection.close()
 
     def meanwhile(what: str, count: int) -> None:
-        if not Thread_began:
-            Thread_began.append(writer := threading.Thread(target=write))
+        if not writers:
+            writers.append(writer := threading.Thread(target=write))
             writer.start()
             writer.join(15)
 
-    Thread_began: list[threading.Thread] = []
+    writers: list[threading.Thread] = []
     data = backup(progress=meanwhile)
 
-    assert not Thread_began[0].is_alive()
+    assert not writers[0].is_alive()
     assert Thread.objects.filter(title="Meanwhile").count() == 3
     assert b"eanwhile" not in gzip.decompress(data)
     counts = json.loads(members(data)["manifest.json"])["rows"]

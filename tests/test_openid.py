@@ -85,7 +85,9 @@ class FakeProvider:
         registry = jws.JWSRegistry(algorithms=[self.signs_with])
         return jwt.encode({"alg": self.signs_with, "kid": "1"}, kept, self.key, registry=registry)
 
-    def _handler(fake) -> type[BaseHTTPRequestHandler]:
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        fake = self
+
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 form = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
