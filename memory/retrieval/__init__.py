@@ -1,4 +1,7 @@
-"""The strategies, by name. A new one is a function `Query -> Ranking` and a line here, or an entry point of a package."""
+"""Registry of the retrieval strategies by name.
+
+Add a strategy as a function `Query -> RankedHits` with an entry in `STRATEGIES`, or as a package's entry point.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def get_strategy(name: str) -> Strategy:
-    """The strategy called `name`. Raises InvalidInputError for one that is not there or cannot be loaded."""
+    """Return the strategy called `name`. Raises InvalidInputError if it is unknown or cannot be loaded."""
     if name in STRATEGIES:
         return STRATEGIES[name]
     entry = _entry_points().get(name)
@@ -39,7 +42,7 @@ def get_strategy(name: str) -> Strategy:
 
 
 def strategy_names() -> list[str]:
-    """The strategies there are, ours first; none of a package is loaded for it."""
+    """Return the names of all strategies, built-in ones first, without loading any package's entry point."""
     return [*STRATEGIES, *sorted(set(_entry_points()) - set(STRATEGIES))]
 
 
@@ -52,7 +55,7 @@ def _entry_points() -> dict[str, EntryPoint]:
 def _load(entry: EntryPoint) -> Strategy:
     try:
         loaded: Strategy = entry.load()
-    except Exception as error:  # whatever a third party's module raises while it is imported
+    except Exception as error:  # a third-party module can raise anything on import
         log.exception("the retrieval strategy %s could not be loaded", entry.name)
         raise InvalidInputError(
             _("The retrieval strategy %(name)s (%(module)s) cannot be loaded: %(error)s.")

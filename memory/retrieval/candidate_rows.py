@@ -1,6 +1,6 @@
-"""Reading the candidates of a question: a few hundred rows, by their ids.
+"""Read the candidates of a query: a few hundred rows by id.
 
-By hand and with ids as hexadecimal text, since as model instances they would take longer than all the rest of a search.
+Uses raw SQL and hexadecimal ids. Building model instances would take longer than the rest of the search.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from memory.filters import Filter, to_sql
 from memory.models import Exchange
 from memory.spaces.access import SpaceIds
 
-# Words without a join, and ids as an array on PostgreSQL: it would read through whole tables for a few hundred rows. By
-# id alone: given the spaces too, SQLite walks through all of a space instead of looking up these few.
+# Sub-select instead of a join, and an id array on PostgreSQL: otherwise the planner scans whole tables for a few
+# hundred rows. No space condition: with one, SQLite scans the space instead of using the primary key.
 _READ = (
     "SELECT {id}, {previous_id}, (SELECT w.terms FROM memory_words w WHERE w.exchange_id = e.id), {session_id}, {said}, "
     "{owner_id}, e.source_file, {space_id}, e.forgotten_at IS NULL AND NOT e.is_hidden "
     "FROM memory_exchange e WHERE e.id {wanted}"
 )
 _IDS = ("id", "previous_id", "session_id", "owner_id", "space_id")
-# These, what was said right after each, and right before.
+# The given exchanges, their successors and their predecessors.
 _WANTED = (
     "SELECT id FROM memory_exchange WHERE id {these} "
     "UNION SELECT id FROM memory_exchange WHERE previous_id {these} "
@@ -34,9 +34,9 @@ _WANTED = (
 
 @dataclass(slots=True)
 class CandidateRow:
-    """What is needed of an exchange to rank it, or what was said beside it; ids in hexadecimal.
+    """The columns of an exchange that ranking needs, for candidates and their neighbours; ids are hexadecimal.
 
-    `document` names the document it is a chunk of, within its space; it is empty for all else.
+    `document` identifies the document of a chunk within its space; it is empty for other exchanges.
     """
 
     id: str
@@ -49,9 +49,9 @@ class CandidateRow:
 
 
 class CandidateLoader:
-    """Reads exchanges with what was said right before and after each, if they are findable and lie in `spaces`.
+    """Load exchanges with their predecessors and successors, keeping only findable rows in `spaces`.
 
-    `rows` are all that were found so far, by id.
+    `rows` holds everything loaded so far, by hexadecimal id.
     """
 
     def __init__(self, spaces: SpaceIds) -> None:
@@ -60,7 +60,7 @@ class CandidateLoader:
         self.rows: dict[str, CandidateRow] = {}
 
     def read(self, ids: Iterable[str]) -> None:
-        """Find those of these ids that were not asked for before."""
+        """Load the given ids that were not requested before, together with their neighbours."""
         wanted = list(set(ids) - self._asked)
         if not wanted:
             return
@@ -74,18 +74,21 @@ class CandidateLoader:
 
 
 def spaces_with_other_authors(spaces: SpaceIds, author_id: uuid.UUID) -> SpaceIds:
-    """Those of `spaces` that hold exchanges by anybody else."""
+    """Return those of `spaces` that contain exchanges of other authors."""
     return frozenset(space for space in spaces if _has_other_authors(space, author_id))
 
 
 def _has_other_authors(space_id: uuid.UUID, author_id: uuid.UUID) -> bool:
-    """Return whether the space holds an exchange by anybody else, read from both sides of the author in an index."""
+    """Return True if the space contains an exchange of another author.
+
+    Two range queries (owner id below and above) can both use the index on space and owner.
+    """
     rows = Exchange.objects.filter(space_id=space_id)
     return rows.filter(owner_id__lt=author_id).exists() or rows.filter(owner_id__gt=author_id).exists()
 
 
 def filter_ids(ids: Iterable[str], filters: Filter) -> set[str]:
-    """Which of these exchanges fulfil `filters`."""
+    """Return those of `ids` (hexadecimal) whose exchanges match `filters`."""
     rows = Exchange.objects.filter(id__in=[uuid.UUID(id) for id in ids]).filter(to_sql(filters))
     return {id.hex for id in rows.values_list("id", flat=True)}
 
@@ -97,7 +100,7 @@ def _on_sqlite(ids: list[str]) -> tuple[str, list[str]]:
 
 
 def _on_postgresql(ids: list[str]) -> tuple[str, list[str]]:
-    # Ids as one text, and what comes back as text and numbers: as objects they would cost as much again.
+    # Pass the ids as one text and return text and numbers. Converting to objects would double the cost.
     columns = {name: f"encode(uuid_send(e.{name}), 'hex')" for name in _IDS}
     said = "extract(epoch FROM e.timestamp)::float8"
     wanted = _WANTED.format(these="= ANY (%s::uuid[])")

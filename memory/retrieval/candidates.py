@@ -1,4 +1,4 @@
-"""The first stage: what meaning and words propose, read from SQL with what was said right before and after."""
+"""First retrieval stage: collect candidates by vector and by term, and read them from SQL with their neighbours."""
 
 from __future__ import annotations
 
@@ -24,26 +24,27 @@ from memory.retrieval.vector_search import SimilarityById, exact_similarities, n
 
 log = logging.getLogger(__name__)
 
-# Each list is at least this long, and twice as long as what is wanted, both twice for a filter.
+# Minimum length of each candidate list. The length is at least twice `wanted`, and doubles again with a filter.
 BY_MEANING = 80
 BY_WORDS = 40
-# How near so many are is known, though not all of them are read: it counts for what words propose, and for neighbours.
+# Number of nearest exchanges with a known similarity, although not all are read. Lexical candidates and neighbours use
+# these similarities.
 NEAREST = 150
-# So many of those that must not come back are made up for: the gate looks at the nearest sixty.
+# Fetch up to this many extra hits to replace excluded ones. The gate needs the 60 nearest.
 _MADE_UP_FOR = 70
-# With fewer by other people among the nearest, theirs are asked for by themselves.
+# If fewer than this many of the nearest are by other authors, query for other authors separately.
 _ENOUGH_BY_OTHERS = 15
-# So many that may fulfil a filter are weighed one by one.
+# Compute exact similarities when at most this many exchanges can match a filter.
 FEW = 200
 
 
 @dataclass(slots=True)
 class Candidate(CandidateRow):
-    """An exchange in the running.
+    """An exchange considered for ranking.
 
-    `similarity` is None unless it was among the nearest, `ranks` says at which place of which list it stood, `score` and
-    `words` (what its words say, from 0 to 1) are set by the stages. `said` are the different terms of its texts, without
-    those of its date, which stand first.
+    `similarity` is None unless the exchange is among the nearest. `ranks` holds its rank in each list. The stages set
+    `score` and `words`, the lexical score from 0 to 1. `said` holds the distinct terms of its texts, without the date
+    terms that come first in `terms`.
     """
 
     similarity: float | None = None
@@ -59,11 +60,10 @@ class Candidate(CandidateRow):
 
 @dataclass
 class CandidatePool:
-    """The candidates of a query, the terms it asks for, and what was said beside them.
+    """The candidates of a query, its analysed terms, and the neighbours of the candidates.
 
-    `near` says how similar the nearest are, which are more than are candidates, `similarities` those of the candidates
-    among them, highest first; `beside` are exchanges that are no candidates but were said before or after one;
-    `by_words_alone`: the index could not be asked.
+    `near` maps the nearest exchanges to their similarities; it is larger than `candidates`. `beside` holds neighbours
+    that are not candidates. `by_words_alone` is True if the index could not be queried.
     """
 
     query: Query
@@ -79,19 +79,20 @@ class CandidatePool:
 
     @property
     def everything(self) -> list[CandidateRow]:
-        """The candidates, then what was said beside them."""
+        """Return the candidates, followed by their neighbours."""
         return [*self.candidates, *self.beside]
 
     @cached_property
     def held(self) -> bm25.Numbers:
-        """How often each of `everything` holds each term that is asked."""
+        """Return the frequency of each query term in each row of `everything`, shape (rows, terms)."""
         return bm25.frequencies(self.question.asked, [row.terms for row in self.everything])
 
 
 def gather_candidates(query: Query) -> CandidatePool:
-    """What is near in meaning and what shares rare words, in the spaces that may be read; SQL decides on every one.
+    """Collect exchanges that are similar or share rare terms, limited to the readable spaces.
 
-    Without a vector, and where the index does not answer, words alone propose.
+    SQL decides about every candidate. Without a vector, or if the index does not answer, only lexical candidates
+    remain.
     """
     longer = 1 if query.filters is None else 2
     excluded = min(len(query.exclude), _MADE_UP_FOR)
@@ -99,14 +100,14 @@ def gather_candidates(query: Query) -> CandidatePool:
     by_words = longer * max(BY_WORDS, 2 * query.wanted)
     nearest_known = max(NEAREST + excluded, by_meaning)
     by_index = search_async(query, nearest_known)
-    # All that words can say by themselves is asked for while the question is being embedded and the index works.
+    # Run the lexical query while the query is being embedded and the index works.
     asked = build_lexical_query(query.text, query.spaces)
     sharing = _drop_excluded(query, lexical_candidates(asked, list(query.spaces), by_words))
     reader = CandidateLoader(query.spaces)
     reader.read(sharing)
     near, alone = _near(query, by_index.found)
     candidates = _candidates(query, sharing, near, by_meaning, reader)
-    # That too few are left says that the filter is not a broad one, for which the nearest of all are enough.
+    # Too few candidates show that the filter is narrow. For a broad filter the unfiltered nearest are enough.
     if query.filters is not None and not alone and len(candidates) < 3 * query.wanted:
         near, alone = _near(query, partial(_passing, query, query.filters, nearest_known, near))
         candidates = _candidates(query, sharing, near, by_meaning, reader)
@@ -120,10 +121,11 @@ def gather_candidates(query: Query) -> CandidatePool:
 
 
 def _passing(query: Query, filters: Filter, count: int, of_all: SimilarityById) -> SimilarityById:
-    """The nearest of those that fulfil `filters`: few are weighed each, of many the index finds them, if it can be told.
+    """Return the nearest exchanges that match `filters`, or `of_all` if Chroma cannot express the filter.
 
-    To filter, the index leaves out what does not fulfil it on its way through all: that takes it eight times as long
-    as handing out the vectors of what does, where these are 15 of 27,000, eighteen times where they are 200 of 270,000.
+    Few matches are compared exactly; for many matches the index applies the filter. Chroma filters while it traverses
+    the whole graph. For 15 matches of 27,000 this takes eight times as long as fetching their vectors. For 200 matches
+    of 270,000 it takes eighteen times as long.
     """
     ids = ids_if_selective(filters, FEW)
     if ids is not None:
@@ -133,10 +135,10 @@ def _passing(query: Query, filters: Filter, count: int, of_all: SimilarityById) 
 
 
 def _by_others(query: Query, candidates: Sequence[Candidate]) -> SimilarityById:
-    """The nearest that other people wrote, where one author's volume may have kept theirs out of `candidates`.
+    """Return the nearest exchanges of other authors if one author dominates `candidates`; otherwise nothing.
 
-    That is so where nearly all of these are by one author and even the last of them is relevant by itself. Only spaces
-    that hold something by others are asked.
+    An author dominates if nearly all candidates are theirs and even the last one is relevant by itself. Only spaces
+    that contain other authors are queried.
     """
     found = [c for c in candidates if c.similarity is not None]
     authors = Counter(c.owner_id for c in found)
@@ -168,7 +170,7 @@ def _near(query: Query, ask: Callable[[], SimilarityById]) -> tuple[SimilarityBy
 
 
 def _drop_excluded(query: Query, ids: Iterable[str]) -> set[str]:
-    """Those that may come back and fulfil the filter; whether they may be read is asked when they are."""
+    """Return the ids that are not excluded and match the filter. Readability is checked later, when the rows are read."""
     left = set(ids) - {id.hex for id in query.exclude}
     return left if query.filters is None else filter_ids(left, query.filters)
 
@@ -176,7 +178,9 @@ def _drop_excluded(query: Query, ids: Iterable[str]) -> set[str]:
 def _candidates(
     query: Query, sharing: set[str], near: SimilarityById, count: int, reader: CandidateLoader
 ) -> list[Candidate]:
-    """What shares words, the nearest `count` and what the asker has pinned, where the question lets them in."""
+    """Build candidates from the lexical hits, the nearest `count` and the pinned exchanges, where the query admits
+    them.
+    """
     pinned = {id.hex for id in query.pinned}
     ids = sharing | _drop_excluded(query, {*islice(near, count), *pinned} - sharing)
     reader.read(ids)

@@ -1,4 +1,4 @@
-"""Candidates by meaning: the nearest vectors in the indexes of the spaces that may be read."""
+"""Vector search: find the nearest vectors in the indexes of the readable spaces."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from memory.retrieval.types import Query
 R = TypeVar("R")
 SimilarityById = dict[str, Similarities]  # exchanges, by their hexadecimal ids
 
-# They only wait, for the vector of the question and for the Chroma server, and never touch the database.
+# These threads only wait for the query vector and the Chroma server. They never use the database.
 _threads = ThreadPoolExecutor(max_workers=32, thread_name_prefix="nearest")
-# An exchange has up to three vectors of ordinary length, which tend to be near together.
+# An exchange of ordinary length has up to three vectors, which tend to be similar.
 _VECTORS_AN_EXCHANGE = 2.5
 
 
 @dataclass(frozen=True, slots=True)
 class PendingVectorSearch:
-    """What the collections say to a question as soon as it is embedded; the caller may do something else meanwhile.
+    """A running query to several collections, one thread per collection, which starts once the query is embedded.
 
-    `coming` are the keys of their indexes, their names, and what each answers.
+    Each item of `coming` holds an index's primary key, its collection name and the future of its answer.
     """
 
     count: int
@@ -38,26 +38,27 @@ class PendingVectorSearch:
     coming: list[tuple[int, str, Future[list[ScoredId]]]]
 
     def found(self) -> SimilarityById:
-        """What `nearest` gives and raises."""
+        """Wait for all collections and return the same result, with the same errors, as `nearest`."""
         pairs: list[ScoredId] = []
         missing: list[store.CollectionMissingError] = []
         for index, collection, answer in self.coming:
             try:
                 pairs += self._of(index, collection, answer)
             except store.CollectionMissingError as error:
-                # A collection that never held anything is not missed.
+                # A missing collection is an error only if it contained vectors.
                 if jobs.requeue(Embedding.objects.filter(index=index, state=Job.State.DONE)):
                     missing.append(error)
         if missing and not pairs:
             raise missing[0]
-        # Of several spaces as many as of one: each further candidate costs reading and weighing it and its neighbours.
+        # Return the same number of hits for several spaces as for one. Each candidate adds the cost of reading and
+        # scoring it and its neighbours.
         return _exchanges(_nearest_first(pairs)[: _vectors(self.count)], self.count)
 
     def _of(self, index: int, collection: str, answer: Future[list[ScoredId]]) -> list[ScoredId]:
         try:
             return answer.result()
         except store.CollectionMissingError:
-            # Ask under the name that the collection has now: it may have been made anew this very moment.
+            # A rebuild may have replaced the collection. Retry with its current name.
             name: str = Index.objects.values_list("collection", flat=True).get(pk=index)
             if name == collection:
                 raise
@@ -65,7 +66,7 @@ class PendingVectorSearch:
 
 
 def search_async(query: Query, count: int, where: dict[str, Any] | None = None) -> PendingVectorSearch:
-    """Put the question to all collections at once; what they find is waited for by `found`."""
+    """Query all collections concurrently and return at once; `found` waits for the results."""
 
     def ask(collection: str) -> list[ScoredId]:
         vector = query.vector
@@ -77,15 +78,19 @@ def search_async(query: Query, count: int, where: dict[str, Any] | None = None) 
 
 
 def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> SimilarityById:
-    """About `count` exchanges, nearest first; none without a vector. `where` filters in the index.
+    """Return about `count` exchanges, nearest first, or none if the query has no vector. `where` filters in Chroma.
 
-    Raises VectorStoreUnavailableError, VectorStoreDisabledError. Where a collection is missing its exchanges are queued to be embedded again.
+    The exchanges of a missing collection are queued for embedding. Raises VectorStoreUnavailableError and
+    VectorStoreDisabledError.
     """
     return search_async(query, count, where).found()
 
 
 def exact_similarities(query: Query, ids: Iterable[str], count: int) -> SimilarityById:
-    """As `nearest`, exactly, of the exchanges with these hexadecimal ids: by every vector they have, found by its id."""
+    """Return the nearest `count` of the exchanges with these hexadecimal ids, comparing all their vectors exactly.
+
+    The vectors are fetched by id. The errors are those of `nearest`.
+    """
     if query.vector is None:
         return {}
     held: dict[str, list[str]] = defaultdict(list)
@@ -105,7 +110,7 @@ def exact_similarities(query: Query, ids: Iterable[str], count: int) -> Similari
 def in_parallel(
     ask: Callable[[str, list[str]], R], collections: Iterable[str], ids: Iterable[list[str]]
 ) -> Iterator[R]:
-    """Return what `ask` says about the vectors with these ids in each collection, all asked at once, in their order."""
+    """Call `ask` with each collection and its vector ids concurrently; yield the results in the order of `collections`."""
     return _threads.map(ask, collections, ids)
 
 
