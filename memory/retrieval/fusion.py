@@ -1,11 +1,12 @@
-"""The stage that weighs meaning and words against each other.
+"""Fusion of the vector score and the lexical score.
 
-Both sides are numbers of their own meaning, not shares of the best that was found: a cosine, and how much of what the
-words could say at most they do say. A question that shares no word with its answer is so decided by meaning, whatever
-chance words it shares with others; one that names something rare is decided by that. Each side also looks at what was
-said right before and after, since a question is often answered across several exchanges; an exchange of which two vectors
-are near is nearer than one of which a single one is, and words that stand together say more than scattered ones. Last,
-some exchanges are likelier than others to answer anything, or a question of this kind.
+Both scores are absolute: a cosine, and the share of the maximum possible lexical score. Neither is relative to the best
+hit. So a query that shares no term with its answer is decided by its vector, despite chance matches elsewhere. A query
+with a rare term is decided by that term.
+
+Each score includes the neighbours of an exchange, because an answer often spans several exchanges. Two similar vectors
+of an exchange count more than one, and terms that occur close together more than scattered ones. Finally, a prior
+favours exchanges that are likely to answer any query, or a query of this kind.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from memory.lexical import bm25, expected
 from memory.lexical.bm25 import QueryTerm
 from memory.retrieval.candidates import Candidate, CandidatePool
 
-# Chosen on conversations between people and on work exchanges in four languages (docs/retrieval.md has the figures).
+# Tuned on conversations between people and on work exchanges in four languages; docs/retrieval.md has the figures.
 _WORDS = 0.8
 _TOGETHER = 0.2
-# Where the best candidate's words say no more than the first of these shares of what they could say, they are there by
-# chance and count for nothing; from the second on they count in full.
+# If the best lexical score is at most the first value, matches are due to chance and the lexical score is ignored. From
+# the second value on it counts in full.
 _CHANCE, _TELLING = 0.15, 0.4
 _WIDE = 0.5
 _SECOND = 0.2
 _BEFORE, _AFTER = 0.15, 0.25
 _SESSION = 0.15
 _PIN = 0.1
-# What says much, and what says the kind of thing that is asked for, is likelier to hold the answer.
+# Weights of the prior: the amount of content, and content of the kind that the query asks for.
 _AMOUNT, _KIND = 0.18, 0.06
 
 
 def fuse(pool: CandidatePool, *, lexical_weight: float) -> list[Candidate]:
-    """Give every candidate its score and return them best first.
+    """Set the score of every candidate and return the pool's candidates, unsorted.
 
-    `lexical_weight` moves the balance: .5 as measured, 0 meaning only, 1 words only.
+    `lexical_weight` sets the balance: .5 is the measured one, 0 uses vectors only, 1 uses terms only.
     """
     if not pool.candidates:
         return []
@@ -57,7 +58,7 @@ Places = NDArray[np.int64]
 
 
 def _neighbours(pool: CandidatePool) -> tuple[Places, Places]:
-    """Where among candidates and what is beside them each candidate's neighbours stand; itself where it has none."""
+    """Return the positions of each candidate's predecessor and successor in `pool.everything`; its own if it has none."""
     everything = pool.everything
     place = {row.id: i for i, row in enumerate(everything)}
     follower = {row.previous_id: i for i, row in enumerate(everything) if row.previous_id}
@@ -67,7 +68,10 @@ def _neighbours(pool: CandidatePool) -> tuple[Places, Places]:
 
 
 def _meaning(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers:
-    """Each candidate's similarity leaning towards its neighbours'; what is not among the nearest is no nearer."""
+    """Return each candidate's similarity, mixed with its neighbours'.
+
+    Exchanges that are not among the nearest get the lowest known similarity.
+    """
     similar = {id: (1 - _SECOND) * near.best + _SECOND * near.second for id, near in pool.near.items()}
     floor = min(similar.values(), default=0.0)
     all_of_them = np.array([similar.get(row.id, floor) for row in pool.everything])
@@ -77,7 +81,7 @@ def _meaning(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers
 
 
 def _words(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers:
-    """What each candidate's words say, by themselves and together with its neighbours'."""
+    """Return each candidate's lexical score, the mean of the score alone and the score together with its neighbours."""
     asked, mean = pool.question.asked, pool.question.mean_length
     if not asked:
         return np.zeros(len(pool.candidates))
@@ -90,14 +94,14 @@ def _words(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers:
     wide_lengths = lengths[own] + lengths[before] * has_before + lengths[after] * has_after
     wide = bm25.normalised_scores(asked, wide_tf, wide_lengths, 3 * mean)
     said: bm25.Numbers = np.where(has_before | has_after, (1 - _WIDE) * near + _WIDE * wide, near)
-    if not pool.near:  # there is no meaning to be weighed against
+    if not pool.near:  # without vectors the lexical score is not scaled down
         return said
     trust = np.clip((near.max() - _CHANCE) / (_TELLING - _CHANCE), 0.0, 1.0)
     return said * float(trust)
 
 
 def _likely(pool: CandidatePool) -> bm25.Numbers:
-    """How likely each candidate is to answer anything, and a question of this kind."""
+    """Return the prior of each candidate: likely to answer any query, or a query of this kind."""
     kind = expected.kind_asked(pool.query.text)
     return np.array(
         [
@@ -109,7 +113,7 @@ def _likely(pool: CandidatePool) -> bm25.Numbers:
 
 
 def _together(pool: CandidatePool) -> bm25.Numbers:
-    """How much of the question stands close together in each candidate."""
+    """Return for each candidate the share of the query that occurs within one window of its terms."""
     held = (pool.held[: len(pool.candidates)] > 0).sum(axis=1)
     asked = pool.question.asked
     return np.array(
@@ -127,7 +131,7 @@ def _rank_by_words(candidates: list[Candidate]) -> None:
 
 
 def _lean_on_sessions(candidates: list[Candidate]) -> None:
-    """Where one exchange of a session fits well, its others are likelier to belong to the answer."""
+    """Raise the scores of a session's candidates in proportion to the best score in that session."""
     best: dict[str, float] = {}
     for candidate in candidates:
         session = candidate.session_id or candidate.id
@@ -136,14 +140,14 @@ def _lean_on_sessions(candidates: list[Candidate]) -> None:
         candidate.score += _SESSION * best[candidate.session_id or candidate.id]
 
 
-# Terms; about a sentence. Windows of 4 to 16 differed by less than a hundredth.
+# In terms, about one sentence. Windows of 4 to 16 differed by less than a hundredth.
 WINDOW = 12
 
 
 def together(asked: Sequence[QueryTerm], terms: Sequence[str]) -> float:
-    """The most of `asked` that stands within WINDOW of `terms`, as a share of the weight of all; 0 for a single term.
+    """Return the largest weight of distinct `asked` terms within WINDOW of `terms`, as a share of their total weight.
 
-    `terms` are a text's, in their order.
+    A single matching term gives 0. `terms` are those of a text, in order.
     """
     weights = {ask.term: ask.idf for ask in asked}
     beginnings = tuple(ask.term for ask in asked if ask.is_prefix)

@@ -1,10 +1,11 @@
-"""The relevance gate: whether what was found is worth recalling, decided once for a question.
+"""The relevance gate decides once per query whether the results are relevant enough to recall.
 
-A cosine alone says little: it drifts with the model, the size and the kind of the store. So the best hit's cosine is
-taken together with its margin over those of ranks 21 to 60, which are what any question would find here; those before
-them may belong to the answer. A store too small to have them is filled up with what two unrelated texts have. Names that
-the question asks for count too: for it where an exchange has them, against it where none has. A threshold that the user
-sets, and the rising one, are held against each result's own similarity instead.
+A cosine alone is not comparable between models, store sizes and kinds of content. The gate therefore adds the margin of
+the best cosine over the mean of ranks 21 to 60. Those ranks approximate what any query would find; earlier ranks may
+belong to the answer. If a store is too small to have them, the model's cosine for unrelated texts fills the gap.
+
+Names in the query raise the evidence if an exchange contains them and lower it if none does. A threshold set by the
+user, or the rising threshold, is compared with each hit's own similarity instead.
 """
 
 from __future__ import annotations
@@ -21,21 +22,26 @@ from memory.retrieval.levels import Level, level_of
 from memory.retrieval.types import Query
 
 _BACKGROUND = slice(20, 60)
-# What names and numbers that question and exchange share add, and those that no exchange has take away, as far as they are
-# what the question is about: they say what a cosine cannot, while other shared words say little.
+# Weight of names and numbers: they add evidence if a candidate contains them, and reduce it if none does. The effect is
+# proportional to their share of the query. They carry information that a cosine does not, while other shared terms
+# carry little.
 _NAMES = 0.9
-# In German every noun has a capital, so that a capital says half as much.
+# German capitalises every noun, so a capital is half as informative.
 _NAMES_IN_GERMAN = 0.45
-# A word with a capital that begins a sentence need not be a name.
+# A capitalised word at the start of a sentence need not be a name.
 _BEGINNING = re.compile(r"(?:^|[.!?…:\n])\W*([^\W_]+)")
-# What shares no word and comes less than so far from unrelated to relevant is not recalled beside what is.
+# A candidate without a shared term is dropped if its similarity is less than this share of the way from unrelated to
+# relevant.
 _HARDLY = 0.65
-# Where there is no cosine, the words must say about so much of what they could say.
+# Minimum lexical score if the index could not be queried.
 _WORDS_ALONE = 0.4
 
 
 def evidence(question: str, similarities: Sequence[float], level: Level) -> float:
-    """The best cosine plus its margin over ranks 21 to 60 of `similarities` (highest first), less what is foreign."""
+    """Return the best cosine plus its margin over the mean of ranks 21 to 60, reduced for foreign languages.
+
+    `similarities` are sorted, highest first. The reduction is `level.foreign` for queries that are not in English.
+    """
     if not similarities:
         return 0.0
     filled = [*similarities[: _BACKGROUND.stop], *[level.unrelated] * (_BACKGROUND.stop - len(similarities))]
@@ -47,12 +53,13 @@ def evidence(question: str, similarities: Sequence[float], level: Level) -> floa
 def relevance_filter(
     query: Query, pool: CandidatePool, *, rising: bool = False, each: bool = False
 ) -> Callable[[Candidate], bool]:
-    """The gate for one question: says of each candidate whether it should not come back by itself.
+    """Return the gate for one query: a function that is True for candidates below the gate.
 
-    `rising`: by the threshold that rises with the conversation. `each`: by the fixed one of the model.
+    `rising` uses the threshold that rises with the conversation. `each` compares each candidate with the model's fixed
+    one.
     """
     if pool.by_words_alone:
-        # There is no cosine to hold against any threshold, whatever the strategy.
+        # Without cosines no threshold applies, whatever the strategy.
         says_little = max((c.words for c in pool.candidates), default=0.0) < _WORDS_ALONE
         return lambda candidate: says_little
     conf = settings.CATO.vector_store
@@ -63,23 +70,27 @@ def relevance_filter(
     level = level_of(query.generation.provider, query.generation.model)
     if each:
         return _below(level.similarity)
-    # Small words alone ("and when was that?") ask for nothing by themselves.
+    # A query of stop words only ("and when was that?") has no terms and recalls nothing.
     asks = bool(pool.question.asked)
     silent = not asks or evidence(query.text, pool.similarities, level) + _name_evidence(pool) < level.evidence
     return lambda candidate: silent or _is_chance_hit(candidate, level)
 
 
 def _is_chance_hit(candidate: Candidate, level: Level) -> bool:
-    """Whether it shares no word and is hardly similar by itself either: where little is kept, something must come next."""
+    """Return True if the candidate shares no term with the query and is hardly similar.
+
+    In a small store such a candidate can rank high only for lack of others.
+    """
     if candidate.is_pinned or candidate.similarity is None or candidate.words:
         return False
     return candidate.similarity < level.unrelated + _HARDLY * (level.similarity - level.unrelated)
 
 
 def _name_evidence(pool: CandidatePool) -> float:
-    """What the names and numbers asked for say: the most that a candidate holds of them, less what it lacks.
+    """Return the evidence from names and numbers in the query: the best coverage by one candidate, less what it lacks.
 
-    One that no candidate holds weighs as if nobody had said it, however often others say it in spaces of their own.
+    A name that no candidate contains gets the weight of an unknown term, even if it is common in other spaces.
+    Otherwise the weight would reveal that it occurs there.
     """
     asked = pool.question.asked
     beginnings = frozenset(_BEGINNING.findall(pool.query.text))
@@ -99,7 +110,7 @@ def _is_name(word: str, beginnings: frozenset[str]) -> bool:
 
 
 def rising_threshold(query: Query) -> float:
-    """A threshold rising linearly with the conversation's messages, between its two configured ends."""
+    """Return a threshold that rises linearly with the number of messages, between the two configured limits."""
     conf = settings.CATO.vector_store
     share = min(1.0, query.conversation_length / conf.dynamic_threshold_full_at)
     return float(conf.dynamic_threshold_min + share * (conf.dynamic_threshold_max - conf.dynamic_threshold_min))

@@ -1,4 +1,4 @@
-"""Recalling for a conversation, and finding for a person who searches."""
+"""Recall for a turn, and search on request."""
 
 from __future__ import annotations
 
@@ -28,29 +28,33 @@ log = logging.getLogger(__name__)
 
 MOST_RESULTS = 100
 
-# Why there is less than there could be: index or embedding model did not answer, so words alone were asked; or the
-# configured strategy or reranker cannot be used.
+# Reasons for a degraded result. BY_WORDS: the index or the embedding model did not answer, so only terms were searched.
+# FAILED: the configured strategy or reranker cannot be used.
 BY_WORDS = "words"
 FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """What came back, best first, and why there is less than there could be: "", BY_WORDS or FAILED."""
+    """Hits, best first, and the reason for a degraded result in `note`: "", BY_WORDS or FAILED."""
 
     results: tuple[Hit, ...] = ()
     note: str = ""
 
     @property
     def by_words_alone(self) -> bool:
-        """Whether the index or the embedding model did not answer."""
+        """Return True if the index or the embedding model did not answer."""
         return self.note == BY_WORDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallOptions:
-    """Who asks for whom: the spaces that may be read, what not to bring, whose opinions count, for how many tokens
-    (None: `context_max_tokens`), and what else must hold of what comes."""
+    """Options of a recall.
+
+    `spaces` are the readable spaces; exchanges in `exclude` are never returned. The feedback of `person_id` is applied.
+    `max_tokens` None stands for `context_max_tokens`. `filters` is an additional condition on the hits. `keep_query`
+    allows caching the query vector in this process.
+    """
 
     spaces: SpaceIds
     exclude: frozenset[uuid.UUID] = field(default=frozenset())
@@ -72,10 +76,11 @@ def recall(
     max_tokens: int | None = None,
     filters: Filter | None = None,
 ) -> SearchResults:
-    """What memory has for a conversation whose last messages, newest last, are `messages`; `RecallOptions` explains the rest.
+    """Return the hits for a conversation; `messages` are its last messages, newest last.
 
-    Only what passes the gate, at most `context_results`, within `context_max_tokens`. An index or an embedding model
-    that does not answer is no error here: words alone find then, and the note says so.
+    The other arguments are those of `RecallOptions`. Hits pass the gate, number at most `context_results` and fit into
+    `context_max_tokens`. If the index or the embedding model does not answer, only terms are searched and `note` is
+    BY_WORDS. An unusable strategy or reranker gives no hits and FAILED.
     """
     asking = RecallOptions(
         spaces=spaces,
@@ -99,11 +104,11 @@ def recall(
 
 
 def iter_recall(messages: Sequence[str], asking: RecallOptions) -> Generator[Hit, None, str]:
-    """As `recall`, a result at a time, best first; what was not asked for is not worked out. Returns the note.
+    """Yield the hits of `recall` lazily, best first; the generator's return value is the note.
 
-    A message that leans on the ones before it is asked by itself and together with them, and the results are taken
-    in turn; the second question is only put when a first result has been taken. At most two of five are of one author or
-    document while others pass the gate.
+    A follow-up message is searched twice, alone and joined with the previous messages, and the results are interleaved.
+    The second search runs only after the first hit was consumed. At most two of five hits share an author or document
+    while others pass the gate.
     """
     conf = settings.CATO.vector_store
     said = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
@@ -121,7 +126,7 @@ def iter_recall(messages: Sequence[str], asking: RecallOptions) -> Generator[Hit
             yield result
         if budget.is_spent:
             break
-    # More of one author or document only where nobody else has anything that passes the gate.
+    # Exceed the share of one author or document only if no other hit passes the gate.
     yield from (result for result in waiting if budget.takes(result))
     return max(notes, default="")
 
@@ -134,10 +139,11 @@ def search(
     min_similarity: float | None = None,
     filters: Filter | None = None,
 ) -> SearchResults:
-    """The `count` exchanges that fit `text` best in `spaces`, not gated: those below the gate are marked.
+    """Return the `count` best hits for `text` in `spaces`; hits below the gate are included and marked.
 
-    Where the index does not answer, words alone find, the note says so and no result has a similarity; otherwise only
-    those have none that share words with `text` and are not among the nearest. Raises InvalidInputError, VectorStoreDisabledError.
+    If the index does not answer, only terms are searched, the note says so and no hit has a similarity. Otherwise only
+    lexical hits that are not among the nearest have no similarity. Raises InvalidInputError and
+    VectorStoreDisabledError.
     """
     text = clean_text(text).strip()
     if not text:
@@ -166,14 +172,16 @@ def rank(
     strategy_name: str | None = None,
     filters: Filter | None = None,
 ) -> RankedHits:
-    """What a strategy (the configured one unless named) ranks for `text`: ungated, each result marked."""
+    """Return the ungated ranking of a strategy for `text`, each hit marked; the default is the configured strategy."""
     asking = RecallOptions(spaces=spaces, filters=filters)
     query = _query([text], asking, wanted=wanted, now=now)
     return _ranked(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
 
 
 def _interleave(said: list[str], asking: RecallOptions, notes: set[str]) -> Iterator[Hit]:
-    """The results that pass the gate, of the newest message and, where it leans on them, of it with the others."""
+    """Yield the hits that pass the gate, for the newest message alone and, if it is a follow-up, for all messages
+    joined.
+    """
     alone = _passing(_ask_noting(said[-1:], asking, notes))
     if len(said) == 1 or not is_follow_up(said[-1]):
         yield from alone
@@ -205,7 +213,10 @@ def _note_of(ranking: RankedHits) -> str:
 
 
 def _ranked(query: Query, strategy_name: str) -> RankedHits:
-    """What the strategy ranks; asked again where something went meanwhile: what took its place was no candidate yet."""
+    """Return the strategy's ranking.
+
+    A stale ranking is repeated once, because the versions that replaced its hits were not candidates yet.
+    """
     ranks = get_strategy(strategy_name)
     ranking = ranks(query)
     return ranks(query) if ranking.is_stale else ranking

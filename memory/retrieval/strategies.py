@@ -1,4 +1,7 @@
-"""The strategies, each a line of stages: candidates, fusion, dates and recency, gate, diversity, rerank, results."""
+"""The retrieval strategies, each a sequence of stages.
+
+The stages are candidates, fusion, dates and recency, gate, diversity, reranking and results.
+"""
 
 from __future__ import annotations
 
@@ -23,26 +26,26 @@ from memory.retrieval.types import ExchangeView, Hit, Query, RankedHits
 
 
 def default(query: Query) -> RankedHits:
-    """Rank by cosine similarity; the gate is one fixed threshold (or the rising one, by `dynamic_threshold`)."""
+    """Rank by cosine similarity; the gate is one fixed threshold, or the rising one with `dynamic_threshold`."""
     pool = gather_candidates(query)
     order = _by_similarity(pool)
     return _results(_RankedPool(pool, order, "default", relevance_filter(query, pool, each=True)))
 
 
 def dynamic(query: Query) -> RankedHits:
-    """Rank by cosine similarity; the longer the conversation, the more similar something must be."""
+    """Rank by cosine similarity; the gate's threshold rises with the length of the conversation."""
     pool = gather_candidates(query)
     order = _by_similarity(pool)
     return _results(_RankedPool(pool, order, "dynamic", relevance_filter(query, pool, rising=True)))
 
 
 def hybrid(query: Query) -> RankedHits:
-    """Rank by meaning and words together, with the dates a question names; one gate for the whole question."""
+    """Rank by vectors and terms together, boosting dates named in the query; one gate decides for the whole query."""
     return _results(_fused(query, "hybrid"))
 
 
 def temporal(query: Query) -> RankedHits:
-    """As hybrid; where the question asks for what is latest, older exchanges fade."""
+    """Rank like `hybrid`, and reduce the scores of older exchanges if the query asks for the latest."""
     ranked = _fused(query, "temporal")
     if asks_for_latest(query.text):
         apply_recency_decay(ranked.order, now=query.now, decay=settings.CATO.vector_store.temporal_decay)
@@ -51,7 +54,7 @@ def temporal(query: Query) -> RankedHits:
 
 
 def diverse(query: Query) -> RankedHits:
-    """As hybrid, preferring what the results before do not say already."""
+    """Rank like `hybrid`, then reorder by maximal marginal relevance to avoid repetition."""
     ranked = _fused(query, "diverse")
     ranked.order = mmr(ranked.order, wanted=query.wanted, balance=settings.CATO.vector_store.mmr_lambda)
     return _results(ranked)
@@ -88,7 +91,7 @@ def _best_first(candidates: list[Candidate]) -> list[Candidate]:
 
 
 def _varied(ranked: _RankedPool, most: int) -> list[Candidate]:
-    """The first `most` of the order, without repeats as far as the query wants it."""
+    """Return the first `most` candidates, without near-duplicates unless the query keeps repeats."""
     query = ranked.pool.query
     if query.keep_repeats:
         return ranked.order[:most]
@@ -99,7 +102,7 @@ def _varied(ranked: _RankedPool, most: int) -> list[Candidate]:
 
 
 def _results(ranked: _RankedPool) -> RankedHits:
-    """Read the text of the best, and say why each of them is there."""
+    """Load the texts of the best candidates and explain each hit."""
     query = ranked.pool.query
     most = 3 * query.wanted if rerank.is_configured() else query.wanted
     order = _varied(ranked, most)
