@@ -178,8 +178,9 @@ def _drop_excluded(query: Query, ids: Iterable[str]) -> set[str]:
 def _candidates(
     query: Query, sharing: set[str], near: SimilarityById, count: int, reader: CandidateLoader
 ) -> list[Candidate]:
-    """Build candidates from the lexical hits, the nearest `count` and the pinned exchanges, where the query admits
-    them.
+    """Build candidates from the lexical hits, the nearest `count` and the pinned exchanges.
+
+    Excluded exchanges and those that do not match the filter are dropped.
     """
     pinned = {id.hex for id in query.pinned}
     ids = sharing | _drop_excluded(query, {*islice(near, count), *pinned} - sharing)

@@ -1,4 +1,4 @@
-"""Variety: near-duplicates collapse, no author fills the results alone, and maximal marginal relevance for who wants more."""
+"""Diversity: remove near-duplicates, limit the share of one author or document, and reorder by marginal relevance."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 from memory.retrieval.candidates import Candidate
 
 _SAME = 0.9
-# Of so many results in a row, at most so many are of one author, and of one document.
+# Of this many consecutive hits, at most this many are of one author, and of one document.
 IN_A_ROW, MOST_OF_ONE_SOURCE = 5, 2
 
 
 def mmr(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candidate]:
-    """Reorder the first three times `wanted` by maximal marginal relevance (Carbonell and Goldstein, 1998).
+    """Reorder the first three times `wanted` candidates by maximal marginal relevance (Carbonell and Goldstein, 1998).
 
-    `balance` is their lambda: 1 is relevance only, 0 variety only. Two exchanges are as alike as their words.
+    `balance` is their lambda: 1 uses relevance only, 0 diversity only. The similarity of two exchanges is their term
+    overlap.
     """
     left = ranked[: 3 * wanted]
     rest = ranked[len(left) :]
@@ -35,7 +36,7 @@ def mmr(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candida
 
 
 def deduplicate(ranked: Iterable[Candidate], most: int) -> list[Candidate]:
-    """The first `most`, of those that say nearly the same only the best."""
+    """Return the first `most` candidates, keeping only the best of near-duplicates."""
     kept: list[Candidate] = []
     for candidate in ranked:
         if len(kept) == most:
@@ -46,9 +47,9 @@ def deduplicate(ranked: Iterable[Candidate], most: int) -> list[Candidate]:
 
 
 def spread(ranked: Sequence[Candidate], most: int, *, passes: Callable[[Candidate], bool]) -> list[Candidate]:
-    """The first `most` as `deduplicate`, but of each five in a row at most two of one author or document.
+    """Deduplicate, and keep at most two of five consecutive candidates per author or document.
 
-    More of one source follow only where no other candidate passes the gate.
+    Returns at most `most` candidates. More of one source follow only if no other candidate passes the gate.
     """
     left = list(ranked)
     kept: list[Candidate] = []
@@ -73,13 +74,13 @@ def _sources(candidate: Candidate) -> list[str]:
 
 
 def _are_same(one: frozenset[str], other: frozenset[str]) -> bool:
-    # Told by their numbers alone as a rule.
+    # The sizes alone exclude most pairs.
     if len(one) < _SAME * len(other) or len(other) < _SAME * len(one):
         return False
     return overlap(one, other) >= _SAME
 
 
 def overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """Jaccard's index; what has no words is like nothing."""
+    """Return the Jaccard index; two sets without common terms have 0."""
     shared = len(one & other)
     return shared / (len(one) + len(other) - shared) if shared else 0.0

@@ -1,4 +1,4 @@
-"""Near-duplicates: exchanges whose messages, and whose whole texts, have nearly the same vector."""
+"""Near-duplicates: exchanges whose messages and whose whole texts have nearly the same vectors."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ from memory.retrieval.vector_search import in_parallel
 
 log = logging.getLogger(__name__)
 
-# From this cosine on two texts count as one.
+# Two texts with at least this cosine are duplicates.
 _SAME = 0.95
-# Texts that share fewer of their words have no such cosine, so that their vectors are not fetched.
+# Texts with a smaller term overlap never reach that cosine, so their vectors are not fetched.
 _WORTH_COMPARING = 0.4
 
 Texts = dict[str, NDArray[np.float32]]  # per exchange: the vectors of its whole text and of its message, (2, dimension)
 
 
 def without_near_duplicates(ranked: Sequence[Candidate], query: Query) -> list[Candidate]:
-    """Of candidates whose messages and whole texts have a cosine of at least .95, the best; the vectors of these few
-    are fetched for it. Where the index does not answer, all stay.
+    """Drop each candidate whose message and whole text both have a cosine of at least .95 with a better one.
+
+    Only vectors of candidates with enough term overlap are fetched. If the index does not answer, all candidates
+    remain.
     """
     alike = [pair for pair in combinations(ranked, 2) if overlap(pair[0].said, pair[1].said) >= _WORTH_COMPARING]
     if not alike:
@@ -62,7 +64,7 @@ def _texts_of(ids: Iterable[str], query: Query) -> Texts:
     for collection, exchange_id, version, parts in rows.values_list(
         "index__collection", "exchange_id", "version", "parts"
     ):
-        # The whole text, then the beginning of the message; a note has only the first.
+        # The vector of the whole text, then that of the start of the message. A note has only the first.
         wanted[collection] += vector_ids(exchange_id, version, min(parts, 2))
     held: dict[str, list[NDArray[np.float32]]] = defaultdict(list)
     for found in in_parallel(store.vectors, wanted.keys(), wanted.values()):
@@ -72,7 +74,7 @@ def _texts_of(ids: Iterable[str], query: Query) -> Texts:
 
 
 def _cosines(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The cosine of each row of `one` with the same row of `other`."""
+    """Return the cosine of each row of `one` with the same row of `other`."""
     lengths = np.linalg.norm(one, axis=1) * np.linalg.norm(other, axis=1)
     cosines: NDArray[np.float32] = (one * other).sum(axis=1) / np.maximum(lengths, 1e-12)
     return cosines

@@ -1,4 +1,4 @@
-"""Why something came back, in words that a person understands."""
+"""Explain to people why an exchange was found."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from memory.retrieval.dates import DateRange
 from memory.utils.formatting import format_list
 
 _MOST_WORDS = 3
-# A word that says little is no reason: this share of the rarest one's weight is the least.
+# A term is mentioned if its weight is at least this share of the rarest term's weight.
 _TELLING = 0.35
 
 
 def explain(
     candidate: Candidate, pool: CandidatePool, *, period: DateRange | None = None, is_below: bool = False
 ) -> str:
-    """One sentence: how near in meaning, which words it shares, whether the date fits."""
+    """Return one sentence about similarity, shared terms and matching date."""
     if is_below:
         return _("Not similar enough to be recalled automatically")
     parts = [part for part in (_meaning(candidate, pool), _words(candidate, pool)) if part]

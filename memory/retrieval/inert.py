@@ -26,8 +26,9 @@ def inert(text: str) -> str:
 
 
 def inert_line(text: str) -> str:
-    """Return the text as an attribute value or a name: one line without quotation marks, brackets or invisible
-    characters.
+    """Return the text as an attribute value or a name, on one line.
+
+    Quotation marks and brackets are replaced; invisible characters are removed.
     """
     shown = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in text if not _is_invisible(c))
     return " ".join(shown.translate(_IN_ATTRIBUTES).split())

@@ -1,4 +1,7 @@
-"""Passages: what a prompt quotes. Pieces of a document that lie side by side are one, as wide as the budget lets it be."""
+"""Group hits into the passages that a prompt quotes.
+
+Adjacent chunks of a document form one passage, which is widened as far as the token budget allows.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from memory.documents.locations import ChunkLocation
 from memory.models import Chunk
 from memory.retrieval.types import ExchangeView, Hit
 
-# So many pieces on each side may be added; more is another subject as a rule.
+# Maximum number of chunks added on each side. Text further away is usually about another subject.
 _WIDEST = 2
 
 ChunkKey = tuple[uuid.UUID, int]
@@ -20,7 +23,7 @@ ChunkKey = tuple[uuid.UUID, int]
 
 @dataclass(frozen=True, slots=True)
 class QuotedChunk:
-    """A piece of a document's text and where it stands."""
+    """The text of a chunk and its location."""
 
     place: ChunkLocation
     text: str
@@ -28,7 +31,7 @@ class QuotedChunk:
 
 @dataclass(slots=True)
 class Passage:
-    """What is quoted as one: an exchange, or pieces of a document in their order. `number` counts from 1."""
+    """A quoted unit: one exchange, or adjacent chunks in document order. `number` counts from 1."""
 
     number: int
     exchange: ExchangeView
@@ -36,7 +39,7 @@ class Passage:
 
     @property
     def text(self) -> str:
-        """The pieces as one text; what neighbours share stands there once."""
+        """Return the joined text of the chunks; text shared by neighbours appears once."""
         joined = ""
         for before, piece in zip([None, *self.pieces], self.pieces, strict=False):
             shared = max(0, before.place.end - piece.place.start) if before else 0
@@ -45,7 +48,7 @@ class Passage:
 
     @property
     def label(self) -> str:
-        """Where it stands, from its first piece to its last: page, slide, sheet or heading."""
+        """Return the location from the first to the last chunk: page, slide, sheet or heading."""
         labels = [piece.place.label for piece in self.pieces if piece.place.label]
         if not labels:
             return ""
@@ -53,7 +56,7 @@ class Passage:
 
 
 def group_adjacent(results: Iterable[Hit]) -> list[list[Hit]]:
-    """The results as passages, in the order of the best of each: neighbours in a document together."""
+    """Group adjacent chunks of a document; the groups are ordered by the best hit of each."""
     groups: list[list[Hit]] = []
     for result in results:
         beside = [group for group in groups if _is_adjacent(result, group)]
@@ -61,19 +64,19 @@ def group_adjacent(results: Iterable[Hit]) -> list[list[Hit]]:
             groups.append([result])
             continue
         beside[0].append(result)
-        for other in beside[1:]:  # it closes the gap between two
+        for other in beside[1:]:  # the hit connects two groups
             beside[0].extend(other)
             groups.remove(other)
     return groups
 
 
 def build_passages(results: Sequence[Hit]) -> list[Passage]:
-    """The results as numbered passages, not widened."""
+    """Group the hits into numbered passages, without widening them."""
     return [_passage(number, group) for number, group in enumerate(group_adjacent(results), start=1)]
 
 
 def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
-    """The pieces around those of `passages` that may be quoted with them, by version and index."""
+    """Return the findable chunks around those of `passages`, by version and index."""
     around = Q(pk__in=[])
     for passage in passages:
         if passage.pieces:

@@ -1,4 +1,4 @@
-"""From ranked results to prompt material: the gate, the budget, and the words that frame what was recalled."""
+"""Build the prompt context from ranked hits, within the token budget, and frame the quotations."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ HEADING = (
 )
 _CHARS_A_TOKEN = 3.5
 _SMALLEST_TRIM = 40
-# The numbers in an earlier answer are not those of the passages it is quoted among.
+# Citation numbers in an earlier answer do not refer to the passages of this prompt.
 _CITATION = re.compile(r" ?\[\d{1,2}\](?!\()")
 
 
 def estimate_tokens(text: str) -> int:
-    """Roughly how many tokens a model makes of `text`, without any tokenizer: on the high side for English.
+    """Estimate the number of tokens of `text` without a tokenizer; the estimate is high for English.
 
-    About 3.5 characters a token for alphabets; one token a character beyond U+2E80 (Chinese, Japanese, Korean).
+    Assumes 3.5 characters per token for alphabets, and one token per character from U+2E80 (Chinese, Japanese, Korean).
     """
     wide = sum(1 for char in text if char >= "\u2e80")
     return int(wide + (len(text) - wide) / _CHARS_A_TOKEN) + 1
 
 
 class TokenBudget:
-    """How much recalled material a prompt takes: so many passages, so many tokens."""
+    """The limits of a prompt context: a number of passages and a number of tokens."""
 
     def __init__(self, *, limit: int, max_tokens: int) -> None:
         self._limit, self._max_tokens = limit, max_tokens
@@ -48,18 +48,21 @@ class TokenBudget:
         return len(group_adjacent(self._taken)) == self._limit
 
     def has_enough_of(self, result: Hit) -> bool:
-        """Return whether the result would be one passage too many of its author, or of its document."""
+        """Return True if the hit would exceed the share of passages of its author or its document."""
         groups = group_adjacent(self._taken)
         if len(group_adjacent([*self._taken, result])) == len(groups):
-            return False  # it widens a passage that was taken
+            return False  # the hit extends an accepted passage
         taken = Counter(source for group in groups for source in _sources(group[0]))
         return any(taken[source] >= self._most_of_one_source for source in _sources(result))
 
     def takes(self, result: Hit) -> bool:
-        """Whether there is room for this one too; a first that alone is too large is taken, to be trimmed."""
+        """Accept the hit if the budget has room for it, and return whether it was accepted.
+
+        A first hit that exceeds the budget alone is accepted; `build_prompt_context` trims it.
+        """
         if self.is_spent:
             return False
-        # Beside one that was taken it costs no frame of its own, nor what the two share.
+        # A chunk adjacent to an accepted one adds no frame, and their shared text counts once.
         passages = build_passages([*self._taken, result])
         if self._taken and _cost(passages) > self._max_tokens:
             return False
@@ -73,10 +76,10 @@ def _sources(result: Hit) -> list[uuid.UUID]:
 
 
 def build_prompt_context(results: Sequence[Hit], *, max_tokens: int) -> str:
-    """Ready prompt material: a framed, numbered, dated and attributed quotation of each passage; "" for none.
+    """Return the framed, numbered, dated and attributed quotations of all passages; "" without hits.
 
-    Pieces of documents bring their surroundings along as far as `max_tokens` has room for them. The frames carry a mark
-    that nobody knew when the quoted texts were written.
+    Chunks are widened with adjacent chunks while `max_tokens` has room. The tags contain a random mark, which the
+    authors of the quoted texts could not know.
     """
     passages = build_passages(results)
     if not passages:
@@ -97,9 +100,9 @@ def build_prompt_context(results: Sequence[Hit], *, max_tokens: int) -> str:
 
 
 def format_passage(passage: Passage, mark: str = "000000", *, longest: int | None = None) -> str:
-    """One passage with its number, date, speaker and source, and where in a document it stands.
+    """Return one passage with its number, date, author, source and location in a document.
 
-    `mark` is part of its tags; `longest` cuts the quoted text to so many characters.
+    `mark` is part of the tags. `longest` limits the quoted text, in characters.
     """
     exchange = passage.exchange
     source = exchange.source_file or {"chat": "conversation"}.get(exchange.source, exchange.source)
@@ -131,7 +134,7 @@ def _body(passage: Passage) -> str:
 
 
 def _widen(passages: Sequence[Passage], left: int) -> None:
-    """Add to each passage in turn the piece after it and the one before it, until `left` tokens are used up."""
+    """Add the next and the previous chunk to each passage in turn, until `left` tokens are used."""
     around = load_neighbours(passages)
     for taken in (piece.place for passage in passages for piece in passage.pieces):
         around.pop((taken.version_id, taken.index), None)

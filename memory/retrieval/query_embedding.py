@@ -1,4 +1,4 @@
-"""The vector of a question, made while its words are looked up."""
+"""Embed a query in a thread while its terms are looked up."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from memory.errors import EmbeddingError
 
 log = logging.getLogger(__name__)
 
-# They compute or wait for an endpoint, and never touch the database.
+# These threads compute or wait for an endpoint. They never use the database.
 _threads = ThreadPoolExecutor(max_workers=16, thread_name_prefix="question")
-# What is embedded of a long message: models read its beginning only, and what is asked often stands at its end.
+# Characters embedded from the beginning and the end of a long message. Models read only the beginning of a text, and
+# the question is often at the end.
 _HEAD, _TAIL = 600, 400
 
 
 def embed_async(
     messages: Sequence[str], embedder: Embedder, *, keep: bool = True
 ) -> Callable[[], NDArray[np.float32] | None]:
-    """Begin to embed the messages and go on; what is returned waits for their one vector (dimension,).
+    """Start to embed the messages and return a function that waits for their combined vector (dimension,).
 
-    It gives None where the model cannot be asked. `keep`: the vector may be remembered in this process.
+    The vector is the normalised sum of the messages' vectors, or None if embedding fails. `keep` allows caching in this
+    process.
     """
     return _threads.submit(_embedded, messages, partial(cache.embed_query, embedder, keep=keep)).result
 

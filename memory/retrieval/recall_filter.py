@@ -1,4 +1,4 @@
-"""A scope: what a search or a thread is confined to, such as some documents or what has certain metadata."""
+"""Recall filters: the documents or metadata to which a search or a thread's recall is limited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_DOCUMENTS = 50
 
 @dataclass(frozen=True, slots=True)
 class RecallFilter:
-    """These documents, and of them what has this metadata; nothing in it means all of memory."""
+    """Limits recall to these documents and to this metadata; an empty filter admits everything."""
 
     documents: tuple[uuid.UUID, ...] = ()
     metadata: Checked = field(default_factory=dict)
@@ -32,7 +32,7 @@ class RecallFilter:
         return not self.documents and not self.metadata
 
     def filter(self) -> Filter | None:
-        """The condition that it is; None for everything."""
+        """Return the condition on exchanges, or None for an empty filter."""
         asked: dict[str, object] = {f"metadata.{key}": _wanted(value) for key, value in self.metadata.items()}
         if self.documents:
             asked[f"metadata.{DOCUMENT}"] = {"$in": [str(id) for id in self.documents]}
@@ -43,7 +43,7 @@ class RecallFilter:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> RecallFilter:
-        """What `as_json` gave; an empty mapping is everything."""
+        """Restore a filter from the result of `as_json`; an empty mapping gives an empty filter."""
         return cls(tuple(uuid.UUID(id) for id in kept.get("documents", ())), kept.get("metadata", {}))
 
 
@@ -51,7 +51,10 @@ NO_FILTER = RecallFilter()
 
 
 def build_recall_filter(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceIds) -> RecallFilter:
-    """A scope of documents that lie in `spaces`; others are left out. Raises InvalidInputError."""
+    """Return a recall filter with those documents that are in `spaces`; other ids are dropped.
+
+    Raises InvalidInputError for more than MOST_DOCUMENTS documents or invalid metadata.
+    """
     wanted = [id for id in map(parse_uuid, ids) if id is not None]
     if len(wanted) > MOST_DOCUMENTS:
         raise InvalidInputError(_("Choose at most %(most)s documents.") % {"most": MOST_DOCUMENTS})
@@ -60,7 +63,10 @@ def build_recall_filter(ids: Iterable[str], metadata: Mapping[str, Any], *, spac
 
 
 def describe_recall_filter(scope: RecallFilter, *, spaces: SpaceIds) -> list[str]:
-    """What the scope says, in words: names of documents, "a deleted document", and each key of metadata."""
+    """Return one text per document and per metadata key.
+
+    A document outside `spaces` or deleted is described as "a deleted document".
+    """
     names = dict(active_documents(spaces).filter(pk__in=scope.documents).values_list("pk", "name"))
     return [names.get(id, _("a deleted document")) for id in scope.documents] + [
         f"{key}: {value}" for key, value in scope.metadata.items()

@@ -1,4 +1,4 @@
-"""What was recalled for a turn: noted by id with its reasons, read back through the question who may read it."""
+"""The log of recalled exchanges per turn: ids and reasons, without texts. Reading it needs the readable spaces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memory.spaces.access import SpaceIds, in_spaces
 
 @dataclass(frozen=True, slots=True)
 class RecalledItem:
-    """One item of a recall panel; `exchange` is None where it was forgotten or may no longer be read."""
+    """One item of a recall panel; `exchange` is None if it was forgotten or is not readable."""
 
     exchange_id: uuid.UUID
     rank: int
@@ -33,7 +33,7 @@ class RecalledItem:
 
 @dataclass(frozen=True, slots=True)
 class RecallRate:
-    """Of the newest `answers`, how many had something recalled for them."""
+    """The number of newest answers examined, and the number of those with recalled exchanges."""
 
     answers: int
     with_context: int
@@ -41,7 +41,10 @@ class RecallRate:
 
 @transaction.atomic
 def log_recall(turn_id: uuid.UUID, results: Sequence[Hit]) -> None:
-    """Replace what is noted for this turn by `results`, best first, each with the number of its passage."""
+    """Replace the log of this turn with `results`, best first, in one transaction.
+
+    Each row gets the number of its passage as its rank.
+    """
     Recall.objects.filter(turn_id=turn_id).delete()
     Recall.objects.bulk_create(
         [
@@ -61,12 +64,15 @@ def log_recall(turn_id: uuid.UUID, results: Sequence[Hit]) -> None:
 
 
 def delete_recall_log(turn_ids: Iterable[uuid.UUID]) -> None:
-    """Note no longer what was recalled for these turns, which are gone."""
+    """Delete the logs of these deleted turns."""
     Recall.objects.filter(turn_id__in=list(turn_ids)).delete()
 
 
 def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, list[RecalledItem]]:
-    """Per turn what was recalled, in its order, with the text of what lies in `spaces` and was not forgotten."""
+    """Return the recalled items per turn, in rank order.
+
+    Items that are forgotten, hidden or outside `spaces` have no text.
+    """
     found: dict[uuid.UUID, list[RecalledItem]] = defaultdict(list)
     rows = Recall.objects.filter(turn_id__in=list(turn_ids)).select_related("exchange__owner").order_by("rank", "id")
     places = locations_of(row.exchange_id for row in rows if row.exchange.source_file)
@@ -89,9 +95,9 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
 
 
 def recall_counts(exchange_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, int]:
-    """How often each of these was recalled for something that is itself remembered in `spaces`.
+    """Return how often each exchange was recalled for turns whose own exchange is in `spaces`.
 
-    What was asked where a person may not read does not count for them: a number would tell that it was asked.
+    Turns in other spaces are not counted, because the number would reveal that somebody asked there.
     """
     asked = in_spaces(Exchange.objects.findable().filter(turn_id=OuterRef("turn_id")), spaces)
     rows = Recall.objects.filter(Exists(asked), exchange_id__in=list(exchange_ids))
@@ -99,7 +105,7 @@ def recall_counts(exchange_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dic
 
 
 def recall_rate(spaces: SpaceIds | None, *, newest: int = 1000) -> RecallRate:
-    """How often something was recalled for the `newest` answers that are remembered in `spaces` (None: in all)."""
+    """Return the recall rate of the `newest` answers in `spaces`; None stands for all spaces."""
     answers: QuerySet[Exchange] = Exchange.objects.findable().filter(turn_id__isnull=False)
     answers = answers if spaces is None else in_spaces(answers, spaces)
     rows = answers.order_by("-timestamp").values_list("turn_id", flat=True)[:newest]

@@ -1,7 +1,7 @@
-"""The optional last stage: a cross-encoder that reads question and passage together, where one is configured.
+"""Optional last stage: rerank hits with a cross-encoder, which reads query and passage together.
 
-`vector_store.reranker` names a folder with `tokenizer.json` and `model.onnx`, as cross-encoders are exported: pairs of
-texts in, one relevance a pair out.
+`vector_store.reranker` names a folder with `tokenizer.json` and `model.onnx`. The model takes pairs of texts and
+returns one relevance score per pair.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def is_configured() -> bool:
 
 
 def rerank(text: str, results: list[Hit]) -> list[Hit]:
-    """`results` in the order the cross-encoder gives them; as they are where none is configured.
+    """Return `results` ordered by cross-encoder score, or unchanged if no reranker is configured.
 
-    Raises InvalidInputError where the configured folder holds no such model.
+    Raises InvalidInputError if the configured folder lacks the model's files.
     """
     folder = settings.CATO.vector_store.reranker
     if folder is None or not results:
@@ -46,7 +46,7 @@ def rerank(text: str, results: list[Hit]) -> list[Hit]:
 
 
 def cross_encoder_scores(folder: Path, text: str, passages: Sequence[str]) -> list[float]:
-    """How relevant the cross-encoder in `folder` finds each passage. Raises InvalidInputError."""
+    """Return the relevance score of each passage for `text`. Raises InvalidInputError if the model's files are missing."""
     tokenizer, session = _load(folder)
     encoded = tokenizer.encode_batch([(text, passage) for passage in passages])
     columns = {

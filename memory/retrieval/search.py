@@ -179,8 +179,9 @@ def rank(
 
 
 def _interleave(said: list[str], asking: RecallOptions, notes: set[str]) -> Iterator[Hit]:
-    """Yield the hits that pass the gate, for the newest message alone and, if it is a follow-up, for all messages
-    joined.
+    """Yield the hits that pass the gate, first those for the newest message alone.
+
+    A follow-up is also searched joined with the previous messages, and both lists alternate.
     """
     alone = _passing(_ask_noting(said[-1:], asking, notes))
     if len(said) == 1 or not is_follow_up(said[-1]):

@@ -1,4 +1,4 @@
-"""Recall for other programs and pages: ready prompt material, a topic within a place, threads about the same."""
+"""Recall for other programs and pages: prompt context, search within a thread or session, and related threads."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from memory.retrieval.prompt_context import build_prompt_context
 from memory.retrieval.search import SearchResults, rank, recall, search
 from memory.spaces.access import SpaceIds, in_spaces
 
-# How many of a thread's last exchanges say what it is about, and how many neighbours are looked through for threads.
+# Number of a thread's last exchanges that describe its topic, and number of hits examined for related threads.
 _TELLING = 3
 _LOOKED_THROUGH = 60
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedThread:
-    """Another thread that speaks of the same, by the best score of its exchanges."""
+    """A thread about a similar topic, with the best score of its exchanges."""
 
     thread_id: uuid.UUID
     score: float
 
 
 def get_relevant_context(text: str, *, spaces: SpaceIds, max_tokens: int) -> str:
-    """What memory has to say about `text`, quoted for a prompt, in at most `max_tokens`; "" for nothing relevant.
+    """Return the prompt context for `text` within `max_tokens`; "" if nothing is relevant.
 
-    Raises InvalidInputError where there is no room for anything.
+    Raises InvalidInputError if `max_tokens` is less than 1.
     """
     if max_tokens < 1:
         raise InvalidInputError(f"Ask for at least 1 token of context, not {max_tokens}.")
@@ -43,7 +43,10 @@ def search_by_topic(
     session_id: uuid.UUID | None = None,
     count: int = 20,
 ) -> SearchResults:
-    """What was said about `topic` in this thread or session, as `search` finds it. Raises InvalidInputError, VectorStoreDisabledError."""
+    """Search for `topic` within a thread, a session or both.
+
+    Raises InvalidInputError if neither is given, and the errors of `search`, such as VectorStoreDisabledError.
+    """
     place = {"thread": thread_id, "session": session_id}
     wanted = {field: str(id) for field, id in place.items() if id is not None}
     if not wanted:
@@ -52,7 +55,7 @@ def search_by_topic(
 
 
 def related_threads(thread_id: uuid.UUID, *, spaces: SpaceIds, count: int = 5) -> list[RelatedThread]:
-    """Other threads of `spaces` that speak of what this one last spoke of, best first."""
+    """Return other threads in `spaces` about the topic of this thread's last exchanges, best first."""
     said = in_spaces(Exchange.objects.findable().filter(thread_id=thread_id), spaces)
     texts = [row.user_message for row in said.order_by("-timestamp", "id")[:_TELLING]]
     if not texts:

@@ -1,4 +1,4 @@
-"""What a search asks and what it gives: plain frozen rows."""
+"""The queries and hits of retrieval, as frozen data classes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from memory.spaces.access import SpaceIds
 
 @dataclass(frozen=True, slots=True)
 class ExchangeView:
-    """An exchange as readers get it."""
+    """An exchange as it is shown to readers."""
 
     id: uuid.UUID
     space_id: uuid.UUID
@@ -35,7 +35,7 @@ class ExchangeView:
     source_file: str
     place: ChunkLocation | None = None
 
-    # What is read of an exchange for this; a row has more than twice as many columns.
+    # Load only these columns; a row has more than twice as many.
     COLUMNS: ClassVar = (
         "space", "owner__name", "thread_id", "session_id", "turn_id", "user_message", "assistant_message", "timestamp",
         "source", "source_file",
@@ -43,7 +43,7 @@ class ExchangeView:
 
     @classmethod
     def from_row(cls, row: Exchange, place: ChunkLocation | None = None) -> ExchangeView:
-        """From an exchange loaded with its owner, and where it stands in a document."""
+        """Build a view from an exchange loaded with its owner, and its location in a document."""
         return cls(
             id=row.id,
             space_id=row.space_id,
@@ -63,11 +63,11 @@ class ExchangeView:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One exchange found, and why.
+    """An exchange found by a search, with the reason.
 
-    `similarity` in [-1, 1] is None where only words matched; `score` is what the strategy ranks by; `ranks` says at
-    which place the exchange stood in each list it was in ("meaning", "words"), from 1; `is_below_gate` that it would
-    not come back by itself.
+    `similarity`, in [-1, 1], is None if only terms matched. `score` is the value that the strategy ranks by. `ranks`
+    holds the ranks, from 1, in the lists "meaning" and "words". `is_below_gate` is True if automatic recall would drop
+    it.
     """
 
     exchange: ExchangeView
@@ -81,13 +81,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a strategy is asked: a text and its vector, the spaces that may be read, and how many results are wanted.
+    """The input of a strategy.
 
-    `embedded` gives the vector, once it is made; None where it cannot be had: then words alone find. It is held against
-    the index of `generation`, whose model made it, also where another one begins to serve meanwhile.
-    `conversation_length` is the number of messages of the conversation it is asked in, 0 outside of one. `exclude` never
-    comes back; `pinned` is always in the running; of results that say the same one stays unless `keep_repeats`.
-    `is_spread`: no author and no document takes more than its share of the results while others pass the gate.
+    `embedded` waits for the vector and returns None if the embedding model does not answer; then only terms are
+    searched. The vector is compared with the index of `generation`, even if another generation becomes active
+    meanwhile. `conversation_length` is a number of messages, 0 outside a conversation.
+
+    `exclude` is never returned and `pinned` is always a candidate. Near-duplicates are dropped unless `keep_repeats`.
+    `is_spread` limits the share of one author or document while other hits pass the gate.
     """
 
     text: str
@@ -105,16 +106,16 @@ class Query:
 
     @property
     def vector(self) -> NDArray[np.float32] | None:
-        """The vector of the text, waited for."""
+        """Return the vector of the text, waiting for it if necessary."""
         return self.embedded()
 
 
 @dataclass(frozen=True, slots=True)
 class RankedHits:
-    """What a strategy found, best first.
+    """The hits of a strategy, best first.
 
-    `by_words_alone`: the index could not be asked. `is_stale`: some of it was forgotten or replaced by another version
-    before its text was read, and is missing.
+    `by_words_alone`: the index could not be queried. `is_stale`: hits are missing because they were forgotten or
+    replaced by another version before their text was read.
     """
 
     results: list[Hit]
