@@ -1,6 +1,6 @@
-"""Filters on exchanges: one small tree, read from a mapping, said in SQL and, where it can be, to the index.
+"""Filters on exchanges: parsed from a mapping to a tree, and translated to SQL and, where possible, to Chroma.
 
-A filter narrows and never widens: what it becomes is a condition that callers add to those on spaces.
+A filter only narrows results. Callers combine its condition with those on spaces.
 """
 
 from memory.filters.ast import LONGEST_KEY, And, Condition, Filter, Or, Scalar

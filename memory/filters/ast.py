@@ -1,4 +1,4 @@
-"""The syntax tree of filters. There is no "not" in it: the parser moves negation down to the conditions."""
+"""The syntax tree of filters. It has no "not": the parser moves negation down to the conditions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Operator = Literal["$in", "$contains", "$gt", "$gte", "$lt", "$lte"]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One comparison: of an exchange's own field, or of the free metadata under `key`.
+    """One comparison of an exchange's own field or of its metadata under `key`.
 
-    `values` are of one type, several for `$in` alone; equality is `$in` with one. Types never mix, so a value of
-    another type, like one that is not there, fails the comparison; `negated` then holds.
+    All `values` have one type; only `$in` takes several. Equality is `$in` with one value. A missing value or one of
+    another type fails the comparison, so that a negated condition holds.
     """
 
     key: str
@@ -31,14 +31,14 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of them; none: always true."""
+    """True if all parts are true; always true without parts."""
 
     parts: tuple[Filter, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """At least one of them; none: never true."""
+    """True if at least one part is true; never true without parts."""
 
     parts: tuple[Filter, ...]
 
@@ -47,7 +47,7 @@ Filter = Condition | And | Or
 
 
 def conditions(tree: Filter) -> list[Condition]:
-    """Every condition of the tree, in its order."""
+    """Return all conditions of the tree, in order."""
     if isinstance(tree, Condition):
         return [tree]
     return [condition for part in tree.parts for condition in conditions(part)]

@@ -1,4 +1,4 @@
-"""The exchange's own fields that filters know: their columns, their names in the index, and what they are compared to."""
+"""The own fields of exchanges that filters support: columns, names in the index, and value checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from memory.text import clean_text
 
 @dataclass(frozen=True, slots=True)
 class ExchangeField:
-    """`column` is the exchange's, `stored` the name beside a vector; `read` checks a value, given the field's name."""
+    """A field: `column` in SQL, `stored` in Chroma's metadata, and its operators.
+
+    `read` takes the field's name and a value, and returns the checked value. It raises InvalidInputError.
+    """
 
     column: str
     stored: str
@@ -57,7 +60,7 @@ def _id(name: str, value: object) -> uuid.UUID:
         if isinstance(value, str):
             return uuid.UUID(value)
     except ValueError:
-        pass  # said below, with everything else that is no id
+        pass  # the error is raised below, together with other types
     sentence = _("%(name)s is compared with an id (UUID), not with %(value).80r.")
     raise InvalidInputError(sentence % {"name": name, "value": value})
 

@@ -1,4 +1,4 @@
-"""From the mapping that people and programs write to the tree; whatever cannot be meant is said clearly."""
+"""Parse the mapping that people and programs write into a filter tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memory.text import clean_text
 MOST_DEPTH = 8
 MOST_CONDITIONS = 100
 MOST_MEMBERS = 1000
-# Chroma's own database takes two variables for a number and 32,766 in all.
+# Chroma's database uses two variables per number and allows 32,766 in all.
 MOST_VALUES = 10_000
 
 _PREFIX = "metadata."
@@ -25,10 +25,11 @@ _RANGES = ("$gt", "$gte", "$lt", "$lte")
 
 
 def parse(given: Mapping[str, object]) -> Filter:
-    """The tree of a filter such as `{"zone": "DMZ", "version": {"$gte": 3}, "$not": {"said_by": "…"}}`.
+    """Return the tree of a filter such as `{"zone": "DMZ", "version": {"$gte": 3}, "$not": {"said_by": "…"}}`.
 
-    Every entry of a mapping must hold. A key is an own field of exchanges or free metadata (`metadata.<key>` where an
-    own field has that name); a value is what it equals, or a mapping of operators. Raises InvalidInputError.
+    All entries of a mapping must hold. A key is an own field of exchanges or a metadata key. `metadata.<key>` names
+    metadata with the name of an own field. A value is compared for equality, or is a mapping of operators. Raises
+    InvalidInputError.
     """
     tree = _mapping(given, 1, False)
     all_of_it = conditions(tree)
@@ -99,7 +100,7 @@ def _comparison(key: str, is_own: bool, operator: object, operand: object, negat
 
 
 def _equals(key: str, is_own: bool, operands: Sequence[object], negated: bool) -> Filter:
-    """One condition for each type among the values: a row or field holds one type."""
+    """Return one condition per type among the values, because a row or field has one type."""
     by_type: dict[type, list[Value]] = {}
     for operand in operands:
         value = _read(key, is_own, operand)

@@ -1,4 +1,4 @@
-"""Filters that few exchanges can fulfil, where an index of the database tells so at once."""
+"""Find out from database indexes whether a filter matches few exchanges."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from memory.filters.fields import EXCHANGE_FIELDS
 from memory.filters.to_sql import COLUMNS, lookup
 from memory.models import Exchange, MetadataValue
 
-# The exchange's own fields that have an index of their own.
+# Own fields of exchanges with a database index.
 _INDEXED = ("thread", "session")
 
 
 def ids_if_selective(tree: Filter, most: int) -> set[uuid.UUID] | None:
-    """At most so many exchanges, of every space, among which are all that fulfil `tree`; None where there may be more.
+    """Return at most `most` exchange ids that include all matches of `tree`, or None if more may match.
 
-    Reads no more than that of each condition. Whoever is given ids has to ask what else must hold of them.
+    Reads at most `most` + 1 ids per condition, from all spaces. Callers must check the remaining conditions and the
+    spaces.
     """
     if isinstance(tree, Condition):
         return _few(tree, most)
@@ -53,7 +54,7 @@ def _own(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
 
 def _free(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
     column = COLUMNS[type(condition.values[0])]
-    if column == "truth":  # it has no index
+    if column == "truth":  # the column has no index
         return None
     values = MetadataValue.objects.filter(key=condition.key, is_member=condition.operator == "$contains")
     return values.filter(**lookup(column, condition)).values_list("exchange_id", flat=True)

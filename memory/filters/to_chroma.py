@@ -1,4 +1,4 @@
-"""A filter as Chroma's `where`, and the fields beside a vector that it reads; no vendor is imported for either."""
+"""Translate filters to Chroma's `where`, and build the metadata stored with a vector. Imports no Chroma code."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from memory.filters.fields import EXCHANGE_FIELDS
 from memory.models import Exchange
 
 _PREFIX = "metadata."
-# In Chroma these two hold where the field is missing or of another type, as a negated condition must.
+# In Chroma these two operators match a missing field or another type, as a negated condition must.
 _NEGATED = {"$in": "$nin", "$contains": "$not_contains"}
 _OPPOSITE = {"$gt": "$lte", "$gte": "$lt", "$lt": "$gte", "$lte": "$gt"}
 
 
 def to_chroma(tree: Filter) -> dict[str, Any] | None:
-    """The same condition as a `where`; None where Chroma has no words for some part of it."""
+    """Return the filter as a `where`, or None if Chroma cannot express a part of it."""
     if isinstance(tree, Condition):
         return _condition(tree)
     said = [to_chroma(part) for part in tree.parts]
@@ -28,10 +28,10 @@ def to_chroma(tree: Filter) -> dict[str, Any] | None:
 
 
 def chroma_fields(exchange: Exchange, metadata: Mapping[str, Scalar | Sequence[Scalar]]) -> dict[str, Any]:
-    """What stands beside each vector of `exchange`, whose checked metadata is `metadata`.
+    """Return the Chroma metadata for each vector of `exchange`; `metadata` is its validated metadata.
 
-    An upsert under the same vector id does not take away fields that are no longer given, so changed metadata needs
-    a new version of the exchange.
+    An upsert with the same vector id keeps fields that are no longer given. Changed metadata therefore needs a new
+    version of the exchange.
     """
     own: dict[str, Any] = {
         "source": exchange.source,
@@ -46,7 +46,7 @@ def chroma_fields(exchange: Exchange, metadata: Mapping[str, Scalar | Sequence[S
         own["session"] = str(exchange.session_id)
     if exchange.source_file:
         own["source_file"] = exchange.source_file
-    # Chroma takes no empty list.
+    # Chroma rejects empty lists.
     return own | {f"{_PREFIX}{key}": _stored(value) for key, value in metadata.items() if value != []}
 
 
@@ -54,14 +54,14 @@ def _condition(condition: Condition) -> dict[str, Any] | None:
     own = EXCHANGE_FIELDS[condition.key] if condition.is_own else None
     name = own.stored if own else f"{_PREFIX}{condition.key}"
     if name == "source_file" and "" in condition.values:
-        return None  # an empty name is not stored
+        return None  # an empty file name is not stored
     operator: str = condition.operator
     if condition.negated and operator in _NEGATED:
         operator = _NEGATED[operator]
     elif condition.negated:
         if own is None:
-            return None  # neither "less" nor "not there" holds alone, and Chroma cannot ask for the second
-        operator = _OPPOSITE[operator]  # an own field that has an order is always there
+            return None  # "less" or "missing" would match, and Chroma cannot query for missing fields
+        operator = _OPPOSITE[operator]  # own fields with an order are always present
     values = [_asked(value) for value in condition.values]
     return {name: {operator: values if operator in ("$in", "$nin") else values[0]}}
 
@@ -73,7 +73,7 @@ def _asked(value: Value) -> str | float | bool:
 
 
 def _stored(value: Scalar | Sequence[Scalar]) -> Scalar | list[Scalar]:
-    """Numbers as floating point: Chroma tells a whole number in a list from the same one with a point."""
+    """Return numbers as floats, because Chroma distinguishes an integer in a list from the equal float."""
     if isinstance(value, str | bool):
         return value
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""A filter as a condition on rows of Exchange."""
+"""Translate filters to conditions on Exchange rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from memory.filters.ast import LONGEST_KEY, And, Condition, Filter
 from memory.filters.fields import EXCHANGE_FIELDS
 from memory.models import MetadataValue
 
-# Where metadata keep values of each type.
+# Column of MetadataValue for each type.
 COLUMNS = {str: "text", float: "number", bool: "truth"}
 
 
 def to_sql(tree: Filter) -> Q:
-    """What `Exchange.objects.filter` takes; callers add it to what says which exchanges may be seen."""
+    """Return a Q for `Exchange.objects.filter`; callers add the conditions on readable spaces."""
     if isinstance(tree, Condition):
         holds = _own(tree) if tree.is_own else _free(tree)
         return ~holds if tree.negated else holds
@@ -34,8 +34,8 @@ def _own(condition: Condition) -> Q:
 
 def _free(condition: Condition) -> Q:
     column = COLUMNS[type(condition.values[0])]
-    # The cast, which changes nothing, keeps SQLite from walking through all rows of the key for every exchange: a few
-    # hundred candidates of 100,000 took it half a minute, by the exchange's own rows they take 10 ms.
+    # The cast does not change the value. It keeps SQLite from scanning all rows of the key for every exchange. A few
+    # hundred candidates of 100,000 took half a minute; through the exchange's own rows they take 10 ms.
     rows = MetadataValue.objects.alias(its_key=Cast("key", CharField(max_length=LONGEST_KEY)))
     of_exchange = rows.filter(exchange=OuterRef("pk"), its_key=condition.key, is_member=_is_member(condition))
     return Q(Exists(of_exchange.filter(**lookup(column, condition))))
@@ -46,7 +46,7 @@ def _is_member(condition: Condition) -> bool:
 
 
 def lookup(column: str, condition: Condition) -> dict[str, object]:
-    """What `filter` takes to ask `condition` of `column`."""
+    """Return the keyword arguments of `filter` for `condition` on `column`."""
     if condition.operator == "$in":
         return {f"{column}__in": condition.values}
     if condition.operator == "$contains":

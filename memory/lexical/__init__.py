@@ -1,1 +1,1 @@
-"""Words: one analyser and one formula on every database; the databases only propose candidates."""
+"""Lexical search: one analyser and one scoring formula for all databases, which only propose candidates."""

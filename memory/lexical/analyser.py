@@ -1,10 +1,11 @@
-"""The one analyser: text into the terms that are written, looked for and scored.
+"""The analyser: convert text to the terms that are stored, searched and scored.
 
-NFKC, case folded, split at everything that is no letter or digit, stemmed, accents dropped; scripts that put no spaces
-between words become pairs of characters. A text is stemmed as the language whose small words it has most of, English
-where it has none. Measured on English questions, one stemmer for all languages, or all of them in turn, found .5 to 1 %
-less; a word that was taken for another language's is still found as the beginning of, or with an ending on, the other
-(memory.lexical.postings).
+Text is normalised to NFKC, case-folded, split at everything but letters and digits, stemmed, and stripped of accents.
+Scripts without spaces between words become pairs of characters.
+
+A text is stemmed in the language whose stop words are most frequent in it, English if it has none. Measured on English
+questions, one stemmer for all languages, or all of them in turn, found .5 to 1 % less. A word stemmed in the wrong
+language is still found by prefix or by a shorter form (memory.lexical.postings).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _UNSPACED = (
 _RUN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]")
 _LONGEST = 40
-# What one exchange may write; a longer text is found by its beginning, and by its vectors.
+# Maximum number of terms per exchange. A longer text is found by its beginning, and by its vectors.
 MOST_TERMS = 20_000
 
 _MONTHS = (
@@ -44,18 +45,18 @@ _MONTHS = (
     "november november novembre noviembre",
     "december dezember décembre diciembre",
 )
-# PyStemmer's objects are not made for several threads at once.
+# PyStemmer objects are not thread-safe.
 _own = threading.local()
 
 
 def analyse(text: str) -> list[str]:
-    """The terms of `text` in their order, at most MOST_TERMS."""
+    """Return the terms of `text` in order, at most MOST_TERMS."""
     words = _words(text)[:MOST_TERMS]
     return _terms(words, _language_of(words))[:MOST_TERMS]
 
 
 def date_terms(said: datetime) -> list[str]:
-    """The terms by which a day can be named: its number, its month in four languages, its year."""
+    """Return the terms that name a day: the day of the month, the month in four languages, and the year."""
     return list(_terms_of_day(said.year, said.month, said.day))
 
 
@@ -65,9 +66,9 @@ def _terms_of_day(year: int, month: int, day: int) -> tuple[str, ...]:
 
 
 def query_terms(text: str) -> dict[str, str]:
-    """The terms to look for, each with the word it stands for, without the stop words of the language `text` is in.
+    """Return the terms to search for, each with its original word, without stop words of the detected language.
 
-    A text of stop words alone asks for nothing.
+    A text of stop words alone gives no terms.
     """
     words = _words(text)
     language = _language_of(words)
@@ -80,7 +81,7 @@ def query_terms(text: str) -> dict[str, str]:
 
 
 def detect_language(text: str) -> str:
-    """The one of STOP_WORDS' languages whose small words `text` has most of, English where it has none."""
+    """Return the language of STOP_WORDS whose stop words are most frequent in `text`; English if there are none."""
     return _language_of(_words(text))
 
 
@@ -91,7 +92,7 @@ def _words(text: str) -> list[str]:
 def _language_of(words: Iterable[str]) -> str:
     folded = [word.casefold() for word in words]
     counts = {language: sum(word in listed for word in folded) for language, listed in STOP_WORDS.items()}
-    return max(counts, key=lambda language: counts[language])  # the first of equals, English
+    return max(counts, key=lambda language: counts[language])  # on a tie the first language, English
 
 
 def _terms(words: Iterable[str], language: str) -> list[str]:
@@ -106,7 +107,7 @@ def _terms(words: Iterable[str], language: str) -> list[str]:
 
 @lru_cache(maxsize=50_000)
 def stem(word: str, language: str) -> str:
-    """The term of a case-folded word; `language` is one of STOP_WORDS."""
+    """Return the term of a case-folded word; `language` is a key of STOP_WORDS."""
     if not hasattr(_own, "stemmers"):
         _own.stemmers = {name: Stemmer.Stemmer(name) for name in STOP_WORDS}
     stemmed: str = _own.stemmers[language].stemWord(word)

@@ -1,8 +1,8 @@
-"""BM25, once, for every database: how much the words of an exchange say about the words of a question.
+"""BM25 scores, computed in Python so that they are equal on every database.
 
-The formula is Lucene's (Robertson's without the constant factor): the idf of a term, ln(1 + (N - n + .5) / (n + .5)),
-times tf / (tf + k1 (1 - b + b length / mean length)). k1 and b were chosen on conversations: short texts, in which a
-word said twice says little more than said once.
+The formula is Lucene's, which is Robertson's without the constant factor. The idf of a term is ln(1 + (N - n + .5) / (n
++ .5)). It is multiplied by tf / (tf + k1 (1 - b + b length / mean length)). k1 and b were tuned on conversations: short
+texts, in which a repeated word adds little.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
-# Among three exchanges a word that two of them hold is not common yet.
+# Minimum corpus size for the idf. In a corpus of three exchanges, a term in two of them is not yet common.
 FEWEST = 100
 _K1 = 0.9
 _B = 0.3
@@ -24,7 +24,7 @@ _B = 0.3
 
 @dataclass(frozen=True, slots=True)
 class QueryTerm:
-    """A term of a question, the word it was, and how rare it is; `is_prefix`: whatever begins with it counts."""
+    """A query term with its original word and its idf. `is_prefix`: the term matches everything that begins with it."""
 
     term: str
     word: str
@@ -33,27 +33,30 @@ class QueryTerm:
 
 
 def idf(documents: int, holding: int) -> float:
-    """The weight of a term that `holding` of `documents` hold; in a small corpus, as if it were one of FEWEST."""
+    """Return the weight of a term that `holding` of `documents` contain; the corpus size is at least FEWEST."""
     return math.log(1 + (max(documents, holding, FEWEST) - holding + 0.5) / (holding + 0.5))
 
 
 def frequencies(asked: Sequence[QueryTerm], texts: Sequence[str]) -> Numbers:
-    """How often each text's terms (separated by spaces) hold each term that is asked, as (texts, terms)."""
+    """Return how often each text contains each query term, shape (texts, terms).
+
+    `texts` are terms separated by spaces.
+    """
     looked_for = [(column, ask.term, _between_spaces(ask)) for column, ask in enumerate(asked)]
     found = np.zeros((len(texts), len(asked)))
     for row, text in enumerate(texts):
         padded = ""
         for column, term, between in looked_for:
-            # Most texts hold few of the terms, which is told in half the time of counting.
+            # Most texts contain few of the terms. This check takes half the time of counting.
             if term in text:
-                # What is counted stands between spaces of its own, or a doubled word would count once.
+                # Double the spaces, because adjacent matches cannot share one: a repeated word would count once.
                 padded = padded or f" {text.replace(' ', '  ')} "
                 found[row, column] = padded.count(between)
     return found
 
 
 def matching_terms(text: str, asked: Iterable[QueryTerm]) -> list[QueryTerm]:
-    """Those of the terms that are asked which a text's terms (separated by spaces) hold."""
+    """Return the query terms that occur in a text, given as terms separated by spaces."""
     padded = f" {text} "
     return [ask for ask in asked if _between_spaces(ask) in padded]
 
@@ -63,10 +66,10 @@ def _between_spaces(ask: QueryTerm) -> str:
 
 
 def normalised_scores(asked: Sequence[QueryTerm], tf: Numbers, lengths: Numbers, mean_length: float) -> Numbers:
-    """What texts say of what their words could say at most (texts,), from 0 to 1.
+    """Return lexical scores from 0 to 1, shape (texts,), relative to the maximum possible score.
 
-    The mean of BM25 and of the weight of the terms that occur at all, both divided by the weight of all terms that are
-    asked: so a chance word does not look like an answer. `tf` is (texts, terms), `lengths` (texts,).
+    The score is the mean of BM25 and the total idf of the matching terms, both divided by the total idf of all query
+    terms. So a chance match scores low. `tf` has shape (texts, terms), `lengths` (texts,).
     """
     weights = np.array([ask.idf for ask in asked])
     if not weights.sum():

@@ -1,4 +1,4 @@
-"""The exchanges that hold the words of a question: proposed by the database, no more than can be scored at once."""
+"""Lexical candidates: exchanges with the query's terms, proposed by the database in a bounded number."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from memory.lexical import postings
 from memory.lexical.analyser import query_terms
 from memory.lexical.bm25 import QueryTerm, idf
 
-# A long message is asked by its longest words, of these the rarest; that is what it is about.
+# Limits for a long message: look up its longest words, and search the rarest of these. They carry its subject.
 _MOST_COUNTED_TERMS = 48
 _MOST_ASKED_TERMS = 24
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalQuery:
-    """What is asked by words: the weighted terms, how many rows hold each, the mean length that scores are held against,
-    and the weight of a term that no row holds."""
+    """An analysed query.
+
+    `asked` are the weighted terms and `counts` the numbers of rows that contain them. `mean_length` is the reference
+    length for BM25. `unheard` is the weight of a term that no row contains.
+    """
 
     asked: tuple[QueryTerm, ...]
     counts: tuple[int, ...]
@@ -29,7 +32,7 @@ class LexicalQuery:
 
 
 def build_lexical_query(text: str, spaces: Iterable[uuid.UUID]) -> LexicalQuery:
-    """The terms of `text` as `spaces` have them, with their weights, rarest first."""
+    """Return the analysed `text` with term variants found in `spaces` and weights, rarest terms first."""
     terms = query_terms(text)
     if len(terms) > _MOST_COUNTED_TERMS:
         longest = sorted(terms, key=len, reverse=True)[:_MOST_COUNTED_TERMS]
@@ -44,10 +47,10 @@ def build_lexical_query(text: str, spaces: Iterable[uuid.UUID]) -> LexicalQuery:
 
 
 def lexical_candidates(question: LexicalQuery, spaces: Sequence[uuid.UUID], limit: int) -> list[str]:
-    """At most `limit` exchanges whose words hold the rarest terms, by the weight of the terms they hold, best first.
+    """Return at most `limit` exchanges in `spaces` with the rarest terms, ordered by the total weight of their terms.
 
-    They are hexadecimal ids. Of those that hold the same terms the newest come first. All terms are looked up while
-    together they stand in few enough rows; a common word beside rare ones adds to a score, not to the proposals.
+    Returns hexadecimal ids. Of exchanges with the same terms the newest come first. Terms are looked up while their
+    rows together number at most MOST_PROPOSED. A more common term contributes to scores but proposes no candidates.
     """
     asks = _looked_up(question)
     if not asks:
@@ -62,19 +65,25 @@ def lexical_candidates(question: LexicalQuery, spaces: Sequence[uuid.UUID], limi
 
 
 def _looked_up(question: LexicalQuery) -> list[QueryTerm]:
-    """The rarest terms, that together stand in no more than MOST_PROPOSED rows; the first may by itself stand in more."""
+    """Return the rarest terms whose rows together number at most MOST_PROPOSED.
+
+    The first term may exceed this alone.
+    """
     asks: list[QueryTerm] = []
     room = postings.MOST_PROPOSED
     for ask, count in zip(question.asked, question.counts, strict=True):
         if not count or (asks and count > room):
-            break  # what no row holds stands last
+            break  # terms without rows are last
         asks.append(ask)
         room -= count
     return asks
 
 
 def _first(rows: postings.RowIds, spaces: Sequence[uuid.UUID], limit: int) -> list[str]:
-    """The first `limit` that lie in `spaces`, looked up a few at a time: most readers may read most of them."""
+    """Return the first `limit` exchanges in `spaces`.
+
+    Rows are looked up in growing batches, because most users can read most of them.
+    """
     taken: list[str] = []
     start, together = 0, 2 * limit
     while start < len(rows) and len(taken) < limit:

@@ -1,4 +1,4 @@
-"""Writing an exchange's words beside it, in the transaction that writes the exchange."""
+"""Write the terms of exchanges, in the transaction that writes the exchanges."""
 
 from __future__ import annotations
 
@@ -12,26 +12,29 @@ from memory.models import Exchange, Words
 
 
 def index_terms(exchanges: Iterable[Exchange]) -> None:
-    """Write, or write again, the words of these exchanges: date, speaker, both texts."""
+    """Write or replace the terms of these exchanges: date, author, file name and both texts."""
     save_entries(build_entries(exchanges))
 
 
 def build_entries(exchanges: Iterable[Exchange]) -> list[Words]:
-    """The words of these exchanges, not written yet: finding them takes longer than writing them."""
+    """Build the term rows of these exchanges without saving them.
+
+    Analysing takes longer than writing, so callers can do it outside the transaction.
+    """
     exchanges = list(exchanges)
     prefetch_related_objects(exchanges, "owner")
     return [_words_of(exchange) for exchange in exchanges]
 
 
 def save_entries(rows: list[Words]) -> None:
-    """Write words that were found."""
+    """Insert or update the given term rows."""
     Words.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["exchange"], update_fields=["space", "terms", "length"]
     )
 
 
 def delete_entries(exchange_ids: Iterable[uuid.UUID]) -> int:
-    """Remove the words of these exchanges; returns how many had any."""
+    """Delete the terms of these exchanges and return the number of deleted rows."""
     return Words.objects.filter(exchange_id__in=list(exchange_ids)).delete()[0]
 
 

@@ -1,7 +1,7 @@
-"""Which exchanges hold a term: the only SQL that differs between SQLite and PostgreSQL.
+"""Find the exchanges that contain a term: the only SQL that differs between SQLite and PostgreSQL.
 
-The databases answer two questions, how many rows hold a term and which; what that means is decided in Python, the same
-on both.
+The databases answer only how many rows contain a term, and which. Python interprets the answers in the same way for
+both.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from memory.models import Words
 
 RowIds = NDArray[np.int64]
 
-# A term that more rows hold than this counts as one that so many hold; PostgreSQL counts no further.
+# Upper limit for the row count of a term. PostgreSQL stops counting there.
 MOST_COUNTED = 20_000
-# The rarest terms of a question are looked up until together they stand in so many rows.
+# The rarest terms of a query are looked up until their rows together reach this number.
 MOST_PROPOSED = 10_000
 _SHORTEST_PREFIX = 3
 _SHORTEST_HEAD = 4
 _MOST_VARIED = 12
-# Statistics of a corpus may be a little old once it is large.
+# Above this number of rows, statistics may be slightly out of date.
 _SMALL = 1_000
 _GROWTH = 1.02
 
 _TERM_HELD = "EXISTS(SELECT FROM memory_words WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s))"
-# PostgreSQL does not know how rare a beginning is: by itself it would walk through all of the spaces for one nobody said,
-# 62 ms among 100,000 rows.
+# PostgreSQL cannot estimate the rarity of a prefix. Without MATERIALIZED it scans the whole spaces for an absent one:
+# 62 ms with 100,000 rows.
 _BEGINNING_HELD = (
     "EXISTS(WITH held AS MATERIALIZED (SELECT space_id FROM memory_words WHERE lexemes @@ %s::tsquery) "
     "SELECT FROM held WHERE space_id = ANY(%s))"
@@ -42,8 +42,11 @@ _BEGINNING_HELD = (
 
 
 class TermStatistics:
-    """How many rows there are, how long on average, and how many hold a term; remembered while the corpus is much the
-    same, with terms that many rows hold, so nobody's rare word stays in a process."""
+    """Number of rows, mean length, and number of rows per term.
+
+    Values are cached until the corpus grows noticeably. Only common terms are cached, so that no process keeps a
+    person's rare word.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -54,7 +57,7 @@ class TermStatistics:
         self._common: dict[str, int] = {}
 
     def refresh(self) -> None:
-        """Count again where the corpus has grown."""
+        """Recount if the corpus has grown or shrunk noticeably."""
         newest = Words.objects.aggregate(newest=Max("id"))["newest"] or 0
         with self._lock:
             if newest > _SMALL and self._newest <= newest <= self._newest * _GROWTH:
@@ -66,11 +69,11 @@ class TermStatistics:
             self.mean_length = sum(length for *_, length in counted) / max(self.documents, 1) or 1.0
 
     def are_few(self, spaces: Iterable[uuid.UUID]) -> bool:
-        """Whether less than a quarter of all rows lie in these spaces."""
+        """Return True if less than a quarter of all rows are in these spaces."""
         return 4 * sum(self._in_space.get(space, 0) for space in spaces) < self.documents
 
     def holding(self, terms: Iterable[str]) -> dict[str, int]:
-        """How many rows hold each of these terms, at most MOST_COUNTED."""
+        """Return the number of rows that contain each term, at most MOST_COUNTED."""
         common = self._common
         counts = {term: common.get(term, 0) for term in terms}
         counts |= _counts([term for term, count in counts.items() if not count])
@@ -82,11 +85,11 @@ statistics = TermStatistics()
 
 
 def weigh_terms(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[tuple[QueryTerm, int]]:
-    """Each term (with its word) weighted, and how many rows hold it, rarest first, what no row holds last.
+    """Return the weighted terms with their row counts, rarest first, terms without rows last.
 
-    A term that no row of `spaces` holds is taken for the beginning of a longer word, or else for a shorter one with an
-    ending; not in a long text, which has words enough. Weights and counts are of the whole corpus; what is looked for is
-    decided by what may be read, for else it would tell which words stand elsewhere.
+    `terms` maps terms to words. A term that no row in `spaces` contains is treated as a prefix, or else is shortened.
+    Long queries are not varied; they have enough terms. Weights and counts come from the whole corpus. Variants depend
+    on readable rows only, because they would otherwise reveal which words occur elsewhere.
     """
     statistics.refresh()
     places = list(spaces)
@@ -103,12 +106,14 @@ def weigh_terms(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[t
 
 
 def rows_with_terms(asks: Sequence[QueryTerm], spaces: Iterable[uuid.UUID]) -> list[RowIds]:
-    """For each of these terms the ids of the rows that hold it, of every space; of more than MOST_PROPOSED the newest.
+    """Return for each term the ids of its rows, at most the newest MOST_PROPOSED, in all spaces.
 
-    On PostgreSQL of `spaces` alone where few rows lie in them: it reads the rows anyway, which SQLite's index does not.
+    If `spaces` contain few rows, PostgreSQL is limited to them: it reads the rows anyway. SQLite's index does not read
+    them.
     """
     if connection.vendor == "sqlite":
-        # As one text, since row by row other threads get the interpreter between any two of some thousands.
+        # Fetch the ids as one text. Row by row, other threads would take the interpreter between any two of some
+        # thousand rows.
         rows = "SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s ORDER BY rowid DESC LIMIT %s"
         sql = ", ".join([f"(SELECT group_concat(rowid) FROM ({rows}))"] * len(asks))
         values: list[Any] = [value for ask in asks for value in (_match(ask.term, ask.is_prefix), MOST_PROPOSED)]
@@ -127,11 +132,12 @@ def rows_with_terms(asks: Sequence[QueryTerm], spaces: Iterable[uuid.UUID]) -> l
 
 
 def newest_with_term(ask: QueryTerm, spaces: Iterable[uuid.UUID], limit: int) -> list[str]:
-    """The newest `limit` exchanges of `spaces` whose words hold the term, the newest first, by their hexadecimal ids."""
+    """Return the newest `limit` exchanges in `spaces` that contain the term, newest first, as hexadecimal ids."""
     places = list(spaces)
     if connection.vendor == "sqlite":
         marks = ", ".join(["%s"] * len(places))
-        # CROSS: SQLite keeps that order, and looks each match up instead of matching each row of the spaces.
+        # With CROSS JOIN, SQLite keeps the join order and looks up each match, instead of matching each row of the
+        # spaces.
         sql = (
             "SELECT w.exchange_id FROM memory_words_index CROSS JOIN memory_words w ON w.id = memory_words_index.rowid "
             f"WHERE memory_words_index MATCH %s AND w.space_id IN ({marks}) ORDER BY memory_words_index.rowid DESC LIMIT %s"
@@ -149,7 +155,7 @@ def newest_with_term(ask: QueryTerm, spaces: Iterable[uuid.UUID], limit: int) ->
 
 
 def rows_with_all_terms(terms: Iterable[str]) -> QuerySet[Words]:
-    """The rows that hold every one of these terms, of every space."""
+    """Return the rows in all spaces that contain every one of these terms."""
     if connection.vendor == "sqlite":
         where = "id IN (SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s)"
         query = " AND ".join(_match(term, False) for term in terms)
@@ -160,7 +166,7 @@ def rows_with_all_terms(terms: Iterable[str]) -> QuerySet[Words]:
 
 
 def exchange_ids_in_spaces(spaces: Iterable[uuid.UUID], rows: RowIds) -> list[str]:
-    """The exchanges of those of these rows that lie in `spaces`, in the order of the rows, by their hexadecimal ids."""
+    """Return the hexadecimal ids of the exchanges of these rows that are in `spaces`, in the order of the rows."""
     ids, places = rows.tolist(), list(spaces)
     if connection.vendor == "sqlite":
         marks, more = (", ".join(["%s"] * len(some)) for some in (ids, places))
@@ -176,7 +182,7 @@ def exchange_ids_in_spaces(spaces: Iterable[uuid.UUID], rows: RowIds) -> list[st
 
 
 def _is_one_of_a_pair(term: str) -> bool:
-    """A single character of a script that is written in pairs."""
+    """Return True for a single character of a script that is indexed in pairs."""
     return len(term) == 1 and term > "\u0e00"
 
 
@@ -195,7 +201,7 @@ def _nearest_form(term: str, count: int, places: Sequence[uuid.UUID]) -> tuple[s
 
 
 def _held(forms: Sequence[tuple[str, bool]], places: Sequence[uuid.UUID]) -> set[str]:
-    """Those of these terms (or beginnings of terms) that a row of these spaces holds."""
+    """Return those of these terms or prefixes that a row in these spaces contains."""
     if not forms or not places:
         return set()
     if connection.vendor == "sqlite":
@@ -216,7 +222,7 @@ def _held(forms: Sequence[tuple[str, bool]], places: Sequence[uuid.UUID]) -> set
 
 
 def _counts(terms: Sequence[str]) -> dict[str, int]:
-    """How many rows hold each of these terms, at most MOST_COUNTED, those that none holds too."""
+    """Return the number of rows that contain each term, at most MOST_COUNTED; absent terms have 0."""
     if not terms:
         return {}
     if connection.vendor == "sqlite":
@@ -235,7 +241,7 @@ def _counts(terms: Sequence[str]) -> dict[str, int]:
 
 
 def _count_longer(term: str) -> int:
-    """How many rows hold a term that begins with this one, at most MOST_COUNTED."""
+    """Return the number of rows with a term that begins with this one, at most MOST_COUNTED."""
     if connection.vendor == "sqlite":
         holding, asked = "memory_words_index WHERE memory_words_index MATCH %s", _match(term, True)
     else:
