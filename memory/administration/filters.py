@@ -1,5 +1,6 @@
-"""Which exchanges and documents an administrator means: by person, source, date, state, space and size, and by words
-only where they may read them.
+"""Filter exchanges and documents for administrators: by person, source, date, state, space and size.
+
+Words are searched only in the spaces that the administrator may read.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from memory.utils.formatting import SOURCES
 
 Stage = DocumentVersion.Stage
 DATE = forms.DateInput(attrs={"type": "date"})
-# Everybody's own space at once, where a form asks for a space.
+# Choice that stands for all personal spaces.
 OWN = "own"
 _STATES = {"remembered": Job.State.DONE, "waiting": Job.State.PENDING, "failed": Job.State.FAILED}
 _DOCUMENT_STATES = {"ready": [Stage.READY], "under_way": DocumentVersion.UNDER_WAY, "failed": [Stage.FAILED]}
@@ -41,7 +42,7 @@ def _spaces() -> list[tuple[str, str]]:
 
 
 class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
-    """A filter set that looks for words only in the spaces of `shown`."""
+    """A filter set that searches words only in the spaces `shown`."""
 
     def __init__(self, data: Mapping[str, Any] | None, rows: QuerySet[Any], *, shown: SpaceIds) -> None:
         self.shown = shown
@@ -51,25 +52,25 @@ class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
     person = filters.ModelChoiceFilter(field_name="owner", queryset=_people, empty_label=_("Anyone"), label=_("Who"))
     space = filters.ChoiceFilter(choices=_spaces, method="in_space", empty_label=_("All spaces"), label=_("Space"))
 
-    # Filters that stand in the first row of their form.
+    # Filters in the first row of the form.
     common = ("q", "person", "space", "source")
-    # Those that links set, and the form shows only then.
+    # Filters that are set by links, and shown only if set.
     hidden = ("thread", "document")
 
     @property
     def is_set(self) -> bool:
-        """Whether anything is left out."""
+        """Return True if the filters are valid and at least one is set."""
         return self.is_valid() and any(self.form.cleaned_data.values())
 
     @property
     def certain(self) -> QuerySet[Any]:
-        """The rows to do something to: none where a filter makes no sense, for without it there would be more."""
+        """Return the rows for an action; none if a filter is invalid, because ignoring it would select more rows."""
         rows: QuerySet[Any] = self.qs if self.is_valid() else self.queryset.none()
         return rows
 
     @property
     def has_rare(self) -> bool:
-        """Whether one of the others is set, or wrong."""
+        """Return True if a filter outside the first row has a value, valid or not."""
         return any(field.value() for field in self.form if field.name not in self.common)
 
     def saying(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
@@ -82,7 +83,7 @@ class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
 
 
 class ExchangeFilterSet(AdminFilterSet):
-    """Exchanges that were not forgotten."""
+    """Filters for exchanges that are not forgotten."""
 
     source = filters.ChoiceFilter(choices=list(SOURCES.items()), empty_label=_("Any source"), label=_("Source"))
     since = filters.DateFilter(field_name="timestamp", lookup_expr="date__gte", widget=DATE, label=_("Said from"))
@@ -104,7 +105,7 @@ class ExchangeFilterSet(AdminFilterSet):
     document = filters.UUIDFilter(method="of_document", label=_("Document"))
 
     def saying(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
-        """The one of this id, or those that say all of these words, where these may be read."""
+        """Return the exchange with this id, or the exchanges in `shown` that contain all these words."""
         text = clean_text(value).strip()
         try:
             return rows.filter(pk=uuid.UUID(text))
@@ -124,7 +125,7 @@ class ExchangeFilterSet(AdminFilterSet):
 
 
 class DocumentFilterSet(AdminFilterSet):
-    """Documents that were not deleted."""
+    """Filters for documents that are not deleted."""
 
     since = filters.DateFilter(field_name="created_at", lookup_expr="date__gte", widget=DATE, label=_("Added from"))
     until = filters.DateFilter(field_name="created_at", lookup_expr="date__lte", widget=DATE, label=_("Added until"))
@@ -136,7 +137,7 @@ class DocumentFilterSet(AdminFilterSet):
     )
 
     def saying(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
-        """The one of this id, or those with this in their name, where that may be read."""
+        """Return the document with this id, or the documents in `shown` whose name contains this text."""
         text = clean_text(value).strip()
         try:
             return rows.filter(pk=uuid.UUID(text))
@@ -149,14 +150,16 @@ class DocumentFilterSet(AdminFilterSet):
 
 
 def exchanges(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> ExchangeFilterSet:
-    """The exchanges that these filters leave, the newest first, those of branches that do not stand as well; text counts
-    only in `shown`."""
+    """Return the filtered exchanges, newest first, including those of inactive branches.
+
+    Chunks of old versions are excluded. Words are searched only in `shown`.
+    """
     of_old_versions = Q(is_hidden=True, total_chunks__isnull=False)
     rows = Exchange.objects.filter(forgotten_at=None).exclude(of_old_versions).order_by("-timestamp", "id")
     return ExchangeFilterSet(data, rows, shown=shown)
 
 
 def documents(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> DocumentFilterSet:
-    """The documents that these filters leave, the newest first; names count only in `shown`."""
+    """Return the filtered documents, newest first; names are searched only in `shown`."""
     rows = Document.objects.filter(forgotten_at=None).order_by("-created_at", "id")
     return DocumentFilterSet(data, rows, shown=shown)

@@ -1,4 +1,4 @@
-"""Long pieces of administration: asked for on a page, done by a worker, slice by slice, whatever crashes between."""
+"""Operations: long administrative jobs that workers run in batches, so that they resume after a crash."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ log = logging.getLogger(__name__)
 Kind = Operation.Kind
 _TOGETHER = 200
 _TELL_EVERY = 0.5  # seconds
-# Those of which one at a time is enough, and two would undo each other's work.
+# Kinds that run one at a time: a second run is useless, or the two would undo each other's work.
 _ALONE = (Kind.BACKFILL, Kind.RECONCILE, Kind.ERASE, Kind.RETENTION)
 
 
 class Progress:
-    """Counts what an operation has done and writes it to its row, which renews the lease."""
+    """Count the progress of an operation and write it to its row, which renews the lease."""
 
     def __init__(self, lease: Lease[Operation]) -> None:
         self._lease, operation = lease, lease.job
@@ -43,19 +43,19 @@ class Progress:
         self._told_at = time.monotonic()
 
     def __call__(self, what: str, count: int) -> None:
-        """Count what was done, as a progress callback. Raises LeaseLostError."""
+        """Add to a count, as a progress callback. Raises LeaseLostError."""
         self._counts[what] = self._counts.get(what, 0) + count
         self._done += count
         if time.monotonic() - self._told_at > _TELL_EVERY:
             self.tell()
 
     def tell(self, **changed: object) -> None:
-        """Write how far it is, and anything else that changed. Raises LeaseLostError."""
+        """Write the progress and other changed fields, at once. Raises LeaseLostError."""
         self._told_at = time.monotonic()
         self._lease.renew(**(self._figures() | changed))
 
     def finish(self) -> None:
-        """Write that the operation is done. Raises LeaseLostError."""
+        """Mark the operation as done. Raises LeaseLostError."""
         self._lease.finish(finished_at=timezone.now(), **self._figures())
 
     def _figures(self) -> dict[str, object]:
@@ -66,7 +66,10 @@ class Progress:
 def create_operation(
     kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, total: int | None = None
 ) -> Operation:
-    """Have a worker do this. Raises InvalidInputError where the same is being done already, and only one at a time may be."""
+    """Create an operation and wake a worker after the commit.
+
+    Raises InvalidInputError if an operation of a kind that runs alone is already pending.
+    """
     if kind in _ALONE and Operation.objects.filter(kind=kind, state=Job.State.PENDING).exists():
         raise InvalidInputError(_("“%(what)s” is already running.") % {"what": kind.label})
     now = timezone.now()
@@ -79,7 +82,7 @@ def create_operation(
 
 
 def get_operation(operation_id: uuid.UUID) -> Operation:
-    """The operation. Raises NotFoundError."""
+    """Return the operation. Raises NotFoundError."""
     found = Operation.objects.select_related("asked_by").filter(pk=operation_id).first()
     if found is None:
         raise NotFoundError(_("There is no such operation."))
@@ -87,13 +90,13 @@ def get_operation(operation_id: uuid.UUID) -> Operation:
 
 
 def list_operations() -> QuerySet[Operation]:
-    """All that was ever asked for, the newest first."""
+    """Return all operations, newest first."""
     return Operation.objects.select_related("asked_by").order_by("-asked_at", "id")
 
 
 @transaction.atomic
 def cancel(operation: Operation) -> bool:
-    """Go no further with it; what was done stays done. False where it was over already."""
+    """Stop the operation; work already done remains. Returns False if it had ended."""
     same = Operation.objects.filter(pk=operation.pk)
     if not jobs.cancel(same.filter(state=Job.State.PENDING)):
         return False
@@ -104,7 +107,7 @@ def cancel(operation: Operation) -> bool:
 
 @transaction.atomic
 def retry(operation: Operation) -> bool:
-    """Go on with one that failed. False where it did not."""
+    """Resume a failed operation. Returns False if it has not failed."""
     failed = Operation.objects.filter(pk=operation.pk, state=Job.State.FAILED)
     if not jobs.requeue(failed):
         return False
@@ -114,7 +117,7 @@ def retry(operation: Operation) -> bool:
 
 
 def enqueue_retention_if_due() -> bool:
-    """Ask for what the rules of retention take, once a day; False where that is not due."""
+    """Create the daily retention operation. Returns False if it is not due."""
     by = retention.due_rule_author()
     if by is None:
         return False
@@ -123,7 +126,7 @@ def enqueue_retention_if_due() -> bool:
 
 
 def run_operations() -> int:
-    """Do what was asked for until nothing is due; returns how many were finished. Repeatable, from any process."""
+    """Run operations until none is due; return how many finished. Safe to repeat, and from any process."""
     finished = 0
     while claimed := jobs.claim(Operation.objects.order_by("due_at", "asked_at"), 1):
         finished += _run(claimed[0])
@@ -131,7 +134,7 @@ def run_operations() -> int:
 
 
 def count_pending_erasures(operation: Operation) -> int:
-    """How many of the exchanges that it forgot are not verified to be gone yet."""
+    """Return how many exchanges forgotten by the operation are not yet verified as erased."""
     exchanges = Exchange.objects.filter(forgotten_in=operation, erased_at=None).count()
     documents = operation.what.get("deleted", [])
     if not documents:
@@ -141,7 +144,7 @@ def count_pending_erasures(operation: Operation) -> int:
 
 
 def given_up(operation: Operation) -> int:
-    """Return how many of the exchanges that it forgot could not be erased after several tries."""
+    """Return how many exchanges forgotten by the operation could not be erased after several attempts."""
     documents = Chunk.objects.filter(version__document_id__in=operation.what.get("deleted", [])).values("exchange_id")
     forgotten = Q(exchange__forgotten_in=operation) | Q(exchange_id__in=documents)
     return Erasure.objects.filter(forgotten, state=Job.State.FAILED).count()
@@ -157,7 +160,7 @@ def _run(operation: Operation) -> bool:
     except CatoError as error:
         _put_off(operation, str(error))
         return False
-    except Exception as error:  # logged whole, and said on its page; a worker that died of it would try for ever
+    except Exception as error:  # logged in full and shown on its page; a worker that crashed here would retry for ever
         log.exception("the operation %s failed", operation.pk)
         reason = _("Something went wrong in Cato itself (%(error)s); the worker's log says what.")
         _put_off(operation, reason % {"error": type(error).__name__})
@@ -178,7 +181,7 @@ def _forget(operation: Operation, progress: Progress) -> None:
 
 
 def _asked_for(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
-    """Of these what was chosen when it was asked for, and nothing that came since."""
+    """Return those of `rows` that were selected when the operation was created; later rows are excluded."""
     rows = rows.filter(created_at__lte=operation.asked_at)
     return rows.filter(pk__in=operation.what["ids"]) if "ids" in operation.what else rows
 
@@ -198,7 +201,10 @@ def _forget_documents(operation: Operation, progress: Progress) -> None:
 
 
 def _delete_all(rows: QuerySet[Document], operation: Operation, progress: Progress) -> None:
-    """Each slice with its names in the operation, from which its receipt is counted."""
+    """Delete the documents in batches.
+
+    Each batch adds its ids to the operation, from which the receipt is counted.
+    """
     while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
         with transaction.atomic():
             gone = forget_documents(ids, by=operation.asked_by_id)
@@ -235,7 +241,7 @@ def _erase(operation: Operation, progress: Progress) -> None:
 
 
 def _shown(what: Mapping[str, Any]) -> frozenset[uuid.UUID]:
-    """The spaces in which words counted when it was asked."""
+    """Return the spaces in which words were searched when the operation was created."""
     return frozenset(uuid.UUID(space) for space in what.get("shown", []))
 
 

@@ -1,4 +1,4 @@
-"""For how long what is said is kept: rules by source, what they would take, and their daily application."""
+"""Retention rules by source: save, preview and daily application."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _DAILY = timedelta(days=1)
 
 
 def get_rules() -> dict[str, int]:
-    """For how many days each source is kept; what is not named is kept for ever."""
+    """Return the number of days per source; a source without a rule is kept for ever."""
     return dict(Retention.objects.values_list("source", "days"))
 
 
 @transaction.atomic
 def save_rules(days: Mapping[str, int], *, by: uuid.UUID) -> None:
-    """Keep to these rules from now on, in place of the earlier ones."""
+    """Replace all retention rules with these."""
     Retention.objects.exclude(source__in=days).delete()
     for source, count in days.items():
         Retention.objects.update_or_create(source=source, defaults={"days": count, "set_by_id": by})
@@ -32,7 +32,7 @@ def save_rules(days: Mapping[str, int], *, by: uuid.UUID) -> None:
 
 
 def preview(days: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """What these rules would take now: by source, how many exchanges and how many whole documents."""
+    """Return by source how many exchanges and how many whole documents these rules would remove now."""
     now = timezone.now()
     exchanges: dict[str, int] = {}
     documents: dict[str, int] = {}
@@ -44,14 +44,14 @@ def preview(days: Mapping[str, int]) -> dict[str, tuple[int, int]]:
 
 
 def exchanges_too_old(days: Mapping[str, int], *, at: datetime) -> Iterator[QuerySet[Exchange]]:
-    """Per source, the exchanges said longer ago than it allows; pieces of documents go with their documents."""
+    """Yield per source the exchanges older than its rule allows, without chunks of documents."""
     for source, count in days.items():
         old = Exchange.objects.filter(forgotten_at=None, source=source, timestamp__lt=at - timedelta(days=count))
         yield old.filter(chunks=None).order_by("timestamp", "id")
 
 
 def documents_too_old(days: Mapping[str, int], *, at: datetime) -> Iterator[QuerySet[Document]]:
-    """Per source, the documents whose newest version came longer ago than it allows."""
+    """Yield per source the documents whose newest version is older than its rule allows."""
     for source, count in days.items():
         living = Document.objects.filter(source=source, forgotten_at=None)
         dated = living.annotate(newest=Max("versions__created_at", filter=Q(versions__removed_at=None)))
@@ -59,7 +59,10 @@ def documents_too_old(days: Mapping[str, int], *, at: datetime) -> Iterator[Quer
 
 
 def due_rule_author() -> uuid.UUID | None:
-    """Who set the newest rule, where no rule was applied for a day and they would take something now; else None."""
+    """Return the person who set the newest rule, if a retention run is due; else None.
+
+    A run is due if none was created for a day and the rules would remove something.
+    """
     newest = Retention.objects.order_by("-set_at").first()
     if newest is None:
         return None

@@ -1,4 +1,4 @@
-"""Showing an administrator the text of a space that is not theirs to read: with a reason, for a while, seen by its owner."""
+"""Reveals: audited access of an administrator to a space, with a reason and for LASTS; the owner sees it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHORTEST_REASON, _LONGEST_REASON = 10, 300
 
 
 def get_space(space_id: uuid.UUID) -> Space:
-    """The space that is to be revealed. Raises NotFoundError."""
+    """Return the space to reveal. Raises NotFoundError."""
     found = Space.objects.select_related("owner").filter(pk=space_id).first()
     if found is None:
         raise NotFoundError(_("There is no such space."))
@@ -29,7 +29,10 @@ def get_space(space_id: uuid.UUID) -> Space:
 
 @transaction.atomic
 def reveal(space: Space, *, by: uuid.UUID, reason: str) -> Reveal:
-    """Show the text of this space to `by` on the administration's pages. Raises InvalidInputError without a reason."""
+    """Show the text of this space to `by` on the administration pages, for LASTS.
+
+    Raises InvalidInputError if the reason is not 10 to 300 characters long.
+    """
     reason = " ".join(clean_text(reason).split())
     if not _SHORTEST_REASON <= len(reason) <= _LONGEST_REASON:
         sentence = _("Enter a reason (%(least)s–%(most)s characters). The owner will see it.")
@@ -41,14 +44,14 @@ def reveal(space: Space, *, by: uuid.UUID, reason: str) -> Reveal:
 
 
 def active_reveals(person_id: uuid.UUID) -> QuerySet[Reveal]:
-    """What this administrator is shown at this moment beside what they may read."""
+    """Return the reveals of this administrator that have not ended, those that end first at the top."""
     rows = Reveal.objects.filter(by_id=person_id, ends_at__gt=timezone.now())
     return rows.select_related("space__owner").order_by("ends_at")
 
 
 @transaction.atomic
 def end_reveal(reveal_id: int, *, by: uuid.UUID) -> bool:
-    """Hide it again before its time is over; False where it is over, or somebody else's."""
+    """End a reveal early. Returns False if it has ended or belongs to another person."""
     row = active_reveals(by).filter(pk=reveal_id).first()
     if row is None:
         return False
@@ -58,11 +61,11 @@ def end_reveal(reveal_id: int, *, by: uuid.UUID) -> bool:
 
 
 def end_all(person_id: uuid.UUID) -> None:
-    """End everything that is revealed to this person, because they lose the role or the account."""
+    """End all reveals of this person, because they lose the role or the account."""
     for row in active_reveals(person_id):
         end_reveal(row.pk, by=person_id)
 
 
 def reveals_of(space: Space) -> QuerySet[Reveal]:
-    """Who was shown the text of this space, the latest first."""
+    """Return all reveals of this space, newest first."""
     return Reveal.objects.filter(space=space).select_related("by").order_by("-at", "id")

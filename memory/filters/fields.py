@@ -72,7 +72,7 @@ def _time(name: str, value: object) -> datetime:
         if isinstance(value, datetime):
             return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     except (ValueError, OverflowError):
-        pass  # said below, with everything else that is no time
+        pass  # the error is raised below, together with other types
     sentence = _("%(name)s is compared with a time such as 2026-03-01 or 2026-03-01T14:30:00Z, not with %(value).80r.")
     raise InvalidInputError(sentence % {"name": name, "value": value})
 

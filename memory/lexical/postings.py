@@ -57,7 +57,7 @@ class TermStatistics:
         self._common: dict[str, int] = {}
 
     def refresh(self) -> None:
-        """Recount if the corpus has grown or shrunk noticeably."""
+        """Recount if the corpus is small, or if its highest row id fell or rose by more than two percent."""
         newest = Words.objects.aggregate(newest=Max("id"))["newest"] or 0
         with self._lock:
             if newest > _SMALL and self._newest <= newest <= self._newest * _GROWTH:

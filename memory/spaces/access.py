@@ -1,4 +1,4 @@
-"""Who may read what: the only place that answers it."""
+"""Authorization of spaces: all decisions on read and manage access are made here."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ M = TypeVar("M", bound=Model)
 
 
 def readable_space_ids(person_id: uuid.UUID) -> SpaceIds:
-    """The spaces this person may read: their own, their groups', the team's."""
+    """Return the readable spaces of this person: their personal space, their groups and the team space."""
     return frozenset(_readable(person_id).values_list("id", flat=True))
 
 
 def space_ids_shared_by_all_readers(space_id: uuid.UUID) -> SpaceIds:
-    """The spaces that everyone who reads `space_id` may read; none for a space that is not there."""
+    """Return the spaces that every reader of `space_id` can read; empty if the space does not exist."""
     space = Space.objects.filter(id=space_id).first()
     if space is None:
         return frozenset()
@@ -36,8 +36,11 @@ def space_ids_shared_by_all_readers(space_id: uuid.UUID) -> SpaceIds:
 
 
 def manages_space(person_id: uuid.UUID, space: Space) -> bool:
-    """Whether this person manages `space`: the owner of a personal space, a group's managers, for the team's space the
-    administrators. Who does not read a space does not manage it."""
+    """Return True if this person manages `space`.
+
+    The owner manages a personal space, the managers a group, and administrators the team space. Without read access a
+    person manages nothing.
+    """
     if space.kind == Space.Kind.OWN:
         return space.owner_id == person_id
     if space.kind == Space.Kind.GROUP:
@@ -48,26 +51,31 @@ def manages_space(person_id: uuid.UUID, space: Space) -> bool:
 
 
 def admin_visible_space_ids(person_id: uuid.UUID) -> SpaceIds:
-    """The spaces whose text the administration's pages show this administrator: those they may read, and those they
-    have revealed for a while."""
+    """Return the spaces whose text the administration pages show to this administrator.
+
+    These are the readable spaces and those with an active reveal.
+    """
     revealed = Reveal.objects.filter(by_id=person_id, ends_at__gt=timezone.now())
     return readable_space_ids(person_id) | frozenset(revealed.values_list("space_id", flat=True))
 
 
 def personal_space(person_id: uuid.UUID) -> Space:
-    """The person's own space; made the first time it is asked for."""
+    """Return the person's personal space, creating it on first use."""
     found = Space.objects.filter(kind=Space.Kind.OWN, owner_id=person_id).first()
     return found or _make(kind=Space.Kind.OWN, owner_id=person_id)
 
 
 def team_space() -> Space:
-    """The space everyone reads; made the first time it is asked for."""
+    """Return the team space, creating it on first use."""
     found = Space.objects.filter(kind=Space.Kind.TEAM).first()
     return found or _make(kind=Space.Kind.TEAM, name="Everyone")
 
 
 def get_space(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
-    """The space, if this person may read it. Raises NotFoundError, the same for "not yours" and "not there"."""
+    """Return the space if this person can read it.
+
+    Raises NotFoundError, with the same message for missing and forbidden spaces.
+    """
     found = _readable(person_id).filter(id=space_id).first()
     if found is None:
         raise NotFoundError(_("Not found."))
@@ -75,13 +83,16 @@ def get_space(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
 
 
 def list_readable_spaces(person_id: uuid.UUID) -> list[Space]:
-    """The same as rows: one's own first, then groups by name, then the team's."""
+    """Return the readable spaces as rows: the personal space, groups by name, then the team space."""
     order = {Space.Kind.OWN: 0, Space.Kind.GROUP: 1, Space.Kind.TEAM: 2}
     return sorted(_readable(person_id), key=lambda space: (order[Space.Kind(space.kind)], space.name.casefold()))
 
 
 def space_by_name(person_id: uuid.UUID, name: str) -> Space:
-    """The space of this name among those this person may read; the team's is also called "team". Raises NotFoundError."""
+    """Return the readable space of this name, ignoring case. Raises NotFoundError.
+
+    "own" and "team" name the personal space and the team space.
+    """
     wanted = name.strip().casefold()
     for space in _readable(person_id).order_by("kind", "name"):
         names = {
@@ -96,7 +107,7 @@ def space_by_name(person_id: uuid.UUID, name: str) -> Space:
 
 
 def readers(space: Space, active_people: QuerySet[M]) -> QuerySet[M]:
-    """Those of `active_people` who may read `space`."""
+    """Return those of `active_people` who can read `space`."""
     if space.kind == Space.Kind.OWN:
         return active_people.filter(id=space.owner_id)
     if space.kind == Space.Kind.TEAM:
@@ -105,7 +116,7 @@ def readers(space: Space, active_people: QuerySet[M]) -> QuerySet[M]:
 
 
 def in_spaces(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:
-    """The `rows` that lie in `spaces`; no spaces, no rows."""
+    """Return those of `rows` that are in `spaces`; empty `spaces` give no rows."""
     return rows.filter(space_id__in=list(spaces))
 
 
@@ -120,6 +131,6 @@ def _make(**fields: object) -> Space:
     try:
         with transaction.atomic():
             return Space.objects.create(**fields)
-    except IntegrityError:  # somebody else made it in between
+    except IntegrityError:  # another process created it concurrently
         fields.pop("name", None)
         return Space.objects.get(**fields)

@@ -1,4 +1,4 @@
-"""Who reads a space, in a sentence."""
+"""Describe the audience of a space."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memory.spaces import access
 
 
 def audience_text(space: Space) -> str:
-    """How many people read what lives in it now."""
+    """Return a sentence with the number of people who can read the space now."""
     if space.kind == Space.Kind.OWN:
         return _("Only you can read it.")
     people = get_user_model().objects.filter(is_active=True)

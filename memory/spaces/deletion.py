@@ -1,4 +1,4 @@
-"""Emptying a space of all that memory has in it, for whoever leaves and takes nothing along."""
+"""Delete the contents of a space when a person leaves and takes nothing along."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ _TOGETHER = 200
 
 
 def delete_space_contents(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
-    """Forget a slice of what is in the space; returns how much that was. 0: nothing can be read there any more.
+    """Forget one batch of the space's contents; return its size, or 0 if nothing is left to read.
 
-    Documents go first, whole, then exchanges of whatever source, each slice in a transaction of its own. Called again
-    until it returns 0, it goes on where it was broken off. Vectors, cached embeddings, texts and originals follow in a
-    worker, as for everything forgotten.
+    Whole documents come first, then exchanges of all sources. Each batch is a transaction, so repeated calls resume
+    after an interruption. A worker erases vectors, cached embeddings, texts and originals later.
     """
     documents = Document.objects.filter(space_id=space_id, forgotten_at=None).values_list("pk", flat=True)[:_TOGETHER]
     if gone := forget_documents(documents, by=by):
@@ -29,14 +28,14 @@ def delete_space_contents(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
 
 
 def space_receipt(space_id: uuid.UUID, *, since: datetime) -> tuple[ErasureReceipt, int]:
-    """What became of all that was forgotten in this space since then, and how many originals of documents still wait."""
+    """Return the receipt of everything forgotten in this space since then, and the number of originals not yet deleted."""
     exchanges = Exchange.objects.filter(space_id=space_id, forgotten_at__gte=since)
     originals = DocumentVersion.objects.filter(document__space_id=space_id, removed_at=None).exclude(original="")
     return receipt_for(exchanges.values_list("pk", flat=True).iterator()), originals.count()
 
 
 def remove_from_all_groups(person_id: uuid.UUID) -> None:
-    """Take this person out of every group, and drop what they think of what others said."""
+    """Remove this person from all groups and delete their feedback."""
     memberships = Membership.objects.filter(person_id=person_id)
     MembershipChange.objects.bulk_create(
         MembershipChange(space_id=space_id, person_id=person_id, by_id=person_id, kind=MembershipChange.Kind.REMOVED)

@@ -1,4 +1,4 @@
-"""Groups: spaces that some people share, made, named, joined and left."""
+"""Groups: create, rename and remove them, and manage their members."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from memory.text import clean_name
 
 Change = MembershipChange.Kind
 _LONGEST_NAME = 80
-# How commands call the spaces that are not groups.
+# Names that commands use for the other spaces.
 _TAKEN = ("own", "team", "everyone", "only you")
 
 
 def get_group(group_id: uuid.UUID) -> Space:
-    """The group. Raises NotFoundError."""
+    """Return the group. Raises NotFoundError."""
     group = Space.objects.filter(id=group_id, kind=Space.Kind.GROUP).first()
     if group is None:
         raise NotFoundError(_("There is no such group."))
@@ -25,7 +25,7 @@ def get_group(group_id: uuid.UUID) -> Space:
 
 
 def create_group(name: str, *, by: uuid.UUID) -> Space:
-    """Create a group whose creator manages it. Raises InvalidInputError for a name that is empty or taken."""
+    """Create a group and make its creator a manager. Raises InvalidInputError if the name is empty or taken."""
     group = Space.objects.create(kind=Space.Kind.GROUP, name=_free_name(name, None))
     Membership.objects.create(space=group, person_id=by, role=Membership.Role.MANAGER)
     _note_change(group, by, Change.CREATED, by=by)
@@ -33,12 +33,12 @@ def create_group(name: str, *, by: uuid.UUID) -> Space:
 
 
 def rename_group(group: Space, name: str) -> None:
-    """Call the group otherwise. Raises InvalidInputError."""
+    """Rename the group. Raises InvalidInputError if the name is empty or taken."""
     Space.objects.filter(id=group.id).update(name=_free_name(name, group))
 
 
 def add_to_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> bool:
-    """Add a member, who reads the group from the next request on. Returns False for somebody who is in it already."""
+    """Add a member, effective from their next request. Returns False if the person is already a member."""
     is_new = Membership.objects.get_or_create(space=group, person_id=person_id)[1]
     if is_new:
         _note_change(group, person_id, Change.ADDED, by=by)
@@ -46,7 +46,7 @@ def add_to_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> bool:
 
 
 def remove_from_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> bool:
-    """Remove a member, who reads nothing of the group from the next request on. Returns False for who is not in it."""
+    """Remove a member, effective from their next request. Returns False if the person is not a member."""
     was_in = bool(Membership.objects.filter(space=group, person_id=person_id).delete()[0])
     if was_in:
         _note_change(group, person_id, Change.REMOVED, by=by)
@@ -54,7 +54,7 @@ def remove_from_group(group: Space, person_id: uuid.UUID, *, by: uuid.UUID) -> b
 
 
 def set_group_role(group: Space, person_id: uuid.UUID, role: str, *, by: uuid.UUID) -> bool:
-    """Make a member a manager, or a manager a member. Returns False where nothing changes."""
+    """Change the role of a member. Returns False if nothing changes."""
     others = Membership.objects.filter(space=group, person_id=person_id).exclude(role=role)
     if role not in Membership.Role.values or not others.update(role=role):
         return False
@@ -64,12 +64,15 @@ def set_group_role(group: Space, person_id: uuid.UUID, role: str, *, by: uuid.UU
 
 
 def remove_group(group: Space) -> None:
-    """Remove a group in which nothing is."""
+    """Delete the row of an empty group; callers check `is_empty` first."""
     Space.objects.filter(id=group.id, kind=Space.Kind.GROUP).delete()
 
 
 def is_empty(group: Space) -> bool:
-    """Whether nothing is remembered in the group, and it has no document."""
+    """Return True if the group has neither exchanges nor documents.
+
+    Forgotten documents do not count; tombstones of exchanges do.
+    """
     return not (
         Exchange.objects.filter(space=group).exists()
         or Document.objects.filter(space=group, forgotten_at=None).exists()

@@ -1,4 +1,4 @@
-"""The figures of /vstats and the stats page."""
+"""Counts for `/vstats` and the statistics page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memory.spaces.access import SpaceIds, in_spaces
 
 @dataclass(frozen=True, slots=True)
 class MemoryCounts:
-    """Counts of what lies in the spaces asked about (None: all of them), and the model in service."""
+    """Counts of the exchanges in the given spaces (None: all), and the active embedding model."""
 
     exchanges: int
     pending: int
@@ -28,7 +28,7 @@ class MemoryCounts:
 
 
 def memory_counts(spaces: SpaceIds | None) -> MemoryCounts:
-    """Count what may be read in `spaces`; None counts everything, for administrators."""
+    """Count the exchanges in `spaces`; None counts all spaces, for administrators."""
     rows: QuerySet[Exchange] = Exchange.objects.findable()
     rows = rows if spaces is None else in_spaces(rows, spaces)
     generation = generations.active_generation()

@@ -1,4 +1,4 @@
-"""How much room memory takes: the database, the index's files where they are on this machine, the originals."""
+"""Disk usage of the database, of the search index if it is on this machine, and of the originals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.db import connection
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """Bytes; `index` is None where the index is on another machine."""
+    """Sizes in bytes; `index` is None if the search index is on another machine."""
 
     database: int
     index: int | None
@@ -22,7 +22,7 @@ class DiskUsage:
 
 
 def disk_use() -> DiskUsage:
-    """What is there at this moment."""
+    """Measure the current disk usage."""
     index: Path = settings.CATO.vector_store.path
     return DiskUsage(
         database=_database(),
@@ -32,7 +32,7 @@ def disk_use() -> DiskUsage:
 
 
 def index_location() -> str:
-    """Where the search index is: the folder of its files on this machine, else the address of the vector store."""
+    """Return the folder of the search index if it is on this machine, else the URL of the vector store."""
     conf = settings.CATO
     if conf.vector_store.path.is_dir():
         return str(conf.vector_store.path)
@@ -54,5 +54,5 @@ def _sizes(folder: Path) -> Iterator[int]:
         for name in names:
             try:
                 yield os.lstat(os.path.join(inside, name)).st_size
-            except FileNotFoundError:  # it went while it was counted
+            except FileNotFoundError:  # the file was deleted meanwhile
                 continue

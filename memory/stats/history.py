@@ -1,4 +1,4 @@
-"""How memory grew and was used over time, counted at the ends of equal spans."""
+"""Growth and use of memory over time, in equal periods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WEEK, DAY = timedelta(days=7), timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """What was answered from `begin` to `end`, and for how much of it something was recalled."""
+    """The number of answers after `begin` up to `end`, and how many of them had recalled exchanges."""
 
     begin: datetime
     end: datetime
@@ -31,26 +31,26 @@ class TimeRange:
 
 
 def period_ends(count: int, span: timedelta) -> list[datetime]:
-    """The ends of the last `count` spans, oldest first; the last is now, the first the beginning of the first."""
+    """Return the limits of the last `count` periods, oldest first: `count` + 1 times, of which the last is now."""
     now = timezone.now()
     return [now - span * back for back in range(count, -1, -1)]
 
 
 def growth_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
-    """How many of the exchanges that are remembered now were there at each of these times."""
+    """Return for each time how many of the exchanges that are findable now existed then."""
     counts = {f"n{number}": Count("pk", filter=Q(created_at__lte=end)) for number, end in enumerate(at)}
     found = _remembered(spaces).aggregate(**counts)
     return [found[name] for name in counts]
 
 
 def first_exchange_at(spaces: SpaceIds | None) -> datetime | None:
-    """When the first of what is remembered now was; None without any."""
+    """Return the creation time of the oldest findable exchange, or None."""
     first: datetime | None = _remembered(spaces).aggregate(first=Min("created_at"))["first"]
     return first
 
 
 def answers(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRange]:
-    """For each span between these times the answers that are remembered, and those that had something recalled."""
+    """Return for each period between these times the number of answers, and of those with recalled exchanges."""
     recalled = Exists(Recall.objects.filter(turn_id=OuterRef("turn_id")))
     rows = _remembered(spaces).filter(turn_id__isnull=False, timestamp__gt=at[0])
     said = list(rows.annotate(recalled=recalled).values_list("timestamp", "recalled"))
@@ -66,7 +66,7 @@ def answers(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRange]:
 
 
 def recalls(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
-    """How often something was recalled in each span between these times, for what is itself remembered in `spaces`."""
+    """Return the number of recalled exchanges in each period, for turns whose own exchange is in `spaces`."""
     rows = Recall.objects.filter(at__gt=at[0])
     if spaces is not None:
         rows = rows.filter(Exists(_remembered(spaces).filter(turn_id=OuterRef("turn_id"))))
@@ -79,13 +79,13 @@ def recalls(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
 
 
 def count_by_owner(spaces: SpaceIds | None, *, most: int = 10) -> list[tuple[str, int]]:
-    """Whose exchanges these are, the most first."""
+    """Return the number of exchanges per owner's name, highest first."""
     rows = _remembered(spaces).values_list("owner__name").annotate(n=Count("pk")).order_by("-n", "owner__name")
     return list(rows[:most])
 
 
 def count_forgotten_since(spaces: SpaceIds | None, since: datetime) -> int:
-    """How many exchanges were forgotten since then, pieces of documents among them."""
+    """Return how many exchanges, including chunks of documents, were forgotten since then."""
     rows = Exchange.objects.filter(forgotten_at__gt=since)
     return (rows if spaces is None else in_spaces(rows, spaces)).count()
 
