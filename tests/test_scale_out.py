@@ -58,7 +58,6 @@ class Deployed:
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory, endpoint: Any) -> Iterator[Deployed]:
     place, redis_port, port = tmp_path_factory.mktemp("deployed"), free_port(), free_port()
-    place.mkdir()
     first = redis(place, redis_port)
     with postgres() as (database, control):
         endpoint.script("deployed", answer="All right, noted.", token_delay=0.01)
