@@ -1,4 +1,4 @@
-"""What memory keeps in SQL."""
+"""The models of memory."""
 
 from memory.models.documents import Chunk, Document, DocumentVersion, HiddenPassage
 from memory.models.exchanges import Exchange, MetadataValue, Opinion, Recall, Words

@@ -1,4 +1,4 @@
-"""Documents: a file's identity in its space, its versions, and the pieces of each that memory holds as exchanges."""
+"""Documents, their versions, and the chunks of each version, whose texts are exchanges."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from memory.models.exchanges import Exchange
 from memory.models.jobs import Job
 from memory.models.spaces import Space
 
-# Where originals are stored.
+# Storage folder of the originals.
 FOLDER = "documents"
 
 
 class Document(models.Model):
-    """A named file in a space; receiving it again makes its next version.
+    """A named file in a space; receiving it again creates its next version.
 
-    An uploaded file is identified by its name, a file read from a folder of this machine by its path there. A forgotten
-    document stays as a row without name, path and metadata, from which its receipt is made.
+    An uploaded file is identified by its name, a file from a folder of this machine by its path. A forgotten document
+    remains as a row without name, path and metadata, for its receipt.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -51,14 +51,14 @@ class Document(models.Model):
 
 
 def place_of(version: models.Model, name: str) -> str:
-    """Where an original is stored: never by its own name."""
+    """Return a random storage path, so that an original is never stored under its own name."""
     return f"{FOLDER}/{uuid.uuid4().hex}"
 
 
 class DocumentVersion(Job):
-    """One state of a document's bytes, and how far it is on its way into memory.
+    """One state of a document's bytes, and its processing stage.
 
-    As a job it is the work of reading the file and cutting it into pieces; embedding these is work of their own.
+    The job covers extraction and chunking. Embedding the chunks is a separate job.
     """
 
     class Stage(models.TextChoices):
@@ -72,7 +72,7 @@ class DocumentVersion(Job):
         REPLACED = "replaced"
         REMOVED = "removed"
 
-    # Those that a worker still brings further by itself.
+    # Stages that a worker still advances.
     UNDER_WAY = (Stage.RECEIVED, Stage.READING, Stage.CHUNKING, Stage.EMBEDDING)
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -100,7 +100,7 @@ class DocumentVersion(Job):
 
 
 class Chunk(models.Model):
-    """A piece of a version: where it stands, and the exchange that holds its text (several versions may share one)."""
+    """A part of a version: its location, and the exchange with its text, which several versions may share."""
 
     version = models.ForeignKey(DocumentVersion, on_delete=models.CASCADE, related_name="chunks")
     exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="chunks")
@@ -115,7 +115,7 @@ class Chunk(models.Model):
 
 
 class HiddenPassage(models.Model):
-    """Text of a version that nobody who opens the file sees. It is no exchange: nothing finds or recalls it."""
+    """Text of a version that is invisible in the opened file. It is not an exchange, so it is never retrieved."""
 
     version = models.ForeignKey(DocumentVersion, on_delete=models.CASCADE, related_name="hidden_passages")
     start = models.PositiveIntegerField(help_text="characters of the file's text before it")

@@ -1,4 +1,4 @@
-"""What was said, and what stands beside it in SQL: its words, its metadata, what people think of it, where it was recalled."""
+"""Exchanges, with their terms, metadata, feedback and recall log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from memory.models.spaces import Space
 
 
 class ExchangeQuerySet(models.QuerySet["Exchange"]):
-    """The exchanges, by what may come of them."""
+    """Query set of exchanges."""
 
     def findable(self) -> ExchangeQuerySet:
-        """Those that recall, search and figures know: neither forgotten nor hidden."""
+        """Return the exchanges that recall, search and statistics use: neither forgotten nor hidden."""
         return self.filter(forgotten_at=None, is_hidden=False)
 
 
 class Exchange(models.Model):
-    """One message and its answer, or a note or a piece of a document: the unit of memory.
+    """One message with its answer, a note, or a chunk of a document: the unit of memory.
 
-    A forgotten exchange stays as a row without text (`forgotten_at`, then `erased_at` when its vectors, its cached
-    embedding and its words are verified to be gone), so that nothing brings it back.
+    A forgotten exchange remains as a tombstone without text, so that it is not imported again. `forgotten_at` is set
+    first. `erased_at` follows when vectors, cached embedding and terms are verified as removed.
     """
 
     class Source(models.TextChoices):
@@ -92,7 +92,7 @@ class Exchange(models.Model):
 
 
 class Words(models.Model):
-    """The words of an exchange as the analyser writes them; a full-text index stands beside (migration 0002)."""
+    """The terms of an exchange, as the analyser returns them; migration 0002 adds a full-text index."""
 
     exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="words")
     space = models.ForeignKey(Space, on_delete=models.PROTECT, related_name="+")
@@ -101,7 +101,7 @@ class Words(models.Model):
 
 
 class MetadataValue(models.Model):
-    """One scalar of an exchange's free metadata, as filters look for it; a list has a row for each member."""
+    """One scalar of an exchange's metadata, for filters; a list has one row per member."""
 
     exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="metadata_values")
     key = models.CharField(max_length=100)
@@ -115,7 +115,7 @@ class MetadataValue(models.Model):
 
 
 class Opinion(models.Model):
-    """What a person thinks of an exchange that was recalled for them."""
+    """A person's feedback on a recalled exchange."""
 
     class Kind(models.TextChoices):
         PINNED = "pinned", "always in the running"
@@ -131,7 +131,7 @@ class Opinion(models.Model):
 
 
 class Recall(models.Model):
-    """That an exchange was used for a turn, and why; never its text."""
+    """The use of an exchange for a turn, with the reason but without its text."""
 
     turn_id = models.UUIDField()
     exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="recalls")

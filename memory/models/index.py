@@ -1,4 +1,4 @@
-"""Where vectors are, which model made them, and what is still to be done about them."""
+"""The location of vectors, the model that made them, and the jobs that change them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memory.models.spaces import Space
 
 
 class Generation(models.Model):
-    """All indexes made with one embedding model; one serves, another may be built beside it."""
+    """All collections of one embedding model; one generation is active, and another may be building."""
 
     class State(models.TextChoices):
         BUILDING = "building"
@@ -32,7 +32,7 @@ class Generation(models.Model):
 
 
 class Index(models.Model):
-    """One collection of vectors: a space in a generation."""
+    """One collection of vectors: one space in one generation."""
 
     space = models.ForeignKey(Space, on_delete=models.PROTECT)
     generation = models.ForeignKey(Generation, on_delete=models.CASCADE, related_name="indexes")
@@ -46,7 +46,7 @@ class Index(models.Model):
 
 
 class Embedding(Job):
-    """The vectors of one exchange in one generation: still to be made, or in `index`."""
+    """The vectors of one exchange in one generation: a pending job, or stored in `index`."""
 
     exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="embeddings")
     generation = models.ForeignKey(Generation, on_delete=models.CASCADE, related_name="embeddings")
@@ -60,7 +60,7 @@ class Embedding(Job):
 
 
 class Erasure(Job):
-    """The rest of a forgetting: vectors, cached embedding and text still to be removed and verified gone."""
+    """The erasure of a forgotten exchange: removal and verification of vectors, cached embedding and text."""
 
     exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="erasure")
 
@@ -69,7 +69,7 @@ class Erasure(Job):
 
 
 class CachedEmbedding(models.Model):
-    """The vectors of a text, kept as long as an exchange says that text."""
+    """The cached vectors of a text, kept while an exchange has that text."""
 
     content_hash = models.CharField(max_length=64)
     provider = models.CharField(max_length=20)

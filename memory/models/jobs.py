@@ -1,4 +1,4 @@
-"""A piece of work as a row; what is to be done is said by those that inherit from it."""
+"""The abstract job; the models that inherit from it define the work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Job(models.Model):
-    """A piece of work as a row: due at a time, held by a lease, fenced by its attempt number."""
+    """A unit of work in a row: due at a time, owned by a lease, with the attempt number as its fencing token."""
 
     class State(models.TextChoices):
         PENDING = "pending"

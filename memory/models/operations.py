@@ -1,4 +1,4 @@
-"""What administrators have done to many things at once, and for how long what is said is kept."""
+"""Operations of administrators, retention rules and reveals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memory.models.spaces import Space
 
 
 class Operation(Job):
-    """A long piece of administration that a worker does: what was asked, how far it is, and what came of it."""
+    """A long administrative job that a worker runs: its request, progress and result."""
 
     class Kind(models.TextChoices):
         FORGET = "forget", _("Forget exchanges")
@@ -48,7 +48,7 @@ class Operation(Job):
 
 
 class Retention(models.Model):
-    """For how many days what came in by one way is kept; what has no row is kept for ever."""
+    """For how many days exchanges and documents of one source are kept; without a row they are kept for ever."""
 
     source = models.CharField(max_length=12, choices=Exchange.Source.choices, unique=True)
     days = models.PositiveIntegerField()
@@ -57,7 +57,7 @@ class Retention(models.Model):
 
 
 class Reveal(models.Model):
-    """That an administrator reads the text of a space which is not theirs to read: why, and until when."""
+    """Access of an administrator to the text of a space that they may not read otherwise, with reason and end."""
 
     space = models.ForeignKey(Space, on_delete=models.CASCADE, related_name="reveals")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")

@@ -1,4 +1,4 @@
-"""What other programs keep here."""
+"""Records that other programs store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memory.models.spaces import Space
 
 
 class Record(models.Model):
-    """An exchange that another program keeps here under a name of its own, perhaps with a vector of its own."""
+    """An exchange that another program stores under an id of its own, optionally with its own vector."""
 
     exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="record")
     space = models.ForeignKey(Space, on_delete=models.PROTECT, related_name="+")

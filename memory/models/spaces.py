@@ -1,4 +1,4 @@
-"""Who may see something: a person, a group, the team."""
+"""Spaces, the unit of access control, and the members of groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Space(models.Model):
-    """Who may see something: one person, a group, or the team."""
+    """A space of one person, of a group, or of the team; it determines who can read its contents."""
 
     class Kind(models.TextChoices):
         OWN = "own", _("Only you")
@@ -38,12 +38,12 @@ class Space(models.Model):
 
     @property
     def shown_name(self) -> str:
-        """What people call it: a group by its name, the others by who reads them."""
+        """Return the name of a group, or the label of the audience for other spaces."""
         return self.name if self.kind == self.Kind.GROUP else self.get_kind_display()
 
 
 class Membership(models.Model):
-    """A person in a group, as a member or as one of its managers."""
+    """A person's membership of a group, with the role of member or manager."""
 
     class Role(models.TextChoices):
         MEMBER = "member", _("Member")
@@ -58,7 +58,7 @@ class Membership(models.Model):
 
 
 class MembershipChange(models.Model):
-    """A change of who is in a group, shown to its members; rows are only added, and removed with the group."""
+    """A change of a group's members, shown to them; rows are only added, and are deleted with the group."""
 
     class Kind(models.TextChoices):
         CREATED = "created"

@@ -1,4 +1,4 @@
-"""What was measured on this store: where its gate lies, and how well it finds."""
+"""Calibrations and evaluations measured on this store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Calibration(models.Model):
-    """The gate that was fitted on this store for one embedding model."""
+    """The gate's threshold fitted on this store for one embedding model."""
 
     provider = models.CharField(max_length=20)
     model = models.CharField(max_length=255)

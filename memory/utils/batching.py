@@ -1,4 +1,4 @@
-"""Working through many rows or ids a bounded number at a time."""
+"""Process many rows or ids in batches."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ T = TypeVar("T")
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items in lists of at most `size`; none of them empty."""
+    """Yield the items in non-empty lists of at most `size`."""
     left = iter(items)
     while batch := list(islice(left, size)):
         yield batch
 
 
 def iterate_by_pk(rows: QuerySet[Any, T], size: int) -> Iterator[list[T]]:
-    """The rows, or their values (the first of which is the primary key), in lists of at most `size`, by primary key.
+    """Yield the rows in lists of at most `size`, ordered by primary key.
 
-    Each list is read when the one before it has been dealt with. Rows may come and go meanwhile: each that is there all
-    the time is met once.
+    `rows` may be a `values_list` whose first value is the primary key. Each list is read when the previous one has been
+    processed. Rows may be added or deleted meanwhile; rows that exist throughout are yielded once.
     """
     ordered = rows.order_by("pk")
     page = list(ordered[:size])

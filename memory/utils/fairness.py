@@ -1,4 +1,4 @@
-"""Taking turns: whoever was served longest ago comes first."""
+"""Fair scheduling: the key served longest ago comes first."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Hashable, Iterable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
-# Of so many that were served it is remembered when.
+# Number of served keys to remember.
 _MOST_REMEMBERED = 10_000
 
 
 class Turns(Generic[K]):
-    """Remembers, within this process, who was served when."""
+    """Remember, within this process, when each key was last served."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -21,12 +21,15 @@ class Turns(Generic[K]):
         self._served: dict[K, int] = {}
 
     def in_order(self, waiting: Iterable[K]) -> list[K]:
-        """Those who wait, longest ago served first; who never was comes before all, in the order given."""
+        """Return the distinct waiting keys, served longest ago first.
+
+        Keys never served come first, in the given order.
+        """
         with self._lock:
             return sorted(dict.fromkeys(waiting), key=lambda key: self._served.get(key, 0))
 
     def note(self, key: K) -> None:
-        """Remember that somebody was served now."""
+        """Record that this key is served now."""
         with self._lock:
             if len(self._served) >= _MOST_REMEMBERED:
                 self._served.clear()

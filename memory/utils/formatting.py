@@ -1,4 +1,4 @@
-"""Numbers and moments as people of the installation's language write them."""
+"""Format numbers, dates and lists in the language and locale of the installation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy
 from memory.errors import ExtractionError, Fact, format_message
 
 FOUND_BY_WORDS = gettext_lazy("The search index does not answer: found by keywords only.")
-# How an exchange came into memory.
+# Names of the sources of exchanges.
 SOURCES = {
     "chat": gettext_lazy("Conversation"),
     "vadd_command": gettext_lazy("Note"),
@@ -26,38 +26,38 @@ SOURCES = {
 
 
 def format_number(value: float, places: int = 0) -> str:
-    """1,204 or 1.204; Django cuts places off, so the value is rounded before."""
+    """Return a number such as 1,204 or 1.204, rounded first because Django truncates decimal places."""
     return formats.number_format(Decimal(f"{value:.{places}f}"), places or None, force_grouping=True)
 
 
 def format_percent(share: float, places: int = 0) -> str:
-    """84.3% or 84,3 %."""
+    """Return a percentage such as 84.3% or 84,3 %; `share` is a fraction."""
     return _("%(number)s%%") % {"number": format_number(share * 100, places)}
 
 
 def format_similarity(similarity: float) -> str:
-    """.84 where a point separates, 0,84 where a comma does."""
+    """Return .84 in locales with a decimal point, 0,84 in those with a comma."""
     text = format_number(similarity, 2)
     return text.replace("0.", ".", 1) if formats.get_format("DECIMAL_SEPARATOR") == "." else text
 
 
 def format_date(at: datetime) -> str:
-    """22 Nov 2026."""
+    """Return a date such as 22 Nov 2026."""
     return formats.date_format(at, "DATE_FORMAT")
 
 
 def day_of_this_year(at: datetime) -> str:
-    """22 Nov."""
+    """Return a date without its year, such as 22 Nov."""
     return formats.date_format(at, "MONTH_DAY_FORMAT")
 
 
 def format_datetime(at: datetime) -> str:
-    """22 Nov 14:40 UTC; `at` is in UTC."""
+    """Return a time such as 22 Nov 14:40 UTC; `at` is in UTC."""
     return f"{formats.date_format(at, 'STAMP_FORMAT')} UTC"
 
 
 def format_list(things: Sequence[str], *, last: str = "") -> str:
-    """One, two and three; `last` is another word than "and" before the last."""
+    """Return a list such as "one, two and three"; `last` replaces "and"."""
     if len(things) < 2:
         return "".join(things)
     before_last = last or _("and")
@@ -65,7 +65,10 @@ def format_list(things: Sequence[str], *, last: str = "") -> str:
 
 
 def error_text(error: ExtractionError) -> str:
-    """Why a file gives no text; the readers say it in English, knowing no other language."""
+    """Return the translated reason why a file gives no text.
+
+    The extractors raise errors in English, because the child process knows no other language.
+    """
     return format_message(_(error.words), {name: _shown(fact) for name, fact in error.facts.items()})
 
 

@@ -13,13 +13,13 @@ from memory.errors import RateLimitedError
 
 
 def count_search(person_id: uuid.UUID) -> None:
-    """Count a search of this person on a page. Raises RateLimitedError above `searches_per_minute`."""
+    """Count a person's search on a page. Raises RateLimitedError above `searches_per_minute`."""
     if not is_within_limit(f"search:{person_id}", settings.CATO.vector_store.searches_per_minute, 60):
         raise RateLimitedError(_("Too many searches. Try again in a minute."))
 
 
 def count_message(person_id: uuid.UUID) -> None:
-    """Count a message of this person. Raises RateLimitedError above `messages_per_minute`."""
+    """Count a person's message. Raises RateLimitedError above `messages_per_minute`."""
     if not is_within_limit(f"say:{person_id}", settings.CATO.chat.messages_per_minute, 60):
         raise RateLimitedError(_("Too many messages. Try again in a minute; your draft is saved."))
 
@@ -31,18 +31,18 @@ def count_api_request(token_id: uuid.UUID) -> None:
 
 
 def is_within_limit(what: str, most: int, seconds: int) -> bool:
-    """Count one event called `what`; return whether it is among the first `most` within `seconds`.
+    """Count one event called `what`; return True if it is among the first `most` within `seconds`.
 
     Without a cache server nothing is limited.
     """
     from redis.exceptions import RedisError
 
-    # Hashed: what somebody typed into a form may be in it, and a cache shows its keys and warns of unusual ones in the log.
+    # Hash the key, because it may contain form input. Caches show their keys, and log warnings about unusual ones.
     key = f"limit:{hashlib.sha256(what.encode('utf-8', 'replace')).hexdigest()}"
     try:
         cache.add(key, 0, timeout=seconds)
         return cache.incr(key) <= most
-    except ValueError:  # it ran out between the two calls
+    except ValueError:  # the key expired between the two calls
         cache.set(key, 1, timeout=seconds)
         return True
     except (RedisError, OSError):

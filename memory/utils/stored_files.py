@@ -1,4 +1,4 @@
-"""Files that rows name: not left behind where the row is not written, and removed where no row names them."""
+"""Stored files named by rows: delete them on rollback, with their row, or when no row names them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from django.utils import timezone
 from memory.utils.batching import batched
 
 _TOGETHER = 200
-# A younger one's row may be about to be written.
+# The row of a younger file may not be committed yet.
 YOUNG = timedelta(hours=1)
 
 
 @contextmanager
 def delete_file_on_rollback(name: str) -> Iterator[None]:
-    """Delete the stored file of this name where the row that is to name it could not be written."""
+    """Delete the stored file if the block raises, because then no row names it."""
     try:
         yield
-    except BaseException:  # raised again at once: whatever it was, a file that no row names is not left behind
+    except BaseException:  # always raised again; a file without a row must not remain
         default_storage.delete(name)
         raise
 
 
 def delete_after_commit(name: str | None) -> None:
-    """Delete the stored file of this name, if any, once the row that named it is gone for good."""
+    """Delete the stored file, if any, after the transaction that deletes its row commits."""
     if name:
         transaction.on_commit(lambda: default_storage.delete(name))
 
@@ -37,14 +37,18 @@ def delete_after_commit(name: str | None) -> None:
 def delete_orphaned_files(
     model: type[Model], field: str, *, folder: str, older_than: timedelta = YOUNG, dry_run: bool = False
 ) -> int:
-    """Remove files of a folder that no row names in `field`, such as a crash leaves between the two; returns how many."""
+    """Delete the files of a folder that no row names in `field`; return how many.
+
+    A crash between writing a file and its row leaves such files. Files younger than `older_than` remain. With `dry_run`
+    they are only counted.
+    """
     if not default_storage.exists(folder):
         return 0
     removed, long_ago = 0, timezone.now() - older_than
     for names in batched((f"{folder}/{name}" for name in default_storage.listdir(folder)[1]), _TOGETHER):
         rows = model._default_manager.filter(**{f"{field}__in": names})
         for name in set(names) - set(rows.values_list(field, flat=True)):
-            # What was removed a moment ago has taken its file along.
+            # A concurrent deletion may already have removed the file.
             with suppress(FileNotFoundError):
                 if default_storage.get_modified_time(name) < long_ago:
                     if not dry_run:
