@@ -74,7 +74,7 @@ def _sources(candidate: Candidate) -> list[str]:
 
 
 def _are_same(one: frozenset[str], other: frozenset[str]) -> bool:
-    # The sizes alone exclude most pairs.
+    # The sizes alone rule out most pairs.
     if len(one) < _SAME * len(other) or len(other) < _SAME * len(one):
         return False
     return overlap(one, other) >= _SAME

@@ -152,7 +152,7 @@ def together(asked: Sequence[QueryTerm], terms: Sequence[str]) -> float:
     weights = {ask.term: ask.idf for ask in asked}
     beginnings = tuple(ask.term for ask in asked if ask.is_prefix)
     best = 0.0
-    recent: dict[str, int] = {}  # where each term of the question stood last
+    recent: dict[str, int] = {}  # last position of each query term
     for place, term in enumerate(terms):
         if term not in weights:
             if not (beginnings and term.startswith(beginnings)):

@@ -67,7 +67,7 @@ def format_list(things: Sequence[str], *, last: str = "") -> str:
 def error_text(error: ExtractionError) -> str:
     """Return the translated reason why a file gives no text.
 
-    The extractors raise errors in English, because the child process knows no other language.
+    The extractors report errors in English, because they know no other language.
     """
     return format_message(_(error.words), {name: _shown(fact) for name, fact in error.facts.items()})
 
