@@ -16,8 +16,9 @@ from memory.filters import Filter, to_sql
 from memory.models import Exchange
 from memory.spaces.access import SpaceIds
 
-# Sub-select instead of a join, and an id array on PostgreSQL: otherwise the planner scans whole tables for a few
-# hundred rows. No space condition: with one, SQLite scans the space instead of using the primary key.
+# A join for the terms, or an id list on PostgreSQL, would read whole tables for a few hundred rows. So the terms come
+# from a sub-select and PostgreSQL gets an array. The query does not restrict the spaces: SQLite would then read every
+# row of a space instead of looking up the ids.
 _READ = (
     "SELECT {id}, {previous_id}, (SELECT w.terms FROM memory_words w WHERE w.exchange_id = e.id), {session_id}, {said}, "
     "{owner_id}, e.source_file, {space_id}, e.forgotten_at IS NULL AND NOT e.is_hidden "

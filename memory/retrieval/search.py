@@ -104,11 +104,11 @@ def recall(
 
 
 def iter_recall(messages: Sequence[str], asking: RecallOptions) -> Generator[Hit, None, str]:
-    """Yield the hits of `recall` lazily, best first; the generator's return value is the note.
+    """Yield the hits of `recall` one by one, best first, computing no more than is consumed; return the note.
 
-    A follow-up message is searched twice, alone and joined with the previous messages, and the results are interleaved.
-    The second search runs only after the first hit was consumed. At most two of five hits share an author or document
-    while others pass the gate.
+    For a follow-up, the newest message is searched alone first. Once its first hit is consumed, all messages are
+    searched together, and hits of both searches alternate. At most two of five hits share an author or document while
+    others pass the gate.
     """
     conf = settings.CATO.vector_store
     said = [clean_text(message) for message in messages[-conf.search_context_window :] if message.strip()]
