@@ -1,4 +1,4 @@
-"""Taking due work from job rows: a lease says who works, an attempt number voids what comes too late."""
+"""Claim, renew and finish jobs. A lease gives a job to one worker; the attempt number voids late results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memory.models import Job
 
 J = TypeVar("J", bound=Job)
 
-# Longer than a batch takes; what a killed worker held waits so long.
+# Longer than a batch takes. The jobs of a killed worker wait for this time.
 LEASE = timedelta(seconds=45)
 # Seconds; well within a lease.
 _RENEWAL_INTERVAL = 10.0
@@ -25,7 +25,7 @@ _LONGEST_WAIT = 300.0
 
 
 def claim(rows: QuerySet[J], limit: int) -> list[J]:
-    """Take up to `limit` due rows: nobody else gets them until the lease ends. `rows` says which and in what order."""
+    """Lease up to `limit` due rows of `rows`, in its order; no other worker can claim them until the lease ends."""
     now = timezone.now()
     ready = due(rows, now)
     if not ready.exists():
@@ -40,7 +40,7 @@ def claim(rows: QuerySet[J], limit: int) -> list[J]:
 
 @dataclass(frozen=True, slots=True)
 class QueueStats:
-    """Work of one kind: how much waits, how much failed for good, and since when the oldest is due that nobody holds."""
+    """Counts of pending and permanently failed jobs of one kind, and the due time of the oldest job without a lease."""
 
     kind: str
     pending: int
@@ -49,7 +49,7 @@ class QueueStats:
 
 
 def queue_stats() -> list[QueueStats]:
-    """All kinds of work there are, whoever defines them."""
+    """Return the statistics of all Job models of all apps, sorted by class name."""
     now = timezone.now()
     kinds = [model for model in apps.get_models() if issubclass(model, Job)]
     return [_queue(model, now) for model in sorted(kinds, key=lambda model: model.__name__)]
@@ -63,16 +63,16 @@ def _queue(model: type[Job], now: datetime) -> QueueStats:
 
 
 def has_due(rows: QuerySet[J]) -> bool:
-    """Whether any of these rows could be claimed now."""
+    """Return True if at least one of the rows can be claimed now."""
     return due(rows).exists()
 
 
 class LeaseLostError(Exception):
-    """This worker no longer owns the job: it was cancelled, or another worker has claimed it since."""
+    """The worker no longer owns the job because it was cancelled, requeued or claimed by another worker."""
 
 
 class Lease(Generic[J]):
-    """A claimed job. Every write holds only while this worker owns it: pending still, and of the same attempt."""
+    """A claimed job. Writes succeed only while the row is pending and has the attempt number of this claim."""
 
     def __init__(self, job: J) -> None:
         self.job = job
@@ -84,19 +84,19 @@ class Lease(Generic[J]):
             raise LeaseLostError
 
     def renew(self, **fields: object) -> None:
-        """Hold the job for another lease, and write fields of its row. Raises LeaseLostError."""
+        """Extend the lease by `LEASE` from now and write fields of the job's row. Raises LeaseLostError."""
         self._renewed_at = time.monotonic()
         self.update(locked_until=timezone.now() + LEASE, **fields)
 
     def check(self) -> None:
-        """Renew the lease where that is due. Raises LeaseLostError."""
+        """Check ownership; renew the lease if the last renewal was 10 seconds ago or more. Raises LeaseLostError."""
         if time.monotonic() - self._renewed_at >= _RENEWAL_INTERVAL:
             self.renew()
         elif not self._row().exists():
             raise LeaseLostError
 
     def is_held(self) -> bool:
-        """Whether this worker still owns the job, whose lease is renewed where that is due."""
+        """Return True if this worker still owns the job; renew the lease like `check`."""
         try:
             self.check()
         except LeaseLostError:
@@ -104,15 +104,15 @@ class Lease(Generic[J]):
         return True
 
     def release(self, **fields: object) -> None:
-        """Give the job back, to be claimed again when it is due. Raises LeaseLostError."""
+        """End the lease; the job can be claimed again when it is due. Raises LeaseLostError."""
         self.update(locked_until=None, **fields)
 
     def finish(self, **fields: object) -> None:
-        """The job is done. Raises LeaseLostError."""
+        """Mark the job as done and end the lease. Raises LeaseLostError."""
         self.release(state=Job.State.DONE, error="", **fields)
 
     def fail(self, error: str, **fields: object) -> None:
-        """The job failed for good. Raises LeaseLostError."""
+        """Mark the job as permanently failed and end the lease; store 300 characters of `error`. Raises LeaseLostError."""
         self.release(state=Job.State.FAILED, error=error[:300], **fields)
 
     def _row(self) -> QuerySet[J]:
@@ -123,10 +123,10 @@ class Lease(Generic[J]):
 
 
 def release_for_retry(job: Job, error: str, *, counts: bool, final: bool = False, after: float | None = None) -> bool:
-    """Give the job back, to be tried later with growing pauses; return whether it is now failed for good.
+    """End the lease and schedule a retry with exponential backoff; return True if the job has failed permanently.
 
-    `counts`: the work itself failed (its fifth failure is the last); otherwise something it needs is away and it waits
-    as long as that takes. `after`: seconds the other side asked us to wait.
+    `counts`: count the failure towards MAX_FAILURES; False if a dependency is down, which does not limit the retries.
+    `final`: fail without a retry. `after`: delay in seconds that the remote service requested.
     """
     failures = job.failures + (1 if counts else 0)
     failed = final or failures >= MAX_FAILURES
@@ -142,12 +142,12 @@ def release_for_retry(job: Job, error: str, *, counts: bool, final: bool = False
 
 
 def cancel(rows: QuerySet[J]) -> int:
-    """Let nobody go on with these rows, voiding whatever is being done about them at this moment; returns how many."""
+    """Mark the rows as done, void the results of workers that hold them, and return the number of rows."""
     return rows.update(state=Job.State.DONE, attempt=F("attempt") + 1, locked_until=None, error="")
 
 
 def requeue(rows: QuerySet[J]) -> int:
-    """Make rows due now, voiding whatever is being done about them at this moment; returns how many."""
+    """Make the rows due now, void the results of workers that hold them, and return the number of rows."""
     return rows.update(
         state=Job.State.PENDING,
         attempt=F("attempt") + 1,
@@ -159,7 +159,7 @@ def requeue(rows: QuerySet[J]) -> int:
 
 
 def due(rows: QuerySet[J], now: datetime | None = None) -> QuerySet[J]:
-    """Those of the rows that could be claimed now."""
+    """Filter for the rows that can be claimed at `now`, by default the current time."""
     now = now or timezone.now()
     free = Q(locked_until=None) | Q(locked_until__lt=now)
     return rows.filter(free, state=Job.State.PENDING, due_at__lte=now)

@@ -1,4 +1,4 @@
-"""What must happen even if every nudge was lost; any process may call it, as often as it likes."""
+"""Periodic and complete maintenance that works without wake-ups; any process may run it at any time."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from memory.index.reconcile import (
 from memory.models import Embedding, Generation, Index, Job, Operation
 
 _SLICE = 500
-# Exchanges that a sweep embeds itself, so that it comes to the rest of its work; a worker is told of more.
+# Limit of exchanges that a sweep embeds itself, so that its other work is not delayed. A worker embeds the rest.
 _SWEPT = 64
-_PAUSE = 0.2  # seconds, while a worker has the rest in hand
+_PAUSE = 0.2  # seconds, while workers hold the remaining rows
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillReport:
-    """How many exchanges were embedded, and what could not be: waiting for something, or failed for good."""
+    """Numbers of exchanges that are embedded, waiting and permanently failed, and one of the errors."""
 
     done: int
     waiting: int
@@ -40,7 +40,10 @@ class BackfillReport:
 
 
 def sweep() -> None:
-    """Embed some of what is due, erase what was forgotten, and switch to new indexes and documents that are complete."""
+    """Embed a limited number of due exchanges, erase forgotten ones, and activate complete indexes and documents.
+
+    The sweep also purges overdue indexes and sends wake-ups for due operations and extractions.
+    """
     if index_pending(limit=_SWEPT) >= _SWEPT:
         nudge.after_commit("index_pending")
     publish_ready_versions()
@@ -51,14 +54,15 @@ def sweep() -> None:
     if jobs.has_due(Operation.objects.all()):
         nudge.after_commit("run_operations")
     if has_due_extraction():
-        # Not here: a file may take as long as its limits let it, and conversations would wait for the next sweep.
+        # A worker does this: extraction can take up to its time limit, which would delay conversations until the next sweep.
         nudge.after_commit("read_documents")
 
 
 def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:
-    """Embed whatever has no vector, what failed before too, and write missing words.
+    """Embed all exchanges without a vector, including failed ones, and index missing terms.
 
-    May be broken off and called again, and run beside workers. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
+    The call can be interrupted and repeated, and can run at the same time as workers. Raises
+    VectorStoreUnavailableError and VectorStoreDisabledError.
     """
     index_missing_terms(progress=progress)
     queue_unindexed()
@@ -70,7 +74,7 @@ def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:
 
 
 def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
-    """Embed what is queued for the indexes in use, until nothing is, or what is left can only wait."""
+    """Embed queued exchanges of all generations that are not retired; stop when the rest waits after an error."""
     rows = Embedding.objects.filter(exchange__forgotten_at=None).exclude(generation__state=Generation.State.RETIRED)
     pending = rows.filter(state=Job.State.PENDING)
     embedded = 0

@@ -1,7 +1,7 @@
-"""Making forgetting physical: indexes that held something forgotten are made anew, the database is written anew.
+"""Purge deleted data from the index and database files.
 
-A vector that was deleted stays in the index's file. So what is alive goes into a new collection beside, which takes
-the old one's place; the old one is dropped, and whoever runs Chroma removes its files.
+A deleted vector stays in the file of its collection. The live vectors are therefore copied to a new collection, which
+replaces the old one. The old collection is dropped, and the Chroma host removes its files.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from memory.utils.batching import iterate_by_pk
 log = logging.getLogger(__name__)
 
 _PAGE = 500
-# Seconds in which a search that has read the old collection's name asks it.
+# Seconds. A search that has already read the old collection's name can still query it for this time.
 _GRACE = 0.5
 _CHECKPOINTS = 20
 _TABLES = (
@@ -55,10 +55,11 @@ _TABLES = (
 
 
 def purge_pending(*, before: datetime | None = None, progress: ProgressCallback = no_progress) -> int:
-    """Make anew every index from which something was forgotten (before that time), and the database; returns how many.
+    """Rebuild every index marked for purging, vacuum the database, and return the number of rebuilt indexes.
 
-    An index is marked as clean only when all this has happened. Where a server of Cato's own holds the files, it is
-    asked to remove what was dropped. May be broken off and called again. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
+    `before` limits the call to indexes that were marked at or before that time. The mark of an index is cleared only
+    after its rebuild and the vacuum. If Cato manages the Chroma server, it asks the server to remove the dropped files.
+    The call can be interrupted and repeated. Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
     soiled = Index.objects.exclude(soiled_at=None)
     if before is not None:
@@ -77,7 +78,10 @@ def purge_pending(*, before: datetime | None = None, progress: ProgressCallback 
 
 
 def purge_overdue() -> int:
-    """What the sweep erases: indexes whose time, half of `erase_within_hours`, is over. Returns how many."""
+    """Purge the indexes that were marked more than half of `erase_within_hours` ago; return their number.
+
+    If the vector store is unavailable or disabled, log a warning and return 0.
+    """
     limit = timezone.now() - timedelta(hours=settings.CATO.vector_store.erase_within_hours) / 2
     if not Index.objects.filter(soiled_at__lte=limit).exists():
         return 0
@@ -89,7 +93,10 @@ def purge_overdue() -> int:
 
 
 def purge_all(*, progress: ProgressCallback = no_progress) -> int:
-    """As `purge_pending`, and what nobody names or says is removed too, whether or not anything was forgotten."""
+    """Drop orphan collections and cache entries, run `purge_pending`, and return the number of rebuilt indexes.
+
+    The database is vacuumed even if no index was marked for purging.
+    """
     drop_orphan_collections()
     renewed = purge_pending(progress=progress)
     if not renewed:
@@ -99,9 +106,10 @@ def purge_all(*, progress: ProgressCallback = no_progress) -> int:
 
 
 def rebuild_collection(index: Index, *, progress: ProgressCallback = no_progress) -> bool:
-    """Copy what is alive into a new collection, let it take the place of the old one, drop that; False: it is being done.
+    """Copy the live vectors to a new collection, swap it in, and drop the old one.
 
-    Broken off before the switch, it begins again; after it, what was left is dropped with the unnamed ones.
+    Return False if another process is rebuilding the collection. A rebuild interrupted before the swap starts again.
+    After the swap, `drop_orphan_collections` removes the old collection.
     """
     source, target = index.collection, next_collection_name(index.collection)
     if not store.recreate_collection(target, unless_touched_within=ABANDONED):
@@ -115,13 +123,13 @@ def rebuild_collection(index: Index, *, progress: ProgressCallback = no_progress
             [id for _, exchange_id, version, parts in page for id in vector_ids(exchange_id, version, parts)],
         )
         progress("exchanges", len(page))
-    # From the switch on no row names the source, and it is dropped here, not as one that is left over.
+    # No row names the source after the swap. The mark prevents that it is dropped as an orphan before this call drops it.
     with suppress(store.CollectionMissingError):
         store.mark_in_use(source)
     if not _switch(index, source, target):
         store.drop(target)
         return False
-    # What came, changed or was forgotten while the copy was made.
+    # Exchanges can be added, changed or forgotten during the copy.
     queue_missing_vectors(index, spare=source)
     delete_orphan_vectors(index)
     time.sleep(_GRACE)
@@ -131,10 +139,13 @@ def rebuild_collection(index: Index, *, progress: ProgressCallback = no_progress
 
 
 def vacuum_database() -> None:
-    """Let no page of the database's files hold what was deleted from it."""
+    """Rewrite the database files so that no page holds deleted data.
+
+    On SQLite, log a warning if readers prevent the truncation of the write-ahead log in 20 attempts.
+    """
     with connection.cursor() as cursor:
         if connection.vendor != "sqlite":
-            # ANALYZE as well: samples of what was said stand in the planner's statistics.
+            # ANALYZE is needed because the planner's statistics contain samples of the texts.
             for table in _TABLES:
                 cursor.execute(f"VACUUM (FULL, ANALYZE) {table}")
             return
@@ -144,7 +155,7 @@ def vacuum_database() -> None:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if not cursor.fetchone()[0]:
                 return
-            time.sleep(_GRACE)  # somebody still reads
+            time.sleep(_GRACE)  # a reader still uses the log
     log.warning("the write-ahead log of the database could not be emptied: somebody reads all the time")
 
 
@@ -153,7 +164,7 @@ def _switch(index: Index, source: str, target: str) -> bool:
     if not Index.objects.filter(pk=index.pk, collection=source).update(collection=target):
         return False
     index.collection = target
-    # Whoever is embedding at this moment knows the old name: what they note is void, and is done again.
+    # Workers that are embedding now use the old collection name. A new attempt number voids their results.
     jobs.requeue(
         Embedding.objects.filter(
             exchange__space_id=index.space_id,
@@ -166,7 +177,7 @@ def _switch(index: Index, source: str, target: str) -> bool:
 
 
 def _clear_purge_flag(index: Index, begun: datetime) -> None:
-    """Clean, except of what was forgotten or deleted since it was begun."""
+    """Clear the purge mark, or set it to `begun` if exchanges were forgotten or erased since then."""
     since = Exchange.objects.filter(space_id=index.space_id).exclude(forgotten_at=None)
     since = since.filter(Q(forgotten_at__gte=begun) | Q(erased_at__gte=begun) | Q(erased_at=None))
     Index.objects.filter(pk=index.pk).update(soiled_at=begun if since.exists() else None)

@@ -1,4 +1,4 @@
-"""Holding SQL and the index against each other: what one lacks is made again, what only the other has is removed."""
+"""Reconcile the database and the index: recreate missing entries and remove orphans."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from memory.utils.batching import iterate_by_pk
 
 _PAGE = 500
 _IDS = 1000
-# Seconds. Who fills a collection touches it far more often.
+# Seconds. A process that fills a collection marks it as in use far more often.
 ABANDONED = 120.0
 
-# Told now and then how much of what has been gone through.
+# Called from time to time with the kind and number of the items processed since the last call.
 ProgressCallback = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """How far SQL and the serving index are apart; both are 0 at rest."""
+    """Differences between the database and the active index generation; both are 0 when no work is pending."""
 
     rows_without_vector: int
     vectors_without_row: int
@@ -39,7 +39,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileReport:
-    """What was mended, or would have to be."""
+    """Numbers of repaired items, or of items to repair after a dry run."""
 
     queued: int
     vectors_removed: int
@@ -51,11 +51,14 @@ class ReconcileReport:
 
 
 def no_progress(what: str, count: int) -> None:
-    """The progress that nobody watches."""
+    """Ignore the progress."""
 
 
 def drift() -> Drift:
-    """Count, do not look: what the rows say against how many vectors there are. Raises VectorStoreUnavailableError, VectorStoreDisabledError."""
+    """Compare the vector counts of the rows with those of the collections, without reading vectors.
+
+    Raises VectorStoreUnavailableError and VectorStoreDisabledError.
+    """
     generation = generations.active_generation()
     alive = Embedding.objects.filter(generation=generation, exchange__forgotten_at=None)
     said = dict(alive.exclude(index=None).values_list("index").annotate(n=Sum("parts")).order_by())
@@ -68,10 +71,10 @@ def drift() -> Drift:
 
 
 def reconcile(*, dry_run: bool = False, progress: ProgressCallback = no_progress) -> ReconcileReport:
-    """Go through rows, vectors, words, cached embeddings and uploaded files, and mend what does not agree.
+    """Compare rows, vectors, terms, cached embeddings and uploaded files, and repair the differences.
 
-    Beside a live system, as often as one likes; what was mended before it was broken off stays so. `dry_run` counts
-    only. Raises VectorStoreUnavailableError, VectorStoreDisabledError.
+    The call is safe on a live system and can be repeated. Repairs made before an interruption are kept. `dry_run` only
+    counts. Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
     queued, removed = queue_unindexed(dry_run=dry_run), 0
     for index in Index.objects.select_related("generation").order_by("pk"):
@@ -92,7 +95,7 @@ def reconcile(*, dry_run: bool = False, progress: ProgressCallback = no_progress
 
 
 def queue_unindexed(*, dry_run: bool = False) -> int:
-    """Queue exchanges of which the index has no row, and rows that are done but name no index; returns how many."""
+    """Queue exchanges without an embedding row, and finished rows without an index; return their number."""
     queued = 0
     for generation in generations.writable_generations():
         nowhere = Embedding.objects.filter(generation=generation, state=Job.State.DONE, index=None)
@@ -107,9 +110,9 @@ def queue_unindexed(*, dry_run: bool = False) -> int:
 def queue_missing_vectors(
     index: Index, *, spare: str | None = None, dry_run: bool = False, progress: ProgressCallback = no_progress
 ) -> int:
-    """Queue what should be in the index and is not, or in an older version; returns how many exchanges.
+    """Queue exchanges whose vectors are missing from the index or outdated; return their number.
 
-    What `spare`, another collection, still has is copied from there instead.
+    Vectors that the collection `spare` still has are copied from it instead.
     """
     queued = 0
     rows = Embedding.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
@@ -133,7 +136,7 @@ def queue_missing_vectors(
 
 
 def _held(index: Index, ids: list[str]) -> set[str]:
-    """Which of these vectors the index holds, in the collection that it has now: it may be made anew this very moment."""
+    """Return the ids in the current collection of the index; ask again if a rebuild has replaced the collection."""
     while True:
         asked = index.collection
         held = store.existing_ids(asked, ids)
@@ -144,7 +147,7 @@ def _held(index: Index, ids: list[str]) -> set[str]:
 
 
 def copy_vectors(source: str, target: str, ids: list[str]) -> set[str]:
-    """Copy vectors from one collection to another, a bounded number at a time; returns the ids of those there were."""
+    """Copy vectors between collections in batches of 1,000; return the ids that the source had."""
     copied: set[str] = set()
     for start in range(0, len(ids), _IDS):
         copied |= store.copy(source, target, ids[start : start + _IDS])
@@ -152,10 +155,10 @@ def copy_vectors(source: str, target: str, ids: list[str]) -> set[str]:
 
 
 def delete_orphan_vectors(index: Index, *, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
-    """Remove the vectors that no living row says are in this index; returns how many."""
+    """Delete the vectors of this index that belong to no live row; return their number."""
     removed = offset = 0
     while ids := store.list_ids(index.collection, offset, _IDS):
-        # The rows are read after the ids: a vector never comes before its row.
+        # A row is written before its vectors, so the rows are read after the ids.
         strays = _strays(index, ids)
         if strays and not dry_run:
             generations.mark_purge_needed(Index.objects.filter(pk=index.pk))
@@ -167,13 +170,13 @@ def delete_orphan_vectors(index: Index, *, dry_run: bool = False, progress: Prog
 
 
 def drop_orphan_collections(*, dry_run: bool = False) -> int:
-    """Drop the collections of these spaces that no row names and nobody is filling; returns how many."""
+    """Drop the collections of known spaces that no row names and no process is filling; return their number."""
     prefix = f"{settings.CATO.vector_store.collection_name}-"
     name = re.compile(re.escape(prefix) + r"([0-9a-f]{32})-\d+(\.\d+)?")
     dropped = 0
     for collection in store.collections(prefix, untouched_for=ABANDONED):
         found = name.fullmatch(collection)
-        # The server may be shared with another Cato, whose spaces are others.
+        # Another Cato installation with other spaces may share the server.
         if found is None or not Space.objects.filter(pk=uuid.UUID(found[1])).exists():
             continue
         if Index.objects.filter(collection=collection).exists():
