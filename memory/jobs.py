@@ -112,7 +112,7 @@ class Lease(Generic[J]):
         self.release(state=Job.State.DONE, error="", **fields)
 
     def fail(self, error: str, **fields: object) -> None:
-        """Mark the job as permanently failed and end the lease; store 300 characters of `error`. Raises LeaseLostError."""
+        """Mark the job as permanently failed and store 300 characters of `error`. Raises LeaseLostError."""
         self.release(state=Job.State.FAILED, error=error[:300], **fields)
 
     def _row(self) -> QuerySet[J]:

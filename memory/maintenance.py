@@ -54,7 +54,7 @@ def sweep() -> None:
     if jobs.has_due(Operation.objects.all()):
         nudge.after_commit("run_operations")
     if has_due_extraction():
-        # A worker does this: extraction can take up to its time limit, which would delay conversations until the next sweep.
+        # A worker does this. Extraction can take up to its time limit, and conversations would wait for the next sweep.
         nudge.after_commit("read_documents")
 
 

@@ -1,4 +1,4 @@
-"""Embedding texts for whoever asks, with the model that is configured; nothing of it is kept."""
+"""Embed texts for API clients with the configured model; neither texts nor vectors are stored."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from memory.text import clean_text
 
 
 def embedding_model() -> str:
-    """The name of the configured model; loads nothing."""
+    """Return the name of the configured model without loading it."""
     return embeddings.configured_model(settings.CATO.vector_store)[1]
 
 
 def embed(texts: Sequence[str]) -> Vectors:
-    """One vector of length 1 for each text, in their order. Raises EmbeddingError."""
+    """Return one vector of length 1 for each text, in the same order. Raises EmbeddingError."""
     return embeddings.get_embedder(settings.CATO.vector_store).embed_documents([clean_text(text) for text in texts])

@@ -1,4 +1,4 @@
-"""Which embedding model serves, and building another beside it; an index never mixes models."""
+"""Create, build, activate and drop index generations. An index never mixes embedding models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EmbeddingModelStatus:
 
 
 def active_generation() -> Generation:
-    """The generation that answers; made from the configured model the first time."""
+    """Return the active generation; create it for the configured model if none exists."""
     found = active_generation_or_none()
     if found is not None:
         return found
@@ -45,23 +45,23 @@ def active_generation() -> Generation:
 
 
 def active_generation_or_none() -> Generation | None:
-    """The generation that answers, where there is one already."""
+    """Return the active generation, or None if none has been created yet."""
     return Generation.objects.filter(state=Generation.State.SERVING).first()
 
 
 def writable_generations() -> list[Generation]:
-    """The generations that new exchanges go into: the serving one, and one that is being built."""
+    """Return the generations to which new exchanges are added: the active one and any that is being built."""
     building = Generation.objects.filter(state=Generation.State.BUILDING)
     return [active_generation(), *building]
 
 
 def embedder_for(generation: Generation) -> Embedder:
-    """The embedding model this generation was made with."""
+    """Return an embedder for the provider and model of this generation."""
     return embeddings.get_embedder(settings.CATO.vector_store, provider=generation.provider, model=generation.model)
 
 
 def check_dimension(generation: Generation, dimension: int) -> None:
-    """Hold the vectors' `dimension` against the generation's, which the first vectors set. Raises EmbeddingDimensionError."""
+    """Raise EmbeddingDimensionError if `dimension` differs from that of the generation; the first call sets it."""
     if generation.dimension is None:
         Generation.objects.filter(pk=generation.pk, dimension=None).update(dimension=dimension)
         generation.refresh_from_db()
@@ -76,13 +76,13 @@ def check_dimension(generation: Generation, dimension: int) -> None:
 
 
 def get_collection(space: Space, generation: Generation) -> Index:
-    """The index of this space in this generation; its row is made before anything is written to it."""
+    """Return the index of this space and generation; create its row, but not the collection, if it is missing."""
     name = f"{settings.CATO.vector_store.collection_name}-{space.id.hex}-{generation.pk}"
     return Index.objects.get_or_create(space=space, generation=generation, defaults={"collection": name})[0]
 
 
 def embedding_model_status() -> EmbeddingModelStatus:
-    """The active and the configured embedding model, as the banner and `reembed` compare them."""
+    """Return the active and the configured embedding model for the banner and `reembed`."""
     now = active_generation()
     provider, model = embeddings.configured_model(settings.CATO.vector_store)
     return EmbeddingModelStatus(
@@ -92,11 +92,11 @@ def embedding_model_status() -> EmbeddingModelStatus:
 
 
 def start_reindex(*, again: bool = False) -> Generation:
-    """Open the index of the configured model beside the serving one and queue every exchange for it.
+    """Start a generation for the configured model next to the active one and queue every exchange for it.
 
-    May be broken off and called again: it goes on where it was. A half-built index of a third model is dropped; one
-    that served before and was kept is used, others that were kept are dropped. `again`: nothing that was made before is
-    used, every text is embedded anew.
+    An interrupted call can be repeated and continues. An unfinished generation of another model is dropped. A retired
+    generation of the configured model is reused; otherwise all retired generations are dropped. `again`: reuse neither
+    a retired generation nor cached embeddings of this model.
     """
     provider, model = embeddings.configured_model(settings.CATO.vector_store)
     building = _building()
@@ -116,16 +116,17 @@ def start_reindex(*, again: bool = False) -> Generation:
 
 
 def is_reindexing() -> bool:
-    """Whether an index of the configured model is being built."""
+    """Return True if a generation of the configured model is being built."""
     building = _building()
     identity = embeddings.configured_model(settings.CATO.vector_store)
     return building is not None and (building.provider, building.model) == identity
 
 
 def start_rollback() -> Generation | None:
-    """Let the index that served before catch up with what came since, to serve again; None where none was kept.
+    """Queue missing exchanges for the last retired generation so that it can become active again; return it.
 
-    What was being built is dropped. May be broken off and called again: then the one it brings back is being built.
+    Return None if no generation is retired or being built. Any other generation that is being built is dropped. An
+    interrupted call can be repeated; the restored generation is then the one being built.
     """
     building = _building()
     kept = Generation.objects.filter(state=Generation.State.RETIRED).last()
@@ -139,12 +140,12 @@ def start_rollback() -> Generation | None:
 
 
 def activate_built_generation() -> bool:
-    """Let the new index serve if every exchange is in it; the old one is kept, retired. False: not yet."""
+    """Activate the built generation if it has every exchange, and retire the old one; return False if not ready."""
     building = _building()
     if building is None or not _is_whole(building):
         return False
     with transaction.atomic():
-        # Whoever comes second finds nothing that is still being built.
+        # A concurrent second call finds no generation in the building state.
         if not Generation.objects.select_for_update().filter(pk=building.pk, state=Generation.State.BUILDING):
             return False
         Generation.objects.filter(state=Generation.State.SERVING).update(state=Generation.State.RETIRED)
@@ -168,7 +169,7 @@ def enqueue_missing(generation: Generation) -> int:
 
 
 def drop_retired() -> int:
-    """Drop every index that no longer serves; returns how many generations went."""
+    """Drop all retired generations; return their number."""
     retired = list(Generation.objects.filter(state=Generation.State.RETIRED))
     for generation in retired:
         drop_generation(generation)
@@ -176,7 +177,7 @@ def drop_retired() -> int:
 
 
 def drop_generation(generation: Generation) -> None:
-    """Drop a generation's collections, then its rows; once begun it can be repeated until it is through."""
+    """Drop the collections of a generation, then its rows; an interrupted call can be repeated."""
     from memory.index import store
 
     Generation.objects.filter(pk=generation.pk).update(state=Generation.State.RETIRED)
@@ -188,12 +189,12 @@ def drop_generation(generation: Generation) -> None:
 
 
 def mark_purge_needed(indexes: QuerySet[Index]) -> None:
-    """Note that the files of these indexes hold what was forgotten, until they are made anew."""
+    """Mark these indexes because their files contain forgotten data until they are rebuilt; keep earlier marks."""
     indexes.filter(soiled_at=None).update(soiled_at=timezone.now())
 
 
 def next_collection_name(collection: str, step: int = 1) -> str:
-    """The name of the collection that takes this one's place, or of that whose place it took (step -1)."""
+    """Return the name of the collection that replaces this one, or that it replaced (`step` -1)."""
     base, dot, number = collection.rpartition(".")
     if not dot or not number.isdecimal():
         base, number = collection, "1"

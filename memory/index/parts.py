@@ -1,7 +1,7 @@
-"""What is embedded of an exchange: itself as it follows what was said before, and each of its messages.
+"""Texts to embed for an exchange: the whole exchange with its preceding context, and pieces of each message.
 
-A question is often near to one message only, or makes sense of an exchange by what came before it; the best vector
-counts. Long messages are cut, since a model reads no further than a page.
+A query is often similar to only one message, or matches an exchange only with its context. The vector with the highest
+similarity counts. Long messages are split because a model reads at most about a page.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from memory.index.vectors import MOST_OF_ANSWER, MOST_OF_MESSAGE
 from memory.models import Exchange
 from memory.text import content_hash
 
-# The local model reads 256 tokens, about so many characters.
+# Characters. The local model reads 256 tokens, which is about this length.
 _PIECE = 1000
 _CONTEXT = 300
-# Characters of a text that any model is given: endpoints read 16 kB at most, and a message may have megabytes, which would
-# cost a tokenizer hundreds of them.
+# Limit in characters for a text sent to any model. Endpoints read 16 kB at most. A message can have megabytes, for
+# which a tokenizer would need hundreds of megabytes of memory.
 _READ = 16_384
 
 
 def embedding_texts(exchange: Exchange) -> list[str]:
-    """The texts whose vectors find this exchange, at most as many as there are PARTS.
+    """Return the texts to embed for this exchange, at most one for each of PARTS.
 
-    A note or a piece of a document embeds its own text. Of a conversation: the whole, preceded by the tail of what was
-    said before, then its messages in pieces. `exchange.previous` should be loaded.
+    A note or chunk gives one text. A conversation gives the whole exchange after the context of the previous one, then
+    the pieces of both messages. Load `exchange.previous` beforehand to avoid a query.
     """
     context = _context(exchange)
     before = f"{context}\n" if context else ""
@@ -35,12 +35,12 @@ def embedding_texts(exchange: Exchange) -> list[str]:
 
 
 def embedding_hash(exchange: Exchange) -> str:
-    """The hash of all that its vectors depend on."""
+    """Return the hash of both messages and the context, on which the vectors depend."""
     return content_hash(exchange.user_message, exchange.assistant_message, _context(exchange))
 
 
 def _context(exchange: Exchange) -> str:
-    """The tail of what was said right before in the same session."""
+    """Return the previous exchange of the session, shortened to its first and last 150 characters."""
     before = exchange.previous
     if exchange.session_id is None or before is None or before.forgotten_at or before.space_id != exchange.space_id:
         return ""
@@ -49,7 +49,7 @@ def _context(exchange: Exchange) -> str:
 
 
 def _pieces(text: str, most: int) -> list[str]:
-    """The first pieces of the text, at most `most`; no more of it is looked at than they may need."""
+    """Return the first `most` pieces of the text; read only the first `most` + 1 piece lengths of it."""
     text = text[: (most + 1) * _PIECE]
     if len(text) <= _PIECE:
         return [text]

@@ -123,7 +123,7 @@ def rebuild_collection(index: Index, *, progress: ProgressCallback = no_progress
             [id for _, exchange_id, version, parts in page for id in vector_ids(exchange_id, version, parts)],
         )
         progress("exchanges", len(page))
-    # No row names the source after the swap. The mark prevents that it is dropped as an orphan before this call drops it.
+    # No row names the source after the swap. The mark keeps other processes from dropping it as an orphan.
     with suppress(store.CollectionMissingError):
         store.mark_in_use(source)
     if not _switch(index, source, target):

@@ -190,7 +190,7 @@ def drop_orphan_collections(*, dry_run: bool = False) -> int:
 
 
 def index_missing_terms(*, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
-    """Write the words of exchanges that have none; returns how many. What is being forgotten meanwhile gets none."""
+    """Index the terms of exchanges without any; return their number. Exchanges forgotten meanwhile are skipped."""
     missing = Exchange.objects.filter(forgotten_at=None, words=None)
     if dry_run:
         return missing.count()
@@ -205,7 +205,7 @@ def index_missing_terms(*, dry_run: bool = False, progress: ProgressCallback = n
 
 
 def delete_orphan_cache_entries(*, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
-    """Remove the cached embeddings of texts that no exchange says; returns how many."""
+    """Delete the cached embeddings of texts that no live exchange has; return their number."""
     said = Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)
     removed = 0
     for page in iterate_by_pk(CachedEmbedding.objects.values_list("pk"), _PAGE):
@@ -235,7 +235,7 @@ _OF_LIVING = ("exchange_id", "state", "version", "parts", "exchange__version")
 
 
 def _parsed(vector_id: str) -> tuple[uuid.UUID, str, int] | None:
-    """Exchange, part and version of a vector's id; None where it is none of ours."""
+    """Return exchange id, part and version of a vector id, or None if Cato did not create the id."""
     exchange_id, _, rest = vector_id.partition(":")
     part, _, version = rest.partition(":")
     try:
@@ -249,7 +249,7 @@ def _belongs(row: _EmbeddingState | None, part: str, version: int) -> bool:
         return False
     if row.state == Job.State.DONE:
         return version == row.version and part in PARTS[: row.parts]
-    # Being embedded: the old ones serve until the new ones, perhaps there already, are noted.
+    # While an exchange is embedded, the old vectors stay in use. The new ones may exist before the row records them.
     return version in (row.version, row.newest)
 
 

@@ -1,4 +1,4 @@
-"""The vector store: the only home of chromadb. Vectors and filter fields go in, nothing that can be read as text."""
+"""Client of the vector store; the only module that imports chromadb. It stores vectors and filter fields, no text."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _lock = threading.Lock()
 _client: ClientAPI | None = None
 _collections: dict[str, Collection] = {}
 
-# Seconds. Long enough for a batch of 1,000 large vectors, short enough that a server which hangs is noticed.
+# Seconds. Long enough for a batch of 1,000 large vectors, short enough to detect a server that hangs.
 REQUEST_TIMEOUT = 20.0
 CONNECT_TIMEOUT = 2.0
 PING_TIMEOUT = 1.0
-# Ids of one request, and collections of one list.
+# Maximum ids per request, and collections per page of the list.
 _MOST_IDS = 1000
 _MOST_COLLECTIONS = 200
 _TOUCHED = "touched"
@@ -48,7 +48,7 @@ _REFUSALS = (400, 409, 413, 422)
 
 
 class CollectionMissingError(VectorStoreUnavailableError):
-    """The server is there, but not this collection: its files were removed."""
+    """The server answers, but the collection does not exist because its files were removed."""
 
     def __init__(self, collection: str) -> None:
         super().__init__(_("The index %(name)s is missing and is being built again.") % {"name": collection})
@@ -56,7 +56,10 @@ class CollectionMissingError(VectorStoreUnavailableError):
 
 
 def map_chroma_errors(call: Callable[P, R]) -> Callable[P, R]:
-    """Raise VectorStoreUnavailableError for whatever goes wrong between us and the server, VectorStoreRequestError for a request it refuses."""
+    """Convert errors of the client and the connection to VectorStoreUnavailableError.
+
+    A refused request raises VectorStoreRequestError. A disabled store raises VectorStoreDisabledError.
+    """
 
     @functools.wraps(call)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -66,7 +69,7 @@ def map_chroma_errors(call: Callable[P, R]) -> Callable[P, R]:
             return call(*args, **kwargs)
         except VectorStoreUnavailableError:
             raise
-        except Exception as error:  # chromadb raises a bare one for an answer that it cannot read
+        except Exception as error:  # chromadb raises a bare Exception for an unreadable response
             if (failure := _failure_of(error)) is None:
                 raise
             raise failure from error
@@ -75,17 +78,16 @@ def map_chroma_errors(call: Callable[P, R]) -> Callable[P, R]:
 
 
 def _failure_of(error: Exception) -> VectorStoreUnavailableError | None:
-    """The error of memory that says what this error of the client means; None if it is no error of the client."""
+    """Return the corresponding error of `memory.errors`, or None if the error does not come from the client."""
     import httpx
     from chromadb.errors import ChromaError
 
     name = {"error": type(error).__name__}
     refused = isinstance(error, ChromaError) and error.code() in _REFUSALS
-    # chromadb raises ValueError for arguments that it does not send; an answer that is no JSON comes from a server in
-    # between.
+    # chromadb raises ValueError for arguments that it does not send. A response that is not JSON comes from a proxy.
     if refused or (isinstance(error, ValueError) and not isinstance(error, json.JSONDecodeError)):
         return VectorStoreRequestError(_("The vector store refused the request (%(error)s).") % name)
-    # For an error page of a server in between chromadb raises a bare Exception.
+    # chromadb raises a bare Exception for the error page of a proxy.
     if isinstance(error, httpx.HTTPError | ChromaError | ValueError | OSError) or type(error) is Exception:
         return VectorStoreUnavailableError(_("The vector store does not answer (%(error)s).") % name)
     return None
@@ -93,10 +95,10 @@ def _failure_of(error: Exception) -> VectorStoreUnavailableError | None:
 
 @map_chroma_errors
 def ping() -> None:
-    """Return if the server answers at once. Raises VectorStoreUnavailableError, VectorStoreDisabledError."""
+    """Check that the server answers within 1 s. Raises VectorStoreUnavailableError and VectorStoreDisabledError."""
     import httpx
 
-    # Not by the client: a page that asks must not wait as long as a batch may take.
+    # A direct request: the client's timeout allows for a batch, which is too long for a page.
     url = settings.CATO.chroma_url or ""
     httpx.get(f"{url.rstrip('/')}/api/v2/heartbeat", headers=_headers(), timeout=PING_TIMEOUT).raise_for_status()
 
@@ -108,7 +110,7 @@ def upsert(
     vectors: NDArray[np.float32],
     fields: Sequence[dict[str, Any]],
 ) -> None:
-    """Put `vectors` (n, dimension) under `ids` with their filter fields; makes the collection where it is missing."""
+    """Store `vectors` (n, dimension) under `ids` with their filter fields; create the collection if it is missing."""
     from chromadb.errors import NotFoundError
 
     for fresh in (False, True):
@@ -117,7 +119,7 @@ def upsert(
                 ids=list(ids), embeddings=vectors, metadatas=list(fields)
             )
             return
-        except NotFoundError:  # the cached handle is of a collection whose files were removed
+        except NotFoundError:  # the cached handle refers to a collection whose files were removed
             if fresh:
                 raise
 
@@ -126,9 +128,9 @@ def upsert(
 def query(
     collection: str, vector: NDArray[np.float32], count: int, where: dict[str, Any] | None = None
 ) -> list[ScoredId]:
-    """The ids of the `count` nearest vectors with how near they are (1 - cosine distance), nearest first.
+    """Return the ids and similarities (1 - cosine distance) of the `count` nearest vectors, nearest first.
 
-    `where` filters in the index, as memory.filters says it; None takes all. Raises CollectionMissingError.
+    `where` is a Chroma filter from `memory.filters`; None applies no filter. Raises CollectionMissingError.
     """
     from chromadb.errors import NotFoundError
 
@@ -145,7 +147,7 @@ def query(
 
 @map_chroma_errors
 def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str]) -> list[ScoredId]:
-    """Of the vectors with these ids those that are there, with how near they are to `vector`, in no order."""
+    """Return the existing ones of `ids` with their cosine similarity to `vector`, unordered."""
     found = vectors(collection, ids)
     if not found:
         return []
@@ -156,7 +158,7 @@ def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str
 
 @map_chroma_errors
 def vectors(collection: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Of the vectors with these ids those that are there, by their ids."""
+    """Return the existing vectors of `ids`, by id."""
     held: dict[str, NDArray[np.float32]] = {}
     for some in batched(dict.fromkeys(ids), _MOST_IDS):
         found = _asking(collection, partial(_vectors, some), missing=None)
@@ -167,15 +169,15 @@ def vectors(collection: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32
 
 @map_chroma_errors
 def delete(collection: str, ids: Iterable[str]) -> None:
-    """Remove the vectors with these ids; those that are not there are no error."""
-    # Chroma refuses a request in which an id stands twice, here and below.
+    """Delete the vectors with these ids; ignore missing ones."""
+    # Chroma refuses a request with a duplicate id; this also applies to the functions below.
     for some in batched(dict.fromkeys(ids), _MOST_IDS):
         _asking(collection, partial(_delete, some), missing=None)
 
 
 @map_chroma_errors
 def existing_ids(collection: str, ids: Iterable[str]) -> set[str]:
-    """Which of `ids` the collection holds."""
+    """Return the ones of `ids` that the collection has."""
     held: set[str] = set()
     for some in batched(dict.fromkeys(ids), _MOST_IDS):
         held |= _asking(collection, partial(_present, some), missing=set())
@@ -184,19 +186,19 @@ def existing_ids(collection: str, ids: Iterable[str]) -> set[str]:
 
 @map_chroma_errors
 def count(collection: str) -> int:
-    """How many vectors the collection holds; 0 where it is missing."""
+    """Return the number of vectors in the collection, 0 if it is missing."""
     return _asking(collection, lambda found: found.count(), missing=0)
 
 
 @map_chroma_errors
 def list_ids(collection: str, offset: int, limit: int) -> list[str]:
-    """The ids of `limit` vectors from `offset` on, in the order in which they came; none where it is missing."""
+    """Return up to `limit` vector ids from `offset`, in insertion order; empty if the collection is missing."""
     return _asking(collection, lambda found: list(found.get(limit=limit, offset=offset, include=[])["ids"]), missing=[])
 
 
 @map_chroma_errors
 def copy(source: str, target: str, ids: Sequence[str]) -> set[str]:
-    """Copy these vectors with their filter fields into another collection; returns those that were there to copy."""
+    """Copy these vectors with their filter fields to another collection; return the ids that the source had."""
     if not ids:
         return set()
     wanted = list(dict.fromkeys(ids))
@@ -210,9 +212,9 @@ def copy(source: str, target: str, ids: Sequence[str]) -> set[str]:
 
 @map_chroma_errors
 def recreate_collection(collection: str, *, unless_touched_within: float) -> bool:
-    """Make an empty collection, in place of one of that name which nobody has touched for so many seconds.
+    """Create an empty collection and replace any abandoned collection of the same name.
 
-    False where somebody is just filling it.
+    Return False if the existing collection was marked as in use within the last `unless_touched_within` seconds.
     """
     from chromadb.errors import NotFoundError
 
@@ -223,7 +225,7 @@ def recreate_collection(collection: str, *, unless_touched_within: float) -> boo
             return False
         _connected().delete_collection(collection)
     except NotFoundError:
-        pass  # nobody has begun
+        pass  # no previous attempt exists
     _collections[collection] = _connected().create_collection(
         collection, embedding_function=None, configuration=_configuration(), metadata={_TOUCHED: time.time()}
     )
@@ -232,14 +234,14 @@ def recreate_collection(collection: str, *, unless_touched_within: float) -> boo
 
 @map_chroma_errors
 def mark_in_use(collection: str) -> None:
-    """Note on a collection that is being filled that somebody still is at it. Raises CollectionMissingError."""
+    """Store the current time on a collection that is being filled. Raises CollectionMissingError."""
     if not _asking(collection, _touch, missing=False):
         raise CollectionMissingError(collection)
 
 
 @map_chroma_errors
 def collections(prefix: str, *, untouched_for: float) -> list[str]:
-    """The names of the collections that begin with `prefix` and that nobody has been filling for so many seconds."""
+    """Return the collections with this name prefix that were not marked as in use for `untouched_for` seconds."""
     names: list[str] = []
     for offset in itertools.count(step=_MOST_COLLECTIONS):
         some = _connected().list_collections(limit=_MOST_COLLECTIONS, offset=offset)
@@ -255,9 +257,9 @@ def collections(prefix: str, *, untouched_for: float) -> list[str]:
 
 
 def request_file_cleanup() -> Path | None:
-    """Leave a note for whoever runs Chroma over files of this machine to clean them; returns the note's path.
+    """Create the file that tells the supervisor to clean Chroma's directory, and return its path.
 
-    None where the files are not here: then a server that is not ours keeps what was dropped until it is cleaned.
+    Return None if Chroma's files are not on this machine. An external server keeps dropped files until it is cleaned.
     """
     files: Path = settings.CATO.vector_store.path
     if not files.is_dir():
@@ -269,7 +271,7 @@ def request_file_cleanup() -> Path | None:
 
 @map_chroma_errors
 def drop(collection: str) -> None:
-    """Remove the whole collection; one that is missing is no error."""
+    """Drop the collection; ignore a missing one."""
     from chromadb.errors import NotFoundError
 
     _collections.pop(collection, None)
@@ -280,13 +282,13 @@ def drop(collection: str) -> None:
 
 
 def _asking(name: str, ask: Callable[[Collection], R], *, missing: R) -> R:
-    """What `ask` says about the collection, `missing` where there is none."""
+    """Return the result of `ask` for the collection, or `missing` if the collection does not exist."""
     from chromadb.errors import NotFoundError
 
     for fresh in (False, True):
         try:
             return ask(_collection(name, fresh=fresh))
-        except NotFoundError:  # at first perhaps only the one that this process knew, and another bears its name now
+        except NotFoundError:  # the cached handle may be stale while a new collection has the same name
             _collections.pop(name, None)
     return missing
 
@@ -365,10 +367,10 @@ def _connect() -> ClientAPI:
             tenant=settings.CATO.chroma_tenant,
             database=settings.CATO.chroma_database,
         )
-    except ValueError as error:  # chromadb has no type of its own for a server that cannot be reached
+    except ValueError as error:  # chromadb raises ValueError if the server cannot be reached
         raise VectorStoreUnavailableError(
             _("The vector store does not answer (%(error)s).") % {"error": "ConnectError"}
         ) from error
-    # The client waits for ever by default and offers no setting; a server that hangs would hold our threads.
+    # The client has no timeout by default and no setting for one. A server that hangs would block the threads.
     client._server._session.timeout = httpx.Timeout(REQUEST_TIMEOUT, connect=CONNECT_TIMEOUT)  # type: ignore[attr-defined]
     return client

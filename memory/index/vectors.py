@@ -1,4 +1,4 @@
-"""The ids under which vectors stand in a collection: `{exchange}:{part}:{version}`."""
+"""Vector ids in a collection: `{exchange}:{part}:{version}`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Iterable
 from typing import NamedTuple
 
-ScoredId = tuple[str, float]  # the id of a vector and how similar it is
+ScoredId = tuple[str, float]  # vector id and similarity
 
 MOST_OF_MESSAGE, MOST_OF_ANSWER = 3, 5
 _ID_LENGTH = 36
@@ -14,29 +14,29 @@ PARTS = ("whole", *(f"part{number}" for number in range(1, MOST_OF_MESSAGE + MOS
 
 
 def vector_ids(exchange_id: uuid.UUID, version: int, count: int) -> list[str]:
-    """The ids of a version's `count` vectors."""
+    """Return the ids of the first `count` vectors of a version."""
     return [f"{exchange_id}:{part}:{version}" for part in PARTS[:count]]
 
 
 def all_vector_ids(exchange_id: uuid.UUID, version: int) -> list[str]:
-    """The ids of every vector that any version up to this one may have left."""
+    """Return the ids of all possible vectors of versions 1 to `version`."""
     return [id for v in range(1, version + 1) for id in vector_ids(exchange_id, v, len(PARTS))]
 
 
 def parse_exchange_id(vector_id: str) -> str:
-    """The exchange whose vector this is, in hexadecimal."""
+    """Return the exchange id of a vector, in hexadecimal without hyphens."""
     return vector_id[:_ID_LENGTH].replace("-", "")
 
 
 class Similarities(NamedTuple):
-    """How similar an exchange is: its best vector, and the next best that was found (the same where none was)."""
+    """Similarities of an exchange's best and second-best vector; equal if only one was found."""
 
     best: float
     second: float
 
 
 def best_by_exchange(nearest_first: Iterable[ScoredId]) -> dict[str, Similarities]:
-    """What vectors say of each exchange (its id in hexadecimal), in their order."""
+    """Return the similarities by exchange id (hexadecimal), in the order of the best vectors."""
     best: dict[str, float] = {}
     second: dict[str, float] = {}
     for vector_id, similarity in nearest_first:
