@@ -1,4 +1,4 @@
-"""What a person thinks of what was recalled for them: pinned, or not relevant."""
+"""Store and read feedback: exchanges that a person pinned or marked as irrelevant."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from memory.retrieval.recall_log import recall_counts
 from memory.spaces.access import SpaceIds
 from memory.utils.formatting import format_list
 
-# The newest so many of each kind count; a query must not carry more.
+# Limit of the newest exchanges of each kind, which bounds the size of a query.
 _MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
 class FeedbackSets:
-    """The exchanges a person pinned, and those they do not want to see again."""
+    """Ids of the exchanges that a person pinned or marked as irrelevant."""
 
     pinned: frozenset[uuid.UUID] = field(default=frozenset())
     irrelevant: frozenset[uuid.UUID] = field(default=frozenset())
@@ -32,14 +32,14 @@ NO_FEEDBACK = FeedbackSets()
 
 @dataclass(frozen=True, slots=True)
 class ExchangeFeedback:
-    """An exchange as one person has it: its `kind` of opinion ("" for none), and how often they can see it was recalled."""
+    """A person's feedback on an exchange ("" for none), and its number of recalls that the person can see."""
 
     kind: str
     recalled: int
 
 
 def feedback_of(person_id: uuid.UUID) -> FeedbackSets:
-    """This person's opinions, the newest of them where there are very many."""
+    """Return the person's feedback, limited to the newest 200 exchanges of each kind."""
     rows = Opinion.objects.filter(person_id=person_id).order_by("-at").values_list("kind", "exchange_id")
     found: dict[str, list[uuid.UUID]] = {kind: [] for kind in Opinion.Kind.values}
     for kind in found:
@@ -49,9 +49,9 @@ def feedback_of(person_id: uuid.UUID) -> FeedbackSets:
 
 @transaction.atomic
 def set_feedback(person_id: uuid.UUID, exchange: Exchange, kind: str) -> None:
-    """Pin an exchange, call it not relevant, or ("") take that back. The caller has asked whether it may be read.
+    """Pin an exchange, mark it as irrelevant, or delete the feedback (`kind` "").
 
-    Raises InvalidInputError for another kind.
+    The caller has checked that the person can read the exchange. Raises InvalidInputError for an unknown kind.
     """
     if kind and kind not in Opinion.Kind.values:
         known = format_list(Opinion.Kind.values, last=gettext("or"))
@@ -65,7 +65,7 @@ def set_feedback(person_id: uuid.UUID, exchange: Exchange, kind: str) -> None:
 def feedback_for_exchanges(
     person_id: uuid.UUID, exchange_ids: Iterable[uuid.UUID], *, spaces: SpaceIds
 ) -> dict[uuid.UUID, ExchangeFeedback]:
-    """What this person, who reads `spaces`, thinks of each of these exchanges, and how often it came back there."""
+    """Return the person's feedback on each exchange and its number of recalls in `spaces`, the readable spaces."""
     ids = list(exchange_ids)
     rows = Opinion.objects.filter(person_id=person_id, exchange_id__in=ids)
     kinds = dict(rows.values_list("exchange_id", "kind"))

@@ -1,4 +1,4 @@
-"""Forgetting: out of every read at once, then out of index, caches and text, verified, whatever crashes between."""
+"""Forget exchanges at once, then erase vectors, cached embeddings and texts in verified steps that survive crashes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from memory.utils.batching import batched
 log = logging.getLogger(__name__)
 
 _TOGETHER = 100
-# What the row of a forgotten exchange says of it.
+# Field values of an erased exchange.
 NOTHING_SAID = {
     "user_message": "",
     "assistant_message": "",
@@ -55,11 +55,11 @@ NOTHING_SAID = {
 
 @dataclass(frozen=True, slots=True)
 class ErasureReceipt:
-    """What was removed of forgotten exchanges, by place, and what is still under way.
+    """Numbers of removed items by kind, and of exchanges whose erasure is not complete.
 
-    `vectors` and `cached` are counted when they are verified to be gone: until then the exchange is `under_way`.
-    `failed` are those of them whose erasure was given up after several tries: an administrator tries it again.
-    `in_files` are those of which the index's files, or the database's, may still hold bytes.
+    `vectors` and `cached` are counted after verification; until then the exchange counts as `under_way`. `failed` is
+    the part of `under_way` whose erasure failed permanently; an administrator can retry it. `in_files` counts exchanges
+    of which index or database files may still contain bytes.
     """
 
     exchanges: int
@@ -81,11 +81,11 @@ def forget(
     as_part_of_a_document: bool = False,
     operation: Operation | None = None,
 ) -> list[uuid.UUID]:
-    """Make these exchanges tombstones, unreadable from the commit on; returns those that were not already.
+    """Make these exchanges tombstones, unreadable after the commit; return the ids that were not forgotten before.
 
-    The caller has asked whether `by` may. Vectors, cached embeddings and texts follow in a worker.
-    `as_part_of_a_document`: what `by` deleted or replaced was the document, which is announced by itself. `operation`:
-    it is one of many that this forgets, and its receipt counts it.
+    The caller has checked that `by` may forget them. A worker erases vectors, cached embeddings and texts later.
+    `as_part_of_a_document`: `by` deleted or replaced a document, which has its own signal. `operation`: the bulk
+    operation whose receipt counts these exchanges.
     """
     forgotten = [id for some in batched(exchange_ids, _TOGETHER) for id in _forget_together(some, by, operation)]
     if forgotten:
@@ -97,9 +97,9 @@ def forget(
 
 
 def erase_forgotten(limit: int = 10_000) -> int:
-    """Remove what is left of forgotten exchanges; returns how many are verified to be gone.
+    """Erase forgotten exchanges; return the number whose erasure is verified.
 
-    Repeatable: each step removes what is there, and a row counts as erased only after the index was asked again.
+    The call can be repeated. A row counts as erased only after a second query of the index finds no vectors.
     """
     erased = 0
     while erased < limit:
@@ -116,7 +116,7 @@ def erase_forgotten(limit: int = 10_000) -> int:
 
 
 def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
-    """What became of those of these exchanges that were forgotten."""
+    """Return the receipt for the forgotten ones of these exchanges."""
     totals: dict[str, int] = defaultdict(int)
     for some in batched(exchange_ids, _TOGETHER):
         rows = Exchange.objects.filter(pk__in=some).exclude(forgotten_at=None)
@@ -133,12 +133,12 @@ def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
     return ErasureReceipt(**{name: totals[name] for name in ErasureReceipt.__slots__})
 
 
-# What the metadata of a tombstone counts.
+# Keys of the counts in a tombstone's metadata.
 _PLACES = ("vectors", "words", "cached", "recalls", "records")
 
 
 def _removed_counts(metadata: Mapping[str, Any]) -> dict[str, int]:
-    """What a tombstone's metadata counts; what was said of the exchange, if any of it is still there, is left out."""
+    """Return the counts in a tombstone's metadata without any remaining metadata of the exchange."""
     return {place: metadata[place] for place in _PLACES if isinstance(metadata.get(place), int)}
 
 
@@ -153,7 +153,7 @@ def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation
     }
     for exchange in fresh:
         exchange.forgotten_at, exchange.forgotten_by_id, exchange.forgotten_in = now, by, operation
-        # What was said of it is gone with it; from here on the metadata is what its receipt counts.
+        # The metadata of the exchange is deleted. From now on the field holds the counts for the receipt.
         exchange.metadata = {place: counts[exchange.pk] for place, counts in removed.items() if exchange.pk in counts}
     Exchange.objects.bulk_update(fresh, ["forgotten_at", "forgotten_by", "forgotten_in", "metadata"])
     delete_entries(ids)
@@ -172,10 +172,10 @@ def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation
 
 
 def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> None:
-    """Note that the files of all indexes of these spaces, and of where the exchanges were, hold what was forgotten."""
+    """Mark all indexes of these spaces, and those that held the exchanges, for purging."""
     spaces = Space.objects.filter(pk__in=list(space_ids))
     for space in spaces:
-        generations.get_collection(space, generations.active_generation())  # so that a row says it, even of words alone
+        generations.get_collection(space, generations.active_generation())  # the mark needs a row, even without vectors
     generations.mark_purge_needed(Index.objects.filter(space__in=spaces))
     generations.mark_purge_needed(Index.objects.filter(embeddings__exchange_id__in=exchange_ids))
 
@@ -185,20 +185,20 @@ def _counted(rows: QuerySet[Any]) -> dict[uuid.UUID, int]:
 
 
 def _embedding_lease_ends(ids: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, datetime]:
-    """Per exchange the end of the last lease on one that followed it: till then its words may still be embedded there."""
+    """Return for each exchange the end of the last lease on a following one, which embeds its text as context."""
     leased = Embedding.objects.filter(exchange__previous_id__in=ids, locked_until__gt=now)
     return dict(leased.values_list("exchange__previous_id").annotate(end=Max("locked_until")).order_by())
 
 
 def _erase_together(claimed: Sequence[Erasure]) -> int:
-    """Erase exchanges of one space; returns how many are gone."""
+    """Erase exchanges of one space; return the number erased. Those that are being embedded are retried after 2 s."""
     now = timezone.now()
     leased = set(
         Embedding.objects.filter(
             exchange_id__in=[job.exchange_id for job in claimed], locked_until__gt=now
         ).values_list("exchange_id", flat=True)
     )
-    # A worker is just embedding it and will see the tombstone when it is through.
+    # A worker is embedding these exchanges and will see the tombstones when it finishes.
     for job in claimed:
         if job.exchange_id in leased:
             with suppress(jobs.LeaseLostError):
@@ -207,9 +207,9 @@ def _erase_together(claimed: Sequence[Erasure]) -> int:
 
 
 def _erase_ready(ready: Sequence[Erasure]) -> int:
-    """Erase exchanges that nobody is embedding; returns how many are gone.
+    """Erase exchanges that no worker is embedding; return the number erased.
 
-    If the index refuses to remove them together, each half is tried by itself, down to the one that it refuses.
+    If the vector store refuses the batch, each half is tried separately, down to the single refused exchange.
     """
     try:
         vectors = _remove_vectors([job.exchange for job in ready])
@@ -232,15 +232,15 @@ def _erase_ready(ready: Sequence[Erasure]) -> int:
 
 
 def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
-    """Remove the vectors of every version and part, and the older ones of what followed, wherever they may be.
+    """Delete the vectors of all versions and parts, and outdated vectors of the following exchanges.
 
-    Returns how many each had. Raises VectorStoreRequestError where the index still holds some afterwards.
+    Return the number of vectors by exchange. Raises VectorStoreRequestError if a collection still has some afterwards.
     """
     ids = [exchange.pk for exchange in exchanges]
     rows = Embedding.objects.filter(exchange_id__in=ids, state=Job.State.DONE)
     noted = dict(rows.values_list("exchange_id").annotate(n=Sum("parts")).order_by())
     found: dict[uuid.UUID, int] = defaultdict(int)
-    # Those that are erased together with what they followed lose all their versions anyway.
+    # Followers in the same batch are excluded because all their versions are deleted anyway.
     followers = Exchange.objects.filter(previous_id__in=ids).exclude(pk__in=ids).only("pk", "version")
     doomed = [id for exchange in exchanges for id in all_vector_ids(exchange.pk, exchange.version)]
     doomed += [id for exchange in followers for id in all_vector_ids(exchange.pk, exchange.version - 1)]
@@ -251,12 +251,12 @@ def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
         store.delete(collection, held)
         if store.existing_ids(collection, held):
             raise VectorStoreRequestError(_("The vector store still holds what it was told to delete."))
-    # What a crash had removed before it was noted is counted by what the rows say.
+    # After a crash, vectors may be deleted but not yet counted. The numbers in the rows include them.
     return {id: max(found[id], noted.get(id) or 0) for id in ids}
 
 
 def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> list[str]:
-    """Every collection that may hold vectors of these exchanges: of all generations, and those being made anew."""
+    """Return all collections that may hold vectors of these exchanges: all generations, and rebuilds in progress."""
     rows = Embedding.objects.filter(Q(exchange_id__in=ids) | Q(exchange__previous_id__in=ids))
     indexes = Index.objects.filter(Q(pk__in=rows.values("index_id")) | Q(space_id__in=list(space_ids)))
     serving = indexes.values_list("collection", flat=True)
@@ -264,7 +264,7 @@ def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) ->
 
 
 def _clear_row(job: Erasure, vectors: int) -> None:
-    """Empty the row, which says from now on only that it was forgotten, and what was removed of it."""
+    """Delete the text of the row, and keep the tombstone with the counts for the receipt."""
     exchange = job.exchange
     digest = exchange.content_hash
     twins = Exchange.objects.filter(content_hash=digest, forgotten_at=None)

@@ -1,4 +1,4 @@
-"""Remembering: an exchange goes into SQL with its words and the work of embedding it, in the caller's transaction."""
+"""Store, update, hide and show exchanges, with their terms and embedding jobs, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Metadata = Mapping[str, Scalar | Sequence[Scalar]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewExchange:
-    """What is to be remembered. A note has its text in `user_message` alone."""
+    """Fields of an exchange to store. A note has only a `user_message`."""
 
     space: Space
     owner_id: uuid.UUID
@@ -51,18 +51,20 @@ class NewExchange:
 
 
 def remember(**fields: Any) -> Exchange:
-    """Keep one exchange (the fields of NewExchange), to be embedded after the commit.
+    """Store one exchange from the fields of NewExchange; a worker embeds it after the commit.
 
-    A turn that has an exchange already gets its text renewed. Raises VectorStoreDisabledError, and InvalidInputError for an empty text.
+    If the turn already has an exchange, its text is updated. Raises VectorStoreDisabledError, and InvalidInputError for
+    an empty text.
     """
     return remember_many([NewExchange(**fields)])[0]
 
 
 @transaction.atomic
 def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
-    """Keep several exchanges at once, in their order; all of them or none.
+    """Store several exchanges in one transaction; return them in the same order.
 
-    They are embedded together, in as few requests as the provider takes. Raises VectorStoreDisabledError, InvalidInputError.
+    They are embedded together, in as few requests as the provider allows. Raises VectorStoreDisabledError and
+    InvalidInputError.
     """
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
@@ -98,14 +100,14 @@ def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
 def update_exchange(
     exchange: Exchange, *, user_message: str, assistant_message: str, metadata: Metadata | None = None
 ) -> Exchange:
-    """Give an exchange its later text (an answer that was resumed) and metadata; a forgotten one stays forgotten."""
+    """Replace the text, for example after a resumed answer, and optionally the metadata; skip a forgotten exchange."""
     exchange = Exchange.objects.select_for_update(of=("self",)).select_related("owner", "previous").get(pk=exchange.pk)
     if exchange.forgotten_at:
         return exchange
     exchange.user_message, exchange.assistant_message = clean_text(user_message), clean_text(assistant_message)
     _refuse_empty(exchange.user_message)
     described = exchange.metadata if metadata is None else validate_metadata(metadata)
-    # The index only adds to the fields of a vector it knows: other metadata needs new vectors too.
+    # Chroma only adds fields to an existing vector, so changed metadata needs new vectors.
     is_described_otherwise, exchange.metadata = described != exchange.metadata, described
     exchange.size = len(exchange.user_message) + len(exchange.assistant_message)
     exchange.save(update_fields=["user_message", "assistant_message", "metadata", "size"])
@@ -118,7 +120,7 @@ def update_exchange(
 
 @transaction.atomic
 def set_metadata(exchange: Exchange, metadata: Metadata) -> Exchange:
-    """Give an exchange other metadata. Raises InvalidInputError, also for a piece of a document: it carries the document's."""
+    """Replace the metadata. Raises InvalidInputError for invalid metadata and for a chunk, which has its document's."""
     held = Exchange.objects.select_for_update().get(pk=exchange.pk)
     if held.chunks.exists():
         raise InvalidInputError(_("This is a passage of a document. Change the metadata of the document instead."))
@@ -128,7 +130,10 @@ def set_metadata(exchange: Exchange, metadata: Metadata) -> Exchange:
 
 
 def requeue_changed(exchange_ids: Iterable[uuid.UUID], *, even_if_the_same: bool = False) -> None:
-    """Queue those exchanges whose vectors no longer say what their text, or the text before them, says."""
+    """Queue the exchanges whose text or context has changed since they were embedded, under a new version number.
+
+    `even_if_the_same`: queue all of them.
+    """
     rows = Exchange.objects.select_related("previous").filter(pk__in=list(exchange_ids), forgotten_at=None)
     changed, outdated = [], []
     for exchange in rows:
@@ -170,7 +175,7 @@ def _row(item: NewExchange) -> Exchange:
 def _before(
     exchange: Exchange, latest: Mapping[uuid.UUID, Exchange | None], kept_last: Exchange | None
 ) -> Exchange | None:
-    """What was said before `exchange` in its session, or the piece before it of the same text."""
+    """Return the previous exchange of the session, or the previous chunk of the same text."""
     if exchange.session_id is None:
         return kept_last if exchange.chunk_index else None
     if exchange.session_id in latest:
@@ -180,7 +185,7 @@ def _before(
 
 
 def _new_sessions(items: Sequence[NewExchange]) -> set[uuid.UUID]:
-    """The sessions, where there are several, in which nothing was said yet: one question instead of one for each."""
+    """Return the sessions without exchanges, with one query for all; empty for fewer than two sessions."""
     sessions = {item.session_id for item in items if item.session_id}
     if len(sessions) < 2:
         return set()
@@ -199,12 +204,12 @@ def _refuse_empty(user_message: str) -> None:
 
 
 def deactivate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
-    """Let these be found no more until they are shown again; returns how many. They stay stored and embedded."""
+    """Hide these exchanges from retrieval; return the number changed. They stay stored and embedded."""
     return _set(exchange_ids, is_hidden=True)
 
 
 def activate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
-    """Let these be found again; returns how many."""
+    """Include these exchanges in retrieval again; return the number changed."""
     return _set(exchange_ids, is_hidden=False)
 
 
