@@ -1,7 +1,7 @@
-"""Errors of all three packages' services: each has a sentence for a person, and the facts its handler needs.
+"""Errors of the services of all three packages, each with a message for people and the data its handler needs.
 
 CatoError
-├── NotFoundError        missing, or not readable by this person: both give the same answer
+├── NotFoundError        missing, or not readable by this person; the response is the same for both
 ├── RateLimitedError     more requests within a minute than are allowed
 ├── InvalidInputError    a query, id or argument that cannot be used
 │   ├── RecordConflictError    a record with this id belongs to another person
@@ -22,7 +22,7 @@ from collections.abc import Mapping
 
 
 def gettext_noop(words: str) -> str:
-    """Mark a sentence to be translated; this file and the readers know nothing of Django."""
+    """Mark a message for translation; this module and the extraction processes do not import Django."""
     return words
 
 
@@ -33,14 +33,14 @@ NOTHING_HERE = gettext_noop("Not found.")
 
 
 class CatoError(Exception):
-    """The root of all expected errors; its text is a sentence for a person."""
+    """Base class of all expected errors; its text is a message for people."""
 
 
 class NotFoundError(CatoError):
     """An object does not exist, or this person may not read it."""
 
     def __init__(self, message: str = "") -> None:
-        from django.utils.translation import gettext  # the processes that read files load this module without Django
+        from django.utils.translation import gettext  # extraction processes load this module without Django
 
         super().__init__(message or gettext(NOTHING_HERE))
 
@@ -76,9 +76,9 @@ class VectorStoreUnavailableError(CatoError):
 
 
 class VectorStoreRequestError(VectorStoreUnavailableError):
-    """The vector store answers, but refused this request, which it would refuse again.
+    """The vector store answers, but refused this request and would refuse it again.
 
-    Searching treats it as any VectorStoreUnavailableError; jobs count it as their own failure.
+    A search handles it like any VectorStoreUnavailableError. A job counts it towards MAX_FAILURES.
     """
 
 
@@ -86,7 +86,7 @@ Fact = int | str | list[str]
 
 
 class ExtractionError(CatoError):
-    """There is no text to be had from a file; `facts` stand in the English `words` as %(name)s."""
+    """A file has no readable text. `words` is the English message, in which %(name)s stands for one of `facts`."""
 
     def __init__(self, words: str, **facts: Fact) -> None:
         super().__init__(format_message(words, {name: _in_english(fact) for name, fact in facts.items()}))
@@ -95,7 +95,7 @@ class ExtractionError(CatoError):
 
 
 def format_message(words: str, facts: Mapping[str, str]) -> str:
-    """The sentence with its facts; words that a reader's process made up do no more than stand there."""
+    """Return the message with its facts; unknown placeholders from an extraction process stay unchanged."""
     return re.sub(r"%\((\w+)\)s", lambda found: facts.get(found[1], found[0]), words)
 
 
@@ -108,8 +108,8 @@ def _in_english(fact: Fact) -> str:
 class EmbeddingError(CatoError):
     """Texts could not be embedded.
 
-    `permanent` says that the same request would fail again; `retry_after` is the wait the provider asked for,
-    in seconds. `is_about_input`: the provider refused the texts themselves, so others may succeed without them.
+    `permanent`: the same request would fail again. `retry_after`: delay in seconds that the provider requested.
+    `is_about_input`: the provider refused the texts themselves, so other texts may succeed without them.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class EmbeddingError(CatoError):
 
 
 class EmbeddingDimensionError(EmbeddingError):
-    """The vectors are not as long as those of the index they should go into."""
+    """The dimension of the vectors differs from that of the index."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, permanent=True)

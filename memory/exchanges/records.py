@@ -1,4 +1,4 @@
-"""Records: what another program keeps here under names of its own, to find by vector, by text and by metadata."""
+"""Store, query and delete records, which other programs keep under ids of their own."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ LONGEST_ID = 255
 
 Vector = Sequence[float] | NDArray[np.float32]
 _BATCH = 500
-# How many conflicting ids a message names, and how much of each.
+# Maximum number of conflicting ids in a message, and of characters of each.
 _SHOWN_IDS, _SHOWN_CHARS = 20, 80
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """What is to be kept under `id`. Without a vector of its own it is embedded from its text."""
+    """A record to store under `id`. Without a vector, its text is embedded."""
 
     id: str
     text: str
@@ -50,7 +50,7 @@ class NewRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordHit:
-    """One record found. `similarity` in [-1, 1] is None where it was not found by its vector."""
+    """A found record. `similarity` is in [-1, 1], or None if it was not found by its vector."""
 
     id: str
     exchange_id: uuid.UUID
@@ -69,19 +69,19 @@ class _ValidatedRecord:
 
 
 def upsert_records(records: Sequence[NewRecord], *, space: Space, owner_id: uuid.UUID) -> list[uuid.UUID]:
-    """Keep these records, all of them or none, and return their exchanges' ids in the same order.
+    """Store these records in one transaction and return their exchange ids in the same order.
 
-    A known id keeps its exchange, whose text, metadata and vector are replaced and whose version rises; what is just as
-    before is left alone. Only its owner may replace a record. The caller has asked whether `owner_id` may write in
-    `space`. Raises InvalidInputError, RecordConflictError if one of the ids belongs to another person, VectorStoreDisabledError, and
-    EmbeddingError where a vector cannot be checked because the model does not say how long its own are.
+    A known id keeps its exchange: text, metadata and vector are replaced, and the version number increases. Unchanged
+    records are skipped. Only the owner can replace a record. The caller has checked that `owner_id` can write to
+    `space`. Raises InvalidInputError, VectorStoreDisabledError, RecordConflictError if an id belongs to another person,
+    and EmbeddingError if a vector cannot be checked because the model's dimension is unknown.
     """
     _refuse_disabled()
     checked = _check(records)
     with transaction.atomic():
-        # Two programs that bring the same new id wait for each other; exchanges can be written to the space meanwhile.
+        # The lock serializes programs that send the same new id. Exchanges can still be added to the space.
         Space.objects.select_for_update(no_key=True).get(pk=space.pk)
-        # A name whose exchange was forgotten is free again.
+        # The id of a forgotten exchange can be used again.
         Record.objects.filter(
             space=space, name__in=[r.id for r in checked], exchange__forgotten_at__isnull=False
         ).delete()
@@ -103,10 +103,12 @@ def query_records(
     filters: Mapping[str, object] | None = None,
     prefer: Mapping[str, object] | None = None,
 ) -> list[RecordHit]:
-    """The `top_k` records of `spaces` that fit best, not gated: by cosine to `vector`, or by meaning and words of `text`.
+    """Return the best `top_k` records of `spaces`, not gated.
 
-    Every hit fulfils `filters`; those that fulfil `prefer` too come first. Where the index does not answer, words find;
-    and where there are none, `filters` and `prefer` alone do, newest first. Raises InvalidInputError, VectorStoreDisabledError.
+    They are ranked by cosine similarity to `vector`, or by vector and lexical search for `text`. All hits match
+    `filters`; those that also match `prefer` come first. If the vector store fails, the search is lexical. If that
+    finds nothing, the records that match the filters are returned, newest first. Raises InvalidInputError and
+    VectorStoreDisabledError.
     """
     _refuse_disabled()
     if not 1 <= top_k <= MOST_RESULTS:
@@ -139,10 +141,10 @@ def delete_records(
     ids: Iterable[str] | None = None,
     filters: Mapping[str, object] | None = None,
 ) -> int:
-    """Forget the records of `spaces` that have one of `ids` and fulfil `filters` (one of both may be missing).
+    """Forget the records of `spaces` that have one of `ids` and match `filters`; return their number.
 
-    Returns how many. Their ids are free at once. The caller has asked whether `by` may delete in `spaces`. Raises
-    InvalidInputError, also where neither is given: nothing deletes everything by omission.
+    Their ids can be used again at once. The caller has checked that `by` can delete in `spaces`. Raises
+    InvalidInputError, also if neither `ids` nor `filters` is given, so that an omission does not delete everything.
     """
     if ids is None and filters is None:
         raise InvalidInputError("Say which records to delete, by ids or by filters.")
@@ -188,13 +190,13 @@ def _names(ids: Iterable[str]) -> list[str]:
 
 
 def _checked_vector(given: Vector) -> NDArray[np.float32]:
-    """The vector scaled to length 1. Raises InvalidInputError where the index in service could not hold it."""
+    """Return the vector scaled to length 1. Raises InvalidInputError if it does not fit the active generation."""
     try:
         vector = np.asarray(given, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InvalidInputError("A vector is a list of numbers.") from error
     generation = generations.active_generation()
-    # Not left to the first vector that comes: a wrong one would set the length for everything that is embedded.
+    # A client's vector must not set the dimension: a wrong one would then apply to all embeddings.
     dimension = generation.dimension or generations.embedder_for(generation).dimension
     if vector.shape != (dimension,):
         raise InvalidInputError(
@@ -259,7 +261,7 @@ def _vector_of(text: str, vector: Vector | None, serving: Generation) -> Callabl
 
 
 def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:
-    """Of the records that fulfil `filters` those that fit best: of a bare vector by cosine alone."""
+    """Return the best records that match `filters`; without a text, rank them by cosine similarity only."""
     ranking = get_strategy("hybrid" if query.text else "default")(_narrowed(query, filters))
     hits = _hits(ranking)
     if hits or not ranking.by_words_alone or filters is None:
@@ -269,7 +271,7 @@ def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:
 
 
 def _narrowed(query: Query, filters: Filter | None) -> Query:
-    # Programs keep exchanges and notes too; those are entries made by hand.
+    # Programs also store exchanges and notes, which have `manual_entry` set.
     records = parse({"source": str(Exchange.Source.API), "manual_entry": False})
     return replace(query, keep_repeats=True, filters=_both(records, filters))
 
@@ -281,7 +283,7 @@ def _both(one: Filter | None, other: Filter | None) -> Filter | None:
 
 
 def _hits(ranking: RankedHits) -> list[RecordHit]:
-    """The records among the results; what else came by the same source is none."""
+    """Return the hits that are records; other exchanges can have the same source."""
     ids = [result.exchange.id for result in ranking.results]
     rows = {row.pk: row for row in Exchange.objects.filter(_IS_RECORD, pk__in=ids).select_related("record")}
     return [_hit(rows[r.exchange.id], r.similarity, r.score) for r in ranking.results if r.exchange.id in rows]

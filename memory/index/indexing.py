@@ -1,4 +1,4 @@
-"""Embedding what was remembered: due rows become vectors in the index of their space, in batches."""
+"""Embed due exchanges in batches and store their vectors in the index of their space."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from memory.utils.fairness import Turns
 log = logging.getLogger(__name__)
 
 _BATCH = 64
-# Pieces of documents at once, where the model runs here: about a second's work of one core, for which what is said
-# meanwhile waits. A provider elsewhere is asked for more at once.
+# Chunks per batch for a local model: about one second of work for one core, during which conversations wait. Batches
+# for a remote provider are larger.
 _PIECES_HERE = 16
 _turns: Turns[uuid.UUID] = Turns()
 Stage = DocumentVersion.Stage
 
 
 def index_pending(limit: int | None = None) -> int:
-    """Embed what is due until nothing is or `limit` exchanges are done; returns how many were.
+    """Embed due exchanges until none is left or `limit` is reached; return the number embedded.
 
-    Conversations and notes go before the chunks of documents, so that none waits for a file, oldest first. Of documents,
-    people take turns with a batch each, and of one person's the shortest comes first; one that is complete is served
-    at once. Failures are noted on the rows and tried again later; nothing is raised for them.
+    Conversations and notes come first, oldest first, so that they never wait for a document. For chunks, people take
+    turns by batch, and each person's shortest document comes first. A complete document is published at once. Failures
+    are stored on the rows and retried later, not raised.
     """
     done = 0
     if not settings.CATO.vector_store.enabled:
@@ -68,7 +68,7 @@ def index_pending(limit: int | None = None) -> int:
 
 
 def _claim_chunks(due: QuerySet[Embedding]) -> list[Embedding]:
-    """Claim a batch of chunks: of whoever was served longest ago, of that person's documents the shortest."""
+    """Claim a batch of chunks from the shortest document of the person whose last turn is longest ago."""
     under_way = DocumentVersion.objects.filter(stage__in=[Stage.CHUNKING, Stage.EMBEDDING])
     versions: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
     for person_id, version_id in under_way.order_by("total_chunks", "pk").values_list("uploaded_by_id", "pk"):
@@ -79,7 +79,7 @@ def _claim_chunks(due: QuerySet[Embedding]) -> list[Embedding]:
             if claimed := jobs.claim(chunks, _pieces_together()):
                 _turns.note(person_id)
                 return claimed
-    # What is embedded again, of documents that are served already.
+    # Chunks of live versions that are embedded again.
     return jobs.claim(due.order_by("exchange__total_chunks", "due_at", "id"), _pieces_together())
 
 
@@ -88,14 +88,14 @@ def _pieces_together() -> int:
 
 
 def retry_failed(rows: QuerySet[Embedding]) -> int:
-    """Try failed embeddings again; returns how many."""
+    """Requeue the failed ones of these embeddings; return their number."""
     again = jobs.requeue(rows.filter(state=Job.State.FAILED))
     nudge.after_commit("index_pending")
     return again
 
 
 def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """For each exchange: remembering, waiting (for the store), remembered, failed or forgotten."""
+    """Return a state by exchange id: remembering, waiting (for a dependency), remembered, failed or forgotten."""
     ids = [i for i in exchange_ids if i]
     states = {
         i: "forgotten"
@@ -135,13 +135,13 @@ def _index_together(rows: list[Embedding]) -> int:
 
 
 def _index_halves(rows: list[Embedding]) -> int:
-    """Index a refused batch in two halves, so that only the rows that are refused alone fail."""
+    """Index a refused batch in two halves, so that only individually refused rows fail."""
     middle = len(rows) // 2
     return sum(_index_together(half) for half in (rows[:middle], rows[middle:]))
 
 
 def _vectors_for(generation: Generation, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
-    """Per exchange its vectors (parts, dimension): its own, cached ones of the same text, or new ones."""
+    """Return the vectors (parts, dimension) of each exchange: supplied with a record, cached, or newly embedded."""
     given = vectors_given([e.pk for e in exchanges], generation)
     for vectors in given.values():
         generations.check_dimension(generation, int(vectors.shape[1]))
@@ -160,7 +160,7 @@ def _vectors_for(generation: Generation, exchanges: Sequence[Exchange]) -> list[
 
 
 def _leave_other_indexes(rows: list[Embedding], index_id: int) -> None:
-    """Remove vectors that an exchange left where it no longer belongs: another space's index, an older version."""
+    """Delete vectors of these exchanges from other spaces' indexes, and those of older versions."""
     stale: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         if row.index is not None and row.index_id != index_id:
@@ -172,7 +172,7 @@ def _leave_other_indexes(rows: list[Embedding], index_id: int) -> None:
 
 
 def _note_indexed(rows: list[Embedding], collection: str) -> int:
-    """Mark what still is as it was when claimed; take back the vectors of what was forgotten or changed meanwhile."""
+    """Mark unchanged exchanges as done and return their number; delete vectors of those forgotten or changed meanwhile."""
     kept: list[uuid.UUID] = []
     late: list[Embedding] = []
     outdated: list[str] = []
@@ -204,7 +204,7 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
                 state=Job.State.DONE, version=version, parts=parts, locked_until=None, failures=0, error=""
             )
             kept += [row.exchange_id for row in some]
-        # Vectors of a text that changed meanwhile were cached after the change had emptied the cache.
+        # If a text changed meanwhile, its old vectors were cached after the change had cleared them.
         cache.delete_unreferenced(outdated)
     stale += [i for row in late for i in all_vector_ids(row.exchange_id, row.exchange.version)]
     if stale:
@@ -217,7 +217,7 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
 def _put_off(
     rows: list[Embedding], error: str, *, counts: bool, final: bool = False, after: float | None = None
 ) -> int:
-    """Give the rows back, to be tried later; returns how many exchanges were indexed: none."""
+    """Release the rows for a retry; return 0, the number of indexed exchanges."""
     log.warning("%d exchanges could not be embedded: %s", len(rows), error)
     failed = [r.exchange_id for r in rows if jobs.release_for_retry(r, error, counts=counts, final=final, after=after)]
     signals.indexing_failed.send(sender=None, exchange_ids=[r.exchange_id for r in rows], final=bool(failed))
@@ -225,6 +225,6 @@ def _put_off(
 
 
 def vectors_given(exchange_ids: Iterable[uuid.UUID], generation: Generation) -> dict[uuid.UUID, NDArray[np.float32]]:
-    """The vectors (1, dimension) that records brought themselves for this generation."""
+    """Return the vectors (1, dimension) that clients supplied with records for this generation, by exchange id."""
     rows = Record.objects.filter(exchange_id__in=list(exchange_ids), generation=generation).exclude(vector=None)
     return {row.exchange_id: np.frombuffer(bytes(row.vector or b""), dtype="<f4")[None] for row in rows}
