@@ -1,4 +1,4 @@
-"""The original of a document, sent as it is kept."""
+"""Send the stored original of a document version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READ_BYTES = 65_536
 
 
 def stream_original(found: Document, number: int) -> StreamingHttpResponse:
-    """The original of one version of this document. Raises NotFoundError where it is not kept."""
+    """Return the original of one version. Raises NotFoundError if it is no longer stored."""
     version = found.versions.filter(number=number).exclude(original="").first()
     if version is None:
         raise NotFoundError(_("This version is not kept any more."))
@@ -33,7 +33,7 @@ def stream_original(found: Document, number: int) -> StreamingHttpResponse:
 
 
 def confine_download(response: HttpResponseBase) -> None:
-    """Let a browser that shows what somebody uploaded run and load nothing for it, and no other site embed it."""
+    """Prevent that an uploaded file runs scripts, loads resources or is embedded by another site."""
     response["Content-Security-Policy"] = "sandbox; default-src 'none'"
     response["Cross-Origin-Resource-Policy"] = "same-origin"
 

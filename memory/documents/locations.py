@@ -1,4 +1,4 @@
-"""Where in a document a recalled piece stands."""
+"""Locations of recalled chunks in their documents."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from memory.models import Chunk
 
 @dataclass(frozen=True, slots=True)
 class ChunkLocation:
-    """A piece of the version of a document that serves; `start` and `end` in characters of the file's text.
+    """Location of a chunk in a live version; `start` and `end` are character offsets in the extracted text.
 
-    `joint` is the white space before it; `label` says page, slide, sheet or heading in words, "" where there is none.
+    `joint` is the white space before the chunk. `label` names the page, slide, sheet or heading, "" if none exists.
     """
 
     document_id: uuid.UUID
@@ -28,7 +28,7 @@ class ChunkLocation:
 
 
 def locations_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ChunkLocation]:
-    """The places of those of these exchanges that are pieces of documents."""
+    """Return the locations of those exchanges that are chunks, by exchange id."""
     ids = list(exchange_ids)
     if not ids:
         return {}

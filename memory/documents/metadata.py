@@ -1,4 +1,4 @@
-"""A document's metadata, which each of its pieces carries beside where it stands."""
+"""Metadata of documents, which each chunk has together with its location."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from memory.exchanges.metadata import Checked, save_metadata_values, validate_me
 from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange
 from memory.utils.batching import iterate_by_pk
 
-# Keys of a piece's metadata that Cato writes itself.
+# Keys of a chunk's metadata that Cato sets.
 DOCUMENT, PAGE, PLACE = "document", "page", "place"
 OWN_KEYS = (DOCUMENT, PAGE, PLACE)
 _TOGETHER = 500
 
 
 def validate_document_metadata(metadata: Metadata) -> Checked:
-    """A document's metadata as it may be kept. Raises InvalidInputError, also for the keys that Cato writes itself."""
+    """Return the validated metadata. Raises InvalidInputError, also for the keys that Cato sets."""
     checked = validate_metadata(metadata)
     taken = [key for key in OWN_KEYS if key in checked]
     if taken:
@@ -33,7 +33,7 @@ def validate_document_metadata(metadata: Metadata) -> Checked:
 
 
 def set_document_metadata(document: Document, metadata: Metadata) -> None:
-    """Give a document, and each piece of its versions, other metadata. Raises InvalidInputError."""
+    """Replace the metadata of a document and of all chunks of its versions. Raises InvalidInputError."""
     checked = validate_document_metadata(metadata)
     with transaction.atomic():
         held = Document.objects.select_for_update().get(pk=document.pk)
@@ -52,7 +52,7 @@ def set_document_metadata(document: Document, metadata: Metadata) -> None:
 
 
 def metadata_of_piece(version: DocumentVersion, *, page: int | None, place: str) -> Checked:
-    """What a piece of `version` carries: the document's metadata, the document's id, where the piece stands."""
+    """Return the metadata of a chunk: that of the document, the document id, and the location of the chunk."""
     own: Checked = {DOCUMENT: str(version.document_id)}
     if page is not None:
         own[PAGE] = page
@@ -67,7 +67,7 @@ def _describe_together(pieces: list[Exchange], described: Mapping[str, object]) 
         piece.metadata = {**described, **own}
     Exchange.objects.bulk_update(pieces, ["metadata"])
     save_metadata_values(pieces)
-    # The index only adds to the fields of a vector it knows: other metadata needs new vectors too.
+    # Chroma only adds fields to an existing vector, so changed metadata needs new vectors.
     ids = [piece.pk for piece in pieces]
     Exchange.objects.filter(pk__in=ids).update(version=F("version") + 1)
     jobs.requeue(Embedding.objects.filter(exchange_id__in=ids))

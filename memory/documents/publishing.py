@@ -1,4 +1,4 @@
-"""The switch: a version that is embedded takes the place of the one before it, all of it in one step."""
+"""Publish embedded versions: replace the previous live version in one transaction."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def publish_ready_versions(versions: QuerySet[DocumentVersion] | None = None) ->
 
 
 def version_embedding_jobs(version: DocumentVersion) -> QuerySet[Embedding]:
-    """The embeddings of this version's pieces in the index that serves, without what was forgotten of it."""
+    """Return the embeddings of this version's chunks in the active generation, without forgotten ones."""
     return Embedding.objects.filter(
         exchange__chunks__version=version, exchange__forgotten_at=None, generation=generations.active_generation()
     )
@@ -65,7 +65,7 @@ def _serve(version: DocumentVersion) -> bool:
 def _link_chunks_in_order(version: DocumentVersion) -> None:
     """Show the pieces, each at its place in this version, after the one before it."""
     chunks = Chunk.objects.filter(version=version)
-    # Not `chunks.filter`: SQLite would then look through all pieces of the version for each of them.
+    # Not `chunks.filter`: with it, SQLite scans all chunks of the version for each chunk.
     of = Coalesce("version_id", Value(version.pk, UUIDField()))
     here = Chunk.objects.alias(of=of).filter(of=version.pk, exchange=OuterRef("pk"))
     before = chunks.filter(index=OuterRef("chunk_index") - 1)
@@ -75,7 +75,7 @@ def _link_chunks_in_order(version: DocumentVersion) -> None:
 
 
 def is_blocked(version: DocumentVersion) -> bool:
-    """Whether embedding it waits for something that is away, such as the index."""
+    """Return True if its embedding waits for an unavailable dependency such as the vector store."""
     pending = version_embedding_jobs(version).filter(state=Job.State.PENDING, locked_until=None)
     return pending.exclude(error="").exists()
 

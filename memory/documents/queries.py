@@ -1,4 +1,4 @@
-"""Documents as readers get them: plain rows with how far each is."""
+"""Read documents, versions and chunks as plain rows with their progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Stage = DocumentVersion.Stage
 
 @dataclass(frozen=True, slots=True)
 class VersionStatus:
-    """One version: `stage`, how many of its pieces are in the index, how many it will have (None: not known yet)."""
+    """One version with its stage, the number of indexed chunks and the total (None until known)."""
 
     id: uuid.UUID
     number: int
@@ -44,7 +44,7 @@ class VersionStatus:
 
 @dataclass(frozen=True, slots=True)
 class DocumentStatus:
-    """One document: the version that serves, and the newest that is wanted, which may be on its way or have failed."""
+    """One document with its live version and its newest version, which may be in progress or failed."""
 
     id: uuid.UUID
     name: str
@@ -64,7 +64,7 @@ class DocumentStatus:
 
 @dataclass(frozen=True, slots=True)
 class ChunkText:
-    """A piece of a document's text; `text` is None where it was forgotten by itself."""
+    """A chunk of a document; `text` is None if the chunk was forgotten separately."""
 
     exchange_id: uuid.UUID
     index: int
@@ -76,7 +76,7 @@ class ChunkText:
 
 
 def readable_document(spaces: SpaceIds, document_id: uuid.UUID) -> Document:
-    """The document, where it lies in `spaces`. Raises NotFoundError, the same for "not yours" and "not there"."""
+    """Return the document if it is in `spaces`. Raises the same NotFoundError for missing and unreadable documents."""
     found = active_documents(spaces).filter(pk=document_id).select_related("space", "owner", "serving").first()
     if found is None:
         raise NotFoundError(_("Not found."))
@@ -84,7 +84,7 @@ def readable_document(spaces: SpaceIds, document_id: uuid.UUID) -> Document:
 
 
 def document_to_change(spaces: SpaceIds, document_id: uuid.UUID, *, by: uuid.UUID, is_administrator: bool) -> Document:
-    """The document, where it lies in `spaces` and is theirs, or they administrate. Raises NotFoundError."""
+    """Return the document if it is in `spaces` and `by` owns it or is an administrator. Raises NotFoundError."""
     document = readable_document(spaces, document_id)
     if document.owner_id != by and not is_administrator:
         raise NotFoundError(_("Not found."))
@@ -92,7 +92,7 @@ def document_to_change(spaces: SpaceIds, document_id: uuid.UUID, *, by: uuid.UUI
 
 
 def active_documents(spaces: SpaceIds) -> QuerySet[Document]:
-    """The documents that lie in `spaces` and were not deleted."""
+    """Return the documents in `spaces` that are not forgotten."""
     return who.in_spaces(Document.objects.filter(forgotten_at=None), spaces)
 
 
@@ -127,7 +127,7 @@ def document_statuses(documents: Iterable[Document]) -> list[DocumentStatus]:
 
 
 def list_versions(document: Document) -> list[VersionStatus]:
-    """All versions that are still there, newest first."""
+    """Return all versions that are not cancelled or removed, newest first."""
     kept = document.versions.filter(removed_at=None).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])
     versions = list(kept.select_related("uploaded_by").order_by("-number"))
     progress = chunk_progress([version.pk for version in versions])
@@ -135,7 +135,7 @@ def list_versions(document: Document) -> list[VersionStatus]:
 
 
 def list_chunks(document: Document, *, since: int, count: int) -> list[ChunkText]:
-    """`count` pieces of the version that serves, from the one numbered `since` on."""
+    """Return up to `count` chunks of the live version, from index `since`."""
     chunks = Chunk.objects.filter(version=document.serving_id, index__gte=since).select_related("exchange")
     return [
         ChunkText(
@@ -152,7 +152,7 @@ def list_chunks(document: Document, *, since: int, count: int) -> list[ChunkText
 
 
 def chunk_index_at(document: Document, offset: int) -> int:
-    """The number of the piece that holds the character `offset`, or of the last one before it."""
+    """Return the index of the last chunk of the live version that starts at or before `offset`, or 0."""
     chunks = Chunk.objects.filter(version=document.serving_id, start__lte=max(offset, 0))
     found = chunks.order_by("-index").values_list("index", flat=True).first()
     return found or 0

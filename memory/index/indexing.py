@@ -172,7 +172,7 @@ def _leave_other_indexes(rows: list[Embedding], index_id: int) -> None:
 
 
 def _note_indexed(rows: list[Embedding], collection: str) -> int:
-    """Mark unchanged exchanges as done and return their number; delete vectors of those forgotten or changed meanwhile."""
+    """Mark unchanged exchanges as done; return their number. Delete vectors of those forgotten or changed meanwhile."""
     kept: list[uuid.UUID] = []
     late: list[Embedding] = []
     outdated: list[str] = []
