@@ -1,1 +1,1 @@
-"""Documents: received, read, cut into pieces, embedded, served as a whole, replaced as a whole, and gone when deleted."""
+"""Documents: upload, extraction, chunking, publishing, queries and deletion."""

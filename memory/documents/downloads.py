@@ -33,7 +33,7 @@ def stream_original(found: Document, number: int) -> StreamingHttpResponse:
 
 
 def confine_download(response: HttpResponseBase) -> None:
-    """Prevent that an uploaded file runs scripts, loads resources or is embedded by another site."""
+    """Add headers that stop an uploaded file from running scripts, loading resources or being embedded elsewhere."""
     response["Content-Security-Policy"] = "sandbox; default-src 'none'"
     response["Cross-Origin-Resource-Policy"] = "same-origin"
 

@@ -1,4 +1,4 @@
-"""Files that lie on the server: below a configured folder, or wherever whoever runs a command may read."""
+"""Find and open files on the server, in configured folders or at a path given to a command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memory.errors import InvalidInputError
 
 @dataclass(frozen=True, slots=True)
 class ServerFile:
-    """A file, and the name it is known by as a document."""
+    """A file and its document name."""
 
     name: str
     path: Path
@@ -64,9 +64,9 @@ def list_path(path: Path) -> list[ServerFile]:
 
 @contextmanager
 def open_file(found: ServerFile) -> Iterator[File[bytes]]:
-    """The file, open. Raises InvalidInputError for what is no ordinary file, and what may not be read."""
+    """Open the file. Raises InvalidInputError if it is not a regular file or cannot be read."""
     try:
-        # A pipe would wait for its other end for ever, and the last step may have become a link meanwhile.
+        # Without these flags a pipe would block forever, and a file replaced by a link would be followed.
         handle = os.open(found.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise _not_readable(found.name, error) from error
@@ -82,7 +82,7 @@ def _not_readable(name: str, error: OSError) -> InvalidInputError:
 
 
 def _below(root: Path, wanted: Path, asked: str) -> Iterator[Path]:
-    """The file, or the files of the folder, in order; hidden ones and links are passed over."""
+    """Yield the file, or the files of the folder sorted by name, without hidden files and links."""
     try:
         there = wanted.resolve(strict=True)
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Free metadata: what it may hold, and the rows beside an exchange by which filters find it."""
+"""Validate metadata and store it in the rows that filters query."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def validate_metadata(metadata: Mapping[str, object]) -> Checked:
 
 
 def save_metadata_values(exchanges: Iterable[Exchange]) -> None:
-    """Write, or write again, the rows by which filters find the metadata of these exchanges."""
+    """Replace the metadata rows of these exchanges, which filters query."""
     given = list(exchanges)
     MetadataValue.objects.filter(exchange_id__in=[exchange.pk for exchange in given]).delete()
     rows = (
@@ -53,7 +53,7 @@ def _rows(exchange: Exchange, key: str, value: Scalar | list[Scalar]) -> list[Me
 
 
 def _row(exchange: Exchange, key: str, value: Scalar, *, is_member: bool) -> MetadataValue:
-    # True is an int to Python.
+    # In Python, bool is a subclass of int.
     if isinstance(value, bool):
         return MetadataValue(exchange=exchange, key=key, is_member=is_member, truth=value)
     if isinstance(value, str):

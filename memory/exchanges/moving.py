@@ -1,4 +1,4 @@
-"""Moving what a thread said, or a document, to another space: SQL at once, the vectors right after."""
+"""Move a thread's exchanges or a document to another space: rows at once, vectors soon after."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOGETHER = 500
 
 @transaction.atomic
 def move_thread(thread_id: uuid.UUID, *, to: Space, by: uuid.UUID) -> int:
-    """Put every exchange of the thread into the space `to`; returns how many moved."""
+    """Move all exchanges of the thread to the space `to`; return their number."""
     _announce(by, to, thread_id=thread_id)
     return _move(Exchange.objects.filter(thread_id=thread_id), to)
 

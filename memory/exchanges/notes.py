@@ -1,4 +1,4 @@
-"""Keeping text that nobody said in a conversation: notes and plain text files, in pieces where they are long."""
+"""Store notes and plain text files as exchanges; long texts are split into chunks."""
 
 from __future__ import annotations
 
