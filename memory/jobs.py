@@ -123,7 +123,9 @@ class Lease(Generic[J]):
 
 
 def release_for_retry(job: Job, error: str, *, counts: bool, final: bool = False, after: float | None = None) -> bool:
-    """End the lease and schedule a retry with exponential backoff; return True if the job has failed permanently.
+    """Give up the lease after a failure, so that the job is due again after a growing pause.
+
+    Return True if it is not tried again.
 
     `counts`: count the failure towards MAX_FAILURES; False if a dependency is down, which does not limit the retries.
     `final`: fail without a retry. `after`: delay in seconds that the remote service requested.

@@ -26,7 +26,8 @@ class ServerFile:
 def resolve(locations: Mapping[str, Path], asked: str) -> list[ServerFile]:
     """The file or the files of the folder that `alias:path` names, below the folder that `locations` has for the alias.
 
-    Raises InvalidInputError for an unknown alias, for a path that leads out, by links too, and where there is no such file.
+    Raises InvalidInputError for an unknown alias, for a path that leads out, by links too, and where there is no such
+    file.
     """
     alias, colon, path = asked.partition(":")
     if not colon or alias not in locations:
