@@ -1,4 +1,4 @@
-"""The one door to each object of a conversation: it gives it, or raises NotFoundError."""
+"""Access to threads, turns, images and exchanges: each function checks the person, or raises NotFoundError."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import NamedTuple
 from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.contrib.sessions.models import Session as SignIn
+from django.contrib.sessions.models import Session as LoginSession
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.errors import PermissionDeniedError
 from chat.models import Image, Thread, Turn
-from memory.errors import NotFoundError
-from memory.spaces import access
+from memory import api as memory
+from memory.api import Exchange, NotFoundError
 
 
 class SocketIdentity(NamedTuple):
-    """Somebody who listens, most often to a thread: who, by which sign-in, since which epoch of their account."""
+    """The person, login session and account epoch of a socket, and its thread, if any."""
 
     person_id: uuid.UUID
-    sign_in: str
+    session_key: str
     epoch: int
     thread_id: uuid.UUID | None
 
 
 def readable_threads(person_id: uuid.UUID) -> QuerySet[Thread]:
-    """Every thread this person may read."""
-    return Thread.objects.filter(space_id__in=list(access.readable_space_ids(person_id)), deleted_at=None)
+    """Return every thread this person may read."""
+    return Thread.objects.filter(space_id__in=list(memory.readable_space_ids(person_id)), deleted_at=None)
 
 
 def get_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
-    """The thread, if this person may read it."""
+    """Return the thread, if this person may read it."""
     thread = readable_threads(person_id).select_related("space", "owner").filter(id=thread_id).first()
     if thread is None:
         raise NotFoundError
@@ -43,7 +43,7 @@ def get_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
 
 
 def get_turn(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
-    """The turn of that thread, if this person may read the thread."""
+    """Return the turn of that thread, if this person may read the thread."""
     turn = get_thread(person_id, thread_id).turns.select_related("author", "thread__space").filter(id=turn_id).first()
     if turn is None:
         raise NotFoundError
@@ -51,7 +51,7 @@ def get_turn(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> 
 
 
 def turn_by_id(person_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
-    """The turn, if this person may read its thread."""
+    """Return the turn, if this person may read its thread."""
     thread_id = Turn.objects.filter(id=turn_id).values_list("thread_id", flat=True).first()
     if thread_id is None:
         raise NotFoundError
@@ -59,10 +59,10 @@ def turn_by_id(person_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
 
 
 def turn_to_change(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Turn:
-    """The turn of that thread, if this person may edit, regenerate, retry or resume it, or switch its version.
+    """Return the turn of that thread, if this person may edit, regenerate, retry or resume it, or switch its version.
 
-    These are for the author of the message and the owner of the thread, since they hide what was there from memory.
-    Raises NotFoundError, and PermissionDeniedError for other readers.
+    Only the author of the message and the owner of the thread may, because this hides exchanges from memory. Raises
+    NotFoundError, and PermissionDeniedError for other readers.
     """
     turn = get_turn(person_id, thread_id, turn_id)
     if person_id not in (turn.author_id, turn.thread.owner_id):
@@ -73,7 +73,7 @@ def turn_to_change(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUI
 
 
 def get_owned_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
-    """The thread, if it is this person's to change."""
+    """Return the thread, if this person owns it."""
     thread = get_thread(person_id, thread_id)
     if thread.owner_id != person_id:
         raise NotFoundError
@@ -81,8 +81,8 @@ def get_owned_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
 
 
 def can_configure(person_id: uuid.UUID, thread: Thread) -> bool:
-    """Return whether this person sets the thread's model and recall filter: its owner and the managers of its space."""
-    return thread.owner_id == person_id or access.manages_space(person_id, thread.space)
+    """Return whether this person may set the thread's model and recall filter, as its owner or a manager of its space."""
+    return thread.owner_id == person_id or memory.manages_space(person_id, thread.space)
 
 
 def thread_to_configure(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
@@ -96,21 +96,51 @@ def thread_to_configure(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
 
 
 def get_deleted_thread(person_id: uuid.UUID, thread_id: uuid.UUID) -> Thread:
-    """The thread that this person deleted and may still take back."""
-    theirs = Thread.objects.filter(owner_id=person_id, space_id__in=list(access.readable_space_ids(person_id)))
-    thread = theirs.filter(id=thread_id).exclude(deleted_at=None).first()
+    """Return a deleted thread of this person."""
+    owned = Thread.objects.filter(owner_id=person_id, space_id__in=list(memory.readable_space_ids(person_id)))
+    thread = owned.filter(id=thread_id).exclude(deleted_at=None).first()
     if thread is None:
         raise NotFoundError
     return thread
 
 
 def get_image(person_id: uuid.UUID, image_id: uuid.UUID) -> Image:
-    """The picture, if a thread this person may read shows it, or it is theirs and about to be sent."""
-    shown = Q(turns__thread__in=readable_threads(person_id)) | Q(turns=None, owner_id=person_id)
-    image = Image.objects.filter(shown, id=image_id).first()
+    """Return the image, if it is in a thread this person may read, or is their own and not sent yet."""
+    readable = Q(turns__thread__in=readable_threads(person_id)) | Q(turns=None, owner_id=person_id)
+    image = Image.objects.filter(readable, id=image_id).first()
     if image is None:
         raise NotFoundError
     return image
+
+
+def get_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID) -> Exchange:
+    """Return the exchange, if this person may read it and it is not forgotten. Raises NotFoundError."""
+    rows = memory.in_spaces(Exchange.objects.findable().filter(id=exchange_id), memory.readable_space_ids(person_id))
+    exchange: Exchange | None = rows.select_related("owner", "space").first()
+    if exchange is None:
+        raise NotFoundError
+    return exchange
+
+
+def can_forget(person_id: uuid.UUID, exchange: Exchange, *, is_administrator: bool) -> bool:
+    """Return whether this person may forget the exchange, as its owner, the owner of its thread, or administrator."""
+    if is_administrator or exchange.owner_id == person_id:
+        return True
+    if exchange.thread_id is None:
+        return False
+    return Thread.objects.filter(id=exchange.thread_id, owner_id=person_id).exists()
+
+
+def exchange_to_forget(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> Exchange:
+    """Return the exchange, if this person may forget it. Raises NotFoundError.
+
+    An own exchange is returned even if its thread was moved to a space that this person cannot read.
+    """
+    own = Exchange.objects.findable().filter(id=exchange_id, owner_id=person_id).select_related("owner", "space")
+    exchange: Exchange = own.first() or get_exchange(person_id, exchange_id)
+    if not can_forget(person_id, exchange, is_administrator=is_administrator):
+        raise NotFoundError
+    return exchange
 
 
 def may_receive(person_id: uuid.UUID, thread_id: uuid.UUID, api_token_id: uuid.UUID | None = None) -> bool:
@@ -125,47 +155,41 @@ def turns_without_access(turn_ids: Iterable[uuid.UUID]) -> set[uuid.UUID]:
 
 
 def _without_access(
-    asked: Iterable[tuple[uuid.UUID, uuid.UUID, uuid.UUID, uuid.UUID | None]],
+    rows: Iterable[tuple[uuid.UUID, uuid.UUID, uuid.UUID, uuid.UUID | None]],
 ) -> set[uuid.UUID]:
-    """Return the keys whose person has no access to the thread, of (key, person, thread, API token or None)."""
-    asked = list(asked)
-    people = {person_id for _key, person_id, _thread_id, _token_id in asked}
+    """Return the keys of the rows (key, person, thread, API token or None) whose person has no access to the thread."""
+    rows = list(rows)
+    people = {person_id for _key, person_id, _thread_id, _token_id in rows}
     active = get_user_model().objects.filter(id__in=people, is_active=True).values_list("id", flat=True)
-    readable = {person_id: access.readable_space_ids(person_id) for person_id in active}
-    threads = {thread_id for _key, _person_id, thread_id, _token_id in asked}
+    readable = {person_id: memory.readable_space_ids(person_id) for person_id in active}
+    threads = {thread_id for _key, _person_id, thread_id, _token_id in rows}
     thread_spaces = dict(Thread.objects.filter(id__in=threads, deleted_at=None).values_list("id", "space_id"))
-    tokens = {token_id for _key, _person_id, _thread_id, token_id in asked if token_id}
+    tokens = {token_id for _key, _person_id, _thread_id, token_id in rows if token_id}
     valid = apps.get_model(settings.API_TOKEN_MODEL).objects.valid() if tokens else None
     valid_tokens = set(valid.filter(pk__in=tokens).values_list("pk", flat=True)) if valid is not None else set()
     return {
         key
-        for key, person_id, thread_id, token_id in asked
+        for key, person_id, thread_id, token_id in rows
         if thread_spaces.get(thread_id) not in readable.get(person_id, ())
         or (token_id is not None and token_id not in valid_tokens)
     }
 
 
-def authorize_sockets(seats: Iterable[SocketIdentity]) -> set[SocketIdentity]:
-    """Those of `seats` who are still signed in, active, in the same epoch, and readers of their thread, if any."""
-    seats = set(seats)
-    epochs = dict(
-        get_user_model()
-        .objects.filter(id__in={seat.person_id for seat in seats}, is_active=True)
-        .values_list("id", "epoch")
-    )
-    sign_ins = set(
-        SignIn.objects.filter(
-            session_key__in={seat.sign_in for seat in seats}, expire_date__gt=timezone.now()
-        ).values_list("session_key", flat=True)
-    )
-    threads = {seat.thread_id for seat in seats if seat.thread_id}
-    there = Thread.objects.filter(id__in=threads, deleted_at=None)
-    thread_spaces = dict(there.values_list("id", "space_id"))
-    readable = {person_id: access.readable_space_ids(person_id) for person_id in epochs}
+def authorize_sockets(sockets: Iterable[SocketIdentity]) -> set[SocketIdentity]:
+    """Return the sockets whose person is active, in the same epoch and login session, and reads the thread, if any."""
+    sockets = set(sockets)
+    people = get_user_model().objects.filter(id__in={socket.person_id for socket in sockets}, is_active=True)
+    epochs = dict(people.values_list("id", "epoch"))
+    keys = {socket.session_key for socket in sockets}
+    sessions = LoginSession.objects.filter(session_key__in=keys, expire_date__gt=timezone.now())
+    valid_keys = set(sessions.values_list("session_key", flat=True))
+    threads = {socket.thread_id for socket in sockets if socket.thread_id}
+    thread_spaces = dict(Thread.objects.filter(id__in=threads, deleted_at=None).values_list("id", "space_id"))
+    readable = {person_id: memory.readable_space_ids(person_id) for person_id in epochs}
     return {
-        seat
-        for seat in seats
-        if epochs.get(seat.person_id) == seat.epoch
-        and seat.sign_in in sign_ins
-        and (seat.thread_id is None or thread_spaces.get(seat.thread_id) in readable[seat.person_id])
+        socket
+        for socket in sockets
+        if epochs.get(socket.person_id) == socket.epoch
+        and socket.session_key in valid_keys
+        and (socket.thread_id is None or thread_spaces.get(socket.thread_id) in readable[socket.person_id])
     }

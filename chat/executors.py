@@ -1,4 +1,4 @@
-"""The one way from the event loop to the database and back: small thread pools that hold no connection between hops."""
+"""Thread pools for database and rendering work of the event loop; their threads keep no database connection."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _database = ThreadPoolExecutor(4, thread_name_prefix="database")
-# Recall waits for the embedding model and the vector store; it must not keep answers from being saved.
-_memory = ThreadPoolExecutor(4, thread_name_prefix="recall")
-
+# Separate, because recall waits for the embedding model and the vector store and must not delay saving answers.
+_recall = ThreadPoolExecutor(4, thread_name_prefix="recall")
 _rendering = ThreadPoolExecutor(2, thread_name_prefix="rendering")
 
 
 async def run_in_db_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run `call` in a thread with a database connection that is given back afterwards."""
+    """Run `call` in a thread whose database connection is closed afterwards."""
     return await _run(_database, lambda: call(*args, **kwargs))
 
 
 async def run_in_recall_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """The same for what may wait for the embedding model or the vector store."""
-    return await _run(_memory, lambda: call(*args, **kwargs))
+    """Run `call`, which may wait for the embedding model or the vector store, in a thread."""
+    return await _run(_recall, lambda: call(*args, **kwargs))
 
 
-async def to_renderer(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """The same for drawing what may be long, which needs no database; the loop goes on meanwhile."""
+async def run_in_render_thread(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Run `call`, which renders a possibly long text without the database, in a thread."""
     return await _run(_rendering, lambda: call(*args, **kwargs))
 
 

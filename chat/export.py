@@ -24,9 +24,7 @@ from chat.models import Thread, Turn
 from chat.rendering.blocks import render_blocks
 from chat.rows.recall import RecallItemRow, places_of, recalled_row
 from memory import api as memory
-from memory.spaces import access
-from memory.spaces.access import SpaceIds
-from memory.utils.batching import batched
+from memory.api import SpaceIds, batched
 
 _PAGE = 200
 _VERSION = 1
@@ -129,17 +127,17 @@ def to_html(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
 
 
 def _exported_turns(thread: Thread, turns: Iterable[Turn], shown: SpaceIds | None = None) -> Iterator[ExportedTurn]:
-    readers = access.space_ids_shared_by_all_readers(thread.space_id)
+    readers = memory.space_ids_shared_by_all_readers(thread.space_id)
     if shown is not None:
         readers &= shown
     for page in batched(turns, _PAGE):
         prefetch_related_objects(page, "images")
         recalled = memory.recalled_for((turn.id for turn in page), spaces=readers)
         places = places_of(recalled)
-        states = memory.memory_states(turn.kept_as for turn in page if turn.kept_as)
+        states = memory.memory_states(turn.effective_exchange_id for turn in page if turn.effective_exchange_id)
         for turn in page:
             rows = tuple(recalled_row(item, places) for item in recalled.get(turn.id, []))
-            forgotten = turn.kept_as is not None and states.get(turn.kept_as) == "forgotten"
+            forgotten = turn.effective_exchange_id is not None and states.get(turn.effective_exchange_id) == "forgotten"
             yield ExportedTurn(turn, rows, forgotten)
 
 

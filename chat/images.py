@@ -13,9 +13,8 @@ from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError
 from chat.models import IMAGES, Image, Turn
-from memory.text import clean_text
-from memory.utils import stored_files
-from memory.utils.formatting import format_number
+from memory import api as memory
+from memory.api import clean_text, format_number
 
 # By their first bytes, whatever their names say; these four are what models take and browsers show without acting.
 _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
@@ -37,7 +36,7 @@ def store_image(file: File[bytes], *, owner_id: uuid.UUID) -> Image:
         raise InvalidMessageError(_("%(name)s is not a supported image (PNG, JPEG, GIF, WebP).") % {"name": name})
     image = Image(owner_id=owner_id, name=name, media_type=media_type)
     image.file.save(name, file, save=False)
-    with stored_files.delete_file_on_rollback(str(image.file.name)):
+    with memory.delete_file_on_rollback(str(image.file.name)):
         image.save(force_insert=True)
     return image
 
@@ -58,7 +57,7 @@ def delete_unreferenced(images: Iterable[Image]) -> int:
     """Remove those that no turn has any more, with their files; returns how many."""
     lone = [image for image in images if not image.turns.exists()]
     for image in lone:
-        stored_files.delete_after_commit(image.file.name)
+        memory.delete_after_commit(image.file.name)
         image.delete()
     return len(lone)
 
@@ -71,7 +70,7 @@ def delete_unsent_images() -> int:
 
 def delete_orphaned_images(*, dry_run: bool = False) -> int:
     """Remove stored pictures that no row names; returns how many."""
-    return stored_files.delete_orphaned_files(Image, "file", folder=IMAGES, dry_run=dry_run)
+    return memory.delete_orphaned_files(Image, "file", folder=IMAGES, dry_run=dry_run)
 
 
 def images_of(turns: Iterable[Turn]) -> list[Image]:

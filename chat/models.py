@@ -63,11 +63,11 @@ class Thread(models.Model):
 
     def is_answering(self) -> bool:
         """Whether an answer is being written in it."""
-        return self.turns.filter(state__in=Turn.ACTIVE).exists()
+        return self.turns.filter(state__in=Turn.RUNNING_STATES).exists()
 
     def is_busy(self) -> bool:
         """Whether an answer is being written in it, or is queued."""
-        return self.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists()
+        return self.turns.filter(state__in=[*Turn.RUNNING_STATES, Turn.State.QUEUED]).exists()
 
 
 class ReadMark(models.Model):
@@ -112,7 +112,7 @@ class Image(models.Model):
 class TurnQuerySet(models.QuerySet["Turn"]):
     """Turns, by what is shown of them."""
 
-    def standing(self) -> TurnQuerySet:
+    def active_branch(self) -> TurnQuerySet:
         """Those of the branch that stands, in its order."""
         return self.filter(stands=True).order_by("position")
 
@@ -136,7 +136,7 @@ class Turn(models.Model):
         LENGTH = "length"
         CONTENT_FILTER = "content_filter"
 
-    ACTIVE: ClassVar[tuple[str, ...]] = ("recalling", "answering")
+    RUNNING_STATES: ClassVar[tuple[str, ...]] = ("recalling", "answering")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="turns")
@@ -200,8 +200,8 @@ class Turn(models.Model):
         ]
 
     @property
-    def is_active(self) -> bool:
-        return self.state in self.ACTIVE
+    def is_running(self) -> bool:
+        return self.state in self.RUNNING_STATES
 
     @property
     def is_cut_off(self) -> bool:
@@ -214,7 +214,7 @@ class Turn(models.Model):
         return bool(self.answer.strip()) and len(self.answer) < settings.CATO.chat.max_answer_chars
 
     @property
-    def kept_as(self) -> uuid.UUID | None:
+    def effective_exchange_id(self) -> uuid.UUID | None:
         """The exchange that says the same in memory: this turn's, or that of the turn it is a copy of."""
         return self.exchange_id or self.copied_exchange_id
 

@@ -12,13 +12,7 @@ from chat import access
 from chat.commands import COMMANDS, Command
 from chat.models import Thread, Turn
 from memory import api as memory
-from memory.documents.queries import active_documents
-from memory.errors import CatoError
-from memory.models import Document, Exchange
-from memory.retrieval.types import Hit
-from memory.spaces import access as spaces
-from memory.utils.formatting import FOUND_BY_WORDS
-from memory.utils.rate_limits import count_search
+from memory.api import FOUND_BY_WORDS, CatoError, Document, Exchange, Hit, active_documents, count_search
 
 _EACH = 5
 M = TypeVar("M", bound=Model)
@@ -46,7 +40,7 @@ def quick_search(text: str, *, person_id: uuid.UUID) -> QuickSearchResults:
     threads = access.readable_threads(person_id)
     if not words:
         return QuickSearchResults(threads=list(threads.filter(archived_at=None).order_by("-spoken_at")[:_EACH]))
-    readable = spaces.readable_space_ids(person_id)
+    readable = memory.readable_space_ids(person_id)
     note, memories = "", list[Hit]()
     try:
         count_search(person_id)
@@ -71,7 +65,7 @@ def find_related(thread: Thread, person_id: uuid.UUID) -> list[tuple[Thread, flo
 
     Raises CatoError where memory cannot be searched.
     """
-    found = memory.related_threads(thread.id, spaces=spaces.readable_space_ids(person_id))
+    found = memory.related_threads(thread.id, spaces=memory.readable_space_ids(person_id))
     rows = access.readable_threads(person_id).select_related("space", "owner").in_bulk([one.thread_id for one in found])
     return [(rows[one.thread_id], one.score) for one in found if one.thread_id in rows]
 
@@ -85,7 +79,7 @@ def contains_all_words(rows: QuerySet[M], words: list[str], field_name: str) -> 
 
 def _search_unstored_turns(threads: QuerySet[Thread], words: list[str]) -> QuerySet[Turn]:
     """The latest turns with these words in threads that are not remembered: nothing else finds them."""
-    rows: QuerySet[Turn] = Turn.objects.standing().filter(
+    rows: QuerySet[Turn] = Turn.objects.active_branch().filter(
         thread__in=threads.filter(is_remembered=False), exchange_id=None
     )
     # A copy says what it is a copy of, which may have been forgotten.

@@ -11,8 +11,7 @@ from django.dispatch import receiver
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import publish
-from memory import signals
-from memory.models import Recall
+from memory.api import Recall, signals
 
 
 @receiver(signals.indexed)
@@ -37,6 +36,6 @@ def _kept_as(exchange_ids: list[uuid.UUID]) -> QuerySet[Turn]:
 
 def _bump_revisions(turns: QuerySet[Turn]) -> list[uuid.UUID]:
     """Raise the revision of those turns that are over; one that is being answered has a writer that raises it."""
-    ids = list(turns.exclude(state__in=Turn.ACTIVE).values_list("id", flat=True))
-    Turn.objects.filter(id__in=ids).exclude(state__in=Turn.ACTIVE).update(revision=F("revision") + 1)
+    ids = list(turns.exclude(state__in=Turn.RUNNING_STATES).values_list("id", flat=True))
+    Turn.objects.filter(id__in=ids).exclude(state__in=Turn.RUNNING_STATES).update(revision=F("revision") + 1)
     return ids

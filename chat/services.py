@@ -1,24 +1,24 @@
-"""Chat's public verbs."""
+"""The services of chat, for views, tasks and the APIs."""
 
 from chat.images import delete_orphaned_images, delete_unsent_images
 from chat.imports.jobs import delete_imports_of, delete_orphaned_imports, resume_imports
-from chat.threads.fork import fork
+from chat.threads.fork import fork_thread
 from chat.threads.lifecycle import (
     continue_thread,
     create_thread,
     delete_last_turns,
     delete_thread,
     delete_threads_in_space,
+    move_thread,
     purge_deleted,
-    rename,
+    rename_thread,
     restore_thread,
     set_archived,
     set_model,
     set_pinned,
-    set_scope,
+    set_recall_filter,
 )
-from chat.threads.memory_settings import forget_thread_exchanges, set_memory_enabled
-from chat.threads.moving import move
+from chat.threads.memory_settings import forget_exchange, forget_thread_exchanges, set_memory_enabled
 from chat.turns.branches import BranchSwitch, edit_message, regenerate, switch_branch
 from chat.turns.client_conversation import ClientConversation, PastExchange, ThreadOptions, submit_conversation
 from chat.turns.posting import (
@@ -26,8 +26,8 @@ from chat.turns.posting import (
     PostedTurn,
     create_thread_with_message,
     post_message,
-    resume,
-    retry,
+    resume_turn,
+    retry_turn,
     start_after,
     start_all_queued,
 )
@@ -51,24 +51,25 @@ __all__ = [
     "delete_threads_in_space",
     "delete_unsent_images",
     "edit_message",
+    "forget_exchange",
     "forget_thread_exchanges",
-    "fork",
+    "fork_thread",
     "interrupt_stale_answers",
-    "move",
+    "move_thread",
     "post_message",
     "purge_deleted",
     "regenerate",
-    "rename",
+    "rename_thread",
     "request_stop",
     "restore_thread",
-    "resume",
     "resume_imports",
-    "retry",
+    "resume_turn",
+    "retry_turn",
     "set_archived",
     "set_memory_enabled",
     "set_model",
     "set_pinned",
-    "set_scope",
+    "set_recall_filter",
     "start_after",
     "start_all_queued",
     "submit_conversation",

@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 
 from chat.llm.events import MAX_TOKENS
 from chat.models import Turn
-from memory.spaces.access import SpaceIds
+from memory.api import SpaceIds
 
 _NEWEST = 1000
 

@@ -41,7 +41,7 @@ def told(memory, person):
 
 
 def standing(one: Turn) -> list[str]:
-    return [t.message for t in one.thread.turns.standing()]
+    return [t.message for t in one.thread.turns.active_branch()]
 
 
 def finished(one: Turn, answer: str) -> Turn:
@@ -58,11 +58,11 @@ def test_an_edited_message_takes_the_place_of_the_first_and_of_all_that_followed
     switched = services.edit_message(second, person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
 
     assert standing(second) == ["Where is the key to the greenhouse?", "And to the sauna?"]
-    assert switched.gone == (told[1].id, told[2].id)
-    assert switched.shown == (switched.asked.turn.id,)
-    assert switched.asked.turn.parent_id == told[0].id
+    assert switched.removed_ids == (told[1].id, told[2].id)
+    assert switched.added_ids == (switched.posted.turn.id,)
+    assert switched.posted.turn.parent_id == told[0].id
     second.thread.refresh_from_db()
-    assert second.thread.head_id == switched.asked.turn.id
+    assert second.thread.head_id == switched.posted.turn.id
 
 
 def test_memory_holds_the_branch_that_stands(memory, told, person):
@@ -76,7 +76,7 @@ def test_memory_holds_the_branch_that_stands(memory, told, person):
     assert len(before) == 3
     new = services.edit_message(
         told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
-    ).asked.turn
+    ).posted.turn
     finished(new, "In the birch.")
     memory.index_pending()
     assert found() == {"Where is the key to the greenhouse?", "And to the sauna?"}
@@ -89,20 +89,20 @@ def test_memory_holds_the_branch_that_stands(memory, told, person):
 def test_the_way_back_leads_to_where_one_was(told, person):
     new = services.edit_message(
         told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
-    ).asked.turn
+    ).posted.turn
     finished(new, "In the birch.")
 
     switched = services.switch_branch(told[1], person_id=person.id)
 
     assert standing(new) == [t.message for t in told]
-    assert switched.gone == (new.id,)
-    assert switched.shown == (told[1].id, told[2].id)
+    assert switched.removed_ids == (new.id,)
+    assert switched.added_ids == (told[1].id, told[2].id)
 
 
 def test_an_answer_made_again_has_the_same_message_and_author(told, person):
     switched = services.regenerate(told[2], person_id=person.id, client_key=uuid.uuid4())
 
-    new = switched.asked.turn
+    new = switched.posted.turn
     assert (new.message, new.author_id, new.state) == (told[2].message, told[2].author_id, "recalling")
     assert standing(new)[-1] == told[2].message
 
@@ -110,7 +110,7 @@ def test_an_answer_made_again_has_the_same_message_and_author(told, person):
 def test_the_prompt_of_a_branch_knows_nothing_of_the_other(told, person):
     new = services.edit_message(
         told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
-    ).asked.turn
+    ).posted.turn
 
     from chat.answers.persistence import _turns_before
 
@@ -134,9 +134,9 @@ def test_the_same_edit_sent_twice_makes_one_branch(told, person):
     first = services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=key)
     again = services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=key)
 
-    assert again.asked.turn.id == first.asked.turn.id
-    assert not again.asked.is_new
-    assert again.gone == ()
+    assert again.posted.turn.id == first.posted.turn.id
+    assert not again.posted.is_new
+    assert again.removed_ids == ()
 
 
 def test_nothing_branches_while_an_answer_is_written(told, person):
@@ -152,13 +152,13 @@ def test_nothing_branches_while_an_answer_is_written(told, person):
 
 def test_pages_are_told_which_turns_go_and_which_come_and_how_many_there_are(told, person):
     switched = services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
-    html = frames.branch_switched(told[1].thread_id, switched.gone, switched.shown).html
+    html = frames.branch_switched(told[1].thread_id, switched.removed_ids, switched.added_ids).html
 
     assert html.count('hx-swap-oob="delete"') == 2
     assert "And to the sauna?" in html
     assert "2 of 2" not in html  # it is still being answered and has no tools yet
-    finished(switched.asked.turn, "In the birch.")
-    assert "2 of 2" in frames.turn(switched.asked.turn.id).html
+    finished(switched.posted.turn, "In the birch.")
+    assert "2 of 2" in frames.turn(switched.posted.turn.id).html
 
 
 def test_a_page_that_comes_back_is_told_what_no_longer_stands(told, person):
@@ -230,7 +230,7 @@ def test_an_author_hides_no_message_that_somebody_else_wrote_after_it(shared, ch
 def test_an_author_edits_the_last_message_and_switches_back(shared):
     _alice, bob, turns = shared
     last = turn(turns[0].thread, "And the sails?", "In the loft.", author=bob, parent=turns[2])
-    edited = CHANGES["edit"](last, bob).asked.turn
+    edited = CHANGES["edit"](last, bob).posted.turn
     finished(edited, "Sold.")
     assert standing(last)[-1] == "Another?"
     CHANGES["switch"](last, bob)
@@ -239,7 +239,7 @@ def test_an_author_edits_the_last_message_and_switches_back(shared):
 
 def test_nobody_but_the_owner_switches_to_a_version_without_what_others_wrote(shared):
     alice, bob, turns = shared
-    other = CHANGES["edit"](turns[1], alice).asked.turn
+    other = CHANGES["edit"](turns[1], alice).posted.turn
     finished(other, "Here.")
     # Carla goes on in the version that Alice made.
     carla = PersonFactory(name="Carla")

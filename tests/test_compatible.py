@@ -470,8 +470,8 @@ def test_without_a_model_programs_get_the_placeholder_whatever_model_they_name(s
             client_key=uuid.uuid4(),
             api_token_id=token.pk,
         )
-        await runner.run_answer(switched.asked.turn.id)
-        return await answers.whole(switched.asked.turn, token.pk)
+        await runner.run_answer(switched.posted.turn.id)
+        return await answers.whole(switched.posted.turn, token.pk)
 
     said = asyncio.run(asked())
     assert "Placeholder: no model is connected." in said["choices"][0]["message"]["content"]

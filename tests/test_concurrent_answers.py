@@ -78,8 +78,8 @@ def test_retrying_and_regenerating_above_the_limit_are_refused_and_change_nothin
     done = turn(thread(person))
     post(person), post(person)
     for change in (
-        lambda: services.retry(failed),
-        lambda: services.resume(failed),
+        lambda: services.retry_turn(failed),
+        lambda: services.resume_turn(failed),
         lambda: services.regenerate(done, person_id=person.id, client_key=uuid.uuid4()),
         lambda: services.edit_message(done, person_id=person.id, message="Other", client_key=uuid.uuid4()),
     ):

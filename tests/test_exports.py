@@ -22,7 +22,7 @@ ALL = pytest.mark.parametrize("write", [to_markdown, to_json, to_html])
 
 def standing(of_thread: Thread) -> Iterator[Turn]:
     """The turns as the pages' views hand them over."""
-    return of_thread.turns.standing().select_related("author").iterator(chunk_size=200)
+    return of_thread.turns.active_branch().select_related("author").iterator(chunk_size=200)
 
 
 def text(write: Any, of_thread: Thread) -> str:

@@ -40,28 +40,28 @@ def told(memory, person):
 
 
 def said(in_thread) -> list[tuple[str, str]]:
-    return [(t.message, t.answer) for t in in_thread.turns.standing()]
+    return [(t.message, t.answer) for t in in_thread.turns.active_branch()]
 
 
 def test_a_fork_has_all_up_to_its_turn_and_the_first_thread_stays(told, person):
     before = said(told[0].thread)
-    fork = services.fork(told[1], person_id=person.id)
+    fork = services.fork_thread(told[1], person_id=person.id)
 
     assert said(fork) == before[:2]
     assert said(told[0].thread) == before
     assert fork.title == "Keys"
-    assert [t.created_at for t in fork.turns.standing()] == [t.created_at for t in told[:2]]
+    assert [t.created_at for t in fork.turns.active_branch()] == [t.created_at for t in told[:2]]
 
 
 def test_a_fork_of_a_branch_follows_that_branch(told, person):
     services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
-    fork = services.fork(told[2], person_id=person.id)
+    fork = services.fork_thread(told[2], person_id=person.id)
 
     assert [message for message, _ in said(fork)] == [t.message for t in told]
 
 
 def test_nothing_is_remembered_twice_and_the_copies_are_not_recalled_beside_themselves(told, person, memory):
-    fork = services.fork(told[1], person_id=person.id)
+    fork = services.fork_thread(told[1], person_id=person.id)
     assert len(memory.search("key boathouse", spaces=spaces.readable_space_ids(person.id)).results) == 2
     asked = services.post_message(
         fork, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4()
@@ -71,16 +71,16 @@ def test_nothing_is_remembered_twice_and_the_copies_are_not_recalled_beside_them
 
 
 def test_what_is_forgotten_in_the_first_thread_is_forgotten_in_its_forks(told, person, memory):
-    fork = services.fork(told[1], person_id=person.id)
+    fork = services.fork_thread(told[1], person_id=person.id)
     memory.forget([told[0].exchange_id], by=person.id)
     memory.index_pending()
-    first, second = turn_rows(fork, fork.turns.standing().select_related("author"))
+    first, second = turn_rows(fork, fork.turns.active_branch().select_related("author"))
 
     assert (first.memory_state, second.memory_state) == ("forgotten", "remembered")
 
 
 def test_deleting_a_fork_leaves_what_the_first_thread_had_remembered(told, person, memory):
-    fork = services.fork(told[1], person_id=person.id)
+    fork = services.fork_thread(told[1], person_id=person.id)
     services.delete_last_turns(fork, 2, by=person.id)
     services.delete_thread(fork)
 
@@ -91,7 +91,7 @@ def test_deleting_a_fork_leaves_what_the_first_thread_had_remembered(told, perso
 def test_a_fork_of_a_shared_thread_is_ones_own_alone(person):
     bob = PersonFactory()
     shared = thread(person, space=spaces.team_space())
-    fork = services.fork(turn(shared, "For all of us"), person_id=bob.id)
+    fork = services.fork_thread(turn(shared, "For all of us"), person_id=bob.id)
 
     assert fork in access.readable_threads(bob.id)
     assert fork not in access.readable_threads(person.id)

@@ -224,11 +224,11 @@ def test_what_moves_is_reached_where_it_went_and_no_longer_where_it_was(person, 
     memory.index_pending()
     assert reached(memory, bob) == set()
 
-    services.move(own, to=crew, by=person.id)
+    services.move_thread(own, to=crew, by=person.id)
     assert reached(memory, bob) == {"Keys", "The key hangs behind the clock"}
     assert access.get_thread(bob.id, own.id)
 
-    services.move(own, to=spaces.personal_space(person.id), by=person.id)
+    services.move_thread(own, to=spaces.personal_space(person.id), by=person.id)
     assert reached(memory, bob) == set()
     assert reached(memory, person) == {"Keys", "The key hangs behind the clock"}
     with pytest.raises(NotFoundError):
@@ -260,7 +260,7 @@ def test_an_author_forgets_what_they_said_also_where_it_was_moved_out_of_their_s
     talk = thread(person, space=group("Crew", person, bob))
     said = exchange(bob, "The key hangs behind the clock", space=talk.space, thread_id=talk.id)
     of_owner = exchange(person, "The oar is in the cellar", space=talk.space, thread_id=talk.id)
-    services.move(talk, to=spaces.personal_space(person.id), by=person.id)
+    services.move_thread(talk, to=spaces.personal_space(person.id), by=person.id)
     page = signed_in(bob)
     assert page.get(reverse("exchange", args=[said.id])).status_code == 404
     assert page.post(reverse("forget", args=[of_owner.id])).status_code == 404
@@ -275,7 +275,7 @@ def test_an_answer_under_way_keeps_its_thread_where_it_is(person):
     turn(talk, "First", "", state=Turn.State.ANSWERING)
 
     with pytest.raises(ThreadBusyError, match="An answer is in progress"):
-        services.move(talk, to=spaces.team_space(), by=person.id)
+        services.move_thread(talk, to=spaces.team_space(), by=person.id)
 
 
 def test_a_thread_moves_only_to_a_space_that_its_owner_reads(person, bob):

@@ -67,7 +67,7 @@ def test_a_title_of_ones_own_is_kept_and_an_empty_one_refused(person):
     one.refresh_from_db()
     assert one.title == "Keys and locks"
     with pytest.raises(InvalidMessageError, match="empty"):
-        services.rename(one, "  ")
+        services.rename_thread(one, "  ")
 
 
 def test_a_deleted_thread_is_out_of_every_read_at_once_and_comes_back_when_taken_back(memory, person):
@@ -108,15 +108,15 @@ def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(me
 
 def test_the_last_turns_are_taken_out_with_their_other_wordings_and_forgotten(memory, person):
     one = told(person, "Tools", "saw", "ladder", "axe")
-    turns = list(one.turns.standing())
+    turns = list(one.turns.active_branch())
     other = services.edit_message(turns[1], person_id=person.id, message="What of the rope?", client_key=uuid.uuid4())
-    Turn.objects.filter(id=other.asked.turn.id).update(state="complete", answer="Coiled.")
+    Turn.objects.filter(id=other.posted.turn.id).update(state="complete", answer="Coiled.")
     services.switch_branch(turns[1], person_id=person.id)
 
     gone = services.delete_last_turns(one, 2, by=person.id)
 
     assert set(gone) == {turns[1].id, turns[2].id}
-    assert [t.message for t in one.turns.standing()] == ["What of the saw?"]
+    assert [t.message for t in one.turns.active_branch()] == ["What of the saw?"]
     one.refresh_from_db()
     assert one.head_id == turns[0].id
     assert memory.memory_states([turns[2].exchange_id]) == {turns[2].exchange_id: "forgotten"}

@@ -100,7 +100,7 @@ def test_who_may_read_the_thread_sees_its_pictures_and_nobody_else(person):
 def test_a_picture_goes_with_the_last_turn_that_has_it(person):
     one = said_with_picture(person)
     image = one.images.get()
-    fork = services.fork(one, person_id=person.id)
+    fork = services.fork_thread(one, person_id=person.id)
     services.delete_last_turns(one.thread, 1, by=person.id)
     assert default_storage.exists(image.file.name)
 
@@ -122,7 +122,7 @@ def test_what_was_never_sent_is_removed_after_a_while(person):
 @pytest.mark.django_db
 def test_an_edited_message_keeps_its_pictures(person):
     one = said_with_picture(person)
-    edited = services.edit_message(one, person_id=person.id, message="And this?", client_key=uuid.uuid4()).asked.turn
+    edited = services.edit_message(one, person_id=person.id, message="And this?", client_key=uuid.uuid4()).posted.turn
 
     assert list(edited.images.all()) == list(one.images.all())
 

@@ -33,11 +33,10 @@ from chat.realtime.notifications import active_readers
 from chat.rows import sidebar
 from chat.rows.recall import own_rows
 from chat.rows.turns import turn_rows
-from chat.turns import forgetting
 from memory import api as memory
 from memory.documents.queries import active_documents, document_statuses, list_chunks, readable_document
 from memory.errors import CatoError, NotFoundError
-from memory.filters import parse
+from memory.filters import parse_filter
 from memory.index import generations, store, vectors
 from memory.lexical.candidates import build_lexical_query, lexical_candidates
 from memory.models import Chunk, Exchange, Index, Space
@@ -180,7 +179,7 @@ class TeamLife(RuleBasedStateMachine):
             thing = Thing("thread", turn.thread_id, person.id, place.pk, {said}, is_remembered=is_remembered)
             self.team.things.append(thing)
             if is_titled:
-                chat.rename(turn.thread, f"About {title}")
+                chat.rename_thread(turn.thread, f"About {title}")
                 thing.names = {title}
         else:
             thread = access.get_thread(person.id, thing.id)
@@ -262,7 +261,7 @@ class TeamLife(RuleBasedStateMachine):
             if thing.owner != person.id or thing.space not in self.team.reads(person.id):
                 self.refused(access.get_owned_thread, person.id, thing.id)
                 return
-            chat.move(access.get_owned_thread(person.id, thing.id), to=place, by=person.id)
+            chat.move_thread(access.get_owned_thread(person.id, thing.id), to=place, by=person.id)
         else:
             if thing.space not in self.team.reads(person.id):
                 self.refused(readable_document, spaces.readable_space_ids(person.id), thing.id)
@@ -322,7 +321,7 @@ class TeamLife(RuleBasedStateMachine):
             return
         id, (thing, piece) = chosen
         may = person.is_administrator or (thing.kind == "thread" and thing.owner == person.id)
-        verb = forgetting.forget_exchange
+        verb = chat.forget_exchange
         if piece.author == person.id or (may and thing.space in self.team.reads(person.id)):
             verb(person.id, id, is_administrator=person.is_administrator)
             piece.was_forgotten = True
@@ -395,7 +394,7 @@ class TeamLife(RuleBasedStateMachine):
         if thing.space not in self.team.reads(person.id):
             self.refused(access.get_turn, person.id, thing.id, piece.turn)
             return
-        forked = chat.fork(access.get_turn(person.id, thing.id, piece.turn), person_id=person.id)
+        forked = chat.fork_thread(access.get_turn(person.id, thing.id, piece.turn), person_id=person.id)
         copied = thing.pieces[: thing.pieces.index(piece) + 1]
         turns = list(forked.turns.order_by("position").values_list("id", flat=True))
         pieces = [Piece(p.words, p.author, turn=turn, of=p) for p, turn in zip(copied, turns, strict=True)]
@@ -408,7 +407,7 @@ class TeamLife(RuleBasedStateMachine):
         found = list(self.team.found(self.team.reads(person.id))) if person else []
         chosen = one_of(found, what)
         if person and chosen:
-            memory.set_feedback(person.id, forgetting.readable_exchange(person.id, chosen), "pinned")
+            memory.set_feedback(person.id, access.get_exchange(person.id, chosen), "pinned")
 
     @rule(who=NUMBER, what=NUMBER)
     def open_page(self, who: int, what: int) -> None:
@@ -468,7 +467,7 @@ class TeamLife(RuleBasedStateMachine):
         """What is drawn of a thread once for everybody who reads it: its page, what sockets give, its files."""
         for thing in self.team.there(self.order, "thread"):
             thread = Thread.objects.select_related("space", "owner").get(id=thing.id)
-            turns = list(thread.turns.standing().select_related("author"))
+            turns = list(thread.turns.active_branch().select_related("author"))
             found = self.team.found(self.team.read_by_all_of(thing.space))
             shown = {id for piece in thing.pieces for id in piece.recalled if id in found}
             labels = {word for id in shown for word in found[id][0].called | found[id][1].words}
@@ -521,7 +520,7 @@ class TeamLife(RuleBasedStateMachine):
         for piece in thing.pieces:
             if piece.exchange:
                 is_there = may and not piece.is_forgotten
-                self.opens("exchange", is_there, forgetting.readable_exchange, person.id, piece.exchange)
+                self.opens("exchange", is_there, access.get_exchange, person.id, piece.exchange)
 
     def opens(self, door: str, may: bool, verb: Any, *arguments: Any) -> None:
         said = ""
@@ -621,7 +620,7 @@ class TeamLife(RuleBasedStateMachine):
             if word in piece.words and piece.exchange is None and not piece.is_forgotten
         }
         self.same("box of turns", {turn.id for turn in box.turns}, turns)
-        where = parse({"metadata.zone": word})
+        where = parse_filter({"metadata.zone": word})
         filtered = {result.exchange.id for result in memory.search(COMMON, spaces=readable, filters=where).results}
         zoned = {id for id, (thing, piece) in found.items() if word in thing.zone}
         self.same("filter", filtered, zoned)

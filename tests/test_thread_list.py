@@ -72,7 +72,7 @@ def test_the_model_is_asked_for_a_title_after_the_first_answer_only(person, titl
 def test_a_title_of_ones_own_is_never_replaced(person, titled):
     begun = thread(person)
     first = turn(begun)
-    services.rename(begun, "Keys")
+    services.rename_thread(begun, "Keys")
 
     assert title_prompt(first.id) is None
     assert not apply_model_title(begun.id, "Something else")

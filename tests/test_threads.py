@@ -87,9 +87,9 @@ def test_an_answer_nobody_writes_any_more_is_interrupted_and_what_it_said_is_rem
     alive.refresh_from_db()
     assert (dead.state, alive.state) == ("interrupted", "answering")
     assert dead.exchange_id is not None
-    assert services.resume(dead).state == "recalling"
+    assert services.resume_turn(dead).state == "recalling"
     with pytest.raises(ConflictError):
-        services.resume(alive)
+        services.resume_turn(alive)
 
 
 def test_a_queued_message_whose_predecessor_died_begins_by_itself(alice):

@@ -23,12 +23,7 @@ from chat.models import Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
 from chat.rendering.citations import Citations
 from memory import api as memory
-from memory.errors import VectorStoreDisabledError
-from memory.retrieval.passages import group_adjacent
-from memory.retrieval.prompt_context import build_prompt_context
-from memory.retrieval.recall_filter import RecallFilter
-from memory.retrieval.search import SearchResults
-from memory.spaces import access as spaces
+from memory.api import RecallFilter, SearchResults, VectorStoreDisabledError, build_prompt_context, group_adjacent
 
 log = logging.getLogger(__name__)
 
@@ -134,8 +129,8 @@ def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
     window = settings.CATO.vector_store.search_context_window
     return memory.recall(
         [*(t.message for t in before[-window + 1 :] if window > 1), turn.message],
-        spaces=spaces.space_ids_shared_by_all_readers(turn.thread.space_id),
-        exclude=history.exchange_ids | ({turn.kept_as} if turn.kept_as else set()),
+        spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id),
+        exclude=history.exchange_ids | ({turn.effective_exchange_id} if turn.effective_exchange_id else set()),
         conversation_length=history.length,
         keep_query=turn.thread.is_remembered,
         person_id=turn.author_id,
@@ -178,7 +173,7 @@ def save_checkpoints(answers: Iterable[AnswerCheckpoint]) -> tuple[set[uuid.UUID
     now = timezone.now()
     gone = set()
     for saved in answers:
-        held = Turn.objects.filter(id=saved.turn_id, attempt=saved.attempt, state__in=Turn.ACTIVE)
+        held = Turn.objects.filter(id=saved.turn_id, attempt=saved.attempt, state__in=Turn.RUNNING_STATES)
         said = {"answer": saved.answer, "reasoning": saved.reasoning}
         if not held.update(**said, revision=saved.revision, heartbeat_at=now):
             gone.add(saved.turn_id)
@@ -190,7 +185,7 @@ def save_checkpoints(answers: Iterable[AnswerCheckpoint]) -> tuple[set[uuid.UUID
 @transaction.atomic
 def complete_turn(brief: AnswerJob, ending: AnswerOutcome, revision: int) -> bool:
     """Complete the turn and, in the same transaction, remember its exchange; False where it was taken away."""
-    closed = Turn.objects.filter(id=brief.turn_id, attempt=brief.attempt, state__in=Turn.ACTIVE).update(
+    closed = Turn.objects.filter(id=brief.turn_id, attempt=brief.attempt, state__in=Turn.RUNNING_STATES).update(
         state=ending.state,
         answer=ending.answer,
         reasoning=ending.reasoning,
@@ -241,7 +236,7 @@ def store_exchange(turn: Turn) -> None:
 def _turns_before(turn: Turn) -> list[Turn]:
     """The turns of the thread that stand before this one and carry an answer, oldest first, forgotten ones left out."""
     rows = (
-        Turn.objects.standing()
+        Turn.objects.active_branch()
         .prefetch_related("images")
         .filter(thread_id=turn.thread_id, position__lt=turn.position)
         .exclude(answer="")
@@ -249,5 +244,5 @@ def _turns_before(turn: Turn) -> list[Turn]:
         .order_by("-position")[:_MOST_TURNS]
     )
     turns = list(rows)[::-1]
-    states = memory.memory_states(t.kept_as for t in turns if t.kept_as)
-    return [t for t in turns if states.get(t.kept_as or uuid.UUID(int=0)) != "forgotten"]
+    states = memory.memory_states(t.effective_exchange_id for t in turns if t.effective_exchange_id)
+    return [t for t in turns if states.get(t.effective_exchange_id or uuid.UUID(int=0)) != "forgotten"]

@@ -26,7 +26,7 @@ from chat.answers import persistence as answering
 from chat.answers.persistence import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerCheckpoint, AnswerJob, AnswerOutcome
 from chat.answers.stream import AnswerStream
 from chat.errors import ModelError
-from chat.executors import run_in_db_thread, run_in_recall_thread, to_renderer
+from chat.executors import run_in_db_thread, run_in_recall_thread, run_in_render_thread
 from chat.llm import client
 from chat.llm.client import Message
 from chat.llm.endpoint import ModelEndpoint
@@ -37,7 +37,7 @@ from chat.realtime.hub import Frame, hub, publish, publish_to_redis
 from chat.threads import titles
 from chat.turns import posting
 from chat.turns.posting import PostedTurn
-from memory.retrieval.search import SearchResults
+from memory.api import SearchResults
 
 log = logging.getLogger(__name__)
 
@@ -59,14 +59,16 @@ def start_answer(turn_id: uuid.UUID) -> None:
         hub.loop.call_soon_threadsafe(_spawn, run_answer(turn_id))
 
 
-def publish_and_start(asked: PostedTurn, *, gone: Sequence[uuid.UUID] = (), shown: Sequence[uuid.UUID] = ()) -> None:
+def publish_and_start(
+    asked: PostedTurn, *, removed_ids: Sequence[uuid.UUID] = (), added_ids: Sequence[uuid.UUID] = ()
+) -> None:
     """Show what was just said to who reads the thread, and have it answered unless it waits its turn.
 
     `gone` and `shown`: the turns of the branch that it took the place of, and of the one that stands now.
     """
     turn = asked.turn
-    if gone or shown:
-        publish(frames.branch_switched(turn.thread_id, gone, shown))
+    if removed_ids or added_ids:
+        publish(frames.branch_switched(turn.thread_id, removed_ids, added_ids))
     elif asked.is_new:
         publish(frames.turn(turn.id) if turn.attempt > 1 else frames.new_turn(turn.id))
     if asked.is_new and turn.state == Turn.State.RECALLING:
@@ -230,7 +232,7 @@ async def _finish(reply: AnswerStream, ending: AnswerOutcome) -> None:
         reply.revision += 1
     if await run_in_db_thread(answering.complete_turn, reply.brief, ending, reply.revision):
         metrics.ANSWERS.labels(ending.state).inc()
-        rest = await to_renderer(reply.rest)
+        rest = await run_in_render_thread(reply.rest)
         for frame in await run_in_db_thread(frames.answer_finished, reply.brief.turn_id, *rest):
             await _publish(frame)
 
@@ -288,7 +290,7 @@ async def _show(reply: AnswerStream) -> None:
     """Take in what came of this answer and show it, unless it must be saved first."""
     async with reply.drawing:
         if not reply.is_over:
-            frame = await to_renderer(reply.draw)
+            frame = await run_in_render_thread(reply.draw)
             if frame is not None:
                 await _publish(frame)
 
@@ -318,17 +320,17 @@ async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
 
 async def _save_and_show(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
     began = time.monotonic()
-    stops, gone = await run_in_db_thread(answering.save_checkpoints, rows)
+    stops, removed_ids = await run_in_db_thread(answering.save_checkpoints, rows)
     for turn_id in stops:
         stop_local(turn_id)
     for reply in due:
         reply.saved_at = began
         if reply.is_over:
             continue
-        if reply.brief.turn_id in gone:
+        if reply.brief.turn_id in removed_ids:
             reply.is_taken = True
             reply.stopped.set()
         elif reply.is_held:
             async with reply.drawing:
                 if not reply.is_over:
-                    await _publish(await to_renderer(reply.frame))
+                    await _publish(await run_in_render_thread(reply.frame))

@@ -12,7 +12,7 @@ from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import Frame
 from chat.rendering.blocks import GrowingAnswer
-from memory.text import clean_text
+from memory.api import clean_text
 
 _SAVE_EVERY = 0.5
 _LONGEST_REASONING = 200_000

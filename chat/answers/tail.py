@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from chat.answers import runner
 from chat.executors import run_in_db_thread
 from chat.models import Turn
-from memory.errors import NotFoundError
+from memory.api import NotFoundError
 
 # Seconds between looks at an answer of this process, and at a row that another process writes.
 _POLL_LOCAL, _POLL_ROW = 0.04, 0.3
@@ -49,4 +49,4 @@ def _text_of(turn_id: uuid.UUID) -> tuple[str, bool]:
     turn = Turn.objects.filter(id=turn_id).values("answer", "state").first()
     if turn is None:
         return "", True
-    return turn["answer"], turn["state"] not in (*Turn.ACTIVE, Turn.State.QUEUED)
+    return turn["answer"], turn["state"] not in (*Turn.RUNNING_STATES, Turn.State.QUEUED)

@@ -13,8 +13,7 @@ from django.utils.translation import gettext_noop
 from chat.commands import about, memory, thread
 from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue
 from chat.errors import InvalidMessageError
-from memory.errors import DISABLED, VectorStoreDisabledError
-from memory.text import clean_text
+from memory.api import STORE_DISABLED, VectorStoreDisabledError, clean_text
 
 __all__ = ["COMMANDS", "Command", "CommandContext", "CommandResult", "is_command", "run"]
 
@@ -39,7 +38,7 @@ def run(message: str, caller: CommandContext) -> CommandResult:
         raise InvalidMessageError(f"{_no_command(name)} {hint}", suggestion=f"/{near[0]}" if near else "/help")
     try:
         if command.needs_memory and not settings.CATO.vector_store.enabled:
-            raise VectorStoreDisabledError(_(DISABLED))
+            raise VectorStoreDisabledError(_(STORE_DISABLED))
         return command.run(caller, [rest] if command.takes_text else shlex.split(rest))
     except ValueError as error:  # of shlex
         raise InvalidMessageError(_('Missing closing quote. Put text with spaces in "quotes".')) from error

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from chat.errors import InvalidMessageError
 from chat.models import Thread
 from chat.rows.recall import RecallItemRow
-from memory.views.document_rows import UploadChip
+from memory.api import UploadChip
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,20 +12,24 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
+from chat import access
 from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, unquoted
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.rows.recall import result_rows, row_of_exchange
-from chat.turns.forgetting import can_forget, readable_exchange
 from memory import api as memory
-from memory.documents import server_folders
-from memory.documents.queries import document_statuses
-from memory.documents.server_folders import ServerFile
-from memory.errors import CatoError, NotFoundError
-from memory.models import Exchange
-from memory.spaces import access
-from memory.stats.disk import disk_use, index_location
-from memory.utils.formatting import FOUND_BY_WORDS, format_number
-from memory.views.document_rows import UploadChip, row_of
+from memory.api import (
+    FOUND_BY_WORDS,
+    CatoError,
+    Exchange,
+    NotFoundError,
+    ServerFile,
+    UploadChip,
+    disk_use,
+    document_row,
+    document_statuses,
+    format_number,
+    index_location,
+)
 
 _MOST_FILES, _MOST_CHIPS, _MOST_SHOWN, _MOST_IDS = 500, 20, 50, 10
 _SPACE_OPTION = re.compile(r"(?P<text>.*?)--space\s+(?P<space>\"[^\"]+\"|'[^']+'|\S+)\s*", re.DOTALL)
@@ -34,9 +38,9 @@ _COUNT_OPTION = re.compile(r"(?P<text>.*\S)\s+(?P<count>\d{1,9})", re.DOTALL)
 
 def _vadd(caller: CommandContext, arguments: list[str]) -> CommandResult:
     typed = _SPACE_OPTION.fullmatch(arguments[0])
-    space = access.personal_space(caller.person_id)
+    space = memory.personal_space(caller.person_id)
     if typed is not None:
-        space = access.space_by_name(caller.person_id, unquoted(typed["space"]))
+        space = memory.space_by_name(caller.person_id, unquoted(typed["space"]))
     text = unquoted(typed["text"] if typed is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("Usage: /vadd TEXT"), "/vadd ")
@@ -53,7 +57,7 @@ def _vadd(caller: CommandContext, arguments: list[str]) -> CommandResult:
 def _vdoc(caller: CommandContext, arguments: list[str]) -> CommandResult:
     if not arguments:
         return CommandResult("/vdoc", "", goes_to=reverse("documents"))
-    files = [file for asked in arguments for file in server_folders.resolve(settings.CATO.locations, asked)]
+    files = [file for asked in arguments for file in memory.resolve_server_path(settings.CATO.locations, asked)]
     if len(files) > _MOST_FILES:
         facts = {"count": format_number(len(files)), "most": _MOST_FILES}
         raise InvalidMessageError(
@@ -70,10 +74,10 @@ def _vdoc(caller: CommandContext, arguments: list[str]) -> CommandResult:
 
 
 def _received(caller: CommandContext, file: ServerFile) -> UploadChip:
-    own = access.personal_space(caller.person_id)
+    own = memory.personal_space(caller.person_id)
     try:
-        with server_folders.open_file(file) as content:
-            received = memory.upload(
+        with memory.open_server_file(file) as content:
+            received = memory.upload_document(
                 content,
                 name=file.name,
                 space=own,
@@ -84,7 +88,7 @@ def _received(caller: CommandContext, file: ServerFile) -> UploadChip:
     except CatoError as error:
         return UploadChip(file.name, error=str(error))
     (state,) = document_statuses([received.version.document])
-    row = row_of(state, person_id=caller.person_id, is_administrator=caller.is_administrator)
+    row = document_row(state, person_id=caller.person_id, is_administrator=caller.is_administrator)
     return UploadChip(file.name, row)
 
 
@@ -94,7 +98,7 @@ def _vquery(caller: CommandContext, arguments: list[str]) -> CommandResult:
     text = unquoted(typed["text"] if typed is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
-    found = memory.search(text, spaces=access.readable_space_ids(caller.person_id), count=count)
+    found = memory.search(text, spaces=memory.readable_space_ids(caller.person_id), count=count)
     title = _("%(count)s matches for “%(text)s”") if found.results else _("No matches for “%(text)s”")
     title %= {"count": len(found.results), "text": text}
     note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
@@ -105,8 +109,8 @@ def _vget(caller: CommandContext, arguments: list[str]) -> CommandResult:
     if len(arguments) != 1:
         raise InvalidMessageError(_("Which? Write /vget ID, /vget session or /vget thread."), "/vget ")
     (which,) = arguments
-    readable = access.readable_space_ids(caller.person_id)
-    rows = access.in_spaces(Exchange.objects.findable(), readable).select_related("owner")
+    readable = memory.readable_space_ids(caller.person_id)
+    rows = memory.in_spaces(Exchange.objects.findable(), readable).select_related("owner")
     if which == "thread":
         rows = rows.filter(thread_id=caller.in_thread().id)
     elif which == "session":
@@ -126,7 +130,7 @@ def _vdelete(caller: CommandContext, arguments: list[str]) -> CommandResult:
     if len(arguments) != 1:
         raise InvalidMessageError(_("Which? Write /vdelete ID; /vquery and /vget show ids."), "/vdelete ")
     found = _exchange(caller, arguments[0], "/vdelete")
-    if not can_forget(caller.person_id, found, is_administrator=caller.is_administrator):
+    if not access.can_forget(caller.person_id, found, is_administrator=caller.is_administrator):
         raise PermissionDeniedError(_("You cannot forget this exchange; only its owner or an administrator can."))
     here = reverse("thread", args=[caller.thread.id]) if caller.thread else reverse("new_thread")
     asks = (f"{reverse('forget', args=[found.id])}?{urlencode({'next': here})}", _("Forget it…"))
@@ -136,7 +140,7 @@ def _vdelete(caller: CommandContext, arguments: list[str]) -> CommandResult:
 
 
 def _vstats(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    mine = memory.memory_counts(access.readable_space_ids(caller.person_id))
+    mine = memory.memory_counts(memory.readable_space_ids(caller.person_id))
     lines = [
         LabelledValue(_("Exchanges you may read"), format_number(mine.exchanges)),
         LabelledValue(_("Still to be embedded"), format_number(mine.pending)),
@@ -157,7 +161,7 @@ def _vstats(caller: CommandContext, arguments: list[str]) -> CommandResult:
 
 def _exchange(caller: CommandContext, text: str, command: str) -> Exchange:
     try:
-        return readable_exchange(caller.person_id, uuid.UUID(text))
+        return access.get_exchange(caller.person_id, uuid.UUID(text))
     except ValueError as error:
         sentence = _("“%(text)s” is not an exchange ID. /vquery shows IDs.") % {"text": text}
         raise InvalidMessageError(sentence, f"{command} ") from error

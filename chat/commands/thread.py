@@ -13,7 +13,7 @@ from chat.commands.base import Command, CommandContext, CommandResult, LabelledV
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.llm import endpoint
 from chat.models import Thread
-from memory.text import excerpt
+from memory.api import excerpt
 
 _SHORTEST_ID = 6
 _MOST_BACK = 50
@@ -52,7 +52,7 @@ def _thread(caller: CommandContext, text: str) -> Thread:
 def _history(caller: CommandContext, arguments: list[str]) -> CommandResult:
     count = number_in(arguments, default=10, most=_MOST_BACK, usage="/history [N]")
     thread = caller.in_thread()
-    turns = list(thread.turns.standing().select_related("author").order_by("-position")[:count])[::-1]
+    turns = list(thread.turns.active_branch().select_related("author").order_by("-position")[:count])[::-1]
     lines = [
         LabelledValue(f"{t.author.name}: {excerpt(t.message, 100)}", excerpt(t.answer, 120) or t.state) for t in turns
     ]
@@ -65,7 +65,7 @@ def _delete(caller: CommandContext, arguments: list[str]) -> CommandResult:
     thread = caller.in_thread()
     if thread.owner_id != caller.person_id:
         raise PermissionDeniedError(_("Only the owner of this thread can delete turns."))
-    turns = list(thread.turns.standing().order_by("-position")[:count])[::-1]
+    turns = list(thread.turns.active_branch().order_by("-position")[:count])[::-1]
     lines = [LabelledValue(excerpt(t.message, 100), excerpt(t.answer, 120)) for t in turns]
     asks = (f"{reverse('take_out', args=[thread.id])}?n={len(turns)}", _("Delete…"))
     title = ngettext("Delete and forget the last turn?", "Delete and forget the last %(count)s turns?", len(turns))
@@ -97,7 +97,7 @@ def _writejson(caller: CommandContext, arguments: list[str]) -> CommandResult:
 
 
 def _copy(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    last = caller.in_thread().turns.standing().exclude(answer="").order_by("-position").first()
+    last = caller.in_thread().turns.active_branch().exclude(answer="").order_by("-position").first()
     if last is None:
         raise InvalidMessageError(_("There is no answer to copy yet."))
     return CommandResult("/copy", _("The last answer"), text=last.answer, is_to_copy=True)

@@ -25,13 +25,17 @@ from chat.imports.formats import PROVIDERS, cato, conversations
 from chat.imports.formats.conversation import UNASKED, Conversation, Pair, Unread, pairs_of
 from chat.models import Session, Thread, Turn
 from memory import api as memory
-from memory.api import NewExchange
-from memory.errors import ExtractionError
-from memory.index.reconcile import ProgressCallback, no_progress
-from memory.models import Exchange, Space
-from memory.spaces import access as spaces
-from memory.text import excerpt, parse_uuid
-from memory.utils.batching import batched
+from memory.api import (
+    Exchange,
+    ExtractionError,
+    NewExchange,
+    ProgressCallback,
+    Space,
+    batched,
+    excerpt,
+    no_progress,
+    parse_uuid,
+)
 
 _TOGETHER = 50
 # A database takes some tens of thousands of values in one question.
@@ -88,7 +92,7 @@ def import_conversations(
     InvalidInputError where `source` cannot be opened, and ExtractionError where it is damaged as a whole or holds nothing of the kind.
     """
     report = ImportReport() if report is None else report
-    space = spaces.personal_space(person_id)
+    space = memory.personal_space(person_id)
     for each in conversations(source):
         if isinstance(each, Unread):
             report.skip(each.title, each.why)

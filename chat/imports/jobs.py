@@ -14,12 +14,8 @@ from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError
 from chat.models import IMPORTS, Import
-from memory import jobs, nudge
-from memory.errors import NotFoundError
-from memory.models import Job
-from memory.text import clean_text
-from memory.utils import stored_files
-from memory.utils.formatting import format_number
+from memory import api as memory
+from memory.api import Job, NotFoundError, clean_text, format_number, jobs
 
 _LONGEST_NAME = 255
 # How long the file of a failed import waits for its owner to try again, and one that no row names for its row.
@@ -40,9 +36,9 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Import:
         raise InvalidMessageError(sentence % {"name": name, "size": format_number(file.size / 1_000_000), "most": most})
     row = Import(owner_id=owner_id, name=name, due_at=timezone.now())
     row.file.save(name, file, save=False)
-    with stored_files.delete_file_on_rollback(str(row.file.name)), transaction.atomic():
+    with memory.delete_file_on_rollback(str(row.file.name)), transaction.atomic():
         row.save(force_insert=True)
-        nudge.after_commit("import_conversations", module="chat.tasks")
+        memory.after_commit("import_conversations", module="chat.tasks")
     return row
 
 
@@ -67,7 +63,7 @@ def cancel(row: Import) -> bool:
             return False
         now = timezone.now()
         same.update(cancelled_at=now, finished_at=now, file="")
-        stored_files.delete_after_commit(row.file.name)
+        memory.delete_after_commit(row.file.name)
     return True
 
 
@@ -78,7 +74,7 @@ def retry(row: Import) -> bool:
         if not failed.update(finished_at=None):
             return False
         jobs.requeue(failed)
-        nudge.after_commit("import_conversations", module="chat.tasks")
+        memory.after_commit("import_conversations", module="chat.tasks")
     return True
 
 
@@ -87,7 +83,7 @@ def delete_imports_of(person_id: uuid.UUID) -> int:
     with transaction.atomic():
         rows = list(Import.objects.filter(owner_id=person_id))
         for row in rows:
-            stored_files.delete_after_commit(row.file.name)
+            memory.delete_after_commit(row.file.name)
             row.delete()
     return len(rows)
 
@@ -96,7 +92,7 @@ def resume_imports() -> None:
     """Have taken over what a worker left, and remove files that nobody asks for any more. Repeatable."""
     if jobs.has_due(Import.objects.all()):
         # Not here: it may take minutes, and what else is swept would wait for it.
-        nudge.after_commit("import_conversations", module="chat.tasks")
+        memory.after_commit("import_conversations", module="chat.tasks")
     remove_old_imports()
 
 
@@ -108,11 +104,11 @@ def remove_old_imports() -> int:
         with transaction.atomic():
             # Its owner may be trying again at this moment.
             if Import.objects.filter(pk=row.pk, attempt=row.attempt, state=Job.State.FAILED).update(file=""):
-                stored_files.delete_after_commit(row.file.name)
+                memory.delete_after_commit(row.file.name)
                 removed += 1
     return removed
 
 
 def delete_orphaned_imports(*, dry_run: bool = False) -> int:
     """Remove stored files that no row names; returns how many."""
-    return stored_files.delete_orphaned_files(Import, "file", folder=IMPORTS, older_than=_KEPT_FOR, dry_run=dry_run)
+    return memory.delete_orphaned_files(Import, "file", folder=IMPORTS, older_than=_KEPT_FOR, dry_run=dry_run)

@@ -16,11 +16,8 @@ from chat.imports.formats.pieces import pieces
 from chat.imports.formats.sources import DAMAGED, streams
 from chat.imports.importer import ImportReport, import_conversations
 from chat.models import Import
-from memory import jobs
-from memory.errors import ExtractionError, InvalidInputError
-from memory.jobs import Lease, LeaseLostError
-from memory.models import Job
-from memory.utils import stored_files
+from memory import api as memory
+from memory.api import ExtractionError, InvalidInputError, Job, Lease, LeaseLostError, jobs
 
 log = logging.getLogger(__name__)
 
@@ -151,13 +148,13 @@ class ImportRun:
         """All of the file is imported, and it is not needed any more. Raises LeaseLostError."""
         with transaction.atomic():
             self._lease.finish(finished_at=timezone.now(), file="", **self._figures())
-            stored_files.delete_after_commit(self._row.file.name)
+            memory.delete_after_commit(self._row.file.name)
 
     def _fail(self, error: str) -> None:
         """The file cannot be imported, and is not needed any more. Raises LeaseLostError."""
         with transaction.atomic():
             self._lease.fail(error, finished_at=timezone.now(), file="", **self._figures())
-            stored_files.delete_after_commit(self._row.file.name)
+            memory.delete_after_commit(self._row.file.name)
 
     def _leave_to_its_owner(self) -> None:
         """Where it was cancelled, say how far it came: this worker knows it better than the row did."""

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from chat.llm.client import Message
 from chat.models import Image, Turn
-from memory.retrieval.prompt_context import estimate_tokens
+from memory.api import estimate_tokens
 
 BASE_PROMPT = Path(__file__).with_name("base_prompt.md")
 _RESERVE = 500
@@ -52,7 +52,7 @@ def fit_history(turns: list[Turn], *, max_tokens: int) -> PromptHistory:
         kept.insert(0, turn)
     return PromptHistory(
         turns=tuple(kept),
-        exchange_ids=frozenset(turn.kept_as for turn in kept if turn.kept_as),
+        exchange_ids=frozenset(turn.effective_exchange_id for turn in kept if turn.effective_exchange_id),
         length=2 * len(turns) + 1,
     )
 

@@ -20,7 +20,7 @@ from chat.realtime import frames, sync, watchdog
 from chat.realtime.hub import Frame, Subscriber, ThreadListChanged, hub
 from chat.realtime.sync import SyncRequest
 from chat.threads.read_markers import mark_read
-from memory.errors import NotFoundError
+from memory.api import NotFoundError
 
 log = logging.getLogger(__name__)
 

@@ -67,7 +67,7 @@ def _growing_forms(is_first: bool) -> tuple[str, str, str]:
         "blocks_html": not is_first,
         "open_html": mark_safe(_HTML),
         "state": Turn.State.ANSWERING,
-        "is_active": True,
+        "is_running": True,
     }
     both = render_to_string("chat/frames/answer_progress.html", {"finished": mark_safe(_HTML), "turn": blank})
     replaced = render_to_string("chat/frames/answer_progress.html", {"finished": "", "turn": blank})
@@ -105,11 +105,11 @@ def turn_footer(turn_id: uuid.UUID) -> Frame:
     return replace(_whole("chat/frames/turn_footer.html", turn_id), is_foot=True)
 
 
-def branch_switched(thread_id: uuid.UUID, gone: Sequence[uuid.UUID], shown: Sequence[uuid.UUID]) -> Frame:
+def branch_switched(thread_id: uuid.UUID, removed_ids: Sequence[uuid.UUID], added_ids: Sequence[uuid.UUID]) -> Frame:
     """Another branch of a thread stands: the turns that go, and those that come, at the end and in their order."""
-    turns = Turn.objects.filter(id__in=shown).select_related("author", "thread").order_by("position")
+    turns = Turn.objects.filter(id__in=added_ids).select_related("author", "thread").order_by("position")
     rows = turn_rows(Thread.objects.get(id=thread_id), turns)
-    return Frame(thread_id, snapshot([], rows, gone))
+    return Frame(thread_id, snapshot([], rows, removed_ids))
 
 
 def thread_list(person_id: uuid.UUID, open_id: uuid.UUID | None) -> str:
@@ -126,11 +126,11 @@ def presence(thread_id: uuid.UUID, people: Sequence[PresentUser]) -> Frame:
     return Frame(thread_id, render_to_string("chat/frames/presence.html", {"people": people}))
 
 
-def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow], gone: Sequence[uuid.UUID] = ()) -> str:
+def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow], removed_ids: Sequence[uuid.UUID] = ()) -> str:
     """What a page lacks when it comes (back): turns that changed, in place, turns it has never seen, and those that no
     longer stand."""
-    active = next((row for row in [*rows, *missing] if row.is_active), None)
-    context = {"changed": rows, "missing": missing, "gone": gone, "active": active}
+    active = next((row for row in [*rows, *missing] if row.is_running), None)
+    context = {"changed": rows, "missing": missing, "gone": removed_ids, "active": active}
     return render_to_string("chat/frames/snapshot.html", context)
 
 
@@ -138,7 +138,9 @@ def _whole(template: str, turn_id: uuid.UUID, **more: object) -> Frame:
     found = Turn.objects.select_related("author", "thread").get(id=turn_id)
     (row,) = turn_rows(found.thread, [found])
     active = (
-        Turn.objects.filter(thread_id=found.thread_id, state__in=Turn.ACTIVE).select_related("author", "thread").first()
+        Turn.objects.filter(thread_id=found.thread_id, state__in=Turn.RUNNING_STATES)
+        .select_related("author", "thread")
+        .first()
     )
     active_row = None
     if active is not None:

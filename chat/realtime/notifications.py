@@ -10,8 +10,8 @@ from django.db import transaction
 
 from chat.models import Thread
 from chat.realtime.hub import notify_users
-from memory.models import Space
-from memory.spaces import access
+from memory import api as memory
+from memory.api import Space
 
 
 def notify_thread_changed(thread_id: uuid.UUID) -> None:
@@ -34,4 +34,4 @@ def _tell_readers(thread_id: uuid.UUID) -> None:
 def active_readers(space: Space) -> list[uuid.UUID]:
     """Everybody with an open account who reads `space`."""
     active = get_user_model().objects.filter(is_active=True)
-    return list(access.readers(space, active).values_list("id", flat=True))
+    return list(memory.readers(space, active).values_list("id", flat=True))

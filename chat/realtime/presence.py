@@ -11,7 +11,7 @@ from datetime import timedelta
 from django.utils import timezone
 
 from chat.models import ReadMark, Thread
-from memory.models import Space
+from memory.api import Space
 
 # A page says every few seconds that it is open; who has not been heard of for so long is gone.
 _GONE_AFTER = timedelta(seconds=12)

@@ -46,7 +46,7 @@ def missing_updates(
 ) -> tuple[str, dict[uuid.UUID, int]]:
     """HTML that brings the page up to date ("" if it is), and the revision of every turn it then shows."""
     thread = access.get_thread(person_id, thread_id)
-    latest = list(thread.turns.standing().select_related("author").order_by("-position")[:WINDOW])[::-1]
+    latest = list(thread.turns.active_branch().select_related("author").order_by("-position")[:WINDOW])[::-1]
     rows = turn_rows(thread, latest)
     gone = list(thread.turns.filter(id__in=have, stands=False).values_list("id", flat=True))
     changed = [row for row in rows if row.id in have and have[row.id] != row.revision]

@@ -12,18 +12,22 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
+from chat import access
 from chat.models import Session, Thread, Turn
-from chat.turns.forgetting import can_forget
 from memory import api as memory
-from memory.documents.locations import locations_of as places_in_documents
-from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges
-from memory.models import Exchange
-from memory.retrieval.recall_log import RecalledItem
-from memory.retrieval.types import ExchangeView, Hit
-from memory.spaces import access
-from memory.text import excerpt, strip_inline_markdown
-from memory.utils.formatting import format_similarity
-from memory.views.links import url_for
+from memory.api import (
+    Exchange,
+    ExchangeFeedback,
+    ExchangeView,
+    Hit,
+    RecalledItem,
+    excerpt,
+    exchange_url,
+    feedback_for_exchanges,
+    format_similarity,
+    strip_inline_markdown,
+)
+from memory.api import locations_of as places_in_documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ def item_row(
         is_keyword_match=shown and is_hit and similarity is None,
         bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
         reason=reason if shown else "",
-        url=url_for(exchange) if exchange else reverse("exchange", args=[key]),
+        url=exchange_url(exchange) if exchange else reverse("exchange", args=[key]),
     )
 
 
@@ -124,11 +128,11 @@ def recalled_row(item: RecalledItem, titles: dict[uuid.UUID, str]) -> RecallItem
 
 def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[RecallItemRow]:
     """The items of this turn's panel as one person has them: what they think of each, and what they may forget."""
-    recalled = memory.recalled_for([turn.id], spaces=access.space_ids_shared_by_all_readers(turn.thread.space_id))
+    recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id))
     titles = places_of(recalled)
     items = recalled.get(turn.id, [])
     exchanges = Exchange.objects.in_bulk([item.exchange_id for item in items if item.exchange])
-    known = feedback_for_exchanges(person_id, exchanges, spaces=access.readable_space_ids(person_id))
+    known = feedback_for_exchanges(person_id, exchanges, spaces=memory.readable_space_ids(person_id))
     rows = [recalled_row(item, titles) for item in items]
 
     def own(row: RecallItemRow) -> RecallItemRow:
@@ -137,7 +141,7 @@ def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> lis
             return row
         anchor = f"turn-{turn.id}-r{row.exchange_id}"
         query = urlencode({"at": anchor, "next": f"{reverse('recalled', args=[turn.id])}#{anchor}"})
-        may = can_forget(person_id, exchange, is_administrator=is_administrator)
+        may = access.can_forget(person_id, exchange, is_administrator=is_administrator)
         return replace(
             row,
             standing=known[exchange.id],

@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 from chat import access
 from chat.models import Thread, Turn
 from chat.threads.read_markers import unread_thread_ids
-from memory.spaces import access as spaces
-from memory.spaces.access import SpaceIds
+from memory import api as memory
+from memory.api import SpaceIds
 
 _MOST = 60
 
@@ -45,9 +45,11 @@ def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[Threa
     """The threads this person reads, the pinned ones first, then by age; `open_id` is the one on their page."""
     listed = access.readable_threads(person_id).filter(archived_at=None).select_related("space")
     pinned = listed.filter(pinned_at__isnull=False).order_by("-pinned_at")[:_MOST]
-    rows = [*pinned, *_newest(listed.filter(pinned_at=None), spaces.readable_space_ids(person_id))]
+    rows = [*pinned, *_newest(listed.filter(pinned_at=None), memory.readable_space_ids(person_id))]
     answering = set(
-        Turn.objects.filter(thread__in=[t.id for t in rows], state__in=Turn.ACTIVE).values_list("thread_id", flat=True)
+        Turn.objects.filter(thread__in=[t.id for t in rows], state__in=Turn.RUNNING_STATES).values_list(
+            "thread_id", flat=True
+        )
     )
     unread = unread_thread_ids(person_id, rows)
     groups: dict[str, list[ThreadLink]] = {}

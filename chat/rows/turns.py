@@ -23,10 +23,7 @@ from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations
 from chat.rows.recall import RecallItemRow, places_of, recalled_row
 from memory import api as memory
-from memory.models import Exchange, Space
-from memory.retrieval.recall_log import RecalledItem
-from memory.spaces import access
-from memory.utils.formatting import day_of_this_year, format_date, format_number
+from memory.api import Exchange, RecalledItem, Space, day_of_this_year, format_date, format_number
 
 THINKING = gettext_noop("Thinking…")
 _RECALL_NOTES = {
@@ -83,7 +80,7 @@ class TurnRow:
     open_html: SafeString
     revision: int
     state: str
-    is_active: bool
+    is_running: bool
     phase_text: str
     note: str
     can_retry: bool
@@ -133,10 +130,10 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     turns = list(turns)
     prefetch_related_objects(turns, "images")
     recalled = memory.recalled_for(
-        (t.id for t in turns), spaces=access.space_ids_shared_by_all_readers(thread.space_id)
+        (t.id for t in turns), spaces=memory.space_ids_shared_by_all_readers(thread.space_id)
     )
     places = places_of(recalled)
-    states = memory.memory_states(t.kept_as for t in turns if t.kept_as)
+    states = memory.memory_states(t.effective_exchange_id for t in turns if t.effective_exchange_id)
     forgotten = {
         e.id: e
         for e in Exchange.objects.filter(
@@ -152,7 +149,7 @@ def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, 
     space = thread.space if thread else None
     kind = space.kind if space else Space.Kind.OWN
     people = get_user_model().objects.filter(is_active=True)
-    count = access.readers(space, people).count() if space else 1
+    count = memory.readers(space, people).count() if space else 1
     audience = ngettext("Visible to %(count)s person", "Visible to %(count)s people", count)
     if kind == Space.Kind.OWN:
         audience = _("Visible only to you")
@@ -200,9 +197,9 @@ def _turn_row(
     blocks, segments, open_html = _answer_html(
         turn, Citations(turn.id, max((item.rank for item in recalled), default=0))
     )
-    done = not turn.is_active and turn.state != Turn.State.QUEUED
-    state = states.get(turn.kept_as, "") if turn.kept_as and not turn.is_active else ""
-    tomb = forgotten.get(turn.kept_as) if turn.kept_as else None
+    done = not turn.is_running and turn.state != Turn.State.QUEUED
+    state = states.get(turn.effective_exchange_id, "") if turn.effective_exchange_id and not turn.is_running else ""
+    tomb = forgotten.get(turn.effective_exchange_id) if turn.effective_exchange_id else None
     here = [turn.thread_id, turn.id]
     restartable = turn.state in (Turn.State.STOPPED, Turn.State.INTERRUPTED, Turn.State.FAILED)
     return TurnRow(
@@ -219,7 +216,7 @@ def _turn_row(
         open_html=mark_safe(open_html),
         revision=turn.revision,
         state=turn.state,
-        is_active=turn.is_active,
+        is_running=turn.is_running,
         phase_text=_phase(turn),
         note=_note(turn),
         can_retry=restartable,
@@ -235,7 +232,9 @@ def _turn_row(
         memory_state=state,
         memory_text=_(_MEMORY_WORDS[state]) if state in _MEMORY_WORDS else "",
         memory_retry_url=reverse("remember_again", args=here) if state == "failed" else "",
-        forget_url=reverse("forget", args=[turn.kept_as]) if state and state != "forgotten" and done else "",
+        forget_url=reverse("forget", args=[turn.effective_exchange_id])
+        if state and state != "forgotten" and done
+        else "",
         forgotten_note=_("by %(name)s") % {"name": tomb.forgotten_by} if tomb and tomb.forgotten_by else "",
         forgotten_at=tomb.forgotten_at if tomb else None,
         recalled=_recalled_row(turn, recalled, titles),
@@ -264,7 +263,7 @@ def _branches(thread: Thread, turns: Iterable[Turn]) -> dict[uuid.UUID, BranchRo
 
 
 def _answer_html(turn: Turn, citations: Citations) -> tuple[list[str], list[str], str]:
-    if not turn.is_active:
+    if not turn.is_running:
         return render_blocks(turn.answer, citations), [], ""
     growing = GrowingAnswer(citations=citations)
     return growing.feed(turn.answer), growing.segments(), growing.open_html()

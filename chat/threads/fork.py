@@ -1,4 +1,4 @@
-"""Forking: a thread of one's own that begins as another one did, up to some turn."""
+"""Fork a thread: copy it up to a turn into a new thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from chat.models import Session, Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
-from memory.spaces import access
+from memory import api as memory
 
 _COPIED = (
     "author_id",
@@ -26,22 +26,22 @@ _COPIED = (
 
 
 @transaction.atomic
-def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
-    """Copy the branch that ends with `turn` into a new thread in the person's own space.
+def fork_thread(turn: Turn, *, person_id: uuid.UUID) -> Thread:
+    """Copy the branch that ends with `turn` into a new thread in this person's personal space.
 
-    What memory keeps of the copied turns stays with the first ones: nothing is remembered twice, and what is forgotten
-    there is forgotten here. An answer that is still written is copied as interrupted.
+    Exchanges stay with the original turns: they are not stored twice, and forgetting one also applies to the copy. An
+    answer in progress is copied as interrupted.
     """
-    first = turn.thread
+    source = turn.thread
     forked = Thread.objects.create(
         owner_id=person_id,
-        space=access.personal_space(person_id),
-        title=first.title,
+        space=memory.personal_space(person_id),
+        title=source.title,
         titled_by=Thread.TitledBy.OWN,
-        is_remembered=first.is_remembered,
-        model=first.model,
-        instructions=first.instructions,
-        scope=first.scope,
+        is_remembered=source.is_remembered,
+        model=source.model,
+        instructions=source.instructions,
+        scope=source.scope,
         spoken_at=timezone.now(),
     )
     session = Session.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())
@@ -57,11 +57,11 @@ def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
             completed_at=original.completed_at,
             **{name: getattr(original, name) for name in _COPIED},
         )
-        if copy.is_active or copy.state == Turn.State.QUEUED:
+        if copy.is_running or copy.state == Turn.State.QUEUED:
             copy.state = Turn.State.INTERRUPTED
         copy.save()
         copy.images.set(original.images.all())
-        # Set by itself on saving; a copy was said when the first was.
+        # `auto_now_add` sets it on saving; a copy keeps the original's date.
         Turn.objects.filter(id=copy.id).update(created_at=original.created_at)
         parent = copy
     Thread.objects.filter(id=forked.id).update(head=parent)
@@ -70,7 +70,6 @@ def fork(turn: Turn, *, person_id: uuid.UUID) -> Thread:
 
 
 def _branch(turn: Turn) -> list[Turn]:
-    """The turns from the thread's first to this one."""
     rows = {row.id: row for row in turn.thread.turns.filter(position__lte=turn.position)}
     branch = [rows[turn.id]]
     while (parent := branch[-1].parent_id) is not None:

@@ -1,4 +1,4 @@
-"""Row locks of people and threads, taken in this order, and the checks that need them."""
+"""Row locks, always taken in the order person, thread, and the checks that need them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chat.models import Thread
 
 
 def lock_person(person_id: uuid.UUID) -> Any:
-    """Lock the person's row until the transaction ends, so that what they may do only so often is counted right."""
+    """Lock the person's row until the transaction ends, so that limits per person are counted correctly."""
     return get_user_model().objects.select_for_update(no_key=True).get(id=person_id)
 
 
@@ -22,12 +22,12 @@ def lock_thread(thread_id: uuid.UUID) -> Thread:
 
 
 def ensure_idle(thread: Thread) -> None:
-    """Raise ThreadBusyError while an answer is being written in the thread, or is queued."""
+    """Raise ThreadBusyError while an answer is running or queued in the thread."""
     if thread.is_busy():
         raise ThreadBusyError
 
 
 def ensure_not_answering(thread: Thread) -> None:
-    """Raise ThreadBusyError while an answer is being written in the thread; queued messages do not count."""
+    """Raise ThreadBusyError while an answer is running in the thread; queued messages do not count."""
     if thread.is_answering():
         raise ThreadBusyError

@@ -1,4 +1,4 @@
-"""Whether a thread is remembered, and forgetting what is."""
+"""Switch a thread's memory on or off, store missed turns, and forget exchanges of threads."""
 
 from __future__ import annotations
 
@@ -9,26 +9,24 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
+from chat import access
 from chat.answers.persistence import store_exchange
 from chat.models import Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
 from memory import api as memory
-from memory.errors import DISABLED, VectorStoreDisabledError
-from memory.index.reconcile import ProgressCallback, no_progress
-from memory.models import Exchange
-from memory.utils.batching import batched
+from memory.api import STORE_DISABLED, Exchange, ProgressCallback, VectorStoreDisabledError, batched, no_progress
 
-_TOGETHER = 200
+_BATCH_SIZE = 200
 
 
 def exchanges_of(thread: Thread) -> QuerySet[Exchange]:
-    """What memory keeps of this thread."""
+    """Return the stored exchanges of this thread."""
     return Exchange.objects.filter(thread_id=thread.id, forgotten_at=None)
 
 
 @transaction.atomic
 def set_memory_enabled(thread: Thread, is_remembered: bool) -> None:
-    """From now on remember this thread's exchanges, or do not; what was remembered before stays as it is."""
+    """Store this thread's future exchanges in memory, or stop doing so; stored exchanges are not changed."""
     Thread.objects.filter(id=thread.id).update(is_remembered=is_remembered)
     if not is_remembered:
         thread.turns.filter(is_missing_in_memory=True).update(is_missing_in_memory=False)
@@ -36,18 +34,18 @@ def set_memory_enabled(thread: Thread, is_remembered: bool) -> None:
 
 
 def store_missing_turns(*, progress: ProgressCallback = no_progress) -> int:
-    """Store in memory what was answered while the vector store was disabled; returns how many turns that were.
+    """Store the turns that were answered while the vector store was disabled; return their number.
 
-    Threads that are not saved to memory, deleted ones and versions that are not shown are left out. May be interrupted
-    and called again. Raises VectorStoreDisabledError.
+    Skips threads not saved to memory, deleted threads and inactive branches. Can be interrupted and called again.
+    Raises VectorStoreDisabledError.
     """
     if not settings.CATO.vector_store.enabled:
-        raise VectorStoreDisabledError(_(DISABLED))
-    missing = Turn.objects.standing().filter(
+        raise VectorStoreDisabledError(_(STORE_DISABLED))
+    missing = Turn.objects.active_branch().filter(
         is_missing_in_memory=True, thread__is_remembered=True, thread__deleted_at=None
     )
     stored = 0
-    while turns := list(missing.select_related("thread__space", "session").order_by("created_at")[:_TOGETHER]):
+    while turns := list(missing.select_related("thread__space", "session").order_by("created_at")[:_BATCH_SIZE]):
         for turn in turns:
             store_exchange(turn)
         stored += len(turns)
@@ -57,8 +55,15 @@ def store_missing_turns(*, progress: ProgressCallback = no_progress) -> int:
 
 @transaction.atomic
 def forget_thread_exchanges(thread: Thread, *, by: uuid.UUID) -> int:
-    """Forget all that is remembered of this thread, whose words stay; returns how many exchanges that were."""
+    """Forget all exchanges of this thread and return their number; the thread keeps its text."""
     ids = list(exchanges_of(thread).values_list("id", flat=True))
-    for some in batched(ids, _TOGETHER):
-        memory.forget(some, by=by)
+    for batch in batched(ids, _BATCH_SIZE):
+        memory.forget(batch, by=by)
     return len(ids)
+
+
+def forget_exchange(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_administrator: bool) -> Exchange:
+    """Forget one exchange. Raises NotFoundError, also if this person may not forget it."""
+    exchange = access.exchange_to_forget(person_id, exchange_id, is_administrator=is_administrator)
+    memory.forget([exchange.id], by=person_id)
+    return exchange

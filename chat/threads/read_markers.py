@@ -1,4 +1,4 @@
-"""What somebody has seen of a thread."""
+"""Read markers: which threads are unread for a person."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from chat.realtime.notifications import notify_after_commit
 
 
 def mark_read(thread: Thread, person_id: uuid.UUID) -> None:
-    """All of the thread that is complete by now has been seen; nothing is written where that was so already."""
+    """Mark everything complete in the thread as read; write nothing if it is read already."""
     if unread_thread_ids(person_id, [thread]):
         ensure_marker(thread, person_id)
         notify_after_commit([person_id])
 
 
 def ensure_marker(thread: Thread, person_id: uuid.UUID) -> None:
-    """From here on, what is complete in this thread later is new to this person."""
+    """Set the read marker to now; whatever completes later is unread."""
     ReadMark.objects.update_or_create(person_id=person_id, thread=thread, defaults={"seen_at": timezone.now()})
 
 
 def unread_thread_ids(person_id: uuid.UUID, threads: Iterable[Thread]) -> set[uuid.UUID]:
-    """Those of `threads` in which something is complete that this person has not seen.
+    """Return those of `threads` in which something was completed since this person read them.
 
-    One's own thread counts from the first time one said something there or opened it: what was imported is not news.
-    Another's counts from its beginning, if that was after one joined.
+    Without a marker, a thread of another person is unread if it was created after this person joined. An own thread is
+    not: it has a marker once its owner posts or opens it, so that imported threads are not unread.
     """
-    given = [thread for thread in threads if thread.changed_at is not None]
-    marks = ReadMark.objects.filter(person_id=person_id, thread__in=[t.id for t in given])
-    seen = dict(marks.values_list("thread_id", "seen_at"))
-    if all(t.id in seen or t.owner_id == person_id for t in given):
+    changed = [thread for thread in threads if thread.changed_at is not None]
+    marks = ReadMark.objects.filter(person_id=person_id, thread__in=[t.id for t in changed])
+    read_at = dict(marks.values_list("thread_id", "seen_at"))
+    if all(t.id in read_at or t.owner_id == person_id for t in changed):
         joined_at = None
     else:
         joined_at = get_user_model().objects.values_list("joined_at", flat=True).get(id=person_id)
 
     def is_unread(thread: Thread) -> bool:
-        if thread.id in seen:
-            return thread.changed_at is not None and seen[thread.id] < thread.changed_at
+        if thread.id in read_at:
+            return thread.changed_at is not None and read_at[thread.id] < thread.changed_at
         return thread.owner_id != person_id and joined_at is not None and thread.created_at > joined_at
 
-    return {thread.id for thread in given if is_unread(thread)}
+    return {thread.id for thread in changed if is_unread(thread)}

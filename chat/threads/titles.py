@@ -1,4 +1,4 @@
-"""Titles that the model gives: after a thread's first answer, unless somebody gave one of their own."""
+"""Titles written by the model after a thread's first answer, unless a person has set one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from django.conf import settings
 from chat.llm.client import Message
 from chat.models import Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
-from memory.text import clean_text, excerpt
+from memory.api import clean_text, excerpt
 
-_ASKED_FROM = 2000
-_LONGEST = 80
+_MAX_PROMPT_CHARS = 2000  # of the message, and of the answer
+_MAX_TITLE_LENGTH = 80
 _INSTRUCTION = (
     "Give the conversation below a title of two to six words, in its own language. "
     "Answer with the title alone: no quotation marks, no full stop, no word about what you do."
@@ -20,25 +20,26 @@ _INSTRUCTION = (
 
 
 def title_prompt(turn_id: uuid.UUID) -> list[Message] | None:
-    """What to ask the model for a title of this turn's thread; None where it needs none."""
+    """Return the prompt for a title of this turn's thread; None if it needs none."""
     turn = Turn.objects.select_related("thread").filter(id=turn_id, state=Turn.State.COMPLETE).first()
     if turn is None or not settings.CATO.chat.titles or turn.is_dummy:
         return None
     if turn.parent_id is not None or turn.thread.titled_by != Thread.TitledBy.FIRST:
         return None
-    said = f"<message>\n{turn.message[:_ASKED_FROM]}\n</message>\n<answer>\n{turn.answer[:_ASKED_FROM]}\n</answer>"
-    return [{"role": "system", "content": _INSTRUCTION}, {"role": "user", "content": said}]
+    message, answer = turn.message[:_MAX_PROMPT_CHARS], turn.answer[:_MAX_PROMPT_CHARS]
+    text = f"<message>\n{message}\n</message>\n<answer>\n{answer}\n</answer>"
+    return [{"role": "system", "content": _INSTRUCTION}, {"role": "user", "content": text}]
 
 
-def apply_model_title(thread_id: uuid.UUID, said: str) -> bool:
-    """Call the thread what the model `said`; False where that is no title, or somebody was quicker."""
-    lines = [line for line in clean_text(said).splitlines() if line.strip()]
-    title = excerpt(lines[0].strip(" \t#*\"'“”„«».") if lines else "", _LONGEST)
+def apply_model_title(thread_id: uuid.UUID, reply: str) -> bool:
+    """Set the title from the model's reply; return False if it contains none or a person has set one."""
+    lines = [line for line in clean_text(reply).splitlines() if line.strip()]
+    title = excerpt(lines[0].strip(" \t#*\"'“”„«».") if lines else "", _MAX_TITLE_LENGTH)
     if not title:
         return False
-    named = Thread.objects.filter(id=thread_id, titled_by=Thread.TitledBy.FIRST).update(
+    updated = Thread.objects.filter(id=thread_id, titled_by=Thread.TitledBy.FIRST).update(
         title=title, titled_by=Thread.TitledBy.MODEL
     )
-    if named:
+    if updated:
         notify_thread_changed(thread_id)
-    return bool(named)
+    return bool(updated)

@@ -1,7 +1,7 @@
-"""Conversations of API clients: an OpenAI client sends its whole conversation each time; find its thread and post.
+"""Conversations of API clients: an OpenAI client sends the whole conversation each time; find its thread and post.
 
-Two conversations can begin alike, so a client's word alone never replaces anything: a conversation continues a thread
-only where its last exchange is the thread's last turn. A client that names its thread may also edit and regenerate.
+Conversations can have the same beginning, so the text alone never replaces a turn: a conversation continues a thread
+only if its last exchange is the thread's last turn. A client that names its thread can also edit and regenerate.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from chat.models import Session, Thread, Turn
 from chat.threads.locks import ensure_idle, lock_person
 from chat.threads.memory_settings import set_memory_enabled
 from chat.turns.branches import BranchSwitch, edit_message, regenerate
-from chat.turns.posting import ApiOrigin, PostedTurn, post_message, retry, validate_message
-from memory.spaces import access
-from memory.text import clean_text, content_hash, excerpt
-from memory.utils.formatting import format_number
+from chat.turns.posting import ApiOrigin, PostedTurn, post_message, retry_turn, validate_message
+from memory import api as memory
+from memory.api import clean_text, content_hash, excerpt, format_number
 
-# How many threads that began with the same message are compared with a conversation, the latest first.
+# The number of threads with the same first message that are compared with a conversation, latest first.
 _MAX_CANDIDATES = 20
 _UNANSWERED = (Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED)
 
@@ -49,7 +48,7 @@ class ClientConversation:
 
 @dataclass(frozen=True, slots=True)
 class ThreadOptions:
-    """What a client asks for. `model`: of this answer, None for the thread's; `is_remembered`: None leaves it as it is."""
+    """Options of a request: `model` for this answer, None for the thread's; `is_remembered`, None for no change."""
 
     model: str | None = None
     is_remembered: bool | None = None
@@ -66,24 +65,24 @@ def submit_conversation(
     options: ThreadOptions = ThreadOptions(),
     images: Sequence[uuid.UUID] = (),
 ) -> BranchSwitch:
-    """Post the new message of a conversation to `thread` (one this person reads), or to the thread it continues.
+    """Post the new message of a conversation to `thread`, which this person can read, or to the thread it continues.
 
-    A conversation that continues no thread begins one, with its earlier exchanges in it. The same `client_key` again
-    gives the same turn. A turn that failed without an answer is retried where the same message comes again.
+    If it continues no thread, create one that contains its earlier exchanges. Idempotent by `client_key`. The same
+    message again retries a turn that failed without an answer.
 
-    Raises InvalidMessageError, ConflictError (ThreadBusyError while an answer is being written) and PermissionDeniedError.
+    Raises InvalidMessageError, ConflictError (ThreadBusyError while an answer is in progress) and PermissionDeniedError.
     """
-    message, instructions = validate_message(conversation.message), _checked_instructions(conversation.instructions)
+    message, instructions = validate_message(conversation.message), _validate_instructions(conversation.instructions)
     conversation = replace(conversation, message=message, instructions=instructions)
-    # The requests of one person are handled one after the other: there may be no thread yet whose row could be locked.
+    # Requests of one person run one after the other: there may be no thread yet whose row could be locked.
     person = lock_person(person_id)
     repeated = Turn.objects.filter(author_id=person_id, client_key=client_key, thread__deleted_at=None).first()
     if repeated is not None:
         return _return_or_retry(repeated)
-    place = None
+    replaced = None
     if thread is not None:
         _apply_options(thread, person_id, options, instructions)
-        place = _turn_to_replace(thread, person_id, api_token_id, conversation)
+        replaced = _turn_to_replace(thread, person_id, api_token_id, conversation)
     else:
         candidates = _candidates(person_id, api_token_id, conversation)
         failed = next((t.head for t in candidates if t.head and _is_failed_try(t, t.head, conversation, options)), None)
@@ -95,39 +94,38 @@ def submit_conversation(
         else:
             thread = _create_thread(person_id, conversation, api_token_id, options, model=person.default_model)
     origin = ApiOrigin(api_token_id, options.model or "")
-    if place is None:
+    if replaced is None:
         return BranchSwitch(
             post_message(
                 thread, author_id=person_id, message=message, client_key=client_key, images=images, origin=origin
             )
         )
-    if not _is_same(place.message, message):
-        return edit_message(place, person_id=person_id, message=message, client_key=client_key, origin=origin)
-    if place.state in _UNANSWERED and not place.answer:
-        return _return_or_retry(place)
-    return regenerate(place, person_id=person_id, client_key=client_key, origin=origin)
+    if not _is_same(replaced.message, message):
+        return edit_message(replaced, person_id=person_id, message=message, client_key=client_key, origin=origin)
+    if replaced.state in _UNANSWERED and not replaced.answer:
+        return _return_or_retry(replaced)
+    return regenerate(replaced, person_id=person_id, client_key=client_key, origin=origin)
 
 
 def _candidates(person_id: uuid.UUID, api_token_id: uuid.UUID, conversation: ClientConversation) -> list[Thread]:
-    """Threads of this person that began with the same message, whose last turn the same API token posted."""
-    alike = Thread.objects.filter(
+    """Return this person's threads with the same first message whose last turn was posted with the same API token."""
+    threads = Thread.objects.filter(
         owner_id=person_id,
-        opening=_hash_of_opening(conversation),
+        opening=_opening_hash(conversation),
         deleted_at=None,
         head__author_id=person_id,
         head__api_token_id=api_token_id,
         head__message__in=[conversation.message, *(clean_text(e.message).strip() for e in conversation.earlier[-1:])],
     )
-    return list(alike.select_related("head__parent").order_by("-spoken_at")[:_MAX_CANDIDATES])
+    return list(threads.select_related("head__parent").order_by("-spoken_at")[:_MAX_CANDIDATES])
 
 
 def _is_continued_by(thread: Thread, conversation: ClientConversation) -> bool:
-    """Return whether the last exchange of the conversation is the last turn of the thread."""
     return bool(conversation.earlier) and _is_exchange(thread.head, conversation.earlier[-1])
 
 
 def _is_failed_try(thread: Thread, head: Turn, conversation: ClientConversation, options: ThreadOptions) -> bool:
-    """Return whether the last turn of the thread is the same request, and failed without an answer."""
+    """Return whether the last turn of the thread is the same request and failed without an answer."""
     if head.state not in _UNANSWERED or head.answer or not _is_same(head.message, conversation.message):
         return False
     is_same_request = (
@@ -144,25 +142,25 @@ def _is_failed_try(thread: Thread, head: Turn, conversation: ClientConversation,
 def _turn_to_replace(
     thread: Thread, person_id: uuid.UUID, api_token_id: uuid.UUID, conversation: ClientConversation
 ) -> Turn | None:
-    """The turn of a named thread that the new message edits or repeats; None if the message goes to the end.
+    """Return the turn of a named thread that the new message edits or repeats; None if the message goes to the end.
 
-    A client may send its new message alone. It knows nothing of what others wrote, or the person in the browser, so
-    none of that is ever replaced.
+    A client can send its new message alone. Messages of other people, or from the browser, are unknown to it and are
+    never replaced.
     """
     if not conversation.earlier:
         return None
     last = conversation.earlier[-1]
-    shown = thread.turns.standing().select_related("thread")
-    known = shown.filter(author_id=person_id, api_token_id=api_token_id)
+    branch = thread.turns.active_branch().select_related("thread")
+    known = branch.filter(author_id=person_id, api_token_id=api_token_id)
     same_message = known.filter(message=clean_text(last.message).strip()).order_by("-position")
-    before = next((turn for turn in same_message if _is_exchange(turn, last)), None)
-    if before is None:
+    previous = next((turn for turn in same_message if _is_exchange(turn, last)), None)
+    if previous is None:
         return None
-    later = shown.filter(position__gt=before.position)
-    place = later.first()
-    if place is None or place.is_active or place.state == Turn.State.QUEUED:
+    later = branch.filter(position__gt=previous.position)
+    replaced = later.first()
+    if replaced is None or replaced.is_running or replaced.state == Turn.State.QUEUED:
         return None
-    return None if later.exclude(author_id=person_id, api_token_id=api_token_id).exists() else place
+    return None if later.exclude(author_id=person_id, api_token_id=api_token_id).exists() else replaced
 
 
 def _create_thread(
@@ -173,20 +171,20 @@ def _create_thread(
     *,
     model: str,
 ) -> Thread:
-    """Create a thread in the personal space with the earlier exchanges in it.
+    """Create a thread in the personal space that contains the earlier exchanges.
 
-    Those go into prompts and are not stored in memory: they are stored where they were said, and what was forgotten
-    there must not come back this way.
+    They are used in prompts but not stored in memory: their original thread stores them, and exchanges forgotten there
+    must not be stored again.
     """
     now = timezone.now()
     thread = Thread.objects.create(
         owner_id=person_id,
-        space=access.personal_space(person_id),
-        title=excerpt(_opening_of(conversation), 80),
+        space=memory.personal_space(person_id),
+        title=excerpt(_first_message(conversation), 80),
         model=model if options.model is None else options.model,
         is_remembered=options.is_remembered is not False,
         instructions=conversation.instructions,
-        opening=_hash_of_opening(conversation),
+        opening=_opening_hash(conversation),
         spoken_at=now,
     )
     if not conversation.earlier:
@@ -216,7 +214,7 @@ def _create_thread(
 
 
 def _apply_options(thread: Thread, person_id: uuid.UUID, options: ThreadOptions, instructions: str) -> None:
-    """Apply what the client asks for to the thread. In another person's thread its system messages are left out."""
+    """Apply the options to the thread. System messages are ignored in another person's thread."""
     is_owner = thread.owner_id == person_id
     if options.is_remembered is not None and options.is_remembered != thread.is_remembered:
         if not is_owner:
@@ -227,27 +225,27 @@ def _apply_options(thread: Thread, person_id: uuid.UUID, options: ThreadOptions,
 
 
 def _return_or_retry(turn: Turn) -> BranchSwitch:
-    """Return the same turn; retry it where it failed without an answer."""
+    """Return the turn, after a retry if it failed without an answer."""
     if turn.state not in _UNANSWERED or turn.answer or not turn.stands:
         return BranchSwitch(PostedTurn(turn, is_new=False))
     ensure_idle(turn.thread)
-    return BranchSwitch(PostedTurn(retry(turn), is_new=True))
+    return BranchSwitch(PostedTurn(retry_turn(turn), is_new=True))
 
 
-def _checked_instructions(text: str) -> str:
+def _validate_instructions(text: str) -> str:
     text = clean_text(text).strip()
-    most = settings.CATO.chat.max_message_chars
-    if len(text) > most:
+    limit = settings.CATO.chat.max_message_chars
+    if len(text) > limit:
         sentence = _("The system messages have %(count)s characters; at most %(most)s fit.")
-        raise InvalidMessageError(sentence % {"count": format_number(len(text)), "most": format_number(most)})
+        raise InvalidMessageError(sentence % {"count": format_number(len(text)), "most": format_number(limit)})
     return text
 
 
-def _hash_of_opening(conversation: ClientConversation) -> str:
-    return content_hash(_normalized(_opening_of(conversation)))
+def _opening_hash(conversation: ClientConversation) -> str:
+    return content_hash(_normalized(_first_message(conversation)))
 
 
-def _opening_of(conversation: ClientConversation) -> str:
+def _first_message(conversation: ClientConversation) -> str:
     return conversation.earlier[0].message if conversation.earlier else conversation.message
 
 
@@ -260,5 +258,5 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def _normalized(text: str) -> str:
-    """The text without what clients change on the way: the amount and kind of white space."""
+    """Collapse white space, which clients change."""
     return " ".join(clean_text(text).split())

@@ -1,12 +1,11 @@
-"""Asking: a message becomes a turn, once, and is committed before any model is called."""
+"""Post messages, retry and resume answers, and start queued turns. Turns are committed before any model is called."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -17,22 +16,19 @@ from django.utils.translation import ngettext
 
 from chat.errors import ConflictError, InvalidMessageError
 from chat.images import claim_images
-from chat.models import Session, Thread, Turn
+from chat.models import Image, Session, Thread, Turn
 from chat.realtime.notifications import notify_thread_changed
-from chat.threads.lifecycle import set_scope
+from chat.threads.lifecycle import set_recall_filter
 from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
 from chat.threads.read_markers import ensure_marker
-from chat.turns.stopping import SILENCE
-from memory.models import Space
-from memory.retrieval.recall_filter import NO_FILTER, RecallFilter
-from memory.spaces import access
-from memory.text import clean_text, excerpt
-from memory.utils.formatting import format_number
+from chat.turns.stopping import HEARTBEAT_TIMEOUT
+from memory import api as memory
+from memory.api import NO_FILTER, RecallFilter, Space, clean_text, excerpt, format_number
 
 
 @dataclass(frozen=True, slots=True)
 class PostedTurn:
-    """The turn a message became; `is_new` is false where the same message came again."""
+    """The turn of a message; `is_new` is False if the same client key had already created it."""
 
     turn: Turn
     is_new: bool
@@ -40,21 +36,21 @@ class PostedTurn:
 
 @dataclass(frozen=True, slots=True)
 class ApiOrigin:
-    """Where a turn posted through the API came from: the token it was posted with, and the model asked for, if any."""
+    """The API token with which a turn was posted, and the requested model, if any."""
 
     api_token_id: uuid.UUID
     requested_model: str = ""
 
 
 def validate_message(text: str) -> str:
-    """The message as it is kept. Raises InvalidMessageError for an empty or too long one."""
+    """Return the cleaned message. Raises InvalidMessageError if it is empty or too long."""
     text = clean_text(text).strip()
     if not text:
         raise InvalidMessageError(_("Write something first; the message is empty."))
-    most = settings.CATO.chat.max_message_chars
-    if len(text) > most:
+    limit = settings.CATO.chat.max_message_chars
+    if len(text) > limit:
         sentence = _("Message too long: %(count)s of at most %(most)s characters. Shorten or split it.")
-        raise InvalidMessageError(sentence % {"count": format_number(len(text)), "most": format_number(most)})
+        raise InvalidMessageError(sentence % {"count": format_number(len(text)), "most": format_number(limit)})
     return text
 
 
@@ -64,32 +60,32 @@ def create_thread_with_message(
     *,
     message: str,
     client_key: uuid.UUID,
-    scope: RecallFilter = NO_FILTER,
+    recall_filter: RecallFilter = NO_FILTER,
     is_remembered: bool = True,
     images: Sequence[uuid.UUID] = (),
     space: Space | None = None,
     origin: ApiOrigin | None = None,
 ) -> PostedTurn:
-    """Begin a thread with its first message, in `space` (one that this person reads; None: their own).
+    """Create a thread with its first message in `space`, which this person can read; None: the personal space.
 
-    The same key again gives the same thread.
+    Idempotent by `client_key`. Raises InvalidMessageError.
     """
     message = validate_message(message)
-    # The same message twice at once waits here for itself: there is no thread yet whose row could be locked.
+    # Concurrent copies of a message wait for each other here: there is no thread yet whose row could be locked.
     person = lock_person(person_id)
-    again = Turn.objects.filter(author_id=person_id, client_key=client_key, position=0).first()
-    if again is not None:
-        return PostedTurn(again, is_new=False)
+    existing = Turn.objects.filter(author_id=person_id, client_key=client_key, position=0).first()
+    if existing is not None:
+        return PostedTurn(existing, is_new=False)
     thread = Thread.objects.create(
         owner_id=person_id,
-        space=space or access.personal_space(person_id),
+        space=space or memory.personal_space(person_id),
         title=excerpt(message, 80),
         model=person.default_model,
         is_remembered=is_remembered,
         spoken_at=timezone.now(),
     )
-    if not scope.is_everything:
-        set_scope(thread, scope)
+    if not recall_filter.is_everything:
+        set_recall_filter(thread, recall_filter)
     return post_message(
         thread, author_id=person_id, message=message, client_key=client_key, images=images, origin=origin
     )
@@ -105,49 +101,71 @@ def post_message(
     images: Sequence[uuid.UUID] = (),
     origin: ApiOrigin | None = None,
 ) -> PostedTurn:
-    """Post a message to the thread. Raises InvalidMessageError.
+    """Post a message to the thread; idempotent by `client_key`. Raises InvalidMessageError.
 
-    It is queued while another answer is being written in the thread, or while its author has as many answers in
-    progress as one person may have at once.
+    It is queued while the thread is busy, or while its author has `chat.concurrent_answers` answers in progress.
     """
     message = validate_message(message)
     lock_person(author_id)
     thread = lock_thread(thread.id)
-    again = thread.turns.filter(client_key=client_key).first()
-    if again is not None:
-        return PostedTurn(again, is_new=False)
-    pictures = claim_images(images, owner_id=author_id)
-    now = timezone.now()
-    is_busy = thread.turns.filter(state__in=[*Turn.ACTIVE, Turn.State.QUEUED]).exists()
-    is_queued = is_busy or not has_free_answer(author_id)
-    last = thread.turns.aggregate(last=Max("position"))["last"]
-    turn = Turn.objects.create(
-        thread=thread,
-        session=current_session(thread, author_id),
+    existing = thread.turns.filter(client_key=client_key).first()
+    if existing is not None:
+        return PostedTurn(existing, is_new=False)
+    is_queued = thread.is_busy() or not has_free_answer(author_id)
+    turn = create_turn(
+        thread,
         parent_id=thread.head_id,
-        position=0 if last is None else last + 1,
         author_id=author_id,
         client_key=client_key,
         message=message,
         state=Turn.State.QUEUED if is_queued else Turn.State.RECALLING,
-        attempt=1,
-        heartbeat_at=now,
-        **fields_of(origin),
+        images=claim_images(images, owner_id=author_id),
+        origin=origin,
     )
-    turn.images.set(pictures)
-    Thread.objects.filter(id=thread.id).update(head=turn, spoken_at=now, changed_at=now)
-    ensure_marker(thread, author_id)
-    notify_thread_changed(thread.id)
     return PostedTurn(turn, is_new=True)
 
 
-def retry(turn: Turn) -> Turn:
-    """Have a failed or unanswered turn answered again from the start. Raises ConflictError where it cannot be."""
+def create_turn(
+    thread: Thread,
+    *,
+    parent_id: uuid.UUID | None,
+    author_id: uuid.UUID,
+    client_key: uuid.UUID,
+    message: str,
+    state: Turn.State,
+    images: Iterable[Image],
+    origin: ApiOrigin | None,
+) -> Turn:
+    """Create a turn as the head of the thread, whose row is locked, and mark the thread as read for its author."""
+    now = timezone.now()
+    last = thread.turns.aggregate(last=Max("position"))["last"]
+    turn = Turn.objects.create(
+        thread=thread,
+        session=_current_session(thread, author_id),
+        parent_id=parent_id,
+        position=0 if last is None else last + 1,
+        author_id=author_id,
+        client_key=client_key,
+        message=message,
+        state=state,
+        attempt=1,
+        heartbeat_at=now,
+        **(asdict(origin) if origin else {}),
+    )
+    turn.images.set(images)
+    Thread.objects.filter(id=thread.id).update(head=turn, spoken_at=now, changed_at=now)
+    ensure_marker(thread, author_id)
+    notify_thread_changed(thread.id)
+    return turn
+
+
+def retry_turn(turn: Turn) -> Turn:
+    """Restart a failed, interrupted or stopped answer from the beginning. Raises ConflictError."""
     return _restart(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED], answer="")
 
 
-def resume(turn: Turn) -> Turn:
-    """Go on with a stopped, interrupted, failed or cut off answer from what it said so far. Raises ConflictError."""
+def resume_turn(turn: Turn) -> Turn:
+    """Continue a failed, interrupted, stopped or cut off answer from its partial text. Raises ConflictError."""
     cut_off = [Turn.State.COMPLETE] if turn.is_cut_off else []
     return _restart(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED, *cut_off], answer=None)
 
@@ -156,13 +174,13 @@ def resume(turn: Turn) -> Turn:
 def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
     """Start the next queued turn of the thread and return it.
 
-    None if the thread has none, an answer is being written in it, or the turn's author has no free answer.
+    Return None if no turn is queued, an answer is running in the thread, or the author has no free answer.
     """
     queued = Turn.objects.filter(thread_id=thread_id, state=Turn.State.QUEUED).order_by("position")
     turn = queued.first()
     if turn is None:
         return None
-    # The order of the locks is the same everywhere: first the person, then the thread.
+    # Locks are always taken in this order: person, thread.
     lock_person(turn.author_id)
     thread = lock_thread(thread_id)
     turn = queued.filter(id=turn.id).first()
@@ -175,19 +193,16 @@ def start_next_queued(thread_id: uuid.UUID) -> Turn | None:
 
 
 def start_after(thread_id: uuid.UUID, author_id: uuid.UUID) -> list[uuid.UUID]:
-    """Start what waited for an answer that just ended: the next turn of its thread, and others of its author.
-
-    Returns the ids of the turns that were started.
-    """
+    """Start the turns that waited for an answer: the next one of its thread, then others of its author; return their ids."""
     elsewhere = Turn.objects.filter(author_id=author_id, state=Turn.State.QUEUED).exclude(thread_id=thread_id)
-    waiting = [thread_id, *elsewhere.order_by("created_at").values_list("thread_id", flat=True)]
-    return [turn.id for thread_id in dict.fromkeys(waiting) if (turn := start_next_queued(thread_id)) is not None]
+    queued = [thread_id, *elsewhere.order_by("created_at").values_list("thread_id", flat=True)]
+    return [turn.id for thread_id in dict.fromkeys(queued) if (turn := start_next_queued(thread_id)) is not None]
 
 
 def start_all_queued() -> list[uuid.UUID]:
-    """Let queued turns begin wherever nothing is being answered; returns their ids."""
-    active = Turn.objects.filter(thread=OuterRef("thread"), state__in=Turn.ACTIVE)
-    idle = Turn.objects.filter(~Exists(active), state=Turn.State.QUEUED).values_list("thread_id", flat=True).distinct()
+    """Start the next queued turn of each thread without a running answer; return their ids."""
+    running = Turn.objects.filter(thread=OuterRef("thread"), state__in=Turn.RUNNING_STATES)
+    idle = Turn.objects.filter(~Exists(running), state=Turn.State.QUEUED).values_list("thread_id", flat=True).distinct()
     return [turn.id for thread_id in idle if (turn := start_next_queued(thread_id)) is not None]
 
 
@@ -198,7 +213,7 @@ def _restart(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
     ensure_not_answering(thread)
     ensure_free_answer(turn.author_id)
     changes = {"answer": answer, "reasoning": ""} if answer is not None else {}
-    begun = thread.turns.filter(id=turn.id, state__in=states).update(
+    restarted = thread.turns.filter(id=turn.id, state__in=states).update(
         state=Turn.State.RECALLING,
         attempt=F("attempt") + 1,
         revision=F("revision") + 1,
@@ -209,7 +224,7 @@ def _restart(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
         completed_at=None,
         **changes,
     )
-    if not begun:
+    if not restarted:
         raise ConflictError(_("This answer is already complete or in progress."))
     turn.refresh_from_db()
     notify_thread_changed(turn.thread_id)
@@ -217,14 +232,15 @@ def _restart(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
 
 
 def has_free_answer(person_id: uuid.UUID) -> bool:
-    """Return whether this person, whose row is locked, may have one more answer in progress."""
-    # Those whose process died do not count; they are marked as interrupted soon.
-    alive = Turn.objects.filter(author_id=person_id, state__in=Turn.ACTIVE, heartbeat_at__gte=timezone.now() - SILENCE)
-    return alive.count() < settings.CATO.chat.concurrent_answers
+    """Return whether this person, whose row is locked, can start another answer."""
+    # Answers of a dead process do not count; the sweep interrupts them.
+    alive_since = timezone.now() - HEARTBEAT_TIMEOUT
+    running = Turn.objects.filter(author_id=person_id, state__in=Turn.RUNNING_STATES, heartbeat_at__gte=alive_since)
+    return running.count() < settings.CATO.chat.concurrent_answers
 
 
 def ensure_free_answer(person_id: uuid.UUID) -> None:
-    """Raise ConflictError if this person, whose row is locked, has as many answers in progress as one person may."""
+    """Raise ConflictError if this person, whose row is locked, can start no other answer."""
     if not has_free_answer(person_id):
         sentence = ngettext(
             "An answer of yours is in progress. Wait until it ends, or stop it.",
@@ -234,17 +250,12 @@ def ensure_free_answer(person_id: uuid.UUID) -> None:
         raise ConflictError(sentence % {"count": format_number(settings.CATO.chat.concurrent_answers)})
 
 
-def fields_of(origin: ApiOrigin | None) -> dict[str, Any]:
-    """The fields of a turn that say where it came from."""
-    return asdict(origin) if origin else {}
-
-
-def current_session(thread: Thread, person_id: uuid.UUID) -> Session:
-    """The running session, or the next one where the thread rested for `session_idle_hours`."""
+def _current_session(thread: Thread, person_id: uuid.UUID) -> Session:
+    """Return the thread's last session, or a new one after `session_idle_hours` without a message."""
     now = timezone.now()
     last = thread.sessions.order_by("-seq").first()
-    rest = timedelta(hours=settings.CATO.chat.session_idle_hours)
-    if last is not None and now - max(thread.spoken_at, last.started_at) < rest:
+    max_idle = timedelta(hours=settings.CATO.chat.session_idle_hours)
+    if last is not None and now - max(thread.spoken_at, last.started_at) < max_idle:
         return last
     seq = 0 if last is None else last.seq + 1
     return Session.objects.create(thread=thread, seq=seq, started_by_id=person_id, started_at=now)

@@ -14,17 +14,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_http_methods
 
-from chat import access
+from chat import access, services
 from chat.models import Turn
 from chat.realtime.sync import WINDOW
-from chat.turns import forgetting
-from memory.documents.locations import locations_of
-from memory.exchanges.feedback import feedback_for_exchanges
-from memory.models import Exchange
-from memory.requests import PageRequest
-from memory.spaces import access as spaces
-from memory.utils.formatting import SOURCES
-from memory.views.links import passage_url
+from memory import api as memory
+from memory.api import SOURCES, Exchange, PageRequest, feedback_for_exchanges, locations_of, passage_url
 
 _FORGOTTEN = gettext_noop("It will no longer be recalled or found, even if it is imported again.")
 _IN_THREAD = gettext_noop("The text stays in the thread.")
@@ -41,15 +35,15 @@ def turn(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     """The turn in its thread, the passage in its document; a note has a page of its own."""
-    found = forgetting.readable_exchange(request.user.pk, exchange_id)
+    found = access.get_exchange(request.user.pk, exchange_id)
     turn = Turn.objects.filter(id=found.turn_id).first() if found.turn_id else None
     if turn is not None:
         return redirect(place_of(turn))
     place = locations_of([found.id]).get(found.id)
     if place is not None:
         return redirect(passage_url(place))
-    may = forgetting.can_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
-    standing = feedback_for_exchanges(request.user.pk, [found.id], spaces=spaces.readable_space_ids(request.user.pk))[
+    may = access.can_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
+    standing = feedback_for_exchanges(request.user.pk, [found.id], spaces=memory.readable_space_ids(request.user.pk))[
         found.id
     ]
     return render(
@@ -70,7 +64,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
 def place_of(turn: Turn) -> str:
     """The address at which this turn is on the page, however many came after it."""
     page = reverse("thread", args=[turn.thread_id])
-    later = Turn.objects.standing().filter(thread_id=turn.thread_id, position__gt=turn.position).count()
+    later = Turn.objects.active_branch().filter(thread_id=turn.thread_id, position__gt=turn.position).count()
     window = f"?from={max(0, turn.position - WINDOW // 2)}" if later >= WINDOW else ""
     return f"{page}{window}#turn-{turn.id}"
 
@@ -78,7 +72,7 @@ def place_of(turn: Turn) -> str:
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     """Ask once, then forget."""
-    found = forgetting.exchange_to_forget(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
+    found = access.exchange_to_forget(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
     back_url = _next(request, reverse("exchange", args=[exchange_id]))
     if request.method == "GET":
         return render(
@@ -93,7 +87,7 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
                 "back_url": back_url,
             },
         )
-    forgetting.forget_exchange(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
+    services.forget_exchange(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
     messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
     readable = Turn.objects.filter(thread__in=access.readable_threads(request.user.pk))
     turn = readable.filter(id=found.turn_id).first() if found.turn_id else None

@@ -11,9 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 from chat import access
 from chat.errors import InvalidMessageError
 from chat.images import store_image
-from memory.documents.downloads import confine_download
-from memory.errors import NotFoundError
-from memory.requests import PageRequest
+from memory.api import NotFoundError, PageRequest, confine_download
 
 
 @require_POST

@@ -11,8 +11,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from chat.models import Import
-from memory.models import Job
-from memory.utils.formatting import format_number
+from memory.api import Job, format_number
 
 
 @dataclass(frozen=True, slots=True)

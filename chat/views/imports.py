@@ -15,7 +15,7 @@ from chat.errors import InvalidMessageError
 from chat.imports import jobs
 from chat.imports.formats import PROVIDERS
 from chat.views.import_rows import row_of
-from memory.requests import PageRequest
+from memory.api import PageRequest
 
 _MOST_SHOWN = 20
 

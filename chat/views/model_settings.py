@@ -18,9 +18,7 @@ from chat import signals
 from chat.errors import ModelError
 from chat.llm import client, endpoint
 from chat.llm.endpoint import ModelEndpoint
-from memory.guards import admin_required
-from memory.requests import PageRequest
-from memory.text import clean_text
+from memory.api import PageRequest, admin_required, clean_text
 
 OLLAMA = "http://127.0.0.1:11434"
 _MASK = "••••••••"

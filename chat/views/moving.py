@@ -12,10 +12,7 @@ from django.views.decorators.http import require_http_methods
 
 from chat import access, services
 from chat.errors import ThreadBusyError
-from memory.errors import InvalidInputError
-from memory.requests import PageRequest
-from memory.spaces.audience import audience_text
-from memory.views.space_choices import parse_space, space_choices
+from memory.api import InvalidInputError, PageRequest, audience_text, parse_space, space_choices
 
 
 @require_http_methods(["GET", "POST"])
@@ -30,7 +27,7 @@ def move(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     try:
         to = parse_space(request)
         if to is not None:
-            services.move(thread, to=to, by=request.user.pk)
+            services.move_thread(thread, to=to, by=request.user.pk)
             messages.success(request, _("Moved. %(audience)s") % {"audience": audience_text(to)})
     except (InvalidInputError, ThreadBusyError) as error:
         messages.error(request, str(error))

@@ -14,9 +14,7 @@ from django.views.decorators.http import require_GET
 from chat.quick_search import QuickSearchResults, quick_search
 from chat.rows.recall import titles_of
 from chat.views.exchanges import place_of
-from memory.requests import PageRequest
-from memory.text import clean_text, excerpt
-from memory.views.links import document_url, url_for
+from memory.api import PageRequest, clean_text, document_url, excerpt, exchange_url
 
 _LONGEST = 200
 
@@ -51,7 +49,7 @@ def _groups(found: QuickSearchResults) -> list[QuickSearchGroup]:
     memories = [
         QuickSearchRow(
             excerpt(hit.exchange.user_message, 100),
-            url_for(hit.exchange),
+            exchange_url(hit.exchange),
             titles.get(hit.exchange.thread_id, "") if hit.exchange.thread_id else hit.exchange.source_file,
         )
         for hit in found.memories

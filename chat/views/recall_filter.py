@@ -10,13 +10,17 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from chat import access, services
-from memory.documents.queries import active_documents
-from memory.errors import InvalidInputError
-from memory.requests import PageRequest
-from memory.retrieval.recall_filter import RecallFilter, build_recall_filter
-from memory.spaces import access as spaces
-from memory.spaces.access import SpaceIds
-from memory.views.metadata_form import format_metadata, parse_metadata
+from memory import api as memory
+from memory.api import (
+    InvalidInputError,
+    PageRequest,
+    RecallFilter,
+    SpaceIds,
+    active_documents,
+    build_recall_filter,
+    format_metadata,
+    parse_metadata,
+)
 
 _MOST_SHOWN = 200
 
@@ -34,10 +38,10 @@ def scope(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """The documents to choose from, those chosen first; by POST the choice is kept on the thread."""
     thread = access.thread_to_configure(request.user.pk, thread_id)
     # What everyone who reads the thread may read: its recall brings nothing else.
-    readable = spaces.space_ids_shared_by_all_readers(thread.space_id)
+    readable = memory.space_ids_shared_by_all_readers(thread.space_id)
     if request.method == "POST":
         try:
-            services.set_scope(thread, scope_in(request.POST, readable))
+            services.set_recall_filter(thread, scope_in(request.POST, readable))
         except InvalidInputError as error:
             messages.error(request, str(error))
             return redirect("scope", thread_id)

@@ -23,9 +23,7 @@ from chat.models import Thread
 from chat.quick_search import contains_all_words, find_related
 from chat.realtime import frames
 from chat.realtime.hub import publish
-from memory.errors import CatoError, NotFoundError
-from memory.requests import PageRequest
-from memory.text import clean_text
+from memory.api import CatoError, NotFoundError, PageRequest, clean_text
 
 _PAGE = 50
 _EXPORTS = {
@@ -52,7 +50,7 @@ def rename(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     thread = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
         return render(request, "chat/rename.html", {"section": "thread", "thread": thread})
-    return _done(request, thread, lambda: services.rename(thread, request.POST.get("title", "")))
+    return _done(request, thread, lambda: services.rename_thread(thread, request.POST.get("title", "")))
 
 
 @require_POST
@@ -100,7 +98,7 @@ def export(request: PageRequest, thread_id: uuid.UUID, kind: str) -> HttpRespons
     if kind not in _EXPORTS:
         raise NotFoundError
     write, content_type = _EXPORTS[kind]
-    turns = thread.turns.standing().select_related("author").iterator(chunk_size=200)
+    turns = thread.turns.active_branch().select_related("author").iterator(chunk_size=200)
     response = HttpResponse("".join(write(thread, turns)), content_type=content_type)
     name = f"{slugify(thread.title, allow_unicode=True)[:80] or 'thread'}.{kind}"
     response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name) or "attachment"

@@ -26,18 +26,24 @@ from chat.realtime.sync import WINDOW
 from chat.rows.turns import ThreadRow, thread_row, turn_rows
 from chat.threads.memory_settings import exchanges_of
 from chat.threads.read_markers import mark_read
+from chat.views.form_parsing import parse_client_key, parse_image_ids
 from chat.views.recall_filter import scope_in
-from chat.views.sent import sent_images, sent_key
-from memory.errors import CatoError, InvalidInputError, RateLimitedError
-from memory.requests import PageRequest
-from memory.retrieval.recall_filter import RecallFilter, describe_recall_filter
-from memory.spaces import access as spaces
-from memory.text import clean_text
-from memory.utils.formatting import format_number
-from memory.utils.rate_limits import count_message
-from memory.views.documents import accepts
-from memory.views.metadata_form import format_metadata
-from memory.views.space_choices import parse_space, space_choices
+from memory import api as memory
+from memory.api import (
+    CatoError,
+    InvalidInputError,
+    PageRequest,
+    RateLimitedError,
+    RecallFilter,
+    clean_text,
+    count_message,
+    describe_recall_filter,
+    format_metadata,
+    format_number,
+    parse_space,
+    space_choices,
+    upload_limits,
+)
 
 # What an address may put into the composer.
 _LONGEST_GIVEN = 2000
@@ -54,14 +60,14 @@ def new_thread(request: PageRequest) -> HttpResponse:
         message, key = _sent(request)
         if commands.is_command(message):
             return _command(request, None, message)
-        scope = scope_in(request.POST, spaces.readable_space_ids(request.user.pk))
+        recall_filter = scope_in(request.POST, memory.readable_space_ids(request.user.pk))
         asked = services.create_thread_with_message(
             request.user.pk,
             message=message,
             client_key=key,
-            scope=scope,
+            recall_filter=recall_filter,
             is_remembered=request.POST.get("remembered", "yes") == "yes",
-            images=sent_images(request),
+            images=parse_image_ids(request),
             space=parse_space(request),
         )
     except _SHOWN_IN_COMPOSER as error:
@@ -91,7 +97,7 @@ def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         if commands.is_command(message):
             return _command(request, found, message)
         asked = services.post_message(
-            found, author_id=request.user.pk, message=message, client_key=key, images=sent_images(request)
+            found, author_id=request.user.pk, message=message, client_key=key, images=parse_image_ids(request)
         )
     except _SHOWN_IN_COMPOSER as error:
         return _refused(request, found, error)
@@ -133,7 +139,7 @@ def found_url(thread: Thread) -> str:
 
 def _sent(request: PageRequest) -> tuple[str, uuid.UUID]:
     count_message(request.user.pk)
-    key = sent_key(request)
+    key = parse_client_key(request)
     return clean_text(request.POST.get("message", "")), key
 
 
@@ -184,7 +190,7 @@ class RecallFilterRow:
 
 
 def _scope(request: PageRequest, thread: Thread | None) -> RecallFilterRow:
-    readable = spaces.readable_space_ids(request.user.pk)
+    readable = memory.readable_space_ids(request.user.pk)
     if thread is not None:
         kept = RecallFilter.from_json(thread.scope)
         can_change = access.can_configure(request.user.pk, thread)
@@ -203,7 +209,7 @@ def _scope(request: PageRequest, thread: Thread | None) -> RecallFilterRow:
 
 def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
     """The turns to show, and where the next ones begin (None: these are the latest)."""
-    turns = thread.turns.standing().select_related("author")
+    turns = thread.turns.active_branch().select_related("author")
     if start is None:
         return list(turns.order_by("-position")[:WINDOW])[::-1], None
     if until is not None:
@@ -214,7 +220,7 @@ def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[
 
 def _earlier(thread: Thread, first: Turn) -> int | None:
     """Where the turns before `first` begin; None where none stands before it, whatever other branches have."""
-    before = thread.turns.standing().filter(position__lt=first.position).order_by("-position")
+    before = thread.turns.active_branch().filter(position__lt=first.position).order_by("-position")
     positions = list(before.values_list("position", flat=True)[:WINDOW])
     return positions[-1] if positions else None
 
@@ -252,10 +258,10 @@ def _page(
         "turns_from": turns[0].position if turns else None,
         "later": later,
         "turns": rows,
-        "active": next((r for r in rows if r.is_active), None),
+        "active": next((r for r in rows if r.is_running), None),
         "composer": _composer(text, error),
         "card": card,
-        "accepts": accepts(),
+        "upload_limits": upload_limits(),
         "scope": _scope(request, thread),
         "commands": commands.COMMANDS,
         "here": present_users([thread.id]).get(thread.id, ()) if thread else (),

@@ -22,15 +22,18 @@ from chat.realtime.hub import publish
 from chat.rows.recall import own_rows
 from chat.services import BranchSwitch
 from chat.views.exchanges import place_of
-from chat.views.sent import sent_key
+from chat.views.form_parsing import parse_client_key
 from memory import api as memory
-from memory.errors import NotFoundError, RateLimitedError
-from memory.models import Embedding
-from memory.requests import PageRequest
-from memory.spaces import access as spaces
-from memory.text import clean_text, excerpt
-from memory.utils.rate_limits import count_message
-from memory.views.links import url_for
+from memory.api import (
+    Embedding,
+    NotFoundError,
+    PageRequest,
+    RateLimitedError,
+    clean_text,
+    count_message,
+    excerpt,
+    exchange_url,
+)
 
 # So much of a message fits into an address.
 _MOST_RETURNED = 1500
@@ -59,19 +62,19 @@ def withdraw(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> 
 def fork(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Go on from this turn in a thread of one's own."""
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
-    forked = services.fork(turn, person_id=request.user.pk)
+    forked = services.fork_thread(turn, person_id=request.user.pk)
     messages.success(request, _("Forked. The original thread is unchanged."))
     return redirect("thread", forked.id)
 
 
 @require_POST
 def retry(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    return _again(request, access.turn_to_change(request.user.pk, thread_id, turn_id), services.retry)
+    return _again(request, access.turn_to_change(request.user.pk, thread_id, turn_id), services.retry_turn)
 
 
 @require_POST
 def resume(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    return _again(request, access.turn_to_change(request.user.pk, thread_id, turn_id), services.resume)
+    return _again(request, access.turn_to_change(request.user.pk, thread_id, turn_id), services.resume_turn)
 
 
 @require_http_methods(["GET", "POST"])
@@ -84,7 +87,9 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
     text = clean_text(request.POST.get("message", ""))
     try:
         count_message(request.user.pk)
-        switched = services.edit_message(turn, person_id=request.user.pk, message=text, client_key=sent_key(request))
+        switched = services.edit_message(
+            turn, person_id=request.user.pk, message=text, client_key=parse_client_key(request)
+        )
     except (InvalidMessageError, ConflictError, RateLimitedError) as error:
         return render(request, "chat/edit.html", context | {"text": text, "error": str(error)}, status=422)
     return _switched(request, switched)
@@ -138,7 +143,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
 def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse:
     """The passage that a number in an answer names, opened where it stands."""
     turn = access.turn_by_id(request.user.pk, turn_id)
-    recalled = memory.recalled_for([turn.id], spaces=spaces.space_ids_shared_by_all_readers(turn.thread.space_id)).get(
+    recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id)).get(
         turn.id, []
     )
     passage = [item for item in recalled if item.rank == number]
@@ -148,7 +153,7 @@ def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse
     if exchange is None:
         messages.info(request, _("Passage %(number)s is no longer in memory.") % {"number": number})
         return redirect(place_of(turn))
-    return redirect(url_for(exchange))
+    return redirect(exchange_url(exchange))
 
 
 def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> HttpResponse:
@@ -160,8 +165,8 @@ def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> Ht
 
 
 def _switched(request: PageRequest, switched: BranchSwitch) -> HttpResponse:
-    runner.publish_and_start(switched.asked, gone=switched.gone, shown=switched.shown)
-    return _back(request, switched.asked.turn)
+    runner.publish_and_start(switched.posted, removed_ids=switched.removed_ids, added_ids=switched.added_ids)
+    return _back(request, switched.posted.turn)
 
 
 def _back(request: PageRequest, turn: Turn) -> HttpResponse:

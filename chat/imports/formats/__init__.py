@@ -18,9 +18,7 @@ from chat.imports.formats.conversation import Conversation, Unread
 from chat.imports.formats.pieces import pieces
 from chat.imports.formats.sources import DAMAGED, streams
 from chat.imports.formats.values import Fields, text_in
-from memory.errors import ExtractionError
-from memory.text import content_hash
-from memory.utils.formatting import format_list
+from memory.api import ExtractionError, content_hash, format_list
 
 __all__ = ["PROVIDERS", "conversations"]
 

@@ -8,7 +8,7 @@ from typing import IO
 
 from django.utils.translation import gettext as _
 
-from memory.errors import ExtractionError
+from memory.api import ExtractionError
 
 # A conversation of a year of work has a few megabytes; this is what one may cost before it is refused.
 LARGEST_PIECE = 100_000_000

@@ -10,9 +10,8 @@ from typing import IO, BinaryIO, cast
 
 from django.utils.translation import gettext as _
 
-from memory.documents import server_folders
-from memory.errors import ExtractionError
-from memory.utils.formatting import format_number
+from memory import api as memory
+from memory.api import ExtractionError, format_number
 
 # Zip's own ways to say that it is damaged; they come up while a member is read.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
@@ -35,9 +34,9 @@ def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
     if not isinstance(source, Path):
         yield from _in_file(_("The file"), source)
         return
-    found = {file.name: file for file in server_folders.list_path(source)}
+    found = {file.name: file for file in memory.list_server_folder(source)}
     for name in _chosen(found) if source.is_dir() else found:
-        with server_folders.open_file(found[name]) as file:
+        with memory.open_server_file(found[name]) as file:
             yield from _in_file(name, cast(BinaryIO, file))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from memory.text import clean_text
+from memory.api import clean_text
 
 Fields = dict[str, Any]
 
