@@ -1,3 +1,3 @@
-"""The place where configuration, people, memory and chat are joined into one product."""
+"""The web application: joins configuration, accounts, memory and chat."""
 
 VERSION = "0.1.0"

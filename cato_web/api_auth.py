@@ -1,4 +1,4 @@
-"""Authentication of API clients by bearer token, for the REST API, the OpenAI protocol and MCP alike."""
+"""Authentication of API clients by bearer token, for the REST API, the OpenAI protocol and MCP."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from django.utils.translation import gettext as _
 
 from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.services import hash_token
-from memory.errors import CatoError
-from memory.utils.rate_limits import count_api_request
+from memory.api import CatoError, count_api_request
 
 _LAST_USE_INTERVAL = timedelta(minutes=1)
 
@@ -23,7 +22,7 @@ class InvalidTokenError(CatoError):
 
 
 class MissingScopeError(CatoError):
-    """The token is valid, but was not made for this."""
+    """The token is valid but lacks the required scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +35,22 @@ class Principal:
 
 
 def authenticate_header(header: str, scope: str | None = None) -> Principal:
-    """Authenticate an `Authorization` header and count it as one request of its token.
+    """Authenticate an `Authorization` header and count one request of its token.
 
-    `scope`: what the token must have been made for, if anything. Raises InvalidTokenError, RateLimitedError and
+    `scope`: the scope that the token must have, if any. Raises InvalidTokenError, RateLimitedError and
     MissingScopeError.
     """
     scheme, _space, token = header.strip().partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise InvalidTokenError(_("Missing API token. Send `Authorization: Bearer cato_…`. Create tokens in Settings."))
     now = timezone.now()
-    found = ApiToken.objects.valid().select_related("person").filter(token_hash=hash_token(token.strip())).first()
-    if found is None:
+    api_token = ApiToken.objects.valid().select_related("person").filter(token_hash=hash_token(token.strip())).first()
+    if api_token is None:
         raise InvalidTokenError(_("This token is invalid, expired or revoked. Create another one in Settings."))
-    count_api_request(found.pk)
-    if found.used_at is None or now - found.used_at > _LAST_USE_INTERVAL:
-        ApiToken.objects.filter(pk=found.pk).update(used_at=now)
-    principal = Principal(found.pk, found.person, frozenset(found.scopes))
+    count_api_request(api_token.pk)
+    if api_token.used_at is None or now - api_token.used_at > _LAST_USE_INTERVAL:
+        ApiToken.objects.filter(pk=api_token.pk).update(used_at=now)
+    principal = Principal(api_token.pk, api_token.person, frozenset(api_token.scopes))
     if scope is not None:
         require_scope(principal.scopes, scope)
     return principal

@@ -1,4 +1,4 @@
-"""Registers the whole with Django; every process that may tell a worker something needs the Celery application."""
+"""App configuration of the web application."""
 
 from django.apps import AppConfig
 
@@ -7,4 +7,5 @@ class CatoConfig(AppConfig):
     name = "cato_web"
 
     def ready(self) -> None:
-        from cato_web import celery  # noqa: F401  (becomes the current application)
+        """Make the Celery application the current one, which every process that sends wake-ups needs."""
+        from cato_web import celery  # noqa: F401

@@ -1,4 +1,4 @@
-"""The web process: pages by HTTP, frames by socket, tools at /mcp, and what must begin and end with the process."""
+"""The ASGI application: HTTP, sockets, MCP and lifespan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from django.core.asgi import get_asgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
 _django = get_asgi_application()
 
-from channels.auth import AuthMiddlewareStack  # noqa: E402  (models may be imported only now)
+from channels.auth import AuthMiddlewareStack  # noqa: E402  (needs the app registry)
 
 from cato_web import lifespan  # noqa: E402
 from cato_web.mcp import asgi  # noqa: E402
@@ -18,18 +18,18 @@ from cato_web.middleware.caching import NoStore  # noqa: E402
 from cato_web.middleware.origin import OriginValidator  # noqa: E402
 from chat.realtime.routing import router  # noqa: E402
 
-_pages, _tools = NoStore(_django), NoStore(asgi.tools.application)
-_sockets = OriginValidator(AuthMiddlewareStack(router))
+_django_app, _mcp_app = NoStore(_django), NoStore(asgi.tools.application)
+_socket_app = OriginValidator(AuthMiddlewareStack(router))
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Hand a connection to whoever speaks its protocol."""
+    """Dispatch a connection by protocol and path."""
     match scope["type"]:
         case "http" if scope["path"] in asgi.PATHS:
-            await _tools(scope, receive, send)
+            await _mcp_app(scope, receive, send)
         case "http":
-            await _pages(scope, receive, send)
+            await _django_app(scope, receive, send)
         case "websocket":
-            await _sockets(scope, receive, send)
+            await _socket_app(scope, receive, send)
         case "lifespan":
             await lifespan.run(receive, send)

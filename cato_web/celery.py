@@ -1,4 +1,4 @@
-"""The worker: runs the tasks of memory and chat when nudged, and sweeps on a timer for what no nudge told of."""
+"""The worker: runs the tasks of memory and chat on wake-up, and sweeps periodically for missed ones."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ app = Celery("cato")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["memory", "chat"])
 
-# Seconds.
-_SWEEP_EVERY, _TIDY_EVERY = 3.0, 3600.0
-_ending = threading.Event()
+_SWEEP_INTERVAL, _CLEANUP_INTERVAL = 3.0, 3600.0  # seconds
+_stopping = threading.Event()
 
 
 @worker_ready.connect
 def start_sweep_thread(**kwargs: Any) -> None:
+    """Start the sweep thread when the worker is ready."""
     threading.Thread(target=_sweep_loop, name="sweep", daemon=True).start()
 
 
 @worker_shutting_down.connect
 def stop_sweeping(**kwargs: Any) -> None:
-    _ending.set()
+    """Stop the sweep thread when the worker shuts down."""
+    _stopping.set()
 
 
 def _sweep_loop() -> None:
     _with_fresh_connections(run_startup_backfills)
-    tidied_at = None
-    while not _ending.wait(_SWEEP_EVERY):
+    cleaned_at = None
+    while not _stopping.wait(_SWEEP_INTERVAL):
         _with_fresh_connections(sweep)
-        if tidied_at is None or time.monotonic() - tidied_at > _TIDY_EVERY:
-            tidied_at = time.monotonic()
+        if cleaned_at is None or time.monotonic() - cleaned_at > _CLEANUP_INTERVAL:
+            cleaned_at = time.monotonic()
             _with_fresh_connections(cleanup)
 
 
@@ -56,14 +57,14 @@ def _with_fresh_connections(work: Callable[[], None]) -> None:
 
 
 def run_startup_backfills() -> None:
-    """Write what an earlier version of Cato did not write yet for what it remembered."""
+    """Add the lexical terms that an earlier version did not write."""
     from memory import api as memory
 
     memory.index_missing_terms()
 
 
 def sweep() -> None:
-    """Everything that must happen even if nobody asked for it."""
+    """Process due work that no wake-up announced."""
     from cato_web.accounts.deletion import run_account_deletions
     from chat import services as chat
     from chat.realtime import frames
@@ -80,12 +81,11 @@ def sweep() -> None:
 
 
 def cleanup() -> None:
-    """What needs no haste: files that a crash may have left, and what is older than it may be."""
+    """Apply retention rules and delete orphaned files."""
     from chat import services as chat
     from memory import api as memory
-    from memory.administration import operations
 
-    operations.enqueue_retention_if_due()
-    memory.delete_orphaned_files()
+    memory.enqueue_retention_if_due()
+    memory.delete_orphaned_originals()
     chat.delete_orphaned_images()
     chat.delete_orphaned_imports()

@@ -1,4 +1,4 @@
-"""What stands around every page: who is signed in, their threads, and the gravest thing to know."""
+"""Context of every page: the user, their threads and the most important warning."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from cato_web.accounts import login_sessions
 from chat.llm import endpoint
 from chat.rows.sidebar import ThreadGroup, thread_groups
 from memory import api as memory
-from memory.errors import VectorStoreUnavailableError
-from memory.index import store
+from memory.api import VectorStoreUnavailableError
 
-_ASK_STORE_EVERY = 5.0
+_STORE_CHECK_INTERVAL = 5.0
 _store_state: tuple[float, bool] = (0.0, True)
 
 
@@ -42,7 +41,7 @@ class PageContext:
 
 
 def page_context(request: HttpRequest) -> dict[str, PageContext]:
-    """The context processor: one object named `page_context`."""
+    """Return the page context under the name `shell`."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
         return {"shell": PageContext(None, [], None, "", "", settings.CATO.vector_store.context_mode, False)}
@@ -66,7 +65,7 @@ def _open_thread(request: HttpRequest) -> uuid.UUID | None:
 
 
 def banner(is_administrator: bool) -> Banner | None:
-    """The gravest of what is degraded, or None."""
+    """Return the most important warning, or None."""
     if not settings.CATO.vector_store.enabled:
         return Banner(
             _("Memory is disabled."),
@@ -90,14 +89,14 @@ def banner(is_administrator: bool) -> Banner | None:
 
 
 def is_vector_store_up() -> bool:
-    """Whether the vector store answered, asked at most every few seconds."""
+    """Return whether the vector store responds, cached for five seconds."""
     global _store_state
-    asked, answered = _store_state
-    if time.monotonic() - asked > _ASK_STORE_EVERY:
+    checked_at, is_up = _store_state
+    if time.monotonic() - checked_at > _STORE_CHECK_INTERVAL:
         try:
-            store.ping()
-            answered = True
+            memory.ping_vector_store()
+            is_up = True
         except VectorStoreUnavailableError:
-            answered = False
-        _store_state = (time.monotonic(), answered)
-    return answered
+            is_up = False
+        _store_state = (time.monotonic(), is_up)
+    return is_up

@@ -1,4 +1,4 @@
-"""Errors at the edge: one table from error to HTTP status and code, and the pages that show them."""
+"""The table from errors to HTTP status and code, and the error pages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 
 from cato_web.api_auth import InvalidTokenError, MissingScopeError
 from chat.errors import ConflictError, ModelError, PermissionDeniedError
-from memory.errors import (
-    NOTHING_HERE,
+from memory.api import (
+    NOT_FOUND,
     CatoError,
     DocumentConflictError,
     EmbeddingError,
@@ -23,8 +23,7 @@ from memory.errors import (
     VectorStoreUnavailableError,
 )
 
-# The status and the code of an error; the nearest class of an error counts. Pages and the OpenAI protocol answer 400
-# where the REST API answers 422.
+# HTTP status and code, looked up along the error's MRO. Pages and the OpenAI protocol use 400 instead of 422.
 ERROR_TABLE: dict[type[Exception], tuple[int, str]] = {
     InvalidTokenError: (401, "no_token"),
     MissingScopeError: (403, "scope_missing"),
@@ -42,20 +41,17 @@ ERROR_TABLE: dict[type[Exception], tuple[int, str]] = {
     VectorStoreUnavailableError: (503, "unavailable"),
     EmbeddingError: (503, "unavailable"),
 }
-# Seconds to wait: rate limits are counted by the minute, and a service that is down is rarely back sooner.
+# Seconds: rate limits are counted per minute, and a failed service rarely recovers sooner.
 RETRY_AFTER = {429: "60", 503: "60"}
 
 
 def status_of(error: Exception) -> tuple[int, str]:
-    """The HTTP status and the code of an error; 500 for one that nobody expected."""
+    """Return the HTTP status and code of an error; (500, "broken") for an unexpected one."""
     return next((ERROR_TABLE[kind] for kind in type(error).__mro__ if kind in ERROR_TABLE), (500, "broken"))
 
 
 class ErrorPageMiddleware:
-    """Answer expected errors with a page that shows their sentence.
-
-    Whatever is answered with 429 or 503 gets `Retry-After`, also what the APIs answer.
-    """
+    """Render a page for expected errors, and add `Retry-After` to responses with 429 or 503, also of the APIs."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -67,6 +63,7 @@ class ErrorPageMiddleware:
         return response
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Return the page of an expected error, or None."""
         status, _code = status_of(error)
         if status == 404:
             return not_found(request)
@@ -76,18 +73,19 @@ class ErrorPageMiddleware:
 
 
 def error_page(request: HttpRequest, error: Exception) -> HttpResponse:
-    """The page of an error with its sentence."""
+    """Render the page of an error with its message."""
     status, _code = status_of(error)
     status = 400 if status == 422 else status
     return render(request, "400.html", {"error": str(error), "status": status}, status=status)
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    return render(request, "404.html", {"error": _(NOTHING_HERE)}, status=404)
+    """Render the 404 page."""
+    return render(request, "404.html", {"error": _(NOT_FOUND)}, status=404)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """What Django itself refuses: most of all, more data than a message may have."""
+    """Render Django's 400 errors, most often because a request is too large."""
     sentence = _("This is too much or cannot be read. Shorten it or split it; what you wrote is still on your page.")
     if request.headers.get("HX-Request"):
         return render(request, "chat/_composer_error.html", {"error": sentence}, status=400)
@@ -95,10 +93,12 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Render the 403 page."""
     sentence = str(exception or "") or _("This page is for administrators.")
     return render(request, "403.html", {"error": sentence}, status=403)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """Render the page of a failed CSRF check."""
     sentence = _("This page is out of date. Go back, reload it, and try again; nothing was changed.")
     return render(request, "403.html", {"error": sentence}, status=403)

@@ -1,4 +1,4 @@
-"""Whether this process is alive, whether all it leans on is there, and its figures for Prometheus."""
+"""Endpoints for liveness, readiness and Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from cato_web.config.schema import is_loopback
 @login_not_required
 @require_GET
 def healthz(request: HttpRequest) -> HttpResponse:
+    """Respond with 200 while the process is alive."""
     return HttpResponse("ok", content_type="text/plain")
 
 
@@ -24,18 +25,20 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_GET
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Each dependency with its state: 503 where no page can be served, 200 where less is said to work."""
-    found = readiness.check_readiness()
-    return JsonResponse(found.as_json(), status=503 if found.state == readiness.DOWN else 200)
+    """Show the state of each dependency: 503 without the database, otherwise 200."""
+    result = readiness.check_readiness()
+    return JsonResponse(result.as_json(), status=503 if result.state == readiness.DOWN else 200)
 
 
 @login_not_required
 @require_GET
 @never_cache
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Figures only, no names: for whoever knows the token, or, where none is set, asks on this machine itself."""
+    """Return metrics without names, to clients with the metrics token or, if none is configured, on this machine."""
     if not _is_authorized_scraper(request):
-        return HttpResponse("The figures are for who watches over this Cato.\n", status=403, content_type="text/plain")
+        return HttpResponse(
+            "Send the configured metrics token, or ask from this machine.\n", status=403, content_type="text/plain"
+        )
     from cato_web.metrics import CONTENT_TYPE, exposition
 
     return HttpResponse(exposition(), content_type=CONTENT_TYPE)
@@ -44,8 +47,8 @@ def metrics(request: HttpRequest) -> HttpResponse:
 def _is_authorized_scraper(request: HttpRequest) -> bool:
     token = settings.CATO.server.metrics_token
     if token is not None:
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        return hmac.compare_digest(given.encode("utf-8", "replace"), token.get_secret_value().encode())
-    # What a proxy hands on comes from elsewhere, even where the proxy is on this machine.
-    is_handed_on = "X-Forwarded-For" in request.headers or "X-Forwarded-Proto" in request.headers
-    return not is_handed_on and is_loopback(request.META.get("REMOTE_ADDR", ""))
+        sent_token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        return hmac.compare_digest(sent_token.encode("utf-8", "replace"), token.get_secret_value().encode())
+    # Forwarded requests come from elsewhere, even if the proxy runs on this machine.
+    is_forwarded = "X-Forwarded-For" in request.headers or "X-Forwarded-Proto" in request.headers
+    return not is_forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))

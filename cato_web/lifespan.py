@@ -1,4 +1,4 @@
-"""What begins and ends with a web process: its line to the others, the answers it writes, a warm embedding model."""
+"""Startup and shutdown of a web process: the hub, running answers and the embedding model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from chat.realtime.hub import hub
 
 log = logging.getLogger(__name__)
 
-_TEND_EVERY = 5.0
+_REQUEUE_INTERVAL = 5.0  # seconds
 
 
 async def run(receive: Any, send: Any) -> None:
-    """Speak ASGI's lifespan protocol."""
+    """Handle the ASGI lifespan protocol."""
     await receive()
     await hub.open(on_stop=runner.stop_local)
     work = [asyncio.create_task(run_in_recall_thread(_warm_up)), asyncio.create_task(_requeue_loop())]
@@ -37,29 +37,28 @@ async def run(receive: Any, send: Any) -> None:
 
 
 async def _requeue_loop() -> None:
-    """Begin queued turns whose predecessor died with its process; those that end well begin the next themselves."""
+    """Start queued turns whose predecessor's process died; other answers start the next turn themselves."""
     while True:
-        await asyncio.sleep(_TEND_EVERY)
+        await asyncio.sleep(_REQUEUE_INTERVAL)
         try:
             for turn_id in await run_in_db_thread(services.start_all_queued):
                 hub.publish(await run_in_db_thread(frames.turn, turn_id))
                 runner.start_answer(turn_id)
         except DatabaseError as error:
-            log.warning("waiting messages could not be looked for: %s", type(error).__name__)
+            log.warning("could not start queued turns: %s", type(error).__name__)
 
 
 def _warm_up() -> None:
-    """Load the local model and connect to the store, so that the first recall need not wait for either."""
-    from memory import embeddings
-    from memory.errors import EmbeddingError, VectorStoreUnavailableError
-    from memory.index import store
+    """Load the local model and connect to the vector store, so that the first recall does not wait."""
+    from memory import api as memory
+    from memory.api import EmbeddingError, VectorStoreUnavailableError
 
     conf = settings.CATO.vector_store
     if not conf.enabled:
         return
     try:
         if conf.embedding_provider == "local":
-            embeddings.get_embedder(conf).embed_query("ready")
-        store.ping()
+            memory.get_embedder(conf).embed_query("ready")
+        memory.ping_vector_store()
     except (EmbeddingError, VectorStoreUnavailableError) as error:
         log.warning("recall is not ready yet: %s", error)

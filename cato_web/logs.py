@@ -1,4 +1,4 @@
-"""What is logged: lines for people or JSON for machines, with the request they belong to, and no word that anybody said."""
+"""Log formats (text or JSON) with request ids and without message content."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 
 class RequestIdFilter(logging.Filter):
-    """Gives each record the id of the request that it was written for, empty outside of one, and for its address the
-    route's pattern: addresses hold one-time links."""
+    """Add the request id to each record, and replace the request's path by its route: paths contain one-time links."""
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record and let it pass."""
         record.request_id = _request_id.get()
         request = getattr(record, "request", None)
         if isinstance(request, HttpRequest) and isinstance(record.args, tuple):
@@ -35,74 +35,77 @@ class RequestIdFilter(logging.Filter):
 
 
 class RedactingFormatter(logging.Formatter):
-    """An exception as its kind and where it was raised: its message may quote what somebody said."""
+    """Format an exception as its type and traceback without its message, which may quote content."""
 
     def formatException(
         self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
     ) -> str:
+        """Return the traceback and the type of an exception."""
         if ei[0] is None:
             return ""
-        where = "".join(traceback.format_tb(ei[2])) if ei[2] else ""
-        return f"{where}{ei[0].__module__}.{ei[0].__qualname__}"
+        frames = "".join(traceback.format_tb(ei[2])) if ei[2] else ""
+        return f"{frames}{ei[0].__module__}.{ei[0].__qualname__}"
 
 
 class TextFormatter(RedactingFormatter):
-    """A line for people."""
+    """One line of text per record."""
 
     def __init__(self) -> None:
         super().__init__("{asctime} {levelname} {name}: {message}", style="{")
 
     def format(self, record: logging.LogRecord) -> str:
+        """Append the request id."""
         line = super().format(record)
         request_id = getattr(record, "request_id", "")
         return f"{line} [{request_id}]" if request_id else line
 
 
 class JsonFormatter(RedactingFormatter):
-    """An object a line: time, level, logger, message, request_id, and what a record adds under `facts`."""
+    """One JSON object per line: time, level, logger, message, request_id and the record's `facts`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said: dict[str, Any] = {
+        """Return the JSON line."""
+        fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
         }
         if request_id := getattr(record, "request_id", ""):
-            said["request_id"] = request_id
-        said |= getattr(record, "facts", {})
+            fields["request_id"] = request_id
+        fields |= getattr(record, "facts", {})
         if record.exc_info:
-            said["exception"] = self.formatException(record.exc_info)
-        return json.dumps(said, ensure_ascii=False)
+            fields["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)
 
 
 class RequestIdMiddleware:
-    """Middleware that gives each request an id, from the proxy before us or new, and logs it where that is wanted.
+    """Give each request an id, from the proxy or new, and log the request with its route.
 
-    What was searched for stands in addresses too, so here as well it is the route's pattern that is logged.
+    The route is logged instead of the URL, which may contain search terms.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        given = request.headers.get(_HEADER, "")
-        request_id = given if re.fullmatch(r"[\w-]{8,64}", given, re.ASCII) else uuid.uuid4().hex
+        proxy_id = request.headers.get(_HEADER, "")
+        request_id = proxy_id if re.fullmatch(r"[\w-]{8,64}", proxy_id, re.ASCII) else uuid.uuid4().hex
         token = _request_id.set(request_id)
-        began = time.monotonic()
+        started_at = time.monotonic()
         try:
             response = self.get_response(request)
             response.headers[_HEADER] = request_id
-            self._log(request, response, time.monotonic() - began)
+            self._log(request, response, time.monotonic() - started_at)
         finally:
             _request_id.reset(token)
         return response
 
-    def _log(self, request: HttpRequest, response: HttpResponseBase, took: float) -> None:
+    def _log(self, request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
         if not log.isEnabledFor(logging.INFO):
             return
         route = _route_of(request)
-        ms = round(1000 * took)
+        ms = round(1000 * seconds)
         facts = {"method": request.method, "route": route, "status": response.status_code, "ms": ms}
         log.info("%s %s %s in %s ms", request.method, route, response.status_code, ms, extra={"facts": facts})
 

@@ -1,4 +1,4 @@
-"""Figures for Prometheus: what this process counted, and what the database says of all of them."""
+"""Prometheus metrics: counters of this process, and gauges from the database."""
 
 from __future__ import annotations
 
@@ -13,26 +13,22 @@ from prometheus_client.core import GaugeMetricFamily
 from chat import metrics
 from chat.answers import runner
 from chat.realtime.hub import hub
-from memory import jobs
-from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
-from memory.index.reconcile import drift
-from memory.models import Exchange
+from memory.api import Exchange, VectorStoreDisabledError, VectorStoreUnavailableError, jobs, measure_drift
 
 __all__ = ["CONTENT_TYPE", "exposition"]
 
-_DRIFT_FOR = 60  # seconds; it asks the vector store once for each space
+_DRIFT_TTL = 60  # seconds; measuring drift queries the vector store once per space
 
 
 class DatabaseCollector:
-    """What is the same whichever process is asked."""
+    """Gauges that are the same in every process."""
 
     def collect(self) -> Iterator[Metric]:
+        """Yield the gauges."""
         yield GaugeMetricFamily("cato_exchanges", "Exchanges that can be found.", Exchange.objects.findable().count())
-        pending = GaugeMetricFamily("cato_jobs_pending", "Work that waits, by kind.", labels=["kind"])
-        failed = GaugeMetricFamily("cato_jobs_failed", "Work that failed for good, by kind.", labels=["kind"])
-        lag = GaugeMetricFamily(
-            "cato_jobs_oldest_due_seconds", "How long the oldest waits that is due.", labels=["kind"]
-        )
+        pending = GaugeMetricFamily("cato_jobs_pending", "Pending jobs, by kind.", labels=["kind"])
+        failed = GaugeMetricFamily("cato_jobs_failed", "Permanently failed jobs, by kind.", labels=["kind"])
+        lag = GaugeMetricFamily("cato_jobs_oldest_due_seconds", "Age of the oldest due job.", labels=["kind"])
         now = timezone.now()
         for queue in jobs.queue_stats():
             pending.add_metric([queue.kind], queue.pending)
@@ -44,32 +40,33 @@ class DatabaseCollector:
 
 
 class WebProcessCollector:
-    """What this process does at this moment."""
+    """Gauges of this process."""
 
     def collect(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily("cato_streams", "Answers that this process is writing.", runner.count())
-        yield GaugeMetricFamily("cato_pages", "Open pages that listen to this process.", hub.count_subscribers())
+        """Yield the gauges."""
+        yield GaugeMetricFamily("cato_streams", "Answers that this process is generating.", runner.count())
+        yield GaugeMetricFamily("cato_pages", "Open pages connected to this process.", hub.count_subscribers())
 
 
 def exposition() -> bytes:
-    """All figures, in the text format of Prometheus."""
+    """Return all metrics in the text format of Prometheus."""
     return generate_latest(_registry) + generate_latest(metrics.REGISTRY)
 
 
 def _drift() -> Iterator[Metric]:
-    family = GaugeMetricFamily("cato_index_drift", "How far database and index are apart.", labels=["side"])
+    family = GaugeMetricFamily("cato_index_drift", "Differences between database and index.", labels=["side"])
     try:
-        apart = cache.get_or_set("metrics:drift", _drift_counts, _DRIFT_FOR)
+        counts = cache.get_or_set("metrics:drift", _drift_counts, _DRIFT_TTL)
     except (VectorStoreUnavailableError, VectorStoreDisabledError):
         return
-    for side, count in (apart or {}).items():
+    for side, count in (counts or {}).items():
         family.add_metric([side], count)
     yield family
 
 
 def _drift_counts() -> dict[str, int]:
-    apart = drift()
-    return {"rows_without_vector": apart.rows_without_vector, "vectors_without_row": apart.vectors_without_row}
+    drift = measure_drift()
+    return {"rows_without_vector": drift.rows_without_vector, "vectors_without_row": drift.vectors_without_row}
 
 
 _registry = CollectorRegistry()

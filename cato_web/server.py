@@ -1,4 +1,4 @@
-"""Starts one web process: `python -m cato_web.server`."""
+"""Start one web process: `python -m cato_web.server`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "cato_web.settings")
 
 
 def main() -> None:
-    """Serve until told to stop; running answers may finish first."""
+    """Serve until terminated; running answers may finish first."""
     import uvicorn
 
     from cato_web.config import loader
@@ -33,7 +33,7 @@ def main() -> None:
         timeout_graceful_shutdown=15,
         proxy_headers=conf.server.public_url is not None,
         forwarded_allow_ips=conf.server.trusted_proxies,
-        # Django has set up logging by then.
+        # Django configures logging.
         log_config=None,
         access_log=False,
         server_header=False,

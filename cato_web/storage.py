@@ -1,4 +1,4 @@
-"""Files on disk that are there after a loss of power, once they were said to be kept."""
+"""File storage that survives a loss of power."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from django.core.files.storage import FileSystemStorage
 
 
 class DurableStorage(FileSystemStorage):
-    """Django's folder of files, each written through to the disk before its name is known."""
+    """Django's file storage, synced to disk before a file's name is returned."""
 
     def _save(self, name: str, content: File[bytes]) -> str:
-        kept: str = super()._save(name, content)  # type: ignore[misc]
-        path = Path(self.path(kept))
-        for each, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
-            handle = os.open(each, flags)
+        saved_name: str = super()._save(name, content)  # type: ignore[misc]
+        path = Path(self.path(saved_name))
+        for target, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
+            handle = os.open(target, flags)
             try:
                 os.fsync(handle)
             finally:
                 os.close(handle)
-        return kept
+        return saved_name

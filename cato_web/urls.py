@@ -1,4 +1,4 @@
-"""All addresses of the product."""
+"""URLs of the whole site."""
 
 from django.urls import include, path
 

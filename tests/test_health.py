@@ -59,7 +59,7 @@ def test_without_its_database_it_is_not_ready(client, monkeypatch):
     def away() -> readiness.Check:
         raise DatabaseError("connection to 10.0.0.3 refused")
 
-    monkeypatch.setitem(readiness._QUESTIONS, "database", away)
+    monkeypatch.setitem(readiness._CHECKS, "database", away)
     answer = client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["state"] == "down"

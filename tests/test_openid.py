@@ -327,7 +327,7 @@ def test_a_state_serves_once_in_its_own_browser_and_for_ten_minutes(alice, fake,
     assert "begun elsewhere" in refusal(browser.get(back))
 
     back, now = fake.approve(begin(browser)), time.time()
-    monkeypatch.setattr(openid.time, "time", lambda: now + openid.GOOD_FOR + 1)
+    monkeypatch.setattr(openid.time, "time", lambda: now + openid.STATE_MAX_AGE + 1)
     assert "too long ago" in refusal(browser.get(back))
 
 
@@ -469,7 +469,7 @@ def test_the_way_back_is_the_public_address(alice, fake, settings):
 
 
 def test_a_provider_that_is_slow_or_gone_leaves_the_password(on, alice, fake, configure, monkeypatch):
-    monkeypatch.setattr(openid, "PATIENCE", 0.3)
+    monkeypatch.setattr(openid, "TIMEOUT", 0.3)
     browser = Client()
     way = fake.approve(begin(browser, next="/stats"))
     fake.delay = 0.6

@@ -10,7 +10,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from cato_web.accounts import model_choices, user_agents
+from cato_web.accounts import login_sessions, model_choices
 from cato_web.accounts.model_choices import ModelChoices
 from cato_web.accounts.models import AuditEntry, SignIn, User
 from chat import access, services
@@ -109,7 +109,7 @@ def test_where_the_models_cannot_be_listed_a_name_can_be_typed(alice, offer):
 
 
 def test_an_endpoint_that_is_away_is_said_to_be_and_holds_nothing_up():
-    asked = model_choices._ask(ModelEndpoint("http://127.0.0.1:9/v1", "", "some-model"))
+    asked = model_choices._load(ModelEndpoint("http://127.0.0.1:9/v1", "", "some-model"))
 
     assert asked == ModelChoices((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
 
@@ -137,9 +137,9 @@ def test_each_sign_in_is_listed_in_plain_words_and_this_one_is_marked(alice):
 def test_browsers_are_told_by_what_they_are_and_not_by_what_they_claim_to_be():
     edge = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/142.0 Safari/537.36 Edg/142.0"
     safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605 Version/18.0 Mobile Safari/604.1"
-    assert user_agents.describe_user_agent(edge) == "Edge on Windows"
-    assert user_agents.describe_user_agent(safari) == "Safari on an iPhone"
-    assert user_agents.describe_user_agent("curl/8.5.0") == user_agents.describe_user_agent("") == "Another program"
+    assert login_sessions.describe_user_agent(edge) == "Edge on Windows"
+    assert login_sessions.describe_user_agent(safari) == "Safari on an iPhone"
+    assert login_sessions.describe_user_agent("curl/8.5.0") == login_sessions.describe_user_agent("") == "Another program"
 
 
 def test_one_sign_in_is_ended_and_the_others_stay(alice):

@@ -1,1 +1,1 @@
-"""Accounts: who signs in, who administers, who did what."""
+"""Accounts: authentication, administration of users, API tokens and the audit log."""

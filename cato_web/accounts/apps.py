@@ -1,4 +1,4 @@
-"""Registers people with Django, and lets the audit log hear what memory announces and the list of sign-ins who comes."""
+"""App configuration of accounts."""
 
 from django.apps import AppConfig
 
@@ -9,4 +9,5 @@ class PeopleConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from cato_web.accounts import audit, login_sessions  # noqa: F401  (connects the signal receivers)
+        """Connect the signal receivers of the audit log and of login sessions."""
+        from cato_web.accounts import audit, login_sessions  # noqa: F401

@@ -1,4 +1,4 @@
-"""Writes what memory and chat announce into the audit log."""
+"""Receivers that record signals of memory and chat in the audit log."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.dispatch import receiver
 
 from cato_web.accounts.models import AuditEntry
 from chat import signals as chat
-from memory import signals as memory
-from memory.models import Operation, Reveal, Space
+from memory.api import Operation, Reveal, Space
+from memory.api import signals as memory
 
 
 @receiver(memory.forgotten)

@@ -1,6 +1,6 @@
-"""Deleting one's own account: closed at once, then emptied slice by slice, whatever crashes between; with a receipt.
+"""Delete an account: close it at once, then remove its contents in resumable batches, with a receipt.
 
-What was said in shared spaces stays there. Its author's row stays too, without name and e-mail, for turns, tombstones and
+Contributions to shared spaces remain. The user's row remains without name and e-mail, because turns, tombstones and
 the audit log refer to it.
 """
 
@@ -22,54 +22,51 @@ from cato_web.accounts.models import ApiToken, AuditEntry, Departure, Identity, 
 from chat import services as chat
 from chat.models import ReadMark, Thread, Turn
 from memory import api as memory
-from memory import jobs
-from memory.models import Document, Exchange, Space
-from memory.spaces import access
-from memory.utils.formatting import format_datetime, format_number
+from memory.api import Document, Exchange, Space, format_datetime, format_number, jobs
 
 FORMER_MEMBER = gettext_noop("Former member")
-# How much one sweep removes before others have their turn, and how soon what waits for an answer to stop is tried again.
-_SLICES = 5
-_SOON = timedelta(seconds=2)
-# An upload or import that was under way may still add something; it is looked for once more.
-_LATE = timedelta(minutes=10)
+# Batches that one sweep removes before other work, and the delay before the next try while an answer is stopping.
+_BATCHES_PER_RUN = 5
+_RETRY_DELAY = timedelta(seconds=2)
+# A running upload or import may still add rows, so the space is checked again.
+_RECHECK_AFTER = timedelta(minutes=10)
 
 
 class AccountDeletionError(Exception):
-    """This account cannot be deleted now; the message says what to do."""
+    """The account cannot be deleted now."""
 
 
 class ReceiptNotFoundError(Exception):
-    """There is no receipt behind this link."""
+    """The link has no receipt."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountContents:
-    """What goes with an account, and what stays of it in spaces that others read too."""
+    """What an account contains, and its contributions to shared spaces, which remain."""
 
     threads: int
     exchanges: int
     documents: int
-    said_elsewhere: int
+    turns_elsewhere: int
     documents_elsewhere: int
 
 
 def account_contents(person: User) -> AccountContents:
-    """What there is of this person now."""
-    own = access.personal_space(person.pk)
+    """Count what the user has now."""
+    own = memory.personal_space(person.pk)
     shared_turns = Turn.objects.filter(author_id=person.pk, thread__deleted_at=None)
     shared_turns = shared_turns.exclude(thread__space__kind=Space.Kind.OWN)
     return AccountContents(
         threads=Thread.objects.filter(space=own, deleted_at=None).count(),
         exchanges=Exchange.objects.filter(space=own, forgotten_at=None).count(),
         documents=Document.objects.filter(space=own, forgotten_at=None).count(),
-        said_elsewhere=shared_turns.count(),
+        turns_elsewhere=shared_turns.count(),
         documents_elsewhere=Document.objects.filter(owner_id=person.pk, forgotten_at=None).exclude(space=own).count(),
     )
 
 
 def check_can_delete(person: User) -> None:
-    """Raises AccountDeletionError where nobody would be left to administer those who stay."""
+    """Raise AccountDeletionError if the remaining users would have no administrator."""
     others = User.objects.filter(is_active=True).exclude(pk=person.pk)
     count = others.count()
     if person.is_administrator and count and not others.filter(role=User.Role.ADMINISTRATOR).exists():
@@ -85,27 +82,27 @@ def check_can_delete(person: User) -> None:
 
 @transaction.atomic
 def delete_account(person: User) -> str:
-    """Close the account for good; returns the token of its receipt. What it had is removed by the sweep.
+    """Close the account and return the token of its receipt. The sweep removes its contents.
 
     Raises AccountDeletionError.
     """
-    # Two administrators who leave at the same moment see each other here, and who presses the button twice themselves.
-    concerned = User.objects.filter(Q(role=User.Role.ADMINISTRATOR) | Q(pk=person.pk))
-    list(concerned.select_for_update().order_by("id").values_list("id"))
+    # Serializes two administrators who leave at the same time, and repeated clicks.
+    accounts = User.objects.filter(Q(role=User.Role.ADMINISTRATOR) | Q(pk=person.pk))
+    list(accounts.select_for_update().order_by("id").values_list("id"))
     if User.objects.filter(pk=person.pk).exclude(left_at=None).exists():
         raise AccountDeletionError(_("This account is deleted already."))
     check_can_delete(person)
     now, token = timezone.now(), secrets.token_urlsafe(32)
-    had = account_contents(person)
+    contents = account_contents(person)
     Departure.objects.create(
         person=person,
         token_hash=services.hash_token(token),
         asked_at=now,
         due_at=now,
         sign_ins=login_sessions.revoke_all(person),
-        threads=had.threads,
-        exchanges=had.exchanges,
-        documents=had.documents,
+        threads=contents.threads,
+        exchanges=contents.exchanges,
+        documents=contents.documents,
     )
     services.expire_links(person)
     Identity.objects.filter(person=person).delete()
@@ -118,46 +115,46 @@ def delete_account(person: User) -> str:
 
 
 def run_account_deletions() -> int:
-    """Go on emptying the space of one who left; returns how many are empty now. Repeatable, from any process."""
+    """Continue one due account deletion; return how many accounts are now empty. Can be repeated in any process."""
     return sum(_continue(job) for job in jobs.claim(Departure.objects.order_by("due_at", "id"), 1))
 
 
 def get_receipt(token: str) -> tuple[list[dict[str, str]], bool]:
-    """What went, number by number, and whether nothing of it is still under way, but for the files themselves.
+    """Return the lines of the receipt, and whether removal is complete apart from the index files.
 
     Raises ReceiptNotFoundError.
     """
-    left = Departure.objects.filter(token_hash=services.hash_token(token)).first()
-    if left is None:
+    deletion = Departure.objects.filter(token_hash=services.hash_token(token)).first()
+    if deletion is None:
         raise ReceiptNotFoundError
-    own = access.personal_space(left.person_id)
-    removed, originals = memory.space_receipt(own.pk, since=left.asked_at)
+    own = memory.personal_space(deletion.person_id)
+    receipt, originals = memory.space_receipt(own.pk, since=deletion.asked_at)
     threads = Thread.objects.filter(space=own).count()
-    gone_by = left.asked_at + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
-    is_empty = left.emptied_at is not None
+    purged_by = deletion.asked_at + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
+    is_empty = deletion.emptied_at is not None
     forgotten = "%(count)s" if is_empty else _("%(count)s, under way")
     under_way = _("%(count)s under way") % {"count": format_number(originals)}
-    gone = _("by %(moment)s") % {"moment": format_datetime(gone_by)}
+    purge_text = _("by %(moment)s") % {"moment": format_datetime(purged_by)}
     lines = [
-        {"label": _("Closed, name and e-mail removed"), "figure": format_datetime(left.asked_at)},
-        {"label": _("Sign-ins ended"), "figure": format_number(left.sign_ins)},
-        {"label": _("Threads removed"), "figure": _of(left.threads, threads)},
-        {"label": _("Exchanges forgotten"), "figure": forgotten % {"count": format_number(removed.exchanges)}},
-        {"label": _("Documents deleted"), "figure": format_number(left.documents)},
+        {"label": _("Closed, name and e-mail removed"), "figure": format_datetime(deletion.asked_at)},
+        {"label": _("Sign-ins ended"), "figure": format_number(deletion.sign_ins)},
+        {"label": _("Threads removed"), "figure": _progress_text(deletion.threads, threads)},
+        {"label": _("Exchanges forgotten"), "figure": forgotten % {"count": format_number(receipt.exchanges)}},
+        {"label": _("Documents deleted"), "figure": format_number(deletion.documents)},
         {"label": _("Original files removed"), "figure": under_way if originals else _("all")},
-        {"label": _("Keyword entries removed"), "figure": format_number(removed.words)},
-        {"label": _("Recall log entries cleared"), "figure": format_number(removed.recalls)},
-        {"label": _("Cached embeddings removed"), "figure": format_number(removed.cached)},
-        {"label": _("Vectors removed"), "figure": _vectors(removed.vectors, removed.under_way, is_empty)},
-        {"label": _("Purged from disk"), "figure": gone if removed.in_files or not is_empty else _("yes")},
+        {"label": _("Keyword entries removed"), "figure": format_number(receipt.words)},
+        {"label": _("Recall log entries cleared"), "figure": format_number(receipt.recalls)},
+        {"label": _("Cached embeddings removed"), "figure": format_number(receipt.cached)},
+        {"label": _("Vectors removed"), "figure": _vectors_text(receipt.vectors, receipt.under_way, is_empty)},
+        {"label": _("Purged from disk"), "figure": purge_text if receipt.in_files or not is_empty else _("yes")},
     ]
-    return lines, is_empty and not removed.under_way and not originals
+    return lines, is_empty and not receipt.under_way and not originals
 
 
 def _continue(job: Departure) -> bool:
-    space = access.personal_space(job.person_id)
-    for _slice in range(_SLICES):
-        # First, so that no worker goes on to add to what is removed here.
+    space = memory.personal_space(job.person_id)
+    for _slice in range(_BATCHES_PER_RUN):
+        # First, so that no worker adds rows to the spaces that are emptied here.
         removed = chat.delete_imports_of(job.person_id)
         removed += chat.delete_threads_in_space(space.pk, by=job.person_id)
         removed += memory.delete_space_contents(space.pk, by=job.person_id)
@@ -165,15 +162,15 @@ def _continue(job: Departure) -> bool:
             break
     now = timezone.now()
     is_empty = not Thread.objects.filter(space=space).exists() and not removed
-    again = job.asked_at + _LATE
+    recheck_at = job.asked_at + _RECHECK_AFTER
     lease = jobs.Lease(job)
     try:
         if is_empty and job.emptied_at is None:
             lease.update(emptied_at=now)
-        if is_empty and now >= again:
+        if is_empty and now >= recheck_at:
             lease.finish()
         else:
-            lease.release(due_at=again if is_empty else now + _SOON)
+            lease.release(due_at=recheck_at if is_empty else now + _RETRY_DELAY)
     except jobs.LeaseLostError:
         return False
     return is_empty
@@ -189,7 +186,7 @@ def _anonymise(person: User) -> None:
     person.save()
 
 
-def _vectors(removed: int, under_way: int, is_empty: bool) -> str:
+def _vectors_text(removed: int, under_way: int, is_empty: bool) -> str:
     if under_way:
         sentence = _("%(count)s, those of %(others)s exchanges under way")
         return sentence % {"count": format_number(removed), "others": format_number(under_way)}
@@ -198,8 +195,8 @@ def _vectors(removed: int, under_way: int, is_empty: bool) -> str:
     return _("%(count)s, confirmed by the index") % {"count": format_number(removed)}
 
 
-def _of(all_of_them: int, left: int) -> str:
-    if not left:
-        return format_number(all_of_them)
-    facts = {"count": format_number(max(0, all_of_them - left)), "all": format_number(all_of_them)}
+def _progress_text(total: int, remaining: int) -> str:
+    if not remaining:
+        return format_number(total)
+    facts = {"count": format_number(max(0, total - remaining)), "all": format_number(total)}
     return _("%(count)s of %(all)s so far") % facts

@@ -1,4 +1,4 @@
-"""The forms by which people set up, join, sign in and choose."""
+"""Forms for set-up, registration, sign-in and settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from cato_web.accounts.model_choices import ModelChoices
 from cato_web.accounts.models import ApiToken, User
-from memory.text import clean_name, clean_text
+from memory.api import clean_name, clean_text
 
 
 class RegistrationForm(forms.Form):
@@ -54,7 +54,7 @@ class RegistrationForm(forms.Form):
 
 
 class SetupForm(RegistrationForm):
-    """The first account, and optionally the endpoint that answers."""
+    """The first account, and optionally the model endpoint."""
 
     model_from = forms.ChoiceField(
         label=gettext_lazy("Chat model"),
@@ -79,7 +79,7 @@ class SetupForm(RegistrationForm):
 
 
 class SignInForm(forms.Form):
-    """E-mail and password; the message does not tell which of them is wrong."""
+    """E-mail and password; the error message does not reveal which of them is wrong."""
 
     email = forms.EmailField(label=gettext_lazy("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "username"}))
     password = forms.CharField(
@@ -93,7 +93,7 @@ class SignInForm(forms.Form):
         return clean_text(self.cleaned_data["email"]).lower()
 
     def authenticate(self) -> User | None:
-        """Return whose e-mail and password these are, once the fields are valid; None adds the error to the form."""
+        """Return the user with this e-mail and password, or add an error and return None. Requires valid fields."""
         password = clean_text(self.cleaned_data["password"])
         person = authenticate(username=self.cleaned_data["email"], password=password)
         if person is None:
@@ -102,7 +102,7 @@ class SignInForm(forms.Form):
 
 
 class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's class takes no argument at run time
-    """What a person may choose for themselves."""
+    """The preferences of a user."""
 
     class Meta:
         model = User
@@ -115,10 +115,10 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's cl
             "default_model": gettext_lazy("Model of new threads"),
         }
 
-    def __init__(self, *args: Any, offer: ModelChoices, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, choices: ModelChoices, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.offer = offer
-        self._offer_models(self.instance.default_model)
+        self.choices = choices
+        self._set_model_choices(self.instance.default_model)
         mode = settings.CATO.vector_store.context_mode
         cast(forms.ChoiceField, self.fields["context_mode"]).choices = [
             ("", _("Server default (%(mode)s)") % {"mode": mode}),
@@ -134,31 +134,31 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's cl
     def clean_default_model(self) -> str:
         model = clean_text(self.cleaned_data["default_model"]).strip()
         is_chosen_now = model != self.initial.get("default_model", "")
-        if model and is_chosen_now and self.offer.names and model not in self.offer.names:
-            facts = {"host": self.offer.host, "model": model}
+        if model and is_chosen_now and self.choices.names and model not in self.choices.names:
+            facts = {"host": self.choices.host, "model": model}
             raise ValidationError(_("%(host)s does not offer %(model)s. Choose one of its models.") % facts)
         return model
 
-    def _offer_models(self, chosen: str) -> None:
-        field, offer = self.fields["default_model"], self.offer
+    def _set_model_choices(self, chosen: str) -> None:
+        field, choices = self.fields["default_model"], self.choices
         configured = _("Default")
-        if offer.configured:
-            configured = _("Default (%(model)s)") % {"model": offer.configured}
+        if choices.configured:
+            configured = _("Default (%(model)s)") % {"model": choices.configured}
         type_it = _("%(trouble)s Type a model's name, or leave it empty: as configured.")
-        field.help_text = offer.trouble and type_it % {"trouble": offer.trouble}
-        if not offer.names:
+        field.help_text = choices.error and type_it % {"trouble": choices.error}
+        if not choices.names:
             return
-        names = [(name, name) for name in offer.names]
-        if chosen and chosen not in offer.names:
+        names = [(name, name) for name in choices.names]
+        if chosen and chosen not in choices.names:
             names.append((chosen, _("%(model)s (not offered)") % {"model": chosen}))
             field.help_text = _(
                 "%(host)s no longer offers %(model)s. New threads will not be answered until you choose another model."
-            ) % {"host": offer.host, "model": chosen}
+            ) % {"host": choices.host, "model": chosen}
         field.widget = forms.Select(choices=[("", configured), *names])
 
 
 class DeleteAccountForm(forms.Form):
-    """What only the person of the account knows, typed once more before it is deleted."""
+    """E-mail and password, entered again to confirm that an account is to be deleted."""
 
     email = forms.CharField(
         label=gettext_lazy("Confirm your email"),
@@ -191,13 +191,13 @@ class DeleteAccountForm(forms.Form):
 
 
 class InvitationForm(forms.Form):
-    """What the invited person will be."""
+    """The role of an invited user."""
 
     role = forms.ChoiceField(label=gettext_lazy("They join as"), choices=User.Role.choices, initial=User.Role.MEMBER)
 
 
 class TokenForm(forms.Form):
-    """What a program is to be let in for: its name, what it may do, and for how long."""
+    """Name, scopes and lifetime of a new API token."""
 
     NEVER = "never"
 
@@ -226,7 +226,7 @@ class TokenForm(forms.Form):
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Beside another form with a name on the same page.
+        # The page has another form with a field "name".
         super().__init__(*args, **{"auto_id": "token_%s", **kwargs})
 
     def clean_name(self) -> str:
@@ -236,7 +236,7 @@ class TokenForm(forms.Form):
         return name
 
     def clean_lifetime(self) -> int | None:
-        """How many days; None: for ever."""
+        """Return the number of days, or None for a token that never expires."""
         chosen = self.cleaned_data["lifetime"]
         return None if chosen == self.NEVER else int(chosen)
 
@@ -271,7 +271,7 @@ class PasswordForm(forms.Form):
 
 
 class PasswordResetForm(forms.Form):
-    """A new password for who forgot theirs."""
+    """A new password, without the old one."""
 
     password = forms.CharField(
         label=gettext_lazy("Your new password"),
@@ -290,7 +290,7 @@ class PasswordResetForm(forms.Form):
 
 
 def check_new_password(password: str, person: User) -> str:
-    """The password, if it may be one. Raises ValidationError with a sentence of ours."""
+    """Return the cleaned password, or raise ValidationError."""
     password = clean_text(password)
     if len(password) < 10:
         raise ValidationError(_("Use at least 10 characters. Four plain words are fine."))

@@ -1,4 +1,4 @@
-"""Creating groups and changing who is in them; every change is written into the audit log."""
+"""Create groups and change their members; every change is recorded in the audit log."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from cato_web.accounts.services import record_audit
 from chat.models import Thread
 from chat.realtime.notifications import notify_after_commit
 from memory import api as memory
-from memory.errors import InvalidInputError
-from memory.models import Membership, Space
-from memory.spaces import access
+from memory.api import InvalidInputError, Membership, Space
 
 _ROLE_ACTIONS = {
     Membership.Role.MANAGER: AuditEntry.Action.GROUP_MADE_MANAGER,
@@ -24,22 +22,25 @@ _ROLE_ACTIONS = {
 
 
 def space_for(person: User, space_id: uuid.UUID) -> Space:
-    """Return the space whose page this person may open: one they read, and for administrators any group.
+    """Return a space whose page the user may open: one they can read or, for administrators, any group.
 
     Raises NotFoundError.
     """
     group = Space.objects.filter(pk=space_id, kind=Space.Kind.GROUP).first() if person.is_administrator else None
-    return group or access.get_space(person.pk, space_id)
+    return group or memory.get_space(person.pk, space_id)
 
 
 def can_edit_members(person: User, space: Space) -> bool:
-    """Return whether this person adds and removes members of `space` and names its managers."""
+    """Return whether the user may add and remove members of `space` and choose its managers."""
     is_group = space.kind == Space.Kind.GROUP
-    return is_group and (person.is_administrator or access.manages_space(person.pk, space))
+    return is_group and (person.is_administrator or memory.manages_space(person.pk, space))
 
 
 def group_to_edit(person: User, group_id: uuid.UUID) -> Space:
-    """Return the group whose members this person edits. Raises NotFoundError, PermissionDenied for its other members."""
+    """Return a group whose members the user may edit.
+
+    Raises NotFoundError, or PermissionDenied for members who do not manage it.
+    """
     group = space_for(person, group_id)
     if not can_edit_members(person, group):
         raise PermissionDenied(_("Only managers of the group and administrators change who is in it. Ask one of them."))
@@ -56,14 +57,14 @@ def create_group(name: str, *, by: User) -> Space:
 
 @transaction.atomic
 def rename(group: Space, name: str, *, by: User) -> None:
-    """Raises InvalidInputError."""
+    """Rename a group. Raises InvalidInputError."""
     memory.rename_group(group, name)
     record_audit(by, AuditEntry.Action.GROUP_RENAMED, str(group.id))
 
 
 @transaction.atomic
 def add_member(group: Space, person: User, *, by: User) -> None:
-    """Add a member, whose open pages show the group's threads from now on."""
+    """Add a member and refresh the thread lists on their open pages."""
     if memory.add_to_group(group, person.pk, by=by.pk):
         record_audit(by, AuditEntry.Action.GROUP_MEMBER_ADDED, f"{person.pk} {group.id}")
         notify_after_commit([person.pk])
@@ -71,7 +72,7 @@ def add_member(group: Space, person: User, *, by: User) -> None:
 
 @transaction.atomic
 def remove_member(group: Space, person_id: uuid.UUID, *, by: User) -> None:
-    """Remove a member, who reads nothing of the group from the next request on."""
+    """Remove a member, who loses access with the next request."""
     if memory.remove_from_group(group, person_id, by=by.pk):
         record_audit(
             by,
@@ -90,8 +91,8 @@ def set_role(group: Space, person_id: uuid.UUID, role: str, *, by: User) -> None
 
 @transaction.atomic
 def delete_group(group: Space, *, by: User) -> None:
-    """Remove a group in which nothing is. Raises InvalidInputError."""
-    if not memory.is_empty(group) or Thread.objects.filter(space=group).exists():
+    """Delete an empty group. Raises InvalidInputError."""
+    if not memory.is_group_empty(group) or Thread.objects.filter(space=group).exists():
         sentence = _("%(group)s still has threads, documents or memories. Move or delete them first.")
         raise InvalidInputError(sentence % {"group": group.name})
     Membership.objects.filter(space=group).delete()
@@ -100,5 +101,5 @@ def delete_group(group: Space, *, by: User) -> None:
 
 
 def groups_of(person: User) -> list[Space]:
-    """The groups this person is in, by name."""
+    """Return the groups of a user, by name."""
     return list(Space.objects.filter(kind=Space.Kind.GROUP, membership__person=person).order_by("name"))

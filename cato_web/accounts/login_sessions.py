@@ -1,4 +1,4 @@
-"""Where somebody is signed in: noted as they come, listed, and ended one by one or all but this."""
+"""Login sessions of a user: recorded at login, listed, and ended one by one or all but the current one."""
 
 from __future__ import annotations
 
@@ -15,77 +15,110 @@ from django.db.models import QuerySet
 from django.dispatch import receiver
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
-from cato_web.accounts import services, user_agents
+from cato_web.accounts import services
 from cato_web.accounts.models import AuditEntry, SignIn, User
 
 log = logging.getLogger(__name__)
 
-# How exactly one is told when a browser was last seen; a page need not write each time it is opened.
-_SEEN_EVERY = timedelta(minutes=5)
+# Precision of "last seen", so that not every page view writes.
+_TOUCH_INTERVAL = timedelta(minutes=5)
+# The first match wins: many user agents also contain the names further down.
+_BROWSERS = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("CriOS/", "Chrome"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS = (
+    ("iPhone", gettext_noop("an iPhone")),
+    ("iPad", gettext_noop("an iPad")),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("CrOS", "ChromeOS"),
+    ("Mac OS X", gettext_noop("a Mac")),
+    ("Linux", "Linux"),
+)
 
 
 @receiver(user_logged_in)
 def on_login(request: HttpRequest, user: User, **kwargs: Any) -> None:
+    """Record the session of a login."""
     if request.session.session_key is None:
         request.session.save()
-    _note(request, user, since=timezone.now())
+    _save(request, user, since=timezone.now())
 
 
 def touch(request: HttpRequest, person: User) -> None:
-    """Note that this sign-in is in use; one that is older than the list of them enters it now."""
+    """Record that this login session is in use, and create its row if an older version did not."""
     now = timezone.now()
-    known = SignIn.objects.filter(session_id=request.session.session_key, person=person)
-    seen_at = known.values_list("seen_at", flat=True).first()
+    rows = SignIn.objects.filter(session_id=request.session.session_key, person=person)
+    seen_at = rows.values_list("seen_at", flat=True).first()
     try:
         if seen_at is None:
             if Session.objects.filter(pk=request.session.session_key).exists():
-                _note(request, person, since=now)
-        elif now - seen_at > _SEEN_EVERY:
-            known.update(seen_at=now)
+                _save(request, person, since=now)
+        elif now - seen_at > _TOUCH_INTERVAL:
+            rows.update(seen_at=now)
     except DatabaseError as error:
-        # A page that can be read is worth more than this.
-        log.warning("a sign-in could not be noted: %s", type(error).__name__)
+        # The page is more important than its "last seen" time.
+        log.warning("could not update a login session: %s", type(error).__name__)
 
 
-def listed(person: User) -> QuerySet[SignIn]:
-    """This person's sign-ins that are still good, the one seen last first."""
+def active_sessions(person: User) -> QuerySet[SignIn]:
+    """Return the user's login sessions that have not expired, most recently used first."""
     return SignIn.objects.filter(person=person, session__expire_date__gt=timezone.now()).order_by("-seen_at", "id")
 
 
 def revoke(person: User, sign_in_id: uuid.UUID) -> bool:
-    """End one of this person's sign-ins, and with it its open pages; False where there is none of that id."""
-    ended = Session.objects.filter(pk__in=SignIn.objects.filter(person=person, id=sign_in_id).values("session"))
-    if not ended.delete()[0]:
+    """End one of the user's login sessions with its open pages; return False if there is no such session."""
+    sessions = Session.objects.filter(pk__in=SignIn.objects.filter(person=person, id=sign_in_id).values("session"))
+    if not sessions.delete()[0]:
         return False
     services.record_audit(person, AuditEntry.Action.SESSION_ENDED, str(sign_in_id))
     return True
 
 
 def revoke_all(person: User) -> int:
-    """End every sign-in of this person that is listed; returns how many."""
-    count = listed(person).count()
+    """End all login sessions of the user; return how many were active."""
+    count = active_sessions(person).count()
     Session.objects.filter(pk__in=SignIn.objects.filter(person=person).values("session")).delete()
     return count
 
 
 def rotate(request: HttpRequest, person: User) -> int:
-    """Let the sign-in that asks go on, with a new key, after the account's epoch rose; remove the others.
-
-    Returns how many others there were.
-    """
+    """Give the current login session a new key after the epoch was raised, and end the others; return their number."""
     this = SignIn.objects.filter(session_id=request.session.session_key, person=person).first()
-    others = listed(person).exclude(session_id=request.session.session_key).count()
+    others = active_sessions(person).exclude(session_id=request.session.session_key).count()
     since = this.since if this else timezone.now()
     update_session_auth_hash(request, person)
     Session.objects.filter(pk__in=SignIn.objects.filter(person=person).values("session")).delete()
-    _note(request, person, since=since)
+    _save(request, person, since=since)
     return others
 
 
-def _note(request: HttpRequest, person: User, *, since: datetime) -> None:
-    browser = user_agents.describe_user_agent(request.META.get("HTTP_USER_AGENT", ""))
+def _save(request: HttpRequest, person: User, *, since: datetime) -> None:
+    browser = describe_user_agent(request.META.get("HTTP_USER_AGENT", ""))
     SignIn.objects.update_or_create(
         session_id=request.session.session_key,
         defaults={"person": person, "browser": browser, "since": since, "seen_at": timezone.now()},
     )
+
+
+def describe_user_agent(user_agent: str) -> str:
+    """Return for example "Firefox on Windows"; unknown parts are left out."""
+    browser = _find_first(_BROWSERS, user_agent)
+    system = _find_first(_SYSTEMS, user_agent)
+    if not browser:
+        browser = _("Another program")
+    return _("%(browser)s on %(system)s") % {"browser": browser, "system": _(system)} if system else browser
+
+
+def _find_first(rows: tuple[tuple[str, str], ...], user_agent: str) -> str:
+    return next((text for marker, text in rows if marker in user_agent), "")

@@ -1,4 +1,4 @@
-"""Which models a person may choose for new threads: those the endpoint lists, asked now and then."""
+"""The models that a user can choose for new threads, as listed by the model endpoint."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from chat.errors import ModelError
 from chat.llm import client, endpoint
 from chat.llm.endpoint import ModelEndpoint
 
-_PATIENCE = 3.0
-_ASK_EVERY = 30.0
-_asked: dict[ModelEndpoint, tuple[float, ModelChoices]] = {}
+_TIMEOUT = 3.0
+_CACHE_TTL = 30.0
+_cache: dict[ModelEndpoint, tuple[float, ModelChoices]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoices:
-    """The models on offer, or why that is not known; `configured` is the one that answers where none is chosen."""
+    """The available models, or `error` if they are unknown; `configured` is the default model."""
 
     names: tuple[str, ...] = ()
-    trouble: str = ""
+    error: str = ""
     host: str = ""
     configured: str = ""
 
 
 def available_models() -> ModelChoices:
-    """What the endpoint in force offers. It is asked at most every half minute, and not waited for long."""
-    answering = endpoint.current()
-    if answering is None:
-        return ModelChoices(trouble=_("No model is connected."))
-    asked, offer = _asked.get(answering, (0.0, ModelChoices()))
-    if not asked or time.monotonic() - asked > _ASK_EVERY:
-        offer = _ask(answering)
-        _asked.clear()
-        _asked[answering] = (time.monotonic(), offer)
-    return offer
+    """Return the models of the current endpoint, cached for 30 seconds; wait at most 3 seconds."""
+    model_endpoint = endpoint.current()
+    if model_endpoint is None:
+        return ModelChoices(error=_("No model is connected."))
+    loaded_at, choices = _cache.get(model_endpoint, (0.0, ModelChoices()))
+    if not loaded_at or time.monotonic() - loaded_at > _CACHE_TTL:
+        choices = _load(model_endpoint)
+        _cache.clear()
+        _cache[model_endpoint] = (time.monotonic(), choices)
+    return choices
 
 
-def _ask(answering: ModelEndpoint) -> ModelChoices:
-    host, configured = answering.host, answering.model
+def _load(model_endpoint: ModelEndpoint) -> ModelChoices:
+    host, configured = model_endpoint.host, model_endpoint.model
     try:
-        names = asyncio.run(asyncio.wait_for(client.list_models(answering), _PATIENCE))
+        names = asyncio.run(asyncio.wait_for(client.list_models(model_endpoint), _TIMEOUT))
     except (ModelError, TimeoutError):
-        trouble = _("Could not load the model list from %(host)s.") % {"host": host}
-        return ModelChoices((), trouble, host, configured)
-    # Models that only embed answer nothing.
+        error = _("Could not load the model list from %(host)s.") % {"host": host}
+        return ModelChoices((), error, host, configured)
+    # Embedding models cannot answer.
     return ModelChoices(tuple(name for name in names if "embed" not in name.lower()), "", host, configured)

@@ -1,4 +1,4 @@
-"""People, the links that let them in, where they are signed in, how they leave, and the audit log."""
+"""Users, one-time links, login sessions, API tokens, account deletions and the audit log."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from django.utils.translation import gettext_lazy as _
 from memory.models import Job
 
 
-class People(BaseUserManager["User"]):
-    """Looks people up by e-mail, whatever its case."""
+class UserManager(BaseUserManager["User"]):
+    """Manager that finds users by e-mail, ignoring case."""
 
     def get_by_natural_key(self, username: str | None) -> User:
         return self.get(email__iexact=(username or "").strip())
 
 
 class User(AbstractBaseUser):
-    """A person with an account; `epoch` rises whenever their open pages must be let go, and no older sign-in counts.
+    """A user account; raising `epoch` ends its login sessions and open pages.
 
-    Who deleted their account stays as a row without name, for what they said in shared spaces and the audit log.
+    A deleted account keeps its row without a name, because turns in shared spaces and the audit log refer to it.
     """
 
     class Role(models.TextChoices):
@@ -63,7 +63,7 @@ class User(AbstractBaseUser):
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = ["name"]
-    objects: ClassVar[People] = People()
+    objects: ClassVar[UserManager] = UserManager()
 
     @property
     def is_administrator(self) -> bool:
@@ -74,7 +74,7 @@ class User(AbstractBaseUser):
         return initials_of(self.name)
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """What a sign-in carries and is compared with at each request."""
+        """Return the hash that a login session stores and that each request compares."""
         salt = "cato_web.accounts.models.User"
         return str(salted_hmac(salt, f"{self.epoch} {self.password}", secret=secret, algorithm="sha256").hexdigest())
 
@@ -83,7 +83,7 @@ class User(AbstractBaseUser):
 
 
 def initials_of(name: str) -> str:
-    """Two letters of `name`, or its first character where it is written without letters' case."""
+    """Return two letters of `name`, or its first character in a script without letter case."""
     words = [word for word in name.split() if word[0].isalpha()] or [name or "?"]
     if words[0][0].lower() == words[0][0].upper():
         return words[0][0]
@@ -91,7 +91,7 @@ def initials_of(name: str) -> str:
 
 
 class Pass(models.Model):
-    """A one-time link: for the first account, an invited person, or a new password. Only the token's hash is kept."""
+    """A one-time link for the first account, an invitation or a new password; only the hash of its token is stored."""
 
     class Kind(models.TextChoices):
         SETUP = "setup"
@@ -112,7 +112,7 @@ class Pass(models.Model):
 
 
 class SignIn(models.Model):
-    """Where somebody is signed in: what the page of settings tells of a session, and gone with it."""
+    """A login session as the settings page lists it; deleted together with its Django session."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_ins")
@@ -123,7 +123,7 @@ class SignIn(models.Model):
 
 
 class Identity(models.Model):
-    """The account at an OpenID Connect provider by which somebody signs in: issuer and subject, which never change."""
+    """The account of a user at an OpenID Connect provider, identified by issuer and subject, which never change."""
 
     person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
     issuer = models.CharField(max_length=255)
@@ -133,7 +133,7 @@ class Identity(models.Model):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["issuer", "subject"], name="one_person_per_identity"),
-            # An address that the provider gave to somebody else leads nobody into the account of who had it before.
+            # A provider may reassign an e-mail address: its new owner must not get the previous owner's account.
             models.UniqueConstraint(fields=["person", "issuer"], name="one_identity_per_issuer"),
         ]
 
@@ -142,13 +142,16 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     """API tokens."""
 
     def valid(self) -> ApiTokenQuerySet:
-        """Those that have not expired, and whose owner's account is active."""
+        """Exclude expired tokens and those of inactive accounts."""
         not_expired = models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now())
         return self.filter(not_expired, person__is_active=True)
 
 
 class ApiToken(models.Model):
-    """What lets a program in as this person, for some of what they may do. Only its hash is kept; withdrawn is removed."""
+    """A token that authenticates a client as its owner, within scopes; only its hash is stored.
+
+    A revoked token is deleted.
+    """
 
     class Scope(models.TextChoices):
         READ = "read", _("Read: search, recall, list and open")
@@ -172,7 +175,10 @@ class ApiToken(models.Model):
 
 
 class Departure(Job):
-    """An account that was deleted: what it had, and the work of removing that. Only the hash of its receipt's token is kept."""
+    """An account deletion: what the account contained, and the job that removes it.
+
+    Only the hash of the receipt's token is stored.
+    """
 
     person = models.OneToOneField(User, on_delete=models.PROTECT, related_name="+")
     token_hash = models.CharField(max_length=64, unique=True)
@@ -184,8 +190,8 @@ class Departure(Job):
     documents = models.PositiveIntegerField()
 
 
-class AuditEntries(models.QuerySet["AuditEntry"]):
-    """Entries, which are written once."""
+class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
+    """Audit entries, which can only be added."""
 
     def update(self, **kwargs: object) -> NoReturn:
         raise TypeError("The audit log is only ever added to.")
@@ -195,10 +201,10 @@ class AuditEntries(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """Who did what to what, and when; never the text of anything. Entries are added, and never changed nor removed."""
+    """One action: actor, target and time, without any text of exchanges. Entries can only be added."""
 
     class Action(models.TextChoices):
-        """What was done, stored as a code; the label is what pages show of it."""
+        """The stored code of an action, with the label that pages show."""
 
         PERSON_ACTIVATED = "person.activated", _("activated")
         GROUP_MEMBER_ADDED = "group.member_added", _("added to a group")
@@ -237,7 +243,7 @@ class AuditEntry(models.Model):
         SESSION_OTHERS_ENDED = "session.others_ended", _("signed out elsewhere")
         GROUP_MEMBER_REMOVED = "group.member_removed", _("took out of a group")
         TOKEN_REVOKED = "token.revoked", _("withdrew a token")
-        # Entries of earlier versions have this one.
+        # Only written by earlier versions.
         INVITATION_REVOKED = "invitation.revoked", _("withdrew an invitation")
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
@@ -245,7 +251,7 @@ class AuditEntry(models.Model):
     action = models.CharField(max_length=40, choices=Action.choices)
     about = models.CharField(max_length=200)
 
-    objects = AuditEntries.as_manager()
+    objects = AuditEntryQuerySet.as_manager()
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         if not self._state.adding:

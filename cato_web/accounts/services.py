@@ -1,4 +1,4 @@
-"""Letting people in and out: the first account, invitations, passwords, deactivation."""
+"""The first account, one-time links, roles, passwords and deactivation."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from cato_web.accounts.models import AuditEntry, Pass, User
-from memory.administration import reveals
-from memory.spaces import access
-from memory.text import clean_name, clean_text
+from memory import api as memory
+from memory.api import clean_name, clean_text
 
 INVITATION_DAYS = 7
 RESET_DAYS = 1
@@ -28,7 +27,7 @@ _ROLE_ACTIONS = {
 
 
 class InvalidLinkError(Exception):
-    """The link is used, expired, or was never made."""
+    """The link was used, has expired or never existed."""
 
     def __init__(self) -> None:
         super().__init__(_("This link is invalid or has expired. Ask an administrator for a new one."))
@@ -41,71 +40,77 @@ class LastAdministratorError(Exception):
         super().__init__(_("This is the only administrator left. Make somebody else an administrator first."))
 
 
+class UserLookupError(Exception):
+    """No account, or more than one, matches the name."""
+
+
 def is_set_up() -> bool:
-    """Whether anybody has an account; those who deleted theirs have none."""
+    """Return whether an account exists; deleted accounts do not count."""
     return User.objects.filter(left_at=None).exists()
 
 
 @transaction.atomic
 def setup_token() -> str | None:
-    """A new token for the set-up page, in place of any earlier one; None where there is an account."""
+    """Return a new token for the set-up page, replacing earlier ones, or None if an account exists."""
     if is_set_up():
         return None
     Pass.objects.filter(kind=Pass.Kind.SETUP).delete()
-    return _make_pass(Pass.Kind.SETUP, role=User.Role.ADMINISTRATOR, days=_SETUP_DAYS, by=None)
+    return _create_link(Pass.Kind.SETUP, role=User.Role.ADMINISTRATOR, days=_SETUP_DAYS, by=None)
 
 
 @transaction.atomic
 def create_invitation(*, by: User, role: str = User.Role.MEMBER) -> str:
-    """A token with which one person may make an account; it is shown once and kept only as a hash."""
-    token = _make_pass(Pass.Kind.INVITATION, role=role, days=INVITATION_DAYS, by=by)
+    """Return a token with which one person can create an account. Only its hash is stored."""
+    token = _create_link(Pass.Kind.INVITATION, role=role, days=INVITATION_DAYS, by=by)
     record_audit(by, AuditEntry.Action.INVITATION_CREATED, role)
     return token
 
 
 @transaction.atomic
 def reset_link(person: User, *, by: User | None) -> str:
-    """Return a token with which this person sets a new password once; it replaces any earlier one.
+    """Return a token with which the user can set a new password once; it replaces earlier ones.
 
-    `by` is None on the command line of the server.
+    `by` is None on the server's command line.
     """
     Pass.objects.filter(kind=Pass.Kind.RESET, person=person, used_at=None).delete()
-    token = _make_pass(Pass.Kind.RESET, role=person.role, days=RESET_DAYS, by=by, person=person)
+    token = _create_link(Pass.Kind.RESET, role=person.role, days=RESET_DAYS, by=by, person=person)
     record_audit(by, AuditEntry.Action.PASSWORD_LINK_CREATED, str(person.pk))
     return token
 
 
 @transaction.atomic
 def reset_password(token: str, password: str) -> User:
-    """Set the password of the person whose link this is, once, and end all their sign-ins. Raises InvalidLinkError."""
-    found = validate_link(token, Pass.Kind.RESET)
-    person = found.person
+    """Set a new password with a one-time link and end all login sessions. Raises InvalidLinkError."""
+    link = validate_link(token, Pass.Kind.RESET)
+    person = link.person
     if person is None or not person.is_active:
         raise InvalidLinkError
-    _use(found, person)
+    _mark_used(link, person)
     change_password(person, password)
     return person
 
 
 @transaction.atomic
 def set_role(person: User, role: str, *, by: User) -> None:
-    """Make somebody an administrator or a member. Raises LastAdministratorError, and PermissionDenied if `by` is no
-    administrator any more."""
+    """Make a user an administrator or a member.
+
+    Raises LastAdministratorError, and PermissionDenied if `by` is no longer an administrator.
+    """
     administrators = _lock_administrators(by)
     if role != User.Role.ADMINISTRATOR:
         if administrators <= {person.pk}:
             raise LastAdministratorError
         _expire_links_of_author(person, by=by)
-        reveals.end_all(person.pk)
+        memory.end_all_reveals(person.pk)
     User.objects.filter(pk=person.pk).update(role=role)
     record_audit(by, _ROLE_ACTIONS[User.Role(role)], str(person.pk))
 
 
 @transaction.atomic
 def make_administrator(email: str, name: str) -> tuple[User, str]:
-    """Make the account with this e-mail an active administrator, creating it if there is none.
+    """Make the account with this e-mail an active administrator, creating it if necessary.
 
-    For the command line of the server. Returns the account, and a token with which its person sets a password.
+    For the server's command line. Returns the account and a token for setting a password.
     """
     person = User.objects.filter(email__iexact=email, left_at=None).first()
     if person is None:
@@ -119,18 +124,18 @@ def make_administrator(email: str, name: str) -> tuple[User, str]:
 
 
 def open_links() -> QuerySet[Pass]:
-    """Invitations and password links that can still be used.
+    """Return the invitations and password links that can still be used.
 
-    A link counts only while the administrator who made it is one: it was their right that it passes on.
+    A link is only valid while its author is an administrator.
     """
-    its_author_may = Q(made_by=None) | Q(made_by__is_active=True, made_by__role=User.Role.ADMINISTRATOR)
-    links = Pass.objects.exclude(kind=Pass.Kind.SETUP).filter(its_author_may)
+    has_valid_author = Q(made_by=None) | Q(made_by__is_active=True, made_by__role=User.Role.ADMINISTRATOR)
+    links = Pass.objects.exclude(kind=Pass.Kind.SETUP).filter(has_valid_author)
     return links.filter(used_at=None, expires_at__gt=timezone.now())
 
 
 @transaction.atomic
 def revoke_link(link_id: int, *, by: User) -> bool:
-    """Revoke an open invitation or password link; returns False where there is none of that id."""
+    """Revoke an open invitation or password link; return False if there is no such link."""
     link = open_links().filter(pk=link_id).first()
     if link is None or not Pass.objects.filter(pk=link_id, used_at=None).delete()[0]:
         return False
@@ -139,55 +144,69 @@ def revoke_link(link_id: int, *, by: User) -> bool:
 
 
 def validate_link(token: str, kind: str) -> Pass:
-    """Return the link behind a token. Raises InvalidLinkError."""
+    """Return the one-time link of a token. Raises InvalidLinkError."""
     now = timezone.now()
     links = Pass.objects.filter(used_at=None, expires_at__gt=now) if kind == Pass.Kind.SETUP else open_links()
-    found = links.filter(token_hash=hash_token(token), kind=kind).first()
-    if found is None or (kind == Pass.Kind.SETUP and is_set_up()):
+    link = links.filter(token_hash=hash_token(token), kind=kind).first()
+    if link is None or (kind == Pass.Kind.SETUP and is_set_up()):
         raise InvalidLinkError
-    return found
+    return link
 
 
 @transaction.atomic
 def register(token: str, kind: str, *, name: str, email: str, password: str) -> User:
-    """Make the account the pass allows, once. Raises InvalidLinkError."""
+    """Create an account with a one-time link. Raises InvalidLinkError."""
     return redeem_link(validate_link(token, kind), name=name, email=email, password=password)
 
 
 def open_invitation(invitation_id: int) -> Pass:
-    """Return the invitation, if it can still be used. Raises InvalidLinkError."""
-    found = open_links().filter(kind=Pass.Kind.INVITATION, pk=invitation_id).first()
-    if found is None:
+    """Return an invitation that can still be used. Raises InvalidLinkError."""
+    link = open_links().filter(kind=Pass.Kind.INVITATION, pk=invitation_id).first()
+    if link is None:
         raise InvalidLinkError
-    return found
+    return link
 
 
 @transaction.atomic
-def redeem_link(found: Pass, *, name: str, email: str, password: str | None) -> User:
-    """Make the account that this link allows, once. Raises InvalidLinkError."""
-    _use(found)
-    person = create_person(name=name, email=email, password=password, role=found.role)
-    Pass.objects.filter(pk=found.pk).update(used_by=person)
-    record_audit(person, AuditEntry.Action.PERSON_JOINED, found.role)
+def redeem_link(link: Pass, *, name: str, email: str, password: str | None) -> User:
+    """Mark the link as used and create its account. Raises InvalidLinkError."""
+    _mark_used(link)
+    person = create_person(name=name, email=email, password=password, role=link.role)
+    Pass.objects.filter(pk=link.pk).update(used_by=person)
+    record_audit(person, AuditEntry.Action.PERSON_JOINED, link.role)
     return person
 
 
 @transaction.atomic
 def create_person(*, name: str, email: str, password: str | None, role: str = User.Role.MEMBER) -> User:
-    """A new account with its own space; without a password, only a provider of identities signs them in."""
+    """Create an account with its personal space.
+
+    Without a password, the user can only sign in with the identity provider.
+    """
     person = User(name=clean_name(name), email=clean_text(email).strip().lower(), role=role)
     person.set_password(password)
     person.save()
-    access.personal_space(person.id)
-    access.team_space()
+    memory.personal_space(person.id)
+    memory.team_space()
     return person
+
+
+def get_user_by_name(name: str) -> User:
+    """Return the active account with this e-mail or name, ignoring case. Raises UserLookupError."""
+    users = User.objects.filter(is_active=True)
+    matches = list((users.filter(email__iexact=name) or users.filter(name__iexact=name))[:2])
+    if not matches:
+        raise UserLookupError(f"There is no account {name}.")
+    if len(matches) > 1:
+        raise UserLookupError(f"Several are called {name}; give the e-mail.")
+    return matches[0]
 
 
 @transaction.atomic
 def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
-    """Activate or deactivate an account: open pages end within seconds. An account that was deleted stays closed.
+    """Activate or deactivate an account; its open pages close within seconds. Deleted accounts do not change.
 
-    Raises LastAdministratorError, and PermissionDenied if `by` is no administrator any more.
+    Raises LastAdministratorError, and PermissionDenied if `by` is no longer an administrator.
     """
     administrators = _lock_administrators(by)
     if not is_active and administrators <= {person_id}:
@@ -198,7 +217,7 @@ def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
         person = User.objects.get(pk=person_id)
         _expire_links_of_author(person, by=by)
         _expire_links_for(person)
-        reveals.end_all(person_id)
+        memory.end_all_reveals(person_id)
     record_audit(
         by, AuditEntry.Action.PERSON_ACTIVATED if is_active else AuditEntry.Action.PERSON_DEACTIVATED, str(person_id)
     )
@@ -206,9 +225,9 @@ def set_active(person_id: uuid.UUID, is_active: bool, *, by: User) -> None:
 
 @transaction.atomic
 def change_password(person: User, password: str) -> None:
-    """Set a new password and end every other sign-in; the one that asked has to be renewed.
+    """Set a new password, revoke password links and end all login sessions.
 
-    Password links made before no longer work: somebody else may hold one.
+    The caller must rotate the current session (`login_sessions.rotate`).
     """
     person.set_password(password)
     person.epoch += 1
@@ -218,30 +237,32 @@ def change_password(person: User, password: str) -> None:
 
 
 def expire_links(person: User) -> None:
-    """Remove the open links that this person made or that were made for them, as their account is deleted."""
+    """Delete the open links that a user created or that were created for them."""
     _expire_links_of_author(person, by=person)
     _expire_links_for(person)
 
 
 @transaction.atomic
 def sign_out_elsewhere(person: User) -> None:
-    """End every other sign-in; the one that asked has to be renewed."""
+    """End all login sessions; the caller must rotate the current one (`login_sessions.rotate`)."""
     person.epoch += 1
     person.save(update_fields=["epoch"])
     record_audit(person, AuditEntry.Action.SESSION_OTHERS_ENDED, str(person.pk))
 
 
 def record_audit(who: User | None, action: str, about: str) -> None:
-    """Write a line into the audit log."""
+    """Add an entry to the audit log."""
     AuditEntry.objects.create(who=who, action=action, about=about[:200])
 
 
 def _lock_administrators(by: User) -> set[uuid.UUID]:
-    """Return the active administrators, locked until the end of the transaction, so that nobody else takes the role
-    from one of them meanwhile. Raises PermissionDenied if `by` is not among them."""
+    """Return the active administrators, locked until the transaction ends.
+
+    Raises PermissionDenied if `by` is not among them.
+    """
     locked = User.objects.filter(role=User.Role.ADMINISTRATOR).select_for_update().order_by("id")
     list(locked.values_list("id"))
-    # Read again: whoever held the locks before may have changed the rows.
+    # Read again: a previous holder of the locks may have changed the rows.
     active = User.objects.filter(role=User.Role.ADMINISTRATOR, is_active=True)
     administrators = set(active.values_list("id", flat=True))
     if by.pk not in administrators:
@@ -259,17 +280,17 @@ def _expire_links_for(person: User) -> None:
     Pass.objects.filter(kind=Pass.Kind.RESET, person=person, used_at=None).delete()
 
 
-def _use(found: Pass, person: User | None = None) -> None:
-    """Mark the link as used, unless it was used or revoked meanwhile. Raises InvalidLinkError."""
-    # Whoever takes the role from its author locks that row too, so the one of the two that comes second sees the other.
-    if found.made_by_id is not None:
-        User.objects.select_for_update().get(pk=found.made_by_id)
-    links = Pass.objects.filter(used_at=None) if found.kind == Pass.Kind.SETUP else open_links()
-    if not links.filter(pk=found.pk).update(used_at=timezone.now(), used_by=person):
+def _mark_used(link: Pass, person: User | None = None) -> None:
+    """Mark the link as used. Raises InvalidLinkError if it was used or revoked in the meantime."""
+    # `set_role` and `set_active` lock the author's row, too, so a concurrent demotion is seen here.
+    if link.made_by_id is not None:
+        User.objects.select_for_update().get(pk=link.made_by_id)
+    links = Pass.objects.filter(used_at=None) if link.kind == Pass.Kind.SETUP else open_links()
+    if not links.filter(pk=link.pk).update(used_at=timezone.now(), used_by=person):
         raise InvalidLinkError
 
 
-def _make_pass(kind: str, *, role: str, days: int, by: User | None, person: User | None = None) -> str:
+def _create_link(kind: str, *, role: str, days: int, by: User | None, person: User | None = None) -> str:
     token = secrets.token_urlsafe(32)
     expires = timezone.now() + timedelta(days=days)
     Pass.objects.create(
@@ -279,5 +300,5 @@ def _make_pass(kind: str, *, role: str, days: int, by: User | None, person: User
 
 
 def hash_token(token: str) -> str:
-    """The hash under which a token or one-time link is stored."""
+    """Return the hash under which a token is stored."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

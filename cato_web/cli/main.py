@@ -113,7 +113,7 @@ def _run_action(options: argparse.Namespace) -> CommandResult:
     from django.db import DatabaseError
     from django.db.migrations.exceptions import MigrationSchemaMissing
 
-    from memory.errors import CatoError
+    from memory.api import CatoError
 
     actions: dict[str, Callable[[argparse.Namespace, Any], CommandResult]] = {
         "add": _add,
@@ -140,7 +140,7 @@ def _action(options: argparse.Namespace) -> str:
 
 def _resolve_user(name: str | None) -> Any:
     from cato_web.accounts.models import User
-    from cato_web.accounts.named import UserLookupError, get_user_by_name
+    from cato_web.accounts.services import UserLookupError, get_user_by_name
 
     if name:
         try:
@@ -169,12 +169,11 @@ def _add(options: argparse.Namespace, person: Any) -> CommandResult:
 def _query(options: argparse.Namespace, person: Any) -> CommandResult:
     """The nearest exchanges, not gated."""
     from memory import api as memory
-    from memory.spaces import access
-    from memory.text import excerpt
+    from memory.api import excerpt
 
     if not options.query_vector_store.strip():
         raise UsageError("Write what to look for after --query-vector-store.")
-    found = memory.search(options.query_vector_store, spaces=access.readable_space_ids(person.pk), count=5)
+    found = memory.search(options.query_vector_store, spaces=memory.readable_space_ids(person.pk), count=5)
     rows = [
         {
             "id": str(hit.exchange.id),
@@ -203,10 +202,9 @@ def _stats(options: argparse.Namespace, person: Any) -> CommandResult:
     from dataclasses import asdict
 
     from memory import api as memory
-    from memory.spaces import access
-    from memory.stats.disk import disk_use, index_location
+    from memory.api import disk_use, index_location
 
-    figures = asdict(memory.memory_counts(access.readable_space_ids(person.pk)))
+    figures = asdict(memory.memory_counts(memory.readable_space_ids(person.pk)))
     figures |= {"store": index_location(), "store_bytes": disk_use().index}
     lines = [f"{name.replace('_', ' ')}: {_in_words(value)}" for name, value in figures.items()]
     return CommandResult(figures, "\n".join(lines), _embedding_meta())
@@ -224,9 +222,9 @@ def _embedding_meta() -> dict[str, str | None]:
     """The model that adding and searching use."""
     from django.conf import settings
 
-    from memory import embeddings
+    from memory import api as memory
 
-    provider, model = embeddings.configured_model(settings.CATO.vector_store)
+    provider, model = memory.configured_model(settings.CATO.vector_store)
     return {"provider": provider, "model": model}
 
 
@@ -246,7 +244,10 @@ def _ask(options: argparse.Namespace, person: Any) -> CommandResult:
     asked = services.create_thread_with_message(person.pk, message=text, client_key=uuid.uuid4())
     asyncio.run(runner.run_answer(asked.turn.id))
     turn = Turn.objects.get(id=asked.turn.id)
-    while turn.state in (*Turn.ACTIVE, Turn.State.QUEUED):  # queued behind other answers; a web process writes it
+    while turn.state in (
+        *Turn.RUNNING_STATES,
+        Turn.State.QUEUED,
+    ):  # queued behind other answers; a web process writes it
         time.sleep(0.3)
         turn.refresh_from_db()
     is_stopped = turn.state == Turn.State.STOPPED

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from chat.llm import client
 from chat.llm.endpoint import ModelEndpoint
-from memory.retrieval.tuning.evaluation import Rephraser
+from memory.api import Rephraser
 
 _ASKED = (
     "Below is a passage that somebody said or kept some weeks ago. Write the one question with which they would look "

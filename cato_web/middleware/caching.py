@@ -1,4 +1,4 @@
-"""Keeps answers out of the caches of browsers and proxies."""
+"""ASGI middleware against caching of responses."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ _HEADER = b"cache-control"
 
 
 class NoStore:
-    """ASGI middleware: sends `Cache-Control: no-store` with every response that says nothing about caching itself.
+    """Send `Cache-Control: no-store` with every response that has no such header.
 
-    Pages, fragments, exports and the answers of all APIs show what one person may read at that moment. Static files
-    and pictures have addresses that never change their content, and their own header.
+    Pages, fragments, exports and API responses depend on permissions at the time of the request. Static files and
+    images have immutable URLs and a header of their own.
     """
 
     def __init__(self, inner: Any) -> None:

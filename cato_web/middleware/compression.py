@@ -1,4 +1,4 @@
-"""Pages go compressed; what is compressed already, or is not text, goes as it is."""
+"""Compression of text responses."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
 _TEXTS = ("text/", "application/json")
-# Each event is to arrive by itself.
+# gzip would buffer events.
 _EVENTS = "text/event-stream"
 
 
 class CompressionMiddleware(GZipMiddleware):
-    """Django's, for texts alone. It adds bytes by chance, so that a page's length does not tell what is in it."""
+    """Compress text only. Django adds random bytes, so that the length does not reveal content (BREACH)."""
 
     def process_response(self, request: HttpRequest, response: Any) -> HttpResponseBase:
+        """Compress the response if it is text."""
         kind = response.headers.get("Content-Type", "")
         if kind.startswith(_TEXTS) and not kind.startswith(_EVENTS):
             compressed: HttpResponseBase = super().process_response(request, response)

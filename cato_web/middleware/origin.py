@@ -1,4 +1,4 @@
-"""Lets a socket in only from a page of ours: the full origin is held against the address asked, not its host alone."""
+"""Origin check of sockets: scheme, host and port must match, not only the host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WRONG_ORIGIN = 4403
 
 
 class OriginValidator:
-    """ASGI middleware: accepts and closes with 4403 what another site's page opened."""
+    """ASGI middleware that accepts sockets of other origins and closes them with 4403."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -26,14 +26,14 @@ class OriginValidator:
 
 
 def is_same_origin(scope: dict[str, Any]) -> bool:
-    """Whether the Origin of a handshake or request is the very address it was sent to, or a trusted one."""
+    """Return whether the Origin header is the address that the request was sent to, or a trusted origin."""
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     origin, host = headers.get(b"origin", ""), headers.get(b"host", "")
     if origin in settings.CSRF_TRUSTED_ORIGINS:
         return True
     try:
         parts = urlsplit(origin)
-    except ValueError:  # an address that is none, such as http://[::1
+    except ValueError:  # invalid, such as http://[::1
         return False
     secure = scope.get("scheme") in ("wss", "https")
     return bool(host) and parts.scheme == ("https" if secure else "http") and parts.netloc.lower() == host.lower()

@@ -24,12 +24,7 @@ from chat import access
 from chat.export import to_json, to_markdown
 from chat.models import Image, Import, Thread, Turn
 from memory import api as memory
-from memory.administration import reveals
-from memory.models import Chunk, Document, DocumentVersion, Exchange, Opinion, Space
-from memory.spaces import access as spaces
-from memory.spaces.access import SpaceIds
-from memory.text import excerpt
-from memory.utils.batching import iterate_by_pk
+from memory.api import Chunk, Document, DocumentVersion, Exchange, Opinion, Space, SpaceIds, excerpt, iterate_by_pk
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -105,8 +100,8 @@ there are left out, and what was recalled from there for answers elsewhere is on
 def stream_zip(person: User, *, by: User) -> Iterator[bytes]:
     """Return the archive for `by`, in pieces: whole for the person themselves, and for an administrator only what lies
     in spaces whose text they are shown at this moment."""
-    readable = spaces.readable_space_ids(person.pk)
-    shown = readable if by.pk == person.pk else readable & spaces.admin_visible_space_ids(by.pk)
+    readable = memory.readable_space_ids(person.pk)
+    shown = readable if by.pk == person.pk else readable & memory.admin_visible_space_ids(by.pk)
     outlet = _StreamBuffer()
     with ZipFile(outlet, "w", ZIP_DEFLATED) as archive:
         for member in archive_files(person, shown):
@@ -126,7 +121,7 @@ def archive_files(person: User, shown: SpaceIds) -> Iterator[ArchiveFile]:
     """The files of the archive, one after the other, with what lies in the spaces of `shown`."""
     now = timezone.now()
     yield ArchiveFile("README.txt", now, [_(README).encode()])
-    if left_out := spaces.readable_space_ids(person.pk) - shown:
+    if left_out := memory.readable_space_ids(person.pk) - shown:
         names = sorted(space.shown_name for space in Space.objects.filter(pk__in=left_out))
         yield ArchiveFile("left-out.txt", now, [_(LEFT_OUT).encode(), *(f"- {name}\n".encode() for name in names)])
     yield ArchiveFile("account.json", now, [_json(own_rows.account(person)).encode()])
@@ -143,13 +138,13 @@ def archive_files(person: User, shown: SpaceIds) -> Iterator[ArchiveFile]:
     yield ArchiveFile("opinions.jsonl", now, _lines(Opinion.objects.filter(person_id=person.pk), own_rows.of_opinion))
     yield ArchiveFile("imports.jsonl", now, _lines(Import.objects.filter(owner_id=person.pk), own_rows.of_import))
     yield ArchiveFile(
-        "reveals.jsonl", now, _lines(reveals.reveals_of(spaces.personal_space(person.pk)), own_rows.of_reveal)
+        "reveals.jsonl", now, _lines(memory.list_reveals(memory.personal_space(person.pk)), own_rows.of_reveal)
     )
     yield ArchiveFile("audit.jsonl", now, _lines(AuditEntry.objects.filter(who=person), own_rows.of_audit))
 
 
 def _threads(person: User, shown: SpaceIds) -> Iterator[ArchiveFile]:
-    mine = spaces.in_spaces(access.readable_threads(person.pk), shown).filter(owner_id=person.pk)
+    mine = memory.in_spaces(access.readable_threads(person.pk), shown).filter(owner_id=person.pk)
     for number, thread in enumerate((t for page in iterate_by_pk(mine, _PAGE) for t in page), start=1):
         thread.title = _title(thread)
         path = f"threads/{number:05d} {_safe(thread.title)[:60].strip()}"
@@ -176,8 +171,12 @@ def _unforgotten(turns: QuerySet[Turn]) -> Iterator[Turn]:
     """The turns in their order, read a page at a time: who downloads slowly keeps no cursor open."""
     page = list(turns.order_by("position")[:_PAGE])
     while page:
-        states = memory.memory_states(turn.kept_as for turn in page if turn.kept_as)
-        yield from (turn for turn in page if turn.kept_as is None or states.get(turn.kept_as) != "forgotten")
+        states = memory.memory_states(turn.effective_exchange_id for turn in page if turn.effective_exchange_id)
+        yield from (
+            turn
+            for turn in page
+            if turn.effective_exchange_id is None or states.get(turn.effective_exchange_id) != "forgotten"
+        )
         page = list(turns.filter(position__gt=page[-1].position).order_by("position")[:_PAGE])
 
 
@@ -185,10 +184,10 @@ def _turns_by(person: User, shown: SpaceIds) -> QuerySet[Turn]:
     """All that this person said in the spaces of `shown`, without what was forgotten."""
     forgotten = Exchange.objects.exclude(forgotten_at=None)
     rows: QuerySet[Turn] = Turn.objects.filter(
-        author_id=person.pk, thread__in=spaces.in_spaces(access.readable_threads(person.pk), shown)
+        author_id=person.pk, thread__in=memory.in_spaces(access.readable_threads(person.pk), shown)
     )
-    for kept_as in ("exchange_id", "copied_exchange_id"):
-        rows = rows.filter(~Exists(forgotten.filter(pk=OuterRef(kept_as))))
+    for effective_exchange_id in ("exchange_id", "copied_exchange_id"):
+        rows = rows.filter(~Exists(forgotten.filter(pk=OuterRef(effective_exchange_id))))
     return rows
 
 
@@ -206,15 +205,15 @@ def _images(person: User, said: QuerySet[Turn]) -> Iterator[ArchiveFile]:
 
 
 def _exchanges(person: User, shown: SpaceIds) -> QuerySet[Exchange]:
-    theirs = Q(space=spaces.personal_space(person.pk)) | Q(owner_id=person.pk)
+    theirs = Q(space=memory.personal_space(person.pk)) | Q(owner_id=person.pk)
     rows: QuerySet[Exchange] = Exchange.objects.findable().filter(theirs).select_related("space")
-    return spaces.in_spaces(rows, shown)
+    return memory.in_spaces(rows, shown)
 
 
 def _documents(person: User, shown: SpaceIds) -> Iterator[ArchiveFile]:
-    own = spaces.personal_space(person.pk)
+    own = memory.personal_space(person.pk)
     theirs = Document.objects.filter(Q(space=own) | Q(owner_id=person.pk), forgotten_at=None)
-    rows = spaces.in_spaces(theirs, shown)
+    rows = memory.in_spaces(theirs, shown)
     for number, document in enumerate((d for page in iterate_by_pk(rows, _PAGE) for d in page), start=1):
         versions = document.versions.filter(removed_at=None).exclude(stage__in=_GIVEN_UP).order_by("number")
         if document.space_id != own.pk:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
 from chat.models import Import, Turn
-from memory.models import Document, DocumentVersion, Exchange, Opinion, Reveal
+from memory.api import Document, DocumentVersion, Exchange, Opinion, Reveal
 
 
 def account(person: User) -> dict[str, object]:
     names = ("name", "email", "role", "joined_at", "last_login", "theme", "density", "context_mode", "default_model")
-    listed = login_sessions.listed(person).values("browser", "since", "seen_at")
+    active_sessions = login_sessions.active_sessions(person).values("browser", "since", "seen_at")
     elsewhere = person.identities.order_by("id").values("issuer", "subject", "since")
     tokens = person.api_tokens.values("name", "scopes", "begins_with", "made_at", "used_at", "expires_at")
     told = {name: getattr(person, name) for name in (*names, "is_notified")}
-    return told | {"sign_ins": list(listed), "identities": list(elsewhere), "tokens": list(tokens)}
+    return told | {"sign_ins": list(active_sessions), "identities": list(elsewhere), "tokens": list(tokens)}
 
 
 def of_turn(turn: Turn) -> dict[str, object]:

@@ -1,1 +1,13 @@
-"""The pages: each view translates a request into one service call and its outcome into a page or a fragment."""
+"""Views of accounts: each translates a request into one service call."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+
+from cato_web.accounts.models import User
+
+
+class AuthenticatedRequest(HttpRequest):
+    """A request with a logged-in user."""
+
+    user: User

@@ -1,35 +1,36 @@
-"""What a person chooses for themselves, where they are signed in, and all of theirs as a file."""
+"""The settings page: preferences, password, login sessions, API tokens and data export."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import login_sessions, model_choices, openid, services
+from cato_web.accounts.export import archive
 from cato_web.accounts.forms import PasswordForm, PreferencesForm, TokenForm
 from cato_web.accounts.groups import groups_of
-from cato_web.accounts.models import AuditEntry
-from cato_web.accounts.requests import PeoplePageRequest
-from cato_web.accounts.token_rows import token_rows
-from cato_web.accounts.views.archives import zip_of
-from memory.administration import reveals
-from memory.spaces import access
-from memory.text import parse_uuid
+from cato_web.accounts.models import ApiToken, AuditEntry, User
+from cato_web.accounts.views import AuthenticatedRequest
+from memory import api as memory
+from memory.api import parse_uuid
 
 _REVEALS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class SignInRow:
+class LoginSessionRow:
     id: uuid.UUID
     browser: str
     since: datetime
@@ -37,9 +38,24 @@ class SignInRow:
     is_this: bool
 
 
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """An API token; `scopes` are its scope labels."""
+
+    id: uuid.UUID
+    name: str
+    scopes: str
+    begins_with: str
+    made_at: datetime
+    used_at: datetime | None
+    expires_at: datetime | None
+    is_over: bool
+
+
 @require_http_methods(["GET", "POST"])
-def settings_page(request: PeoplePageRequest) -> HttpResponse:
-    form = PreferencesForm(request.POST or None, instance=request.user, offer=model_choices.available_models())
+def settings_page(request: AuthenticatedRequest) -> HttpResponse:
+    """Show and save preferences."""
+    form = PreferencesForm(request.POST or None, instance=request.user, choices=model_choices.available_models())
     if request.method == "POST" and form.is_valid():
         form.save()
         messages.success(request, _("Saved."))
@@ -48,24 +64,24 @@ def settings_page(request: PeoplePageRequest) -> HttpResponse:
 
 
 def render_settings(
-    request: PeoplePageRequest,
+    request: AuthenticatedRequest,
     *,
     form: PreferencesForm | None = None,
     token_form: TokenForm | None = None,
     token: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """The page of settings with these forms, or as it is; `token` was just made and is shown this once."""
+    """Render the settings page; `token` was just created and is shown only here."""
     login_sessions.touch(request, request.user)
     context = {
         "section": "settings",
-        "form": form or PreferencesForm(instance=request.user, offer=model_choices.available_models()),
-        "tokens": token_rows(request.user) if settings.CATO.api.enabled else None,
+        "form": form or PreferencesForm(instance=request.user, choices=model_choices.available_models()),
+        "tokens": _token_rows(request.user) if settings.CATO.api.enabled else None,
         "token_form": token_form or TokenForm(),
         "token": token,
-        "sign_ins": _rows(request),
+        "sign_ins": _session_rows(request),
         "groups": groups_of(request.user),
-        "reveals": reveals.reveals_of(access.personal_space(request.user.pk))[:_REVEALS],
+        "reveals": memory.list_reveals(memory.personal_space(request.user.pk))[:_REVEALS],
         "has_password": request.user.has_usable_password(),
         "openid": openid.name(),
         "has_identity": request.user.identities.exists(),
@@ -74,18 +90,19 @@ def render_settings(
 
 
 @require_POST
-def set_notifications(request: PeoplePageRequest) -> HttpResponse:
-    """Tell of answers that end while this person is elsewhere, or no longer."""
+def set_notifications(request: AuthenticatedRequest) -> HttpResponse:
+    """Turn notifications of finished answers on or off."""
     request.user.is_notified = request.POST.get("notify") == "yes"
     request.user.save(update_fields=["is_notified"])
-    said = _("Notifications on.") if request.user.is_notified else _("Notifications off.")
-    messages.success(request, said)
+    text = _("Notifications on.") if request.user.is_notified else _("Notifications off.")
+    messages.success(request, text)
     return redirect("settings")
 
 
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
-def password(request: PeoplePageRequest) -> HttpResponse:
+def password(request: AuthenticatedRequest) -> HttpResponse:
+    """Change the password."""
     if not request.user.has_usable_password():
         messages.error(
             request, _("You have no password to change. An administrator can make you a link that sets one.")
@@ -102,14 +119,14 @@ def password(request: PeoplePageRequest) -> HttpResponse:
 
 
 @require_POST
-def revoke_login_session(request: PeoplePageRequest) -> HttpResponse:
-    """End the sign-in named, or all but this one."""
+def revoke_login_session(request: AuthenticatedRequest) -> HttpResponse:
+    """End one login session, or all but the current one."""
     which = request.POST.get("sign_in", "")
     if which == "others":
         services.sign_out_elsewhere(request.user)
         ended = login_sessions.rotate(request, request.user)
-        said = _("Signed out everywhere else: %(count)s ended.") if ended else _("No other sessions.")
-        messages.success(request, said % {"count": ended})
+        text = _("Signed out everywhere else: %(count)s ended.") if ended else _("No other sessions.")
+        messages.success(request, text % {"count": ended})
     elif (id := parse_uuid(which)) and login_sessions.revoke(request.user, id):
         messages.success(request, _("Signed out."))
     else:
@@ -118,16 +135,55 @@ def revoke_login_session(request: PeoplePageRequest) -> HttpResponse:
 
 
 @require_POST
-def export_my_data(request: PeoplePageRequest) -> StreamingHttpResponse:
-    """Everything of this person as a zip file, written as it is sent."""
+def export_my_data(request: AuthenticatedRequest) -> StreamingHttpResponse:
+    """Stream a zip file of all data of the user."""
     services.record_audit(request.user, AuditEntry.Action.ACCOUNT_EXPORTED, str(request.user.pk))
-    return zip_of(request.user, by=request.user)
+    return archive_response(request.user, by=request.user)
 
 
-def _rows(request: PeoplePageRequest) -> list[SignInRow]:
+def archive_response(person: User, *, by: User) -> StreamingHttpResponse:
+    """Stream the archive of a user as `by` may see it; the caller has checked the permission."""
+    response = StreamingHttpResponse(
+        _iterate_in_thread(archive.stream_zip(person, by=by)), content_type="application/zip"
+    )
+    response["Content-Disposition"] = f'attachment; filename="cato-{timezone.now():%Y-%m-%d}.zip"'
+    return response
+
+
+async def _iterate_in_thread(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the chunks, each produced in a thread after the previous one was sent."""
+    next_chunk = sync_to_async(lambda: next(chunks, None))
+    while (chunk := await next_chunk()) is not None:
+        yield chunk
+
+
+def _session_rows(request: AuthenticatedRequest) -> list[LoginSessionRow]:
     this = request.session.session_key
     rows = [
-        SignInRow(s.id, s.browser, s.since, s.seen_at, s.session_id == this)
-        for s in login_sessions.listed(request.user)
+        LoginSessionRow(s.id, s.browser, s.since, s.seen_at, s.session_id == this)
+        for s in login_sessions.active_sessions(request.user)
     ]
     return sorted(rows, key=lambda row: not row.is_this)
+
+
+def _token_rows(person: User) -> list[TokenRow]:
+    """Return the user's tokens, newest first, including expired ones."""
+    now = timezone.now()
+    return [
+        TokenRow(
+            id=token.pk,
+            name=token.name,
+            scopes=_scope_labels(token.scopes),
+            begins_with=token.begins_with,
+            made_at=token.made_at,
+            used_at=token.used_at,
+            expires_at=token.expires_at,
+            is_over=token.expires_at is not None and token.expires_at <= now,
+        )
+        for token in person.api_tokens.all()
+    ]
+
+
+def _scope_labels(scopes: list[str]) -> str:
+    labels = [str(label) for value, label in ApiToken.Scope.choices if value in scopes]
+    return ", ".join(label.partition(":")[0] for label in labels)

@@ -1,4 +1,4 @@
-"""The administrator's page of people and invitations."""
+"""The administrators' page of users and invitations."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from django.views.decorators.http import require_http_methods, require_POST
 from cato_web.accounts import services
 from cato_web.accounts.forms import InvitationForm
 from cato_web.accounts.models import AuditEntry, Pass, User
-from cato_web.accounts.requests import PeoplePageRequest
-from cato_web.accounts.views.archives import zip_of
-from memory.guards import admin_required
-from memory.spaces import access
+from cato_web.accounts.views import AuthenticatedRequest
+from cato_web.accounts.views.accounts import archive_response
+from memory import api as memory
+from memory.api import admin_required
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class PersonRow:
     active_url: str
     reset_url: str
     role_url: str
-    said_url: str
+    exchanges_url: str
     documents_url: str
     export_url: str
     is_you: bool
@@ -42,8 +42,8 @@ class PersonRow:
 
 @admin_required
 @require_http_methods(["GET", "POST"])
-def people(request: PeoplePageRequest) -> HttpResponse:
-    """Who is here, and a link for whoever is to come."""
+def people(request: AuthenticatedRequest) -> HttpResponse:
+    """List the users, and create an invitation link."""
     form = InvitationForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         token = services.create_invitation(by=request.user, role=form.cleaned_data["role"])
@@ -53,8 +53,8 @@ def people(request: PeoplePageRequest) -> HttpResponse:
 
 @admin_required
 @require_POST
-def reset_link(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
-    """A link by which somebody sets a new password."""
+def reset_link(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpResponse:
+    """Create a link with which the user sets a new password."""
     person = get_object_or_404(User, pk=person_id, is_active=True)
     token = services.reset_link(person, by=request.user)
     link = request.build_absolute_uri(reverse("reset", args=[token]))
@@ -63,32 +63,33 @@ def reset_link(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse
 
 @admin_required
 @require_POST
-def export(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponseBase:
-    """Return what is kept of a person, once their personal space is revealed: without the spaces that are not."""
+def export(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpResponseBase:
+    """Return an archive of a user's data, limited to revealed spaces, once their personal space is revealed."""
     person = get_object_or_404(User, pk=person_id, left_at=None)
-    space = access.personal_space(person.pk)
-    if space.pk not in access.admin_visible_space_ids(request.user.pk):
+    space = memory.personal_space(person.pk)
+    if space.pk not in memory.admin_visible_space_ids(request.user.pk):
         sentence = _("This export contains %(name)s's personal space. Request access first.")
         messages.error(request, sentence % {"name": person.name})
         return redirect(f"{reverse('reveal', args=[space.pk])}?next={reverse('admin_people')}")
     services.record_audit(request.user, AuditEntry.Action.PERSON_EXPORTED, str(person.pk))
-    return zip_of(person, by=request.user)
+    return archive_response(person, by=request.user)
 
 
 @admin_required
 @require_POST
-def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
+def set_role(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpResponse:
+    """Change the role of another user."""
     person = get_object_or_404(User, pk=person_id, left_at=None)
     role = request.POST.get("role", "")
     if person.pk == request.user.pk:
         messages.error(request, _("You cannot change your own role."))
     elif role in User.Role.values:
-        said = _("%(name)s is a member now.")
+        text = _("%(name)s is a member now.")
         if role == User.Role.ADMINISTRATOR:
-            said = _("%(name)s is an administrator now.")
+            text = _("%(name)s is an administrator now.")
         try:
             services.set_role(person, role, by=request.user)
-            messages.success(request, said % {"name": person.name})
+            messages.success(request, text % {"name": person.name})
         except services.LastAdministratorError as error:
             messages.error(request, str(error))
     return redirect("admin_people")
@@ -96,7 +97,8 @@ def set_role(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
 
 @admin_required
 @require_POST
-def set_active(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse:
+def set_active(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpResponse:
+    """Activate or deactivate another user."""
     if person_id == request.user.pk:
         messages.error(request, _("You cannot deactivate your own account."))
         return redirect("admin_people")
@@ -109,7 +111,8 @@ def set_active(request: PeoplePageRequest, person_id: uuid.UUID) -> HttpResponse
 
 @admin_required
 @require_POST
-def revoke_link(request: PeoplePageRequest, link_id: int) -> HttpResponse:
+def revoke_link(request: AuthenticatedRequest, link_id: int) -> HttpResponse:
+    """Revoke an invitation or password link."""
     if services.revoke_link(link_id, by=request.user):
         messages.success(request, _("The link is revoked."))
     else:
@@ -118,7 +121,7 @@ def revoke_link(request: PeoplePageRequest, link_id: int) -> HttpResponse:
 
 
 def _page(
-    request: PeoplePageRequest, *, form: InvitationForm, link: str = "", reset: tuple[str, str] | None = None
+    request: AuthenticatedRequest, *, form: InvitationForm, link: str = "", reset: tuple[str, str] | None = None
 ) -> HttpResponse:
     rows = [
         PersonRow(
@@ -131,7 +134,7 @@ def _page(
             active_url=reverse("set_active", args=[p.id]),
             reset_url=reverse("reset_link", args=[p.id]) if p.is_active else "",
             role_url=reverse("set_role", args=[p.id]),
-            said_url=f"{reverse('admin_exchanges')}?person={p.pk}",
+            exchanges_url=f"{reverse('admin_exchanges')}?person={p.pk}",
             documents_url=f"{reverse('admin_documents')}?person={p.pk}",
             export_url=reverse("export_person", args=[p.pk]),
             is_you=p.pk == request.user.pk,

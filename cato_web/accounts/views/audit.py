@@ -1,4 +1,4 @@
-"""The audit log as a page: who did what, and when."""
+"""The audit log as a page."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from cato_web.accounts.models import AuditEntry, User
-from memory.administration.filters import DATE
-from memory.guards import admin_required
-from memory.models import Space
-from memory.views.administration.shared import whose
+from memory.api import DATE_INPUT, Space, admin_required, space_label
 
 _PAGE = 100
 _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -35,40 +32,40 @@ class AuditRow:
 
 
 def _actions() -> list[tuple[str, str]]:
-    """The actions that the log has entries of, by their labels."""
+    """Return the actions that occur in the log, sorted by label."""
     labels = dict(AuditEntry.Action.choices)
     codes = AuditEntry.objects.order_by("action").values_list("action", flat=True).distinct()
     return sorted(((code, capfirst(str(labels.get(code, code)))) for code in codes), key=lambda choice: choice[1])
 
 
 class AuditSelection(filters.FilterSet):  # type: ignore[misc]
-    """Entries by what they are about, who, what and when."""
+    """Filters of the audit log."""
 
     q = filters.CharFilter(field_name="about", lookup_expr="icontains", label=_("What it was about"))
     who = filters.ModelChoiceFilter(
         queryset=User.objects.order_by("name", "pk"), empty_label=_("Anyone"), label=_("Who")
     )
     action = filters.ChoiceFilter(choices=_actions, empty_label=_("Anything"), label=_("What"))
-    since = filters.DateFilter(field_name="at", lookup_expr="date__gte", widget=DATE, label=_("From"))
-    until = filters.DateFilter(field_name="at", lookup_expr="date__lte", widget=DATE, label=_("Until"))
+    since = filters.DateFilter(field_name="at", lookup_expr="date__gte", widget=DATE_INPUT, label=_("From"))
+    until = filters.DateFilter(field_name="at", lookup_expr="date__lte", widget=DATE_INPUT, label=_("Until"))
 
     common, hidden = ("q", "who", "action"), ()
 
     @property
     def is_set(self) -> bool:
-        """Whether anything is left out."""
+        """Return whether a filter is set."""
         return self.is_valid() and any(self.form.cleaned_data.values())
 
     @property
     def has_rare(self) -> bool:
-        """Whether one of the filters beyond the first row is set, or wrong."""
+        """Return whether a filter beyond the first row is set or invalid."""
         return any(field.value() for field in self.form if field.name not in self.common)
 
 
 @admin_required
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
-    """Those that the filters leave, newest first."""
+    """Show the filtered entries, newest first."""
     entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("who").order_by("-at", "-pk")
     selection = AuditSelection(request.GET, entries)
     page = Paginator(selection.qs, _PAGE).get_page(request.GET.get("page"))
@@ -90,6 +87,6 @@ def _rows(entries: list[AuditEntry]) -> list[AuditRow]:
 
 
 def _names(ids: set[uuid.UUID]) -> dict[uuid.UUID, str]:
-    """What people and spaces among these are called now."""
+    """Map the ids of users and spaces to their current names."""
     people = {person.pk: person.name for person in User.objects.filter(pk__in=ids)}
-    return people | {space.pk: whose(space) for space in Space.objects.filter(pk__in=ids).select_related("owner")}
+    return people | {space.pk: space_label(space) for space in Space.objects.filter(pk__in=ids).select_related("owner")}

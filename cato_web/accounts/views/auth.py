@@ -1,4 +1,4 @@
-"""The doors from outside: set-up, joining, signing in and out."""
+"""Views without login: set-up, registration, password reset, sign-in and sign-out."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ from cato_web.accounts import openid, services
 from cato_web.accounts.forms import PasswordResetForm, RegistrationForm, SetupForm, SignInForm
 from cato_web.accounts.models import Pass
 from chat.llm import endpoint
-from memory.embeddings import remote_host
-from memory.utils.formatting import format_list
-from memory.utils.rate_limits import is_within_limit
+from memory.api import format_list, is_within_limit, remote_host
 
-_TRIES, WINDOW = 10, 300
+_MAX_ATTEMPTS, WINDOW = 10, 300
 TOO_MANY = gettext_noop("Too many attempts. Try again in five minutes.")
 
 
@@ -30,23 +28,23 @@ TOO_MANY = gettext_noop("Too many attempts. Try again in five minutes.")
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def set_up(request: HttpRequest, token: str) -> HttpResponse:
-    """The first account, which administers."""
-    return _enter(request, token, Pass.Kind.SETUP, SetupForm(request.POST or None), "people/setup.html")
+    """Create the first account, an administrator."""
+    return _register(request, token, Pass.Kind.SETUP, SetupForm(request.POST or None), "people/setup.html")
 
 
 @login_not_required
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
-    """An account for whoever was invited."""
-    return _enter(request, token, Pass.Kind.INVITATION, RegistrationForm(request.POST or None), "people/join.html")
+    """Create an account with an invitation."""
+    return _register(request, token, Pass.Kind.INVITATION, RegistrationForm(request.POST or None), "people/join.html")
 
 
 @login_not_required
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def reset(request: HttpRequest, token: str) -> HttpResponse:
-    """A new password by the link that an administrator made."""
+    """Set a new password with a one-time link."""
     try:
         person = services.validate_link(token, Pass.Kind.RESET).person
         if person is None:
@@ -58,8 +56,8 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
             greeting = _("Welcome back, %(name)s. You are signed out everywhere else.") % {"name": person.name}
             messages.success(request, greeting)
             return redirect("new_thread")
-    except services.InvalidLinkError as refused:
-        return render(request, "404.html", {"error": str(refused)}, status=404)
+    except services.InvalidLinkError as error:
+        return render(request, "404.html", {"error": str(error)}, status=404)
     context = {"form": form, "name": person.name}
     return render(request, "people/reset.html", context, status=422 if form.errors else 200)
 
@@ -68,15 +66,15 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """Sign in by e-mail and password, within the limits of tries for the account and from the address."""
+    """Sign in with e-mail and password, with rate limits for the account and the address."""
     target = safe_redirect_target(request.GET.get("next", ""))
     if request.user.is_authenticated:
         return redirect(target)
     form = SignInForm(request.POST or None)
     if request.method == "POST":
-        # Counted for the account only once the form is valid: whatever else was typed is no account.
+        # Only a valid form names an account to count for.
         if not check_login_rate(request) or (
-            form.is_valid() and not _may_try_account(request, form.cleaned_data["email"])
+            form.is_valid() and not _check_account_rate(request, form.cleaned_data["email"])
         ):
             return render_sign_in(request, target=target, status=429, error=_(TOO_MANY))
         if form.is_valid() and (person := form.authenticate()) is not None:
@@ -87,11 +85,12 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
+    """Sign out."""
     logout(request)
     return redirect("sign_in")
 
 
-def _enter(request: HttpRequest, token: str, kind: str, form: RegistrationForm, template: str) -> HttpResponse:
+def _register(request: HttpRequest, token: str, kind: str, form: RegistrationForm, template: str) -> HttpResponse:
     try:
         services.validate_link(token, kind)
         if request.method == "POST" and form.is_valid():
@@ -106,8 +105,8 @@ def _enter(request: HttpRequest, token: str, kind: str, form: RegistrationForm, 
             login(request, person, backend="django.contrib.auth.backends.ModelBackend")
             messages.success(request, _("Welcome, %(name)s.") % {"name": person.name})
             return redirect("new_thread")
-    except services.InvalidLinkError as refused:
-        return render(request, "404.html", {"error": str(refused)}, status=404)
+    except services.InvalidLinkError as error:
+        return render(request, "404.html", {"error": str(error)}, status=404)
     status = 422 if form.errors else 200
     if kind == Pass.Kind.INVITATION:
         return render_join(request, form, token=token, status=status)
@@ -121,14 +120,14 @@ def render_sign_in(
     target: str = "/",
     status: int = 200,
     error: str = "",
-    onward: str = "",
+    provider_url: str = "",
 ) -> HttpResponse:
-    """The page of signing in, with what went wrong, or with the way on to the provider of identities."""
+    """Render the sign-in page, with an error or with the URL of the identity provider."""
     context = {
         "form": form or SignInForm(),
         "target": target,
         "error": error,
-        "onward": onward,
+        "provider_url": provider_url,
         "is_set_up": services.is_set_up(),
         "openid": openid.name(),
     }
@@ -141,7 +140,7 @@ def render_sign_in(
 def render_join(
     request: HttpRequest, form: RegistrationForm, *, token: str, status: int, error: str = ""
 ) -> HttpResponse:
-    """The page behind an invitation."""
+    """Render the page of an invitation."""
     context = {"form": form, "facts": data_locations(), "token": token, "error": error, "openid": openid.name()}
     response = render(request, "people/join.html", context, status=status)
     if status == 429:
@@ -150,22 +149,24 @@ def render_join(
 
 
 def safe_redirect_target(target: str) -> str:
-    """Return the address to go to afterwards, if it is a path of this Cato."""
-    # Without the slash it would be taken for the name of a view.
+    """Return `target` if it is a path on this host, otherwise "/"."""
+    # Without a leading slash, `redirect` would look up a view of that name.
     is_path = target.startswith("/") and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
     return target if is_path else "/"
 
 
 def check_login_rate(request: HttpRequest) -> bool:
-    """Count a try from the address of this request; fifty in five minutes are let through."""
-    return is_within_limit(f"in:{_address(request)}", 5 * _TRIES, WINDOW)
+    """Count an attempt from the client's address; return False after 50 in five minutes."""
+    return is_within_limit(f"in:{_address(request)}", 5 * _MAX_ATTEMPTS, WINDOW)
 
 
-def _may_try_account(request: HttpRequest, email: str) -> bool:
-    """Count a try for the account: ten from one address, so that nobody locks an account for its person elsewhere, and
-    a hundred from all addresses together."""
-    here = is_within_limit(f"in:{email}:{_address(request)}", _TRIES, WINDOW)
-    return here and is_within_limit(f"in:{email}", 10 * _TRIES, WINDOW)
+def _check_account_rate(request: HttpRequest, email: str) -> bool:
+    """Count an attempt for the account: at most 10 from one address and 100 from all addresses.
+
+    The limit per address prevents that one attacker locks out the account's owner elsewhere.
+    """
+    local = is_within_limit(f"in:{email}:{_address(request)}", _MAX_ATTEMPTS, WINDOW)
+    return local and is_within_limit(f"in:{email}", 10 * _MAX_ATTEMPTS, WINDOW)
 
 
 def _address(request: HttpRequest) -> str:
@@ -173,16 +174,16 @@ def _address(request: HttpRequest) -> str:
 
 
 def data_locations() -> list[dict[str, str]]:
-    """Where things are kept and what is sent where, from the configuration."""
+    """Describe where data is stored and which hosts receive it, from the configuration."""
     conf = settings.CATO
     host = remote_host(conf.vector_store)
-    sent = ([host] if host else []) + ([answering.host] if (answering := endpoint.current()) else [])
-    here = _("on this machine")
+    hosts = ([host] if host else []) + ([model_endpoint.host] if (model_endpoint := endpoint.current()) else [])
+    local = _("on this machine")
     return [
-        {"label": _("Memory"), "figure": here if conf.database_url is None else _("in your database")},
-        {"label": _("Embeddings"), "figure": host or here},
+        {"label": _("Memory"), "figure": local if conf.database_url is None else _("in your database")},
+        {"label": _("Embeddings"), "figure": host or local},
         {
             "label": _("Sent to third parties"),
-            "figure": _("to %(hosts)s") % {"hosts": format_list(sent)} if sent else _("nothing"),
+            "figure": _("to %(hosts)s") % {"hosts": format_list(hosts)} if hosts else _("nothing"),
         },
     ]

@@ -1,4 +1,4 @@
-"""Deleting one's own account, and the receipt that stays readable for who has its link."""
+"""Delete one's own account, and show the receipt to anybody with its link."""
 
 from __future__ import annotations
 
@@ -13,33 +13,31 @@ from django.views.decorators.http import require_GET, require_http_methods
 from cato_web.accounts import deletion
 from cato_web.accounts.forms import DeleteAccountForm
 from cato_web.accounts.models import User
-from cato_web.accounts.requests import PeoplePageRequest
-from memory.utils.rate_limits import is_within_limit
+from cato_web.accounts.views import AuthenticatedRequest
+from memory.api import is_within_limit
 
 _TRIES, _WINDOW = 10, 300
 
 
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
-def delete_account(request: PeoplePageRequest) -> HttpResponse:
-    """Say what goes and what stays; with password and e-mail, or the e-mail of who has no password, delete the account."""
+def delete_account(request: AuthenticatedRequest) -> HttpResponse:
+    """Show what is deleted and what remains; after confirmation, delete the account."""
     form = DeleteAccountForm(request.user, request.POST or None)
     try:
         deletion.check_can_delete(request.user)
         if request.method == "POST" and not is_within_limit(f"leave:{request.user.pk}", _TRIES, _WINDOW):
             form = DeleteAccountForm(request.user)
             context = _context(request.user, form) | {"error": _("Too many attempts. Try again in five minutes.")}
-            answer = render(request, "people/delete_account.html", context, status=429)
-            answer["Retry-After"] = str(_WINDOW)
-            return answer
+            response = render(request, "people/delete_account.html", context, status=429)
+            response["Retry-After"] = str(_WINDOW)
+            return response
         if request.method == "POST" and form.is_valid():
             token = deletion.delete_account(request.user)
             logout(request)
             return redirect("farewell", token)
-    except deletion.AccountDeletionError as reason:
-        return render(
-            request, "people/delete_account.html", {"section": "settings", "must_stay": str(reason)}, status=409
-        )
+    except deletion.AccountDeletionError as error:
+        return render(request, "people/delete_account.html", {"section": "settings", "refusal": str(error)}, status=409)
     return render(
         request, "people/delete_account.html", _context(request.user, form), status=422 if form.errors else 200
     )
@@ -48,7 +46,7 @@ def delete_account(request: PeoplePageRequest) -> HttpResponse:
 @login_not_required
 @require_GET
 def deletion_receipt(request: HttpRequest, token: str) -> HttpResponse:
-    """What went with an account, and what is still under way."""
+    """Show what was removed with an account, and what is still in progress."""
     try:
         lines, is_finished = deletion.get_receipt(token)
     except deletion.ReceiptNotFoundError:
@@ -60,7 +58,7 @@ def _context(person: User, form: DeleteAccountForm) -> dict[str, object]:
     return {
         "section": "settings",
         "form": form,
-        "had": deletion.account_contents(person),
+        "contents": deletion.account_contents(person),
         "former": _(deletion.FORMER_MEMBER),
         "is_alone": not User.objects.filter(is_active=True).exclude(pk=person.pk).exists(),
     }

@@ -1,4 +1,4 @@
-"""The administrators' page of groups: every group with its members; creating, renaming and dissolving one."""
+"""The administrators' page of groups and their members."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import groups
-from cato_web.accounts.requests import PeoplePageRequest
+from cato_web.accounts.views import AuthenticatedRequest
 from memory import api as memory
-from memory.errors import InvalidInputError
-from memory.guards import admin_required
-from memory.models import Membership, Space
+from memory.api import InvalidInputError, Membership, Space, admin_required
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +28,17 @@ class GroupRow:
 
 @admin_required
 @require_http_methods(["GET", "POST"])
-def admin_groups(request: PeoplePageRequest) -> HttpResponse:
-    """Every group with who is in it; by POST one more."""
+def admin_groups(request: AuthenticatedRequest) -> HttpResponse:
+    """List all groups with their members, or create one."""
     if request.method == "POST":
-        return _done(request, lambda: _made(groups.create_group(request.POST.get("name", ""), by=request.user)))
+        return _apply(request, lambda: _created(groups.create_group(request.POST.get("name", ""), by=request.user)))
     return render(request, "people/admin_groups.html", {"section": "admin", "tab": "groups", "groups": _rows()})
 
 
 @admin_required
 @require_POST
-def change_group(request: PeoplePageRequest, group_id: uuid.UUID) -> HttpResponse:
-    """Rename it, or dissolve it."""
+def change_group(request: AuthenticatedRequest, group_id: uuid.UUID) -> HttpResponse:
+    """Rename or delete a group."""
     group = memory.get_group(group_id)
 
     def change() -> str:
@@ -50,14 +48,14 @@ def change_group(request: PeoplePageRequest, group_id: uuid.UUID) -> HttpRespons
         groups.rename(group, request.POST.get("name", ""), by=request.user)
         return _("Renamed.")
 
-    return _done(request, change)
+    return _apply(request, change)
 
 
-def _made(group: Space) -> str:
+def _created(group: Space) -> str:
     return _("%(group)s is created, and you manage it.") % {"group": group.name}
 
 
-def _done(request: PeoplePageRequest, change: Callable[[], str]) -> HttpResponse:
+def _apply(request: AuthenticatedRequest, change: Callable[[], str]) -> HttpResponse:
     try:
         messages.success(request, change())
     except InvalidInputError as error:

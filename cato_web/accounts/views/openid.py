@@ -1,4 +1,4 @@
-"""To the provider of identities and back: by a button only, so that no link from elsewhere can begin it."""
+"""Sign-in with the identity provider. It starts with a POST, so that a link cannot start it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cato_web.errors import not_found
 @login_not_required
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
-    """Lead to the provider, from the page of signing in or of an invitation."""
+    """Redirect to the provider, from the sign-in page or from an invitation."""
     target = safe_redirect_target(request.POST.get("next", ""))
     if not openid.name():
         return not_found(request)
@@ -32,14 +32,14 @@ def start(request: HttpRequest) -> HttpResponse:
     token = request.POST.get("invitation", "")
     try:
         invitation = services.validate_link(token, Pass.Kind.INVITATION) if token else None
-    except services.InvalidLinkError as refused:
-        return render(request, "404.html", {"error": str(refused)}, status=404)
+    except services.InvalidLinkError as error:
+        return render(request, "404.html", {"error": str(error)}, status=404)
     problem, status = _(TOO_MANY), 429
     if check_login_rate(request):
         try:
-            return _onward(request, openid.start(request, target=target, invitation=invitation))
-        except openid.IdentityProviderUnavailableError as away:
-            problem, status = str(away), 503
+            return _redirect_to_provider(request, openid.start(request, target=target, invitation=invitation))
+        except openid.IdentityProviderUnavailableError as error:
+            problem, status = str(error), 503
     if token:
         return render_join(request, RegistrationForm(), token=token, status=status, error=problem)
     return render_sign_in(request, target=target, status=status, error=problem)
@@ -48,29 +48,32 @@ def start(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_GET
 def callback(request: HttpRequest) -> HttpResponse:
-    """Let in whom the provider vouches for."""
+    """Sign in the user whom the provider authenticated."""
     if not openid.name():
         return not_found(request)
     if request.user.is_authenticated:
         return redirect(settings.LOGIN_REDIRECT_URL)
     try:
-        arrival = openid.complete(request)
-    except services.InvalidLinkError as refused:
-        return render(request, "404.html", {"error": str(refused)}, status=404)
-    except openid.SignInRejectedError as reason:
-        return render_sign_in(request, status=403, error=str(reason))
-    except openid.IdentityProviderUnavailableError as away:
-        return render_sign_in(request, status=503, error=str(away))
-    login(request, arrival.person, backend="django.contrib.auth.backends.ModelBackend")
-    if arrival.greeting:
-        messages.success(request, arrival.greeting)
-    return redirect(arrival.target)
+        result = openid.complete(request)
+    except services.InvalidLinkError as error:
+        return render(request, "404.html", {"error": str(error)}, status=404)
+    except openid.SignInRejectedError as error:
+        return render_sign_in(request, status=403, error=str(error))
+    except openid.IdentityProviderUnavailableError as error:
+        return render_sign_in(request, status=503, error=str(error))
+    login(request, result.person, backend="django.contrib.auth.backends.ModelBackend")
+    if result.greeting:
+        messages.success(request, result.greeting)
+    return redirect(result.target)
 
 
-def _onward(request: HttpRequest, address: str) -> HttpResponse:
-    """A redirect where the pages' form-action allows it; some providers have their pages elsewhere than their issuer."""
-    if urlsplit(address).netloc == urlsplit(settings.CATO.openid.issuer).netloc:
-        return redirect(address)
-    answer = render_sign_in(request, onward=address)
-    answer["Refresh"] = f"0; url={address}"
-    return answer
+def _redirect_to_provider(request: HttpRequest, url: str) -> HttpResponse:
+    """Redirect to `url`, by a Refresh header if the page's form-action policy would block a redirect.
+
+    Some providers use another host than their issuer for sign-in pages.
+    """
+    if urlsplit(url).netloc == urlsplit(settings.CATO.openid.issuer).netloc:
+        return redirect(url)
+    response = render_sign_in(request, provider_url=url)
+    response["Refresh"] = f"0; url={url}"
+    return response

@@ -1,4 +1,4 @@
-"""The page of a space: who reads it, who manages it, and which members came and went."""
+"""The page of a space: its readers, managers and membership changes."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from django.views.decorators.http import require_GET, require_POST
 
 from cato_web.accounts import groups
 from cato_web.accounts.models import User
-from cato_web.accounts.requests import PeoplePageRequest
-from memory.models import Membership, MembershipChange, Space
-from memory.spaces import access
-from memory.text import parse_uuid
+from cato_web.accounts.views import AuthenticatedRequest
+from memory import api as memory
+from memory.api import Membership, MembershipChange, Space, parse_uuid
 
 _CHANGES = 30
 _SENTENCES = {
@@ -53,8 +52,8 @@ class ChangeRow:
 
 
 @require_GET
-def space(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpResponse:
-    """Show who reads and manages the space; to those who may, with the ways to change it."""
+def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
+    """Show the readers and managers of a space, with the controls that the user may use."""
     found = groups.space_for(request.user, space_id)
     members = _members(found, request.user)
     can_edit = groups.can_edit_members(request.user, found)
@@ -73,8 +72,8 @@ def space(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpResponse:
 
 
 @require_POST
-def change_members(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpResponse:
-    """Add or remove the person named, or make them a manager or a member, as `change` says."""
+def change_members(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
+    """Add or remove a member or change their role, depending on the field `change`."""
     group = groups.group_to_edit(request.user, space_id)
     person = get_object_or_404(User, id=_id_in(request), left_at=None)
     change = request.POST.get("change", "")
@@ -92,8 +91,8 @@ def change_members(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpRespo
 
 
 @require_POST
-def leave_group(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpResponse:
-    """Leave a group of one's own accord."""
+def leave_group(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
+    """Leave a group."""
     group = get_object_or_404(Space, pk=space_id, kind=Space.Kind.GROUP, membership__person=request.user)
     groups.remove_member(group, request.user.pk, by=request.user)
     messages.success(request, _("You are not in %(group)s any more.") % {"group": group.name})
@@ -101,7 +100,7 @@ def leave_group(request: PeoplePageRequest, space_id: uuid.UUID) -> HttpResponse
 
 
 def _members(found: Space, you: User) -> list[MemberRow]:
-    people = access.readers(found, User.objects.filter(left_at=None)).order_by("name", "id")
+    people = memory.readers(found, User.objects.filter(left_at=None)).order_by("name", "id")
     if found.kind == Space.Kind.GROUP:
         in_role = Membership.objects.filter(space=found, role=Membership.Role.MANAGER)
         managers = set(in_role.values_list("person_id", flat=True))
@@ -119,7 +118,7 @@ def _others(members: Sequence[MemberRow]) -> list[tuple[uuid.UUID, str]]:
 
 
 def _changes(found: Space) -> list[ChangeRow]:
-    """The latest changes of who is in the group, each as a sentence, the newest first."""
+    """Describe the latest membership changes, newest first."""
     rows = MembershipChange.objects.filter(space=found).select_related("person", "by").order_by("-at", "-pk")
     shown = []
     for row in rows[:_CHANGES]:
@@ -129,5 +128,5 @@ def _changes(found: Space) -> list[ChangeRow]:
     return shown
 
 
-def _id_in(request: PeoplePageRequest) -> uuid.UUID:
+def _id_in(request: AuthenticatedRequest) -> uuid.UUID:
     return parse_uuid(request.POST.get("person", "")) or uuid.UUID(int=0)

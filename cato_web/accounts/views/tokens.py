@@ -1,4 +1,4 @@
-"""Tokens for programs: made and shown once, and withdrawn."""
+"""Create and revoke API tokens."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from django.views.decorators.http import require_POST
 
 from cato_web.accounts import tokens
 from cato_web.accounts.forms import TokenForm
-from cato_web.accounts.requests import PeoplePageRequest
+from cato_web.accounts.views import AuthenticatedRequest
 from cato_web.accounts.views.accounts import render_settings
-from memory.text import parse_uuid
+from memory.api import parse_uuid
 
 
 @require_POST
-def make(request: PeoplePageRequest) -> HttpResponse:
-    """The page of settings with the new token on it, which no other page ever shows."""
+def make(request: AuthenticatedRequest) -> HttpResponse:
+    """Create a token and show it once, on the settings page."""
     _refuse_without_api()
     form = TokenForm(request.POST)
     if not form.is_valid():
@@ -35,8 +35,8 @@ def make(request: PeoplePageRequest) -> HttpResponse:
 
 
 @require_POST
-def withdraw(request: PeoplePageRequest) -> HttpResponse:
-    """Make the token named worthless."""
+def withdraw(request: AuthenticatedRequest) -> HttpResponse:
+    """Revoke a token."""
     _refuse_without_api()
     if tokens.revoke_token(request.user, _id(request.POST.get("token", ""))):
         messages.success(request, _("Token revoked."))
@@ -46,7 +46,7 @@ def withdraw(request: PeoplePageRequest) -> HttpResponse:
 
 
 def _id(text: str) -> uuid.UUID:
-    """The id that was sent; that of no token where it is none."""
+    """Return the id, or one that matches no token if the text is invalid."""
     return parse_uuid(text) or uuid.UUID(int=0)
 
 

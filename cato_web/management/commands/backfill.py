@@ -9,8 +9,8 @@ from django.core.management.base import CommandError
 
 from cato_web.management.store_command import ProgressBars, StoreCommand
 from chat.threads.memory_settings import store_missing_turns
-from memory import maintenance
-from memory.errors import CatoError
+from memory import api as memory
+from memory.api import CatoError
 
 
 class Command(StoreCommand):
@@ -28,7 +28,7 @@ class Command(StoreCommand):
             with ProgressBars() as bars:
                 if options["from_history"]:
                     self.stdout.write(f"{store_missing_turns(progress=bars):,} turns stored in memory.")
-                embedded = maintenance.backfill(progress=bars)
+                embedded = memory.backfill(progress=bars)
         except CatoError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"{embedded.done:,} exchanges embedded.")

@@ -13,7 +13,7 @@ from django.utils import timezone
 from cato_web.backups.errors import BackupError
 from cato_web.backups.writing import BackupResult, atomic_output, back_up
 from cato_web.management.store_command import ProgressBars
-from memory.errors import CatoError
+from memory.api import CatoError
 
 _SECRETS = "It holds password hashes and secrets: keep it as safe as the data directory."
 

@@ -6,12 +6,10 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from cato_web.accounts.named import UserLookupError, get_user_by_name
+from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.management.store_command import StoreCommand
-from memory.errors import CatoError
-from memory.retrieval.tuning import calibration
-from memory.retrieval.tuning.calibration import CalibrationResult, ThresholdStats
-from memory.spaces import access
+from memory import api as memory
+from memory.api import CalibrationResult, CatoError, ThresholdStats
 
 
 class Command(StoreCommand):
@@ -25,22 +23,22 @@ class Command(StoreCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["reset"]:
-            gone = calibration.reset()
+            gone = memory.reset_threshold()
             self.stdout.write(
                 "The shipped level is in force again." if gone else "The shipped level is in force already."
             )
             return
         try:
-            whose = options["user"]
-            readable = None if whose == "all" else access.readable_space_ids(get_user_by_name(whose).pk)
-            found = calibration.fit(readable)
+            name = options["user"]
+            readable = None if name == "all" else memory.readable_space_ids(get_user_by_name(name).pk)
+            found = memory.fit_threshold(readable)
         except (CatoError, UserLookupError) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(_table(found))
         if options["dry_run"]:
             self.stdout.write("Nothing was changed.")
             return
-        calibration.keep(found)
+        memory.save_threshold(found)
         self.stdout.write(f"The level is {found.chosen.level:.3f} from now on; --reset goes back to the shipped one.")
 
 

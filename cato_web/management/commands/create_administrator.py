@@ -12,7 +12,7 @@ from django.core.validators import validate_email
 from django.urls import reverse
 
 from cato_web.accounts import services
-from memory.text import clean_name, clean_text
+from memory.api import clean_name, clean_text
 
 
 class Command(BaseCommand):

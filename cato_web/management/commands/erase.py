@@ -8,10 +8,8 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from cato_web.management.store_command import ProgressBars, StoreCommand, manages_vector_store, wait_for_cleanup
-from memory.errors import CatoError
-from memory.exchanges import forgetting
-from memory.index import purge, store
-from memory.models import Erasure, Job
+from memory import api as memory
+from memory.api import CatoError, Erasure, Job
 
 _NOT_OURS = """The Chroma server at {url} is not run by this Cato. What was dropped there is still in its files.
 Where they are: stop it for a moment, run `python -m cato_web.supervisor.chroma_cleanup PATH`, start it again. (By hand: remove the
@@ -25,15 +23,15 @@ class Command(StoreCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with ProgressBars() as bars:
-                while gone := forgetting.erase_forgotten():
+                while gone := memory.erase_forgotten():
                     bars("forgotten exchanges", gone)
-                renewed = purge.purge_all(progress=bars)
+                renewed = memory.purge_all(progress=bars)
         except CatoError as error:
             raise CommandError(f"{error} What was begun is finished when this is called again.") from error
         self.stdout.write(f"{renewed:,} indexes and the database were made anew.")
         if settings.CATO.database_url is not None:
             self.stdout.write(_POSTGRESQL)
-        note = store.request_file_cleanup()
+        note = memory.request_file_cleanup()
         if note is not None and manages_vector_store():
             wait_for_cleanup(note)
         else:

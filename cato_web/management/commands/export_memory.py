@@ -7,11 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from cato_web.accounts.named import UserLookupError, get_user_by_name
+from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.api.serializers import exchanges_shown
-from memory.models import Exchange
-from memory.spaces import access
-from memory.utils.batching import iterate_by_pk
+from memory import api as memory
+from memory.api import Exchange, iterate_by_pk
 
 _TOGETHER = 200
 
@@ -28,7 +27,7 @@ class Command(BaseCommand):
             person = get_user_by_name(options["user"])
         except UserLookupError as error:
             raise CommandError(str(error)) from error
-        readable = access.in_spaces(Exchange.objects.findable(), access.readable_space_ids(person.pk))
+        readable = memory.in_spaces(Exchange.objects.findable(), memory.readable_space_ids(person.pk))
         for page in iterate_by_pk(readable.select_related("owner"), _TOGETHER):
             for row in exchanges_shown(page):
                 self.stdout.write(row.model_dump_json())

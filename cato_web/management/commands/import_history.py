@@ -8,11 +8,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from cato_web.accounts.named import UserLookupError, get_user_by_name
+from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.management.store_command import ProgressBars
 from chat.imports.formats import PROVIDERS
 from chat.imports.importer import ImportReport, import_conversations
-from memory.errors import CatoError
+from memory.api import CatoError
 
 
 class Command(BaseCommand):

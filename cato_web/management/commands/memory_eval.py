@@ -8,31 +8,29 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
-from cato_web.accounts.named import UserLookupError, get_user_by_name
+from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.management.rephrasing import model_rephraser
 from cato_web.management.store_command import StoreCommand
 from chat.errors import ModelError
 from chat.llm import endpoint
-from memory import retrieval
-from memory.errors import CatoError, InvalidInputError
-from memory.models import Evaluation
-from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, Rephraser, evaluate
-from memory.retrieval.tuning.sampling import MOST
-from memory.spaces import access
+from memory import api as memory
+from memory.api import MAX_SAMPLE, WITHOUT_RAREST_WORDS, CatoError, Evaluation, InvalidInputError, Rephraser, evaluate
 
 
 class Command(StoreCommand):
     help = "Measure how well memory finds what it holds. The questions made for it are kept nowhere."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--sample", type=int, default=100, help=f"exchanges to ask for, at most {MOST:,} (100)")
+        parser.add_argument(
+            "--sample", type=int, default=100, help=f"exchanges to ask for, at most {MAX_SAMPLE:,} (100)"
+        )
         parser.add_argument("--k", type=int, default=5, help="an exchange is found if it is among the first K (5)")
         parser.add_argument("--user", help="only what this person may read; name or e-mail")
         parser.add_argument("--strategy", action="append", help="measure this one (all); may be given again")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not 1 <= options["sample"] <= MOST:
-            raise CommandError(f"--sample takes 1 to {MOST:,}, not {options['sample']}.")
+        if not 1 <= options["sample"] <= MAX_SAMPLE:
+            raise CommandError(f"--sample takes 1 to {MAX_SAMPLE:,}, not {options['sample']}.")
         strategies = options["strategy"] or self._loadable()
         answering = endpoint.current()
         model = (answering.model or answering.host) if answering else WITHOUT_RAREST_WORDS
@@ -47,7 +45,7 @@ class Command(StoreCommand):
                     return ask_model(text)
 
             try:
-                readable = access.readable_space_ids(get_user_by_name(options["user"]).pk) if options["user"] else None
+                readable = memory.readable_space_ids(get_user_by_name(options["user"]).pk) if options["user"] else None
                 rows = evaluate(
                     strategies=strategies,
                     sample=options["sample"],
@@ -63,9 +61,9 @@ class Command(StoreCommand):
     def _loadable(self) -> list[str]:
         """All strategies but those of packages that cannot be loaded, which are reported."""
         loadable = []
-        for name in retrieval.strategy_names():
+        for name in memory.strategy_names():
             try:
-                retrieval.get_strategy(name)
+                memory.get_strategy(name)
                 loadable.append(name)
             except InvalidInputError as error:
                 self.stderr.write(str(error))

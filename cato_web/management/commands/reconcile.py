@@ -9,8 +9,8 @@ from django.core.management.base import CommandError
 
 from cato_web.management.store_command import ProgressBars, StoreCommand
 from chat import services as chat
-from memory.errors import CatoError
-from memory.index import reconcile
+from memory import api as memory
+from memory.api import CatoError
 
 
 class Command(StoreCommand):
@@ -22,7 +22,7 @@ class Command(StoreCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with ProgressBars() as bars:
-                mended = reconcile.reconcile(dry_run=options["dry_run"], progress=bars)
+                mended = memory.reconcile(dry_run=options["dry_run"], progress=bars)
         except CatoError as error:
             raise CommandError(str(error)) from error
         if options["dry_run"]:

@@ -9,10 +9,8 @@ from typing import Any
 from django.core.management.base import CommandError
 
 from cato_web.management.store_command import ProgressBars, StoreCommand
-from memory import maintenance
-from memory.errors import CatoError
-from memory.index import generations
-from memory.models import Generation
+from memory import api as memory
+from memory.api import CatoError, Generation
 
 
 class Command(StoreCommand):
@@ -27,31 +25,31 @@ class Command(StoreCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["drop_old"]:
-                self.stdout.write(f"{generations.drop_retired():,} dropped.")
+                self.stdout.write(f"{memory.drop_retired_generations():,} dropped.")
                 return
             self._build(again=options["again"], back=options["back"])
         except CatoError as error:
             raise CommandError(str(error)) from error
 
     def _build(self, *, again: bool, back: bool) -> None:
-        models = generations.embedding_model_status()
+        models = memory.embedding_model_status()
         if back:
-            building = generations.start_rollback()
+            building = memory.start_rollback()
             if building is None:
                 raise CommandError("No earlier index was kept to go back to.")
-        elif again or models.differ or generations.is_reindexing():
-            building = generations.start_reindex(again=again)
+        elif again or models.differ or memory.is_reindexing():
+            building = memory.start_reindex(again=again)
         else:
             self.stdout.write(f"The index is of {models.serving} already; --again makes it anew.")
             return
         with ProgressBars() as bars:
             while Generation.objects.filter(pk=building.pk, state=Generation.State.BUILDING).exists():
-                embedded = maintenance.embed_queued(progress=bars)
+                embedded = memory.embed_queued(progress=bars)
                 if embedded.failed or embedded.waiting:
                     raise CommandError(
                         f"{embedded.failed:,} exchanges failed and {embedded.waiting:,} wait: {embedded.error} "
                         "The old index goes on serving. Retry the failed jobs, then call again."
                     )
-                if not generations.activate_built_generation():
+                if not memory.activate_built_generation():
                     time.sleep(0.2)  # something was just said, or a worker has some of it in hand
-        self.stdout.write(f"The index is of {generations.embedding_model_status().serving} now.")
+        self.stdout.write(f"The index is of {memory.embedding_model_status().serving} now.")

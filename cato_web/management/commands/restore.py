@@ -16,9 +16,8 @@ from cato_web.backups.restoring import restore
 from cato_web.management.store_command import ProgressBars, StoreCommand, exclusive_data_dir, running_server_info
 from cato_web.supervisor.plan import StartupError
 from chat.realtime.hub import count_web_processes
-from memory import maintenance
-from memory.errors import CatoError
-from memory.index import reconcile
+from memory import api as memory
+from memory.api import CatoError
 
 _LATER = "The index is built when Cato runs; until it is, memory finds by words."
 _KEY_LOST = (
@@ -67,8 +66,8 @@ def _index(bars: ProgressBars) -> str:
     """Build the index; what cannot be done now the workers do. Returns what is to be said."""
     try:
         # Collections of these spaces that a store still has from before may hold what has been forgotten since.
-        reconcile.drop_orphan_collections()
-        embedded = maintenance.backfill(progress=bars)
+        memory.drop_orphan_collections()
+        embedded = memory.backfill(progress=bars)
     except CatoError as error:
         return f"{error} {_LATER}"
     if embedded.failed or embedded.waiting:

@@ -7,11 +7,10 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from cato_web.accounts.named import UserLookupError, get_user_by_name
+from cato_web.accounts.services import UserLookupError, get_user_by_name
 from cato_web.management.store_command import StoreCommand
 from memory import api as memory
-from memory.documents.queries import active_documents, list_versions
-from memory.spaces import access
+from memory.api import active_documents, list_versions
 
 
 class Command(StoreCommand):
@@ -29,7 +28,7 @@ class Command(StoreCommand):
             person = get_user_by_name(options["user"])
         except UserLookupError as error:
             raise CommandError(str(error)) from error
-        document = active_documents(access.readable_space_ids(person.pk)).filter(name=options["name"]).first()
+        document = active_documents(memory.readable_space_ids(person.pk)).filter(name=options["name"]).first()
         if document is None:
             raise CommandError(f"{person} reads no document called {options['name']}.")
         if options["delete"] is not None:
