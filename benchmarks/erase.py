@@ -2,7 +2,7 @@
 
     python -m benchmarks.erase [--exchanges 10000 100000]
 
-Cato runs as `make run` starts it, filled as benchmarks/filled.py says. One exchange of the largest index is deleted on its
+Cato runs as `make run` starts it, filled as benchmarks/synthetic_store.py says. One exchange of the largest index is deleted on its
 page, then `erase` is called, which copies that index, writes the database anew and has Chroma's files cleaned; beside it
 one person searches four times a second. Ends with an error where a file still holds what was deleted.
 """

@@ -20,8 +20,8 @@ import httpx
 import psutil
 
 from benchmarks.bench import CHILDREN, processes, workbench
+from benchmarks.consistency import chroma_url
 from benchmarks.figures import table
-from benchmarks.survivors import chroma_url
 from tests.server import ROOT, Cato, Client, running
 
 RECALLS = 200
@@ -52,9 +52,9 @@ def sizes(cato: Cato, person: Client) -> dict[str, float]:
 
 
 def inside(cato: Cato, *arguments: str) -> str:
-    """Run benchmarks/inside.py on this Cato's data and index; returns what it printed."""
+    """Run benchmarks/in_process.py on this Cato's data and index; returns what it printed."""
     environment = cato.environment | {"CHROMA_URL": chroma_url(cato), "DJANGO_SETTINGS_MODULE": "cato_web.settings"}
-    command = [sys.executable, "-m", "benchmarks.inside", *arguments]
+    command = [sys.executable, "-m", "benchmarks.in_process", *arguments]
     done = subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=3600
     )

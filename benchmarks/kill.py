@@ -26,8 +26,8 @@ from pathlib import Path
 import httpx
 
 from benchmarks.bench import processes, workbench
+from benchmarks.consistency import Row, Said, is_settled, turns, vectors, violations
 from benchmarks.figures import table
-from benchmarks.survivors import Row, Said, is_settled, turns, vectors, violations
 from cato_web.config import loader
 from cato_web.supervisor.plan import build_plan
 from tests.fake_endpoint import start as start_endpoint

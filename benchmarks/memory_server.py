@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from benchmarks.own_store import own_store
+from benchmarks.temporary_store import own_store
 
 if TYPE_CHECKING:
     from cato_web.accounts.models import User

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figures import table
 from benchmarks.handbook.questions import QUESTIONS, Question
-from benchmarks.own_store import own_store
+from benchmarks.temporary_store import own_store
 
 if TYPE_CHECKING:
     from memory.retrieval.types import Hit

@@ -16,9 +16,9 @@ import uuid
 from collections.abc import Iterable
 
 from benchmarks.figures import table
-from benchmarks.own_store import own_store
+from benchmarks.temporary_store import own_store
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
-from tests.questions.silence import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASKS
+from tests.questions.no_recall import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASKS
 from tests.questions.work import IN_OTHER_WORDS, NAMES_ONLY
 
 STRATEGIES = ("default", "dynamic", "hybrid", "temporal", "diverse")
@@ -30,7 +30,7 @@ Keys = dict[uuid.UUID, str]
 def main() -> None:
     with own_store() as person:
         from memory.spaces import access
-        from tests.questions.kept import keep_work
+        from tests.questions.store import keep_work
 
         keys = keep_work(person.pk)
         readable = access.readable_space_ids(person.pk)

@@ -3,7 +3,7 @@
     python -m benchmarks.sizes 1000 10000 100000 [--database postgresql://…/an_empty_one] [--minutes 15]
 
 A Chroma server, SQLite (or the empty database that is named) and this process, which stands in for web and worker; the
-store is filled as benchmarks/filled.py says. Every question is asked once. What is compared takes turns, so that other
+store is filled as benchmarks/synthetic_store.py says. Every question is asked once. What is compared takes turns, so that other
 work slows both alike. The process keeps what filling has left in its heap; its peak is counted from after that.
 """
 
@@ -23,8 +23,17 @@ import numpy as np
 import psutil
 
 from benchmarks.figures import percentile, table
-from benchmarks.filled import BROAD_SHARE, NARROW_SHARE, Layout, Texts, Vectors, exact_similarities, fill, lay_out
-from benchmarks.own_store import own_store
+from benchmarks.synthetic_store import (
+    BROAD_SHARE,
+    NARROW_SHARE,
+    Layout,
+    Texts,
+    Vectors,
+    exact_similarities,
+    fill,
+    lay_out,
+)
+from benchmarks.temporary_store import own_store
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
@@ -162,12 +171,12 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
 def filtered(layout: Layout, questions: Iterator[str]) -> Times:
     """Searches without a filter, with one that few pass, with one that half of all pass."""
     from memory import api
-    from memory.filters import parse
+    from memory.filters import parse_filter
     from memory.spaces import access
 
     everything = access.readable_space_ids(layout.person.pk)
     find = partial(api.search, spaces=everything, count=FOUND)
-    narrow, broad = parse({"shelf": 7}), parse({"side": 1})
+    narrow, broad = parse_filter({"shelf": 7}), parse_filter({"side": 1})
     return in_turn(
         questions, {"none": find, "narrow": partial(find, filters=narrow), "broad": partial(find, filters=broad)}
     )

@@ -25,8 +25,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 from benchmarks.bench import processes, workbench
+from benchmarks.consistency import is_settled, turns
 from benchmarks.figures import percentile, table
-from benchmarks.survivors import is_settled, turns
 from tests.fake_endpoint import FakeEndpoint
 from tests.fake_endpoint import start as start_endpoint
 from tests.server import Cato, Client, running, start, wait_for

@@ -51,7 +51,7 @@ def chroma(home: Path) -> Iterator[None]:
 
     def answers() -> bool:
         try:
-            store.ping()
+            store.ping_vector_store()
         except VectorStoreUnavailableError:
             return False
         return True
@@ -163,19 +163,28 @@ def person(db: None) -> Any:
 
 # Most seconds first: a module is run by one process, and the last one should not wait for a long one.
 LONGEST = (
-    *("properties_http", "upkeep", "erasing", "properties", "command_line", "documents", "administration"),
+    *("properties_http", "maintenance", "erasure", "properties", "command_line", "documents", "administration"),
     *(
         "backup_commands",
         "health",
         "endpoint_faults",
         "retrieval",
-        "compatible",
+        "openai_api",
         "serve",
         "crash",
         "degraded",
         "markup",
     ),
-    *("upgrade", "doors", "words", "conversation", "settings", "lost_access", "spreading", "forgetting"),
+    *(
+        "upgrade",
+        "route_access",
+        "lexical_search",
+        "conversation",
+        "settings",
+        "lost_access",
+        "diversity",
+        "forgetting",
+    ),
 )
 
 

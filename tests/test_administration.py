@@ -145,7 +145,7 @@ def test_a_space_is_revealed_for_a_reason_for_a_while_and_its_owner_and_the_log_
     text = listed(page, q="kayak")
     assert "behind the barn" in text
     assert "The police asks for the kayak" in text
-    assert [row.by for row in reveals.reveals_of(access.personal_space(bob.pk))] == [ada]
+    assert [row.by for row in reveals.list_reveals(access.personal_space(bob.pk))] == [ada]
     assert "The police asks for the kayak" in said("space.revealed")[0]
 
     Reveal.objects.update(ends_at=timezone.now())

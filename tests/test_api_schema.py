@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.server import Cato, Client
-from tests.test_doors_api import WAYS
+from tests.test_api_access import WAYS
 
 CHECKS = [
     not_a_server_error,

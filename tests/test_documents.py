@@ -270,7 +270,7 @@ def test_an_unreadable_file_says_why_and_can_be_tried_again(memory, person, monk
     assert state.newest.stage == "failed"
     assert "damaged" in state.newest.error
 
-    memory.retry(version)
+    memory.retry_document(version)
     assert stage(version) == "received"
 
 
@@ -294,7 +294,7 @@ def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_wit
     assert stage(version) == "failed"
 
     monkeypatch.undo()
-    memory.retry(version)
+    memory.retry_document(version)
     work_on_documents()
     assert stage(version) == "ready"
 
@@ -302,7 +302,7 @@ def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_wit
 def test_cancelling_a_first_version_leaves_nothing_and_a_later_one_leaves_the_one_before(memory, person):
     version = upload(person, "a.txt", BUOYS).version
     memory.read_documents()
-    memory.cancel(DocumentVersion.objects.get(pk=version.pk), by=person.id)
+    memory.cancel_document(DocumentVersion.objects.get(pk=version.pk), by=person.id)
     work_on_documents()
     assert not Document.objects.exclude(name="").exists()
     assert not Exchange.objects.exclude(user_message="").exists()
@@ -310,7 +310,7 @@ def test_cancelling_a_first_version_leaves_nothing_and_a_later_one_leaves_the_on
     made = document(person, "b.txt", BUOYS)
     second = upload(person, "b.txt", "Other words. " * 80).version
     memory.read_documents()
-    memory.cancel(DocumentVersion.objects.get(pk=second.pk), by=person.id)
+    memory.cancel_document(DocumentVersion.objects.get(pk=second.pk), by=person.id)
     work_on_documents()
     assert stage(made.serving) == "ready"
     assert found(memory, person, "buoy")
@@ -422,26 +422,26 @@ def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):
     memory.set_document_metadata(made, {"zone": "north"})
     work_on_documents()
 
-    from memory.filters import parse
+    from memory.filters import parse_filter
 
     readable = access.readable_space_ids(person.id)
-    hits = memory.search("buoy", spaces=readable, filters=parse({"zone": "north"})).results
+    hits = memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "north"})).results
     assert len(hits) == made.serving.total_chunks
-    assert memory.search("buoy", spaces=readable, filters=parse({"document": str(made.pk)})).results
-    assert not memory.search("buoy", spaces=readable, filters=parse({"zone": "south"})).results
+    assert memory.search("buoy", spaces=readable, filters=parse_filter({"document": str(made.pk)})).results
+    assert not memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "south"})).results
     with pytest.raises(InvalidInputError, match="written by Cato itself"):
         memory.set_document_metadata(made, {"document": "x"})
 
 
 def test_metadata_given_with_an_upload_reaches_the_pieces_that_are_there_already(memory, person):
-    from memory.filters import parse
+    from memory.filters import parse_filter
 
     document(person, "notes.txt", BUOYS, metadata={"zone": "north"})
     made = document(person, "notes.txt", BUOYS, metadata={"zone": "south"})
     readable = access.readable_space_ids(person.id)
-    assert not memory.search("buoy", spaces=readable, filters=parse({"zone": "north"})).results
+    assert not memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "north"})).results
     assert (
-        len(memory.search("buoy", spaces=readable, filters=parse({"zone": "south"})).results)
+        len(memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "south"})).results)
         == made.serving.total_chunks
     )
 
@@ -524,8 +524,8 @@ def test_reconcile_removes_files_that_no_document_names_but_not_young_ones(memor
     lost, young = (default_storage.save(f"documents/{name}", ContentFile(b"left by a crash")) for name in ("a", "b"))
     os.utime(default_storage.path(lost), (1, 1))
 
-    assert deletion.delete_orphaned_files(dry_run=True) == 1
-    assert deletion.delete_orphaned_files() == 1
+    assert deletion.delete_orphaned_originals(dry_run=True) == 1
+    assert deletion.delete_orphaned_originals() == 1
 
     assert set(default_storage.listdir("documents")[1]) == {
         made.serving.original.name.removeprefix("documents/"),

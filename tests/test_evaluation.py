@@ -26,7 +26,7 @@ from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, paraphrase_
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange
 from tests.facts import FACTS
-from tests.questions.silence import SMALL_TALK
+from tests.questions.no_recall import SMALL_TALK
 from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
 
 pytestmark = pytest.mark.django_db
@@ -167,7 +167,7 @@ def test_calibrate_fits_the_gate_to_this_store_and_reset_takes_it_back(conversat
     assert f"The level is {fitted.threshold:.3f} from now on" in said
     assert (fitted.provider, fitted.model, fitted.sample) == (serving.provider, serving.model, 60)
     assert levels.level_of(serving.provider, serving.model).evidence == fitted.threshold
-    assert calibration.in_force().origin == "fitted"
+    assert calibration.current_threshold().origin == "fitted"
     assert "in force again" in run("calibrate", capsys, "--reset")
     assert "in force already" in run("calibrate", capsys, "--reset")
     assert levels.level_of(serving.provider, serving.model) == shipped

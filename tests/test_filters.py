@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from memory.errors import InvalidInputError
 from memory.exchanges.metadata import save_metadata_values, validate_metadata
-from memory.filters import chroma_fields, parse, to_chroma, to_sql
+from memory.filters import chroma_fields, parse_filter, to_chroma, to_sql
 from memory.filters.selectivity import ids_if_selective
 from memory.index import store
 from memory.models import Exchange, MetadataValue, Space
@@ -90,11 +90,11 @@ def world(chroma: None, django_db_setup: None, django_db_blocker: Any) -> Iterat
 
 
 def in_sql(filters: Mapping[str, Any]) -> set[str]:
-    return {str(i) for i in Exchange.objects.filter(to_sql(parse(filters))).values_list("id", flat=True)}
+    return {str(i) for i in Exchange.objects.filter(to_sql(parse_filter(filters))).values_list("id", flat=True)}
 
 
 def in_the_index(filters: Mapping[str, Any]) -> set[str] | None:
-    where = to_chroma(parse(filters))
+    where = to_chroma(parse_filter(filters))
     if where is None:
         return None
     return set(store._collection(COLLECTION).get(where=where, include=[])["ids"])
@@ -211,7 +211,7 @@ def test_where_few_can_fulfil_a_filter_all_that_do_are_among_them(world):
     @given(filters_on(world), st.sampled_from([3, 30]))
     def hold(filters: dict[str, Any], most: int) -> None:
         nonlocal told
-        found = ids_if_selective(parse(filters), most)
+        found = ids_if_selective(parse_filter(filters), most)
         told += found is not None
         if found is not None:
             assert len(found) <= most
@@ -251,7 +251,7 @@ def test_no_filter_reaches_into_another_space(world):
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(filters_on(world))
     def stay(filters: dict[str, Any]) -> None:
-        rows = access.in_spaces(Exchange.objects.all(), readable).filter(to_sql(parse(filters)))
+        rows = access.in_spaces(Exchange.objects.all(), readable).filter(to_sql(parse_filter(filters)))
         assert set(rows.values_list("id", flat=True)) <= mine
 
     stay()
@@ -268,7 +268,7 @@ def test_asking_for_another_space_gives_nothing_of_it(world, shape):
     }[shape]
     assert str(world.rows[1].id) in in_sql(asked), "the filter alone would let it through"
 
-    seen = access.in_spaces(Exchange.objects.all(), readable).filter(to_sql(parse(asked)))
+    seen = access.in_spaces(Exchange.objects.all(), readable).filter(to_sql(parse_filter(asked)))
 
     assert all(row.space_id in readable for row in seen)
 
@@ -380,7 +380,7 @@ def deep(levels: int) -> dict[str, Any]:
 )
 def test_a_filter_that_cannot_be_meant_says_what_is_allowed(filters, message):
     with pytest.raises(InvalidInputError, match=message):
-        parse(filters)
+        parse_filter(filters)
 
 
 def test_the_largest_filter_there_may_be_can_be_asked_of_both(world):

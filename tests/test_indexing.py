@@ -234,7 +234,7 @@ def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_t
     assert not memory.embedding_model_status().differ
     assert memory.search("boiler", spaces=readable).results[0].exchange.id == said.id
     assert store.count(collection) > 0, "kept, to switch back to"
-    assert generations.drop_retired() == 1
+    assert generations.drop_retired_generations() == 1
     assert store.count(collection) == 0
     assert Generation.objects.count() == 1
 

@@ -28,7 +28,7 @@ def root(tmp_path: Path, settings) -> Path:
 
 
 def names(root: Path, asked: str) -> list[str]:
-    return [found.name for found in server_folders.resolve({"docs": root}, asked)]
+    return [found.name for found in server_folders.resolve_server_path({"docs": root}, asked)]
 
 
 def test_a_file_and_a_folder_are_known_by_alias_and_place(root):
@@ -70,21 +70,21 @@ def test_a_pipe_or_a_device_is_no_file(root):
     os.mkfifo(root / "pipe")
     with (
         pytest.raises(InvalidInputError, match="no ordinary file"),
-        server_folders.open_file(server_folders.ServerFile("pipe", root / "pipe")),
+        server_folders.open_server_file(server_folders.ServerFile("pipe", root / "pipe")),
     ):
         pass
     with (
         pytest.raises(InvalidInputError, match="no ordinary file"),
-        server_folders.open_file(server_folders.ServerFile("z", Path("/dev/zero"))),
+        server_folders.open_server_file(server_folders.ServerFile("z", Path("/dev/zero"))),
     ):
         pass
 
 
 def test_a_file_that_becomes_a_link_before_it_is_opened_is_refused(root):
-    (found,) = server_folders.resolve({"docs": root}, "docs:rent.txt")
+    (found,) = server_folders.resolve_server_path({"docs": root}, "docs:rent.txt")
     (root / "rent.txt").unlink()
     (root / "rent.txt").symlink_to(root.parent / "secret.txt")
-    with pytest.raises(InvalidInputError, match="cannot be read"), server_folders.open_file(found):
+    with pytest.raises(InvalidInputError, match="cannot be read"), server_folders.open_server_file(found):
         pass
 
 

@@ -20,7 +20,7 @@ def test_all_but_the_new_message_is_the_same_from_turn_to_turn_whatever_is_recal
     for number in range(3):
         history = fit_history(turns, max_tokens=10_000)
         asked = turn(here, f"Question {number}", f"Answer {number}")
-        prompts.append(build_prompt(history=history, material=f"zebra {number}", turn=asked))
+        prompts.append(build_prompt(history=history, prompt_context=f"zebra {number}", turn=asked))
         turns.append(asked)
 
     for earlier, later in pairwise(prompts):

@@ -10,7 +10,7 @@ import pytest
 
 from memory import retrieval
 from memory.errors import InvalidInputError
-from memory.filters import parse
+from memory.filters import parse_filter
 from memory.index import generations, store
 from memory.index.vectors import Similarities, best_by_exchange
 from memory.models import Opinion
@@ -21,8 +21,8 @@ from memory.retrieval.types import Query, RankedHits
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
-from tests.questions.kept import keep_work
-from tests.questions.silence import AFTER_TOPIC, SMALL_TALK, TASKS
+from tests.questions.no_recall import AFTER_TOPIC, SMALL_TALK, TASKS
+from tests.questions.store import keep_work
 from tests.questions.work import IN_OTHER_WORDS, NAMES_ONLY
 
 pytestmark = pytest.mark.django_db
@@ -227,7 +227,7 @@ def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, 
     filters_of_the_index = []
     monkeypatch.setattr(store, "query", lambda *q, ask=store.query: filters_of_the_index.append(q[3]) or ask(*q))
 
-    found = memory.search(**asked, filters=parse({"shelf": {"$in": [3, 4, 5, 6]}, "even": True})).results
+    found = memory.search(**asked, filters=parse_filter({"shelf": {"$in": [3, 4, 5, 6]}, "even": True})).results
 
     texts = {f"Boiler {number} was replaced." for number in (4, 6)}
     assert {r.exchange.user_message for r in found} == texts

@@ -139,7 +139,9 @@ def test_browsers_are_told_by_what_they_are_and_not_by_what_they_claim_to_be():
     safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605 Version/18.0 Mobile Safari/604.1"
     assert login_sessions.describe_user_agent(edge) == "Edge on Windows"
     assert login_sessions.describe_user_agent(safari) == "Safari on an iPhone"
-    assert login_sessions.describe_user_agent("curl/8.5.0") == login_sessions.describe_user_agent("") == "Another program"
+    assert (
+        login_sessions.describe_user_agent("curl/8.5.0") == login_sessions.describe_user_agent("") == "Another program"
+    )
 
 
 def test_one_sign_in_is_ended_and_the_others_stay(alice):

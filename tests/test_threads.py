@@ -111,7 +111,7 @@ def test_the_prompt_is_stable_first_then_recalled_then_new_and_forgets_what_was_
     new = turn(own, "New question", "", state="recalling")
 
     history = fit_history(persistence._turns_before(new), max_tokens=1000)
-    prompt = build_prompt(history=history, material="RECALLED", turn=new)
+    prompt = build_prompt(history=history, prompt_context="RECALLED", turn=new)
 
     assert [m["role"] for m in prompt] == ["system", "user", "assistant", "user"]
     assert prompt[1]["content"] == kept.message

@@ -56,9 +56,19 @@ def clean_environment() -> dict[str, str]:
 # Modules that the services topology leaves out: they touch neither database, Redis nor Chroma, or take long and are the
 # same on both.
 TOPOLOGY_INDEPENDENT = {
-    *("api_schema", "architecture", "chunking", "cleaning", "command_line", "config", "embeddings", "evaluation"),
-    *("exports", "frames", "language", "markup", "no_telemetry", "openid", "prompts", "properties_http", "questions"),
-    *("readers", "reasoning", "serve", "settings", "thoughts", "upgrade"),
+    *("api_schema", "architecture", "chunking", "chroma_cleanup", "command_line", "config", "embeddings", "evaluation"),
+    *(
+        "exports",
+        "frames",
+        "language",
+        "markup",
+        "no_telemetry",
+        "openid",
+        "prompts",
+        "properties_http",
+        "question_sets",
+    ),
+    *("extraction", "reasoning", "serve", "settings", "reasoning_splitter", "upgrade"),
     *("e2e/accessibility", "e2e/every_page", "e2e/imports", "e2e/language", "e2e/openid", "e2e/settings"),
 }
 

@@ -10,7 +10,7 @@ import time
 from playwright.sync_api import Page, WebSocketRoute, expect
 
 from tests.e2e.conftest import KEY, begin, say, turn
-from tests.e2e.line import line_to
+from tests.e2e.tcp_relay import line_to
 from tests.server import wait_for
 
 ANSWER = """Here is the plan for the **greenhouse**.

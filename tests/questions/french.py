@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.questions.said import Said
+from tests.questions.exchange import Said
 
 EXCHANGES: tuple[Said, ...] = (
     Said(

@@ -6,7 +6,7 @@ Each question has one right answer: the exchange of that key.
 from __future__ import annotations
 
 from tests.questions import english_spring, english_summer, english_winter, french, german, spanish
-from tests.questions.said import Said
+from tests.questions.exchange import Said
 
 EXCHANGES: tuple[Said, ...] = (
     *english_winter.EXCHANGES,

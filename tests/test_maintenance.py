@@ -50,7 +50,7 @@ def is_found(memory: Any, person: Any, text: str) -> str:
 
 
 def at_rest() -> bool:
-    return reconcile.drift() == reconcile.Drift(0, 0)
+    return reconcile.measure_drift() == reconcile.Drift(0, 0)
 
 
 def test_backfill_makes_the_index_again_after_its_files_were_removed(memory, person, told):
@@ -176,9 +176,9 @@ def test_drift_counts_what_one_side_lacks_and_administrators_see_it(memory, pers
     assert at_rest()
     index = Index.objects.get()
     store.delete(index.collection, vectors.vector_ids(told[0].id, 1, 1))
-    assert reconcile.drift() == reconcile.Drift(rows_without_vector=1, vectors_without_row=0)
+    assert reconcile.measure_drift() == reconcile.Drift(rows_without_vector=1, vectors_without_row=0)
     Embedding.objects.filter(exchange=told[1]).delete()
-    assert reconcile.drift().vectors_without_row > 0
+    assert reconcile.measure_drift().vectors_without_row > 0
 
     client.force_login(person)
     assert "Drift" not in client.get("/stats", {"of": "everything"}).text
@@ -411,7 +411,7 @@ def work():
     maintenance.backfill()
     reconcile.reconcile()
     purge.purge_all()
-    return reconcile.drift()
+    return reconcile.measure_drift()
 
 api.remember(space=space, owner_id=person.pk, source="import", user_message="gardening borrow melted " * 60)
 maintenance.backfill()

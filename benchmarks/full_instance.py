@@ -1,10 +1,10 @@
 """A whole Cato as `make run` starts it, with a full store and many accounts, side by side with an empty one.
 
-    python -m benchmarks.whole [--exchanges 100000] [--people 200]
+    python -m benchmarks.full_instance [--exchanges 100000] [--people 200]
 
 Start, memory of each process at rest, recall as answers waited for it, the page of search, the first page, and the gaps
 of one stream of 30 tokens a second; each at both, in one run, on one machine. The store is filled as
-benchmarks/filled.py says; one person reads all of it.
+benchmarks/synthetic_store.py says; one person reads all of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ Figures = dict[str, float | str]
 
 def main() -> None:
     """Fill one, leave the other, measure both, and print one table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.whole", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.full_instance", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--exchanges", type=int, default=100_000)
     parser.add_argument("--people", type=int, default=200)
     options = parser.parse_args()

@@ -62,7 +62,7 @@ def test_a_picture_that_is_too_large_is_refused_with_what_is_allowed(person):
 def test_the_model_gets_the_picture_as_it_is_and_those_of_the_turns_just_before(person):
     here = thread(person)
     turns = [said_with_picture(person, here) for _ in range(4)]
-    prompt = build_prompt(history=fit_history(turns[:3], max_tokens=10_000), material="", turn=turns[3])
+    prompt = build_prompt(history=fit_history(turns[:3], max_tokens=10_000), prompt_context="", turn=turns[3])
 
     kinds = [type(message["content"]).__name__ for message in prompt if message["role"] == "user"]
     assert kinds == ["str", "list", "list", "list"]

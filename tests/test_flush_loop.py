@@ -52,11 +52,11 @@ class Ledger:
 
 def running(text: str) -> AnswerStream:
     """An answer under way that has said this."""
-    brief = AnswerJob(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
-    reply = runner._replies[brief.turn_id] = AnswerStream(brief)
-    reply.begin(PreparedAnswer([], 1, Citations(brief.turn_id, 0)))
-    reply.hear(StreamChunk(text))
-    return reply
+    job = AnswerJob(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
+    stream = runner._streams[job.turn_id] = AnswerStream(job)
+    stream.start(PreparedAnswer([], 1, Citations(job.turn_id, 0)))
+    stream.feed(StreamChunk(text))
+    return stream
 
 
 @pytest.fixture
@@ -76,19 +76,19 @@ def during(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Ledg
 
         return asyncio.run(whole())
 
-    monkeypatch.setattr(runner, "_PULSE", 0)
-    monkeypatch.setattr("chat.answers.stream._SAVE_EVERY", 0)
+    monkeypatch.setattr(runner, "_FLUSH_INTERVAL", 0)
+    monkeypatch.setattr("chat.answers.stream._SAVE_INTERVAL", 0)
     yield run
-    runner._replies.clear()
+    runner._streams.clear()
 
 
 def test_an_open_block_grows_on_pages_while_its_save_waits_for_another_writer(during):
     async def story(ledger: Ledger) -> None:
-        reply = running("One")
+        stream = running("One")
         await ledger.until_shown("One")
-        reply.hear(StreamChunk(" two"))
+        stream.feed(StreamChunk(" two"))
         await ledger.until_shown("One two")
-        reply.hear(StreamChunk(" three"))
+        stream.feed(StreamChunk(" three"))
         await ledger.until_shown("One two three")
 
     assert [what for what, _ in during(story).events] == ["shown"] * 3
@@ -96,11 +96,11 @@ def test_an_open_block_grows_on_pages_while_its_save_waits_for_another_writer(du
 
 def test_a_finished_block_is_shown_once_the_row_holds_it_and_not_before(during):
     async def story(ledger: Ledger) -> None:
-        reply, other = running("First block"), running("Meanwhile")
+        stream, other = running("First block"), running("Meanwhile")
         await ledger.until_shown("First block")
-        reply.hear(StreamChunk(".\n\nSecond block\n"))
+        stream.feed(StreamChunk(".\n\nSecond block\n"))
         for word in ("a", "b", "c"):  # pulses go by
-            other.hear(StreamChunk(f" {word}"))
+            other.feed(StreamChunk(f" {word}"))
             await ledger.until_shown(f" {word}")
         assert not ledger.shown("Second block")
         ledger.gate.set()
@@ -114,11 +114,11 @@ def test_a_finished_block_is_shown_once_the_row_holds_it_and_not_before(during):
 
 def test_what_is_finished_while_a_save_runs_waits_for_the_next_one(during):
     async def story(ledger: Ledger) -> None:
-        reply = running("One.\n\nTwo\n")
+        stream = running("One.\n\nTwo\n")
         other = running("Meanwhile")
         await ledger.until_shown("Meanwhile")
-        reply.hear(StreamChunk("\n\nThree\n"))
-        other.hear(StreamChunk(" a"))
+        stream.feed(StreamChunk("\n\nThree\n"))
+        other.feed(StreamChunk(" a"))
         await ledger.until_shown(" a")
         ledger.gate.set()
         await ledger.until_shown("Three")
@@ -142,16 +142,16 @@ def test_after_a_save_that_failed_nothing_finished_is_shown_until_one_succeeds(d
 
 def test_what_comes_while_an_answer_is_drawn_is_drawn_next(monkeypatch):
     """Drawing runs in a thread of its own, and the model goes on meanwhile."""
-    reply, drawn = running("One "), []
+    stream, drawn = running("One "), []
 
     def feed(text: str) -> list[str]:
         drawn.append(text)
         if len(drawn) < 3:
-            reply.hear(StreamChunk(f"and {len(drawn)} more "))
+            stream.feed(StreamChunk(f"and {len(drawn)} more "))
         return []
 
-    monkeypatch.setattr(reply._growing, "feed", feed)
-    while reply.has_news:
-        reply.advance()
-    del runner._replies[reply.brief.turn_id]
+    monkeypatch.setattr(stream._renderer, "feed", feed)
+    while stream.has_unrendered_text:
+        stream.render_new()
+    del runner._streams[stream.job.turn_id]
     assert "".join(drawn) == "One and 1 more and 2 more "

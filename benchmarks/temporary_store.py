@@ -43,7 +43,7 @@ def own_store(database_url: str = "") -> Iterator[User]:
             from memory.index import store
 
             call_command("migrate", interactive=False, verbosity=0)
-            server.wait_for(lambda: _answers(store.ping), "Chroma")
+            server.wait_for(lambda: _answers(store.ping_vector_store), "Chroma")
             yield create_person(name="Bench", email="bench@cato.example", password="four plain words are fine")
         finally:
             chroma.end()

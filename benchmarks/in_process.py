@@ -1,8 +1,8 @@
 """What benchmarks do inside a Django process of their own, beside a running Cato.
 
-python -m benchmarks.inside fill N      # until N exchanges are stored
-python -m benchmarks.inside recall N    # N recalls; prints one JSON object of milliseconds
-python -m benchmarks.inside grow N P    # N exchanges as benchmarks/filled.py makes them, P accounts; prints questions
+python -m benchmarks.in_process fill N      # until N exchanges are stored
+python -m benchmarks.in_process recall N    # N recalls; prints one JSON object of milliseconds
+python -m benchmarks.in_process grow N P    # N exchanges as benchmarks/synthetic_store.py makes them, P accounts; prints questions
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def recall(times: int) -> dict[str, float]:
 
 def grow(exchanges: int, people: int) -> list[str]:
     """Fill the store for the first person, and let others have accounts; returns questions about what is stored."""
-    from benchmarks.filled import Texts, lay_out
-    from benchmarks.filled import fill as fill_as_if_real
+    from benchmarks.synthetic_store import Texts, lay_out
+    from benchmarks.synthetic_store import fill as fill_as_if_real
     from cato_web.accounts.models import User
     from cato_web.accounts.services import create_person
 

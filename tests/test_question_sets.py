@@ -10,9 +10,9 @@ from itertools import groupby
 import pytest
 
 from tests.questions import english_spring, english_summer, english_winter, french, german, spanish
+from tests.questions.exchange import Said
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS, Change, FollowUp
-from tests.questions.said import Said
-from tests.questions.silence import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASKS, After
+from tests.questions.no_recall import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASKS, After
 from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
 
 # Words of four letters and more that carry no topic, of the four languages.

@@ -135,8 +135,8 @@ DOORS: dict[str, Door] = {
     "space": Door(names=("space_id",)),
     "change_members": Door(methods=POST, names=("space_id",)),
     "leave_group": Door(methods=POST, names=("space_id",)),
-    # The thread of a conversation is named by a header: tests/test_compatible.py asks for others' there. The tools at
-    # /mcp are no routes: tests/test_tools.py asks each of them the same.
+    # The thread of a conversation is named by a header: tests/test_openai_api.py asks for others' there. The tools at
+    # /mcp are no routes: tests/test_mcp.py asks each of them the same.
     "v1_chat": Door("program", POST),
     "v1_embeddings": Door("program", POST),
     "v1_models": Door("program"),
@@ -170,7 +170,7 @@ def routes_of(resolver: URLResolver) -> list[URLPattern]:
     found: list[URLPattern] = []
     for entry in resolver.url_patterns:
         if isinstance(entry, URLResolver) and entry.namespace == "api":
-            continue  # its operations have a table of their own, in test_doors_api.py
+            continue  # its operations have a table of their own, in test_api_access.py
         found += routes_of(entry) if isinstance(entry, URLResolver) else [entry]
     return found
 

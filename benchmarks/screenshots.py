@@ -1,6 +1,6 @@
 """Pictures of every page, light and dark, on a desk and on a phone, to be looked at.
 
-    python -m benchmarks.screens FOLDER
+    python -m benchmarks.screenshots FOLDER
 
 Starts a Cato with a small team, lets it say and remember a few things, and takes each page as a person sees it.
 """
@@ -113,7 +113,7 @@ def pages(browser: Browser, person: Client, size: str, scheme: str) -> Iterator[
 
 def main() -> None:
     """Take them all, and name them by page, size and colour."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.screens", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.screenshots", description=__doc__)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
