@@ -34,6 +34,8 @@ check: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@PYTHONPATH=. $(BIN)/lint-imports --no-cache
+	@$(BIN)/codespell
 	@$(BIN)/djlint --quiet --lint templates
 
 # What pages say in other languages: the texts that are marked in the code, and then what was translated of them.

@@ -44,7 +44,7 @@ class WebProcessCollector:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the gauges."""
-        yield GaugeMetricFamily("cato_streams", "Answers that this process is generating.", runner.count())
+        yield GaugeMetricFamily("cato_streams", "Answers that this process is generating.", runner.running_count())
         yield GaugeMetricFamily("cato_pages", "Open pages connected to this process.", hub.count_subscribers())
 
 

@@ -1,98 +1,397 @@
-"""Memory's public verbs."""
+"""The public interface of memory: every function and type that chat and cato_web may use."""
 
+from memory import jobs, signals
+from memory.administration.filters import DATE_INPUT
+from memory.administration.operations import enqueue_retention_if_due
+from memory.administration.reveals import end_all_reveals, list_reveals
 from memory.documents.deletion import (
-    cancel,
     cleanup_documents,
     delete_old_versions,
-    delete_orphaned_files,
+    delete_orphaned_originals,
     forget_documents,
     forget_version,
 )
-from memory.documents.extraction_runs import read_documents, start_reading
+from memory.documents.downloads import confine_download, stream_original
+from memory.documents.extraction_runs import read_documents
+from memory.documents.locations import locations_of
 from memory.documents.metadata import set_document_metadata
-from memory.documents.publishing import is_blocked, publish_ready_versions, retry
-from memory.documents.uploads import upload
-from memory.exchanges.feedback import set_feedback
-from memory.exchanges.forgetting import erase_forgotten, forget, receipt_for
+from memory.documents.publishing import is_blocked, publish_ready_versions
+from memory.documents.queries import (
+    DocumentStatus,
+    VersionStatus,
+    active_documents,
+    document_statuses,
+    document_to_change,
+    list_versions,
+    readable_document,
+)
+from memory.documents.server_folders import ServerFile, list_server_folder, open_server_file, resolve_server_path
+from memory.documents.uploads import normalise_name, upload_document
+from memory.embeddings import configured_model, get_embedder, remote_host
+from memory.errors import (
+    NOT_FOUND,
+    STORE_DISABLED,
+    CatoError,
+    DocumentConflictError,
+    EmbeddingError,
+    ExtractionError,
+    InvalidInputError,
+    NotFoundError,
+    RateLimitedError,
+    RecordConflictError,
+    VectorStoreDisabledError,
+    VectorStoreUnavailableError,
+)
+from memory.exchanges.feedback import ExchangeFeedback, feedback_for_exchanges
+from memory.exchanges.forgetting import EMPTY_TEXT, erase_forgotten, forget, receipt_for
 from memory.exchanges.lifecycle import NewExchange, activate, deactivate, remember, remember_many, set_metadata
 from memory.exchanges.moving import move_document, move_thread
 from memory.exchanges.notes import add_note
 from memory.exchanges.records import NewRecord, delete_records, query_records, upsert_records
-from memory.index.generations import embedding_model_status
+from memory.filters import Filter, parse_filter
+from memory.guards import admin_required
+from memory.index.embedding import embed, embedding_model
+from memory.index.generations import (
+    activate_built_generation,
+    active_generation_or_none,
+    drop_retired_generations,
+    embedding_model_status,
+    is_reindexing,
+    start_reindex,
+    start_rollback,
+)
 from memory.index.indexing import index_pending, memory_states, retry_failed
-from memory.index.reconcile import index_missing_terms
-from memory.maintenance import sweep
-from memory.retrieval.recall_log import delete_recall_log, log_recall, recalled_for
-from memory.retrieval.search import recall, search
+from memory.index.purge import purge_all
+from memory.index.reconcile import (
+    ProgressCallback,
+    drop_orphan_collections,
+    index_missing_terms,
+    measure_drift,
+    no_progress,
+    reconcile,
+)
+from memory.index.store import ping_vector_store, request_file_cleanup
+from memory.jobs import Lease, LeaseLostError
+from memory.maintenance import backfill, embed_queued, sweep
+from memory.models import (
+    CachedEmbedding,
+    Chunk,
+    Document,
+    DocumentVersion,
+    Embedding,
+    Erasure,
+    Evaluation,
+    Exchange,
+    Generation,
+    Job,
+    Membership,
+    MembershipChange,
+    Operation,
+    Opinion,
+    Recall,
+    Reveal,
+    Space,
+)
+from memory.nudge import after_commit
+from memory.requests import PageRequest
+from memory.retrieval import get_strategy, strategy_names
+from memory.retrieval.passages import group_adjacent
+from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens
+from memory.retrieval.recall_filter import NO_FILTER, RecallFilter, build_recall_filter, describe_recall_filter
+from memory.retrieval.recall_log import RecalledItem, delete_recall_log, log_recall, recall_rate, recalled_for
+from memory.retrieval.search import MAX_RESULTS, SearchResults, recall, search
 from memory.retrieval.topics import get_relevant_context, related_threads, search_by_topic
+from memory.retrieval.tuning.calibration import (
+    CalibrationResult,
+    ThresholdStats,
+    current_threshold,
+    fit_threshold,
+    reset_threshold,
+    save_threshold,
+)
+from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, Rephraser, evaluate
+from memory.retrieval.tuning.sampling import MAX_SAMPLE
+from memory.retrieval.types import ExchangeView, Hit
+from memory.spaces.access import (
+    SpaceIds,
+    admin_visible_space_ids,
+    get_space,
+    in_spaces,
+    list_readable_spaces,
+    manages_space,
+    personal_space,
+    readable_space_ids,
+    readers,
+    space_by_name,
+    space_ids_shared_by_all_readers,
+    team_space,
+)
+from memory.spaces.audience import audience_text
 from memory.spaces.deletion import delete_space_contents, remove_from_all_groups, space_receipt
 from memory.spaces.groups import (
     add_to_group,
     create_group,
     get_group,
-    is_empty,
+    is_group_empty,
     remove_from_group,
     remove_group,
     rename_group,
     set_group_role,
 )
-from memory.stats.counts import memory_counts
+from memory.stats.counts import MemoryCounts, memory_counts
+from memory.stats.disk import disk_use, index_location
+from memory.stats.history import (
+    DAY,
+    WEEK,
+    TimeRange,
+    count_by_owner,
+    count_forgotten_since,
+    first_exchange_at,
+    growth_counts,
+    period_ends,
+    recall_counts,
+    recall_rates,
+)
+from memory.text import clean_name, clean_text, content_hash, excerpt, parse_uuid, strip_inline_markdown
+from memory.utils.batching import batched, iterate_by_pk
+from memory.utils.formatting import (
+    FOUND_BY_WORDS,
+    SOURCES,
+    day_of_this_year,
+    format_date,
+    format_datetime,
+    format_list,
+    format_number,
+    format_percent,
+    format_similarity,
+)
+from memory.utils.rate_limits import count_api_request, count_message, count_search, is_within_limit
+from memory.utils.stored_files import delete_after_commit, delete_file_on_rollback, delete_orphaned_files
+from memory.views.administration.shared import space_label
+from memory.views.document_rows import UploadChip, document_row
+from memory.views.documents import upload_limits
+from memory.views.links import document_url, exchange_url, passage_url
+from memory.views.metadata_form import format_metadata, parse_metadata
+from memory.views.space_choices import parse_space, space_choices
 
 __all__ = [
+    "DATE_INPUT",
+    "DAY",
+    "EMPTY_TEXT",
+    "FOUND_BY_WORDS",
+    "MAX_RESULTS",
+    "MAX_SAMPLE",
+    "NOT_FOUND",
+    "NO_FILTER",
+    "SOURCES",
+    "STORE_DISABLED",
+    "WEEK",
+    "WITHOUT_RAREST_WORDS",
+    "CachedEmbedding",
+    "CalibrationResult",
+    "CatoError",
+    "Chunk",
+    "Document",
+    "DocumentConflictError",
+    "DocumentStatus",
+    "DocumentVersion",
+    "Embedding",
+    "EmbeddingError",
+    "Erasure",
+    "Evaluation",
+    "Exchange",
+    "ExchangeFeedback",
+    "ExchangeView",
+    "ExtractionError",
+    "Filter",
+    "Generation",
+    "Hit",
+    "InvalidInputError",
+    "Job",
+    "Lease",
+    "LeaseLostError",
+    "Membership",
+    "MembershipChange",
+    "MemoryCounts",
     "NewExchange",
     "NewRecord",
+    "NotFoundError",
+    "Operation",
+    "Opinion",
+    "PageRequest",
+    "ProgressCallback",
+    "RateLimitedError",
+    "Recall",
+    "RecallFilter",
+    "RecalledItem",
+    "RecordConflictError",
+    "Rephraser",
+    "Reveal",
+    "SearchResults",
+    "ServerFile",
+    "Space",
+    "SpaceIds",
+    "ThresholdStats",
+    "TimeRange",
+    "UploadChip",
+    "VectorStoreDisabledError",
+    "VectorStoreUnavailableError",
+    "VersionStatus",
     "activate",
+    "activate_built_generation",
+    "active_documents",
+    "active_generation_or_none",
     "add_note",
     "add_to_group",
-    "cancel",
+    "admin_required",
+    "admin_visible_space_ids",
+    "after_commit",
+    "audience_text",
+    "backfill",
+    "batched",
+    "build_prompt_context",
+    "build_recall_filter",
+    "clean_name",
+    "clean_text",
     "cleanup_documents",
+    "configured_model",
+    "confine_download",
+    "content_hash",
+    "count_api_request",
+    "count_by_owner",
+    "count_forgotten_since",
+    "count_message",
+    "count_search",
     "create_group",
+    "current_threshold",
+    "day_of_this_year",
     "deactivate",
+    "delete_after_commit",
+    "delete_file_on_rollback",
     "delete_old_versions",
     "delete_orphaned_files",
+    "delete_orphaned_originals",
     "delete_recall_log",
     "delete_records",
     "delete_space_contents",
+    "describe_recall_filter",
+    "disk_use",
+    "document_row",
+    "document_statuses",
+    "document_to_change",
+    "document_url",
+    "drop_orphan_collections",
+    "drop_retired_generations",
+    "embed",
+    "embed_queued",
+    "embedding_model",
     "embedding_model_status",
+    "end_all_reveals",
+    "enqueue_retention_if_due",
     "erase_forgotten",
+    "estimate_tokens",
+    "evaluate",
+    "excerpt",
+    "exchange_url",
+    "feedback_for_exchanges",
+    "first_exchange_at",
+    "fit_threshold",
     "forget",
     "forget_documents",
     "forget_version",
+    "format_date",
+    "format_datetime",
+    "format_list",
+    "format_metadata",
+    "format_number",
+    "format_percent",
+    "format_similarity",
+    "get_embedder",
     "get_group",
     "get_relevant_context",
+    "get_space",
+    "get_strategy",
+    "group_adjacent",
+    "growth_counts",
+    "in_spaces",
+    "index_location",
     "index_missing_terms",
     "index_pending",
     "is_blocked",
-    "is_empty",
+    "is_group_empty",
+    "is_reindexing",
+    "is_within_limit",
+    "iterate_by_pk",
+    "jobs",
+    "list_readable_spaces",
+    "list_reveals",
+    "list_server_folder",
+    "list_versions",
+    "locations_of",
     "log_recall",
+    "manages_space",
+    "measure_drift",
     "memory_counts",
     "memory_states",
     "move_document",
     "move_thread",
+    "no_progress",
+    "normalise_name",
+    "open_server_file",
+    "parse_filter",
+    "parse_metadata",
+    "parse_space",
+    "parse_uuid",
+    "passage_url",
+    "period_ends",
+    "personal_space",
+    "ping_vector_store",
     "publish_ready_versions",
+    "purge_all",
     "query_records",
     "read_documents",
+    "readable_document",
+    "readable_space_ids",
+    "readers",
     "recall",
+    "recall_counts",
+    "recall_rate",
+    "recall_rates",
     "recalled_for",
     "receipt_for",
+    "reconcile",
     "related_threads",
     "remember",
     "remember_many",
+    "remote_host",
     "remove_from_all_groups",
     "remove_from_group",
     "remove_group",
     "rename_group",
-    "retry",
+    "request_file_cleanup",
+    "reset_threshold",
+    "resolve_server_path",
     "retry_failed",
+    "save_threshold",
     "search",
     "search_by_topic",
     "set_document_metadata",
-    "set_feedback",
     "set_group_role",
     "set_metadata",
+    "signals",
+    "space_by_name",
+    "space_choices",
+    "space_ids_shared_by_all_readers",
+    "space_label",
     "space_receipt",
-    "start_reading",
+    "start_reindex",
+    "start_rollback",
+    "strategy_names",
+    "stream_original",
+    "strip_inline_markdown",
     "sweep",
-    "upload",
+    "team_space",
+    "upload_document",
+    "upload_limits",
     "upsert_records",
 ]

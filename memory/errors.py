@@ -26,10 +26,10 @@ def gettext_noop(words: str) -> str:
     return words
 
 
-DISABLED = gettext_noop("The vector store is disabled (vector_store.enabled).")
+STORE_DISABLED = gettext_noop("The vector store is disabled (vector_store.enabled).")
 
 
-NOTHING_HERE = gettext_noop("Not found.")
+NOT_FOUND = gettext_noop("Not found.")
 
 
 class CatoError(Exception):
@@ -42,7 +42,7 @@ class NotFoundError(CatoError):
     def __init__(self, message: str = "") -> None:
         from django.utils.translation import gettext  # extraction processes load this module without Django
 
-        super().__init__(message or gettext(NOTHING_HERE))
+        super().__init__(message or gettext(NOT_FOUND))
 
 
 class RateLimitedError(CatoError):
@@ -64,7 +64,7 @@ class DocumentConflictError(InvalidInputError):
 class VectorStoreDisabledError(CatoError):
     """The vector store is switched off in the configuration."""
 
-    def __init__(self, message: str = DISABLED) -> None:
+    def __init__(self, message: str = STORE_DISABLED) -> None:
         super().__init__(message)
 
 

@@ -4,8 +4,10 @@ import threading
 
 from celery import shared_task
 
-from memory import api
 from memory.administration import operations
+from memory.documents import deletion, extraction_runs, publishing
+from memory.exchanges import forgetting
+from memory.index import indexing
 
 _indexing = threading.Lock()
 _indexing_wanted = threading.Event()
@@ -19,20 +21,20 @@ def index_pending() -> None:
     while _indexing_wanted.is_set() and _indexing.acquire(blocking=False):
         try:
             _indexing_wanted.clear()
-            api.index_pending()
-            api.publish_ready_versions()
+            indexing.index_pending()
+            publishing.publish_ready_versions()
         finally:
             _indexing.release()
 
 
 @shared_task(name="memory.tasks.erase_forgotten")
 def erase_forgotten() -> None:
-    api.erase_forgotten()
+    forgetting.erase_forgotten()
 
 
 @shared_task(name="memory.tasks.read_documents")
 def read_documents() -> None:
-    api.start_reading()
+    extraction_runs.start_reading()
 
 
 @shared_task(name="memory.tasks.run_operations")
@@ -42,4 +44,4 @@ def run_operations() -> None:
 
 @shared_task(name="memory.tasks.tidy_documents")
 def tidy_documents() -> None:
-    api.cleanup_documents()
+    deletion.cleanup_documents()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ninja import Router
 
 from cato_web.api import schemas
-from cato_web.api.answers import answers
+from cato_web.api.responses import responses
 from cato_web.api.auth import ANY, READ, ApiRequest, current_user
-from memory.spaces import access
+from memory import api as memory
 
 router = Router(tags=["account"])
 
 
-@router.get("/me", auth=ANY, response=answers(schemas.Me))
+@router.get("/me", auth=ANY, response=responses(schemas.Me))
 def who_am_i(request: ApiRequest) -> schemas.Me:
     """Whose token this is, and what it may do."""
     person = current_user(request)
@@ -22,13 +22,13 @@ def who_am_i(request: ApiRequest) -> schemas.Me:
         name=person.name,
         email=person.email,
         role=person.role,
-        token=schemas.TokenShown.model_validate(token),
+        token=schemas.TokenInfo.model_validate(token),
     )
 
 
-@router.get("/spaces", auth=READ, response=answers(schemas.Spaces))
+@router.get("/spaces", auth=READ, response=responses(schemas.Spaces))
 def list_spaces(request: ApiRequest) -> schemas.Spaces:
     """The spaces this person reads: their own, their groups', the team's."""
-    rows = access.list_readable_spaces(current_user(request).pk)
-    shown = [schemas.SpaceShown(id=row.pk, kind=row.kind, name=row.shown_name) for row in rows]
+    rows = memory.list_readable_spaces(current_user(request).pk)
+    shown = [schemas.SpaceInfo(id=row.pk, kind=row.kind, name=row.shown_name) for row in rows]
     return schemas.Spaces(spaces=shown)

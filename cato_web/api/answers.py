@@ -15,7 +15,7 @@ _ALWAYS = (401, 403, 422, 429)
 FIND, CHANGE, STORE = (404,), (404, 409), (404, 409, 503)
 
 
-def answers(model: Any, *also: int, status: int = 200) -> dict[int, Any]:
+def responses(model: Any, *also: int, status: int = 200) -> dict[int, Any]:
     """`model` with `status`; an error with each of `also` and of those that are always possible."""
     return {status: model} | dict.fromkeys(sorted({*_ALWAYS, *also}), Error)
 

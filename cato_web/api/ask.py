@@ -18,17 +18,16 @@ from ninja import Header, Router
 from pydantic import BaseModel
 
 from cato_web.api import schemas, serializers
-from cato_web.api.answers import FIND, answers
+from cato_web.api.responses import FIND, responses
 from cato_web.api.auth import ASK, ApiRequest, current_user, resolve_space
 from cato_web.api.fields import Text
 from chat import access, services
-from chat.answers import runner
-from chat.answers.tail import tail_answer
+from chat.responses import runner
+from chat.responses.tail import tail_answer
 from chat.executors import run_in_db_thread
 from chat.models import Thread, Turn
 from chat.services import ApiOrigin
-from memory.errors import NotFoundError
-from memory.utils.rate_limits import count_message
+from memory.api import NotFoundError, count_message
 
 router = Router(tags=["asking"])
 Key = Annotated[
@@ -53,24 +52,24 @@ _EVENT = {
 _BOTH = {"responses": {200: {"content": {"text/event-stream": {"schema": _EVENT}}}}}
 
 
-@router.post("/threads/{uuid:thread_id}/ask", auth=ASK, response=answers(schemas.Turn, *FIND, 409), openapi_extra=_BOTH)
+@router.post("/threads/{uuid:thread_id}/ask", auth=ASK, response=responses(schemas.Turn, *FIND, 409), openapi_extra=_BOTH)
 def ask(
-    request: ApiRequest, thread_id: uuid.UUID, question: schemas.Question, idempotency_key: Key = None
+    request: ApiRequest, thread_id: uuid.UUID, question: schemas.AskRequest, idempotency_key: Key = None
 ) -> StreamingHttpResponse:
     """Say something in a thread. An answer that failed has `state` failed and an `error`; the message is kept."""
     return _asked(request, question, idempotency_key, access.get_thread(current_user(request).pk, thread_id))
 
 
-@router.post("/ask", auth=ASK, response=answers(schemas.Turn, *FIND, 409), openapi_extra=_BOTH)
+@router.post("/ask", auth=ASK, response=responses(schemas.Turn, *FIND, 409), openapi_extra=_BOTH)
 def ask_anew(
-    request: ApiRequest, question: schemas.FirstQuestion, idempotency_key: Key = None
+    request: ApiRequest, question: schemas.NewThreadAskRequest, idempotency_key: Key = None
 ) -> StreamingHttpResponse:
     """Begin a thread with a question. The answer names the thread, in which one can go on."""
     return _asked(request, question, idempotency_key, None)
 
 
 def _asked(
-    request: ApiRequest, question: schemas.Question, key: str | None, thread: Thread | None
+    request: ApiRequest, question: schemas.AskRequest, key: str | None, thread: Thread | None
 ) -> StreamingHttpResponse:
     person_id, origin = current_user(request).pk, ApiOrigin(request.auth.token_id)
     count_message(person_id)
@@ -142,7 +141,7 @@ async def _ended(person_id: uuid.UUID, begun: schemas.Turn, may_receive: Callabl
 
 def _turn_of(person_id: uuid.UUID, thread_id: uuid.UUID, turn_id: uuid.UUID) -> schemas.Turn:
     turn: Turn = access.get_turn(person_id, thread_id, turn_id)
-    return serializers.turns_shown(turn.thread, [turn])[0]
+    return serializers.serialize_turns(turn.thread, [turn])[0]
 
 
 def _event(name: str, data: BaseModel | dict[str, str]) -> str:

@@ -7,10 +7,8 @@ from ninja.security import HttpBearer
 
 from cato_web.accounts.models import ApiToken, User
 from cato_web.api_auth import Principal, authenticate_header
-from memory.models import Space
-from memory.spaces import access
-from memory.spaces.access import SpaceIds
-from memory.text import parse_uuid
+from memory import api as memory
+from memory.api import Space, SpaceIds, parse_uuid
 
 Scope = ApiToken.Scope
 
@@ -49,13 +47,13 @@ def readable_spaces(request: ApiRequest, space: str | None = None) -> SpaceIds:
     """The spaces this person may read, or the one named of them. Raises NotFoundError."""
     if space is not None:
         return frozenset({resolve_space(request, space).pk})
-    return access.readable_space_ids(current_user(request).pk)
+    return memory.readable_space_ids(current_user(request).pk)
 
 
 def resolve_space(request: ApiRequest, named: str | None) -> Space:
     """The space of this id or name, if this person reads it; None: their own. Raises NotFoundError."""
     person = current_user(request)
     if named is None:
-        return access.personal_space(person.pk)
+        return memory.personal_space(person.pk)
     id = parse_uuid(named)
-    return access.space_by_name(person.pk, named) if id is None else access.get_space(person.pk, id)
+    return memory.space_by_name(person.pk, named) if id is None else memory.get_space(person.pk, id)

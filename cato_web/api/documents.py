@@ -11,30 +11,32 @@ from ninja.files import UploadedFile
 from ninja.responses import Status
 
 from cato_web.api import schemas, serializers
-from cato_web.api.answers import CHANGE, FIND, STORE, answers, gone_by
+from cato_web.api.responses import CHANGE, FIND, STORE, responses, gone_by
 from cato_web.api.auth import READ, WRITE, ApiRequest, current_user, readable_spaces, resolve_space
 from cato_web.api.fields import Line, MetadataText, SpaceName
-from cato_web.api.paging import Cursor, Limit, page_of
+from cato_web.api.paging import Cursor, Limit, paginate
 from memory import api as memory
-from memory.documents.downloads import stream_original
-from memory.documents.queries import (
+from memory.api import (
+    Chunk,
+    Document,
     DocumentStatus,
+    Exchange,
+    NotFoundError,
     active_documents,
     document_statuses,
     document_to_change,
     list_versions,
+    normalise_name,
     readable_document,
+    stream_original,
 )
-from memory.documents.uploads import normalise_name
-from memory.errors import NotFoundError
-from memory.models import Chunk, Document, Exchange
 
 router = Router(tags=["documents"])
 _BYTES = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 _FILE = {"responses": {200: {"content": _BYTES}}}
 
 
-@router.get("/documents", auth=READ, response=answers(schemas.Documents, *FIND))
+@router.get("/documents", auth=READ, response=responses(schemas.Documents, *FIND))
 def list_documents(
     request: ApiRequest,
     space: Annotated[SpaceName | None, Query()] = None,
@@ -43,11 +45,11 @@ def list_documents(
 ) -> schemas.Documents:
     """The documents this person may read, newest first."""
     readable = active_documents(readable_spaces(request, space)).select_related("space", "owner")
-    page, after = page_of(readable, "created_at", cursor, limit)
-    return schemas.Documents(documents=serializers.documents_shown(document_statuses(page), page), next=after)
+    page, after = paginate(readable, "created_at", cursor, limit)
+    return schemas.Documents(documents=serializers.serialize_documents(document_statuses(page), page), next=after)
 
 
-@router.post("/documents", auth=WRITE, response=answers(schemas.Uploaded, *STORE, 413, status=202))
+@router.post("/documents", auth=WRITE, response=responses(schemas.Uploaded, *STORE, 413, status=202))
 def upload_document(
     request: ApiRequest,
     file: Annotated[UploadedFile, File(description="The file.")],
@@ -56,7 +58,7 @@ def upload_document(
     metadata: Annotated[MetadataText | None, Form()] = None,
 ) -> Status[schemas.Uploaded]:
     """Keep a file, the next version of the document of its name in that space; a worker reads and embeds it."""
-    received = memory.upload(
+    received = memory.upload_document(
         file,
         name=normalise_name(name or file.name or ""),
         space=resolve_space(request, space),
@@ -68,14 +70,14 @@ def upload_document(
     return Status(202, schemas.Uploaded(document=shown, is_known=received.is_known))
 
 
-@router.get("/documents/{uuid:document_id}", auth=READ, response=answers(schemas.DocumentWhole, *FIND))
-def get_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.DocumentWhole:
+@router.get("/documents/{uuid:document_id}", auth=READ, response=responses(schemas.DocumentDetail, *FIND))
+def get_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.DocumentDetail:
     """One document with its versions, and how far each is."""
     found = readable_document(readable_spaces(request), document_id)
-    return serializers.document_whole(_state(found), found, list_versions(found))
+    return serializers.serialize_document_detail(_state(found), found, list_versions(found))
 
 
-@router.patch("/documents/{uuid:document_id}", auth=WRITE, response=answers(schemas.Document, *CHANGE))
+@router.patch("/documents/{uuid:document_id}", auth=WRITE, response=responses(schemas.Document, *CHANGE))
 def change_document(request: ApiRequest, document_id: uuid.UUID, changes: schemas.DocumentChanges) -> schemas.Document:
     """Give a document other metadata, or move it to another space with all its passages."""
     found = _to_change(request, document_id)
@@ -87,7 +89,7 @@ def change_document(request: ApiRequest, document_id: uuid.UUID, changes: schema
     return _shown(request, document_id)
 
 
-@router.delete("/documents/{uuid:document_id}", auth=WRITE, response=answers(schemas.Receipt, *FIND))
+@router.delete("/documents/{uuid:document_id}", auth=WRITE, response=responses(schemas.Receipt, *FIND))
 def forget_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.Receipt:
     """Delete a document with all its versions: nobody finds or recalls it from now on."""
     found = _to_change(request, document_id)
@@ -96,7 +98,7 @@ def forget_document(request: ApiRequest, document_id: uuid.UUID) -> schemas.Rece
 
 
 @router.delete(
-    "/documents/{uuid:document_id}/versions/{int:number}", auth=WRITE, response=answers(schemas.Receipt, *FIND)
+    "/documents/{uuid:document_id}/versions/{int:number}", auth=WRITE, response=responses(schemas.Receipt, *FIND)
 )
 def forget_version(request: ApiRequest, document_id: uuid.UUID, number: int) -> schemas.Receipt:
     """Delete one version; was it the one that serves, the newest that is kept takes its place."""
@@ -112,7 +114,7 @@ def forget_version(request: ApiRequest, document_id: uuid.UUID, number: int) -> 
 @router.get(
     "/documents/{uuid:document_id}/versions/{int:number}/original",
     auth=READ,
-    response=answers(None, *FIND),
+    response=responses(None, *FIND),
     openapi_extra=_FILE,
 )
 def get_original(request: ApiRequest, document_id: uuid.UUID, number: int) -> HttpResponseBase:
@@ -129,7 +131,7 @@ def _to_change(request: ApiRequest, document_id: uuid.UUID) -> Document:
 
 def _shown(request: ApiRequest, document_id: uuid.UUID) -> schemas.Document:
     found = readable_document(readable_spaces(request), document_id)
-    return serializers.documents_shown([_state(found)], [found])[0]
+    return serializers.serialize_documents([_state(found)], [found])[0]
 
 
 def _state(found: Document) -> DocumentStatus:

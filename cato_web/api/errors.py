@@ -14,12 +14,12 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from cato_web.errors import ERROR_TABLE, status_of
-from memory.errors import NOTHING_HERE
+from memory.api import NOT_FOUND
 
 log = logging.getLogger(__name__)
 
-_MOST_SAID = 3
-Said = Callable[[Any], HttpResponse]
+_MAX_ERRORS = 3
+ErrorRenderer = Callable[[Any], HttpResponse]
 
 
 def answer(status: int, code: str, message: str, **headers: str) -> HttpResponse:
@@ -30,9 +30,9 @@ def answer(status: int, code: str, message: str, **headers: str) -> HttpResponse
     return response
 
 
-def nothing_here() -> HttpResponse:
+def not_found() -> HttpResponse:
     """The same for what is not theirs, what is not there, and addresses that lead nowhere."""
-    return answer(404, "not_found", _(NOTHING_HERE))
+    return answer(404, "not_found", _(NOT_FOUND))
 
 
 def wrong_method(allowed: str) -> HttpResponse:
@@ -40,43 +40,43 @@ def wrong_method(allowed: str) -> HttpResponse:
     return answer(405, "wrong_method", message, Allow=allowed)
 
 
-def _of_table(error: Exception) -> HttpResponse:
+def _expected_error(error: Exception) -> HttpResponse:
     """The error's own sentence, with the status and code that the table gives it."""
     status, code = status_of(error)
     if status == 404:
-        return nothing_here()
+        return not_found()
     headers = {"WWW_Authenticate": "Bearer"} if status == 401 else {}
     return answer(status, code, str(error), **headers)
 
 
-def _sentence(status: int, code: str, sentence: Callable[[], str]) -> Said:
+def _sentence(status: int, code: str, sentence: Callable[[], str]) -> ErrorRenderer:
     """Say a sentence of ours in place of what a library says."""
     return lambda error: answer(status, code, sentence())
 
 
-def _of_library(error: HttpError) -> HttpResponse:
+def _ninja_error(error: HttpError) -> HttpResponse:
     """What the library itself refuses: most of all a body that is no JSON."""
     if error.status_code == 400:
         return answer(422, "invalid", _("The body is not JSON that can be read, or it is too large."))
     return answer(error.status_code, "refused", str(error))
 
 
-def _of_validation(error: ValidationError) -> HttpResponse:
-    said = [_in_words(each) for each in error.errors[:_MOST_SAID]]
+def _validation_error(error: ValidationError) -> HttpResponse:
+    said = [_format_error(each) for each in error.errors[:_MAX_ERRORS]]
     return answer(422, "invalid", "; ".join(said))
 
 
-def _in_words(error: Mapping[str, Any]) -> str:
-    where = [str(part) for part in _without_wrapping(error["loc"])]
+def _format_error(error: Mapping[str, Any]) -> str:
+    where = [str(part) for part in _strip_location(error["loc"])]
     return f"{'.'.join(where)}: {error['msg']}" if where else str(error["msg"])
 
 
-def _without_wrapping(place: Sequence[Any]) -> Sequence[Any]:
+def _strip_location(place: Sequence[Any]) -> Sequence[Any]:
     """The place as the program knows it, without where the library puts it ("body", the argument's name)."""
     return place[2:] if place[:1] == ("body",) and len(place) > 1 else place[1:]
 
 
-def _of_ours(error: Exception) -> HttpResponse:
+def _internal_error(error: Exception) -> HttpResponse:
     """A mistake of ours: logged, and not shown."""
     log.error("a request could not be answered", exc_info=error)
     return answer(500, "broken", _("Something went wrong here. It is in the log; try again later."))
@@ -90,23 +90,23 @@ def _unreadable() -> str:
     return _("The body cannot be read. Send JSON, or for a file multipart/form-data.")
 
 
-SAID: dict[type[Exception], Said] = dict.fromkeys(ERROR_TABLE, _of_table) | {
-    HttpError: _of_library,
-    ValidationError: _of_validation,
+ERROR_RESPONSES: dict[type[Exception], ErrorRenderer] = dict.fromkeys(ERROR_TABLE, _expected_error) | {
+    HttpError: _ninja_error,
+    ValidationError: _validation_error,
     RequestDataTooBig: _sentence(413, "too_large", _too_large),
     SuspiciousOperation: _sentence(422, "invalid", _unreadable),
     MultiPartParserError: _sentence(422, "invalid", _unreadable),
     UnreadablePostError: _sentence(422, "invalid", _unreadable),
     RecursionError: _sentence(422, "invalid", _unreadable),
-    Exception: _of_ours,
+    Exception: _internal_error,
 }
 
 
-def speak_json(api: NinjaAPI) -> None:
+def install_error_handlers(api: NinjaAPI) -> None:
     """Have `api` say each error as SAID says; the nearest class of an error counts."""
-    for kind, said in SAID.items():
+    for kind, said in ERROR_RESPONSES.items():
         api.add_exception_handler(kind, _handler(said))
 
 
-def _handler(said: Said) -> Callable[[HttpRequest, Any], HttpResponse]:
+def _handler(said: ErrorRenderer) -> Callable[[HttpRequest, Any], HttpResponse]:
     return lambda request, error: said(error)

@@ -10,20 +10,18 @@ from ninja import Query, Router
 from ninja.responses import Status
 
 from cato_web.api import schemas, serializers
-from cato_web.api.answers import FIND, STORE, answers, gone_by
+from cato_web.api.responses import FIND, STORE, responses, gone_by
 from cato_web.api.auth import READ, WRITE, ApiRequest, Scope, current_user, readable_spaces, resolve_space
 from cato_web.api.fields import SpaceName
-from cato_web.api.paging import Cursor, Limit, page_of
-from chat.turns import forgetting
+from cato_web.api.paging import Cursor, Limit, paginate
+from chat import access, services
 from memory import api as memory
-from memory.errors import InvalidInputError, NotFoundError
-from memory.models import Exchange
-from memory.spaces import access
+from memory.api import Exchange, InvalidInputError, NotFoundError
 
 router = Router(tags=["exchanges"])
 
 
-@router.get("/exchanges", auth=READ, response=answers(schemas.Exchanges, *FIND))
+@router.get("/exchanges", auth=READ, response=responses(schemas.Exchanges, *FIND))
 def list_exchanges(
     request: ApiRequest,
     space: Annotated[SpaceName | None, Query()] = None,
@@ -35,12 +33,12 @@ def list_exchanges(
     """What is remembered of all this person may read, latest first."""
     asked = {"thread_id": thread, "source": source}
     wanted = Exchange.objects.findable().filter(**{name: value for name, value in asked.items() if value is not None})
-    readable = access.in_spaces(wanted.select_related("owner"), readable_spaces(request, space))
-    page, after = page_of(readable, "timestamp", cursor, limit)
-    return schemas.Exchanges(exchanges=serializers.exchanges_shown(page), next=after)
+    readable = memory.in_spaces(wanted.select_related("owner"), readable_spaces(request, space))
+    page, after = paginate(readable, "timestamp", cursor, limit)
+    return schemas.Exchanges(exchanges=serializers.serialize_exchanges(page), next=after)
 
 
-@router.post("/exchanges", auth=WRITE, response=answers(schemas.Exchanges, *STORE, status=201))
+@router.post("/exchanges", auth=WRITE, response=responses(schemas.Exchanges, *STORE, status=201))
 def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schemas.Exchanges]:
     """Remember an exchange or a note; a worker embeds it in a moment."""
     given: dict[str, Any] = {
@@ -58,35 +56,35 @@ def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schema
     else:
         said = {"user_message": new.user_message, "assistant_message": new.assistant_message}
         kept = [memory.remember(**said, **given)]
-    return Status(201, schemas.Exchanges(exchanges=serializers.exchanges_shown(kept)))
+    return Status(201, schemas.Exchanges(exchanges=serializers.serialize_exchanges(kept)))
 
 
-@router.get("/exchanges/{uuid:exchange_id}", auth=READ, response=answers(schemas.Exchange, *FIND))
+@router.get("/exchanges/{uuid:exchange_id}", auth=READ, response=responses(schemas.Exchange, *FIND))
 def get_exchange(request: ApiRequest, exchange_id: uuid.UUID) -> schemas.Exchange:
     """One exchange."""
-    return serializers.exchanges_shown([forgetting.readable_exchange(current_user(request).pk, exchange_id)])[0]
+    return serializers.serialize_exchanges([access.get_exchange(current_user(request).pk, exchange_id)])[0]
 
 
-@router.patch("/exchanges/{uuid:exchange_id}", auth=WRITE, response=answers(schemas.Exchange, *STORE))
-def describe_exchange(request: ApiRequest, exchange_id: uuid.UUID, changes: schemas.Described) -> schemas.Exchange:
+@router.patch("/exchanges/{uuid:exchange_id}", auth=WRITE, response=responses(schemas.Exchange, *STORE))
+def describe_exchange(request: ApiRequest, exchange_id: uuid.UUID, changes: schemas.MetadataUpdate) -> schemas.Exchange:
     """Give an exchange of this person's own other metadata, in place of what it has.
 
     Without the scope `read` the answer leaves the texts out.
     """
     person = current_user(request)
-    found = forgetting.readable_exchange(person.pk, exchange_id)
+    found = access.get_exchange(person.pk, exchange_id)
     if found.owner_id != person.pk:
         raise NotFoundError
-    (shown,) = serializers.exchanges_shown([memory.set_metadata(found, changes.metadata)])
+    (shown,) = serializers.serialize_exchanges([memory.set_metadata(found, changes.metadata)])
     if Scope.READ in request.auth.scopes:
         return shown
     return shown.model_copy(update={"user_message": "", "assistant_message": ""})
 
 
-@router.delete("/exchanges/{uuid:exchange_id}", auth=WRITE, response=answers(schemas.Receipt, *FIND))
+@router.delete("/exchanges/{uuid:exchange_id}", auth=WRITE, response=responses(schemas.Receipt, *FIND))
 def forget_exchange(request: ApiRequest, exchange_id: uuid.UUID) -> schemas.Receipt:
     """Forget one exchange: nobody finds or recalls it from now on, and a worker removes its vectors."""
     person = current_user(request)
-    forgetting.forget_exchange(person.pk, exchange_id, is_administrator=person.is_administrator)
+    services.forget_exchange(person.pk, exchange_id, is_administrator=person.is_administrator)
     receipt = memory.receipt_for([exchange_id])
     return schemas.Receipt(exchanges=receipt.exchanges, under_way=receipt.under_way, gone_by=gone_by())

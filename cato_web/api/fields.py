@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from django.utils.translation import gettext as _
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema
 
-from memory.text import clean_text
+from memory.api import clean_text
 
 _YEARS = range(1900, 2200)
 _METADATA = {
@@ -60,9 +60,9 @@ Time = Annotated[
     BeforeValidator(_time),
     WithJsonSchema({"type": "string", "description": "ISO 8601", "examples": ["2026-03-01T14:30:00Z"]}),
 ]
-Truth = Annotated[bool, Field(strict=True)]
-Whole = Annotated[int, Field(strict=True)]
-Number = Annotated[float, Field(strict=True)]
+StrictBool = Annotated[bool, Field(strict=True)]
+StrictInt = Annotated[int, Field(strict=True)]
+StrictFloat = Annotated[float, Field(strict=True)]
 Metadata = Annotated[dict[str, Any], WithJsonSchema(_METADATA)]
 Conditions = Annotated[dict[str, Any], WithJsonSchema(_FILTER)]
 MetadataText = Annotated[

@@ -13,14 +13,14 @@ from django.utils.translation import gettext as _
 from ninja import Query
 from pydantic import Field
 
-from memory.errors import InvalidInputError
+from memory.api import InvalidInputError
 
 M = TypeVar("M", bound=Model)
 Limit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
 Cursor = Annotated[str, Field(max_length=200, description="`next` of the page before.")] | None
 
 
-def page_of(rows: QuerySet[M], by: str, cursor: str | None, limit: int) -> tuple[Sequence[M], str | None]:
+def paginate(rows: QuerySet[M], by: str, cursor: str | None, limit: int) -> tuple[Sequence[M], str | None]:
     """The next `limit` of `rows`, latest first by the time `by`, and the cursor of the page after (None: no more).
 
     Raises InvalidInputError for what is no cursor.

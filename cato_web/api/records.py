@@ -8,26 +8,26 @@ from django.utils.translation import gettext as _
 from ninja import Query, Router
 
 from cato_web.api import schemas
-from cato_web.api.answers import STORE, answers
+from cato_web.api.responses import STORE, responses
 from cato_web.api.auth import READ, WRITE, ApiRequest, current_user, readable_spaces, resolve_space
 from cato_web.api.fields import ConditionsText, SpaceName, Text
 from memory import api as memory
-from memory.errors import InvalidInputError
+from memory.api import InvalidInputError
 
 router = Router(tags=["records"])
 
 
-@router.post("/records", auth=WRITE, response=answers(schemas.KeptRecords, *STORE))
-def upsert_records(request: ApiRequest, new: schemas.NewRecords) -> schemas.KeptRecords:
+@router.post("/records", auth=WRITE, response=responses(schemas.StoredRecords, *STORE))
+def upsert_records(request: ApiRequest, new: schemas.NewRecords) -> schemas.StoredRecords:
     """Keep these records, all of them or none; what has the id of an earlier one takes its place."""
     given = [memory.NewRecord(r.id, r.text, r.metadata, r.vector) for r in new.records]
     ids = memory.upsert_records(given, space=resolve_space(request, new.space), owner_id=current_user(request).pk)
     pairs = zip(new.records, ids, strict=True)
-    return schemas.KeptRecords(records=[schemas.Kept(id=r.id, exchange_id=id) for r, id in pairs])
+    return schemas.StoredRecords(records=[schemas.StoredRecord(id=r.id, exchange_id=id) for r, id in pairs])
 
 
-@router.post("/records/query", auth=READ, response=answers(schemas.Records, *STORE))
-def query_records(request: ApiRequest, asked: schemas.RecordQuestion) -> schemas.Records:
+@router.post("/records/query", auth=READ, response=responses(schemas.Records, *STORE))
+def query_records(request: ApiRequest, asked: schemas.RecordQuery) -> schemas.Records:
     """The records that fit best: by cosine to a vector, or by meaning and words of a text."""
     hits = memory.query_records(
         spaces=readable_spaces(request, asked.space),
@@ -40,7 +40,7 @@ def query_records(request: ApiRequest, asked: schemas.RecordQuestion) -> schemas
     return schemas.Records(records=[schemas.Record.model_validate(hit) for hit in hits])
 
 
-@router.delete("/records", auth=WRITE, response=answers(schemas.Deleted, *STORE))
+@router.delete("/records", auth=WRITE, response=responses(schemas.Deleted, *STORE))
 def delete_records(
     request: ApiRequest,
     id: Annotated[list[Text], Query(max_length=1000, description="Their ids.")] = [],  # noqa: B006  read, never changed

@@ -8,60 +8,60 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cato_web.api.fields import Conditions, Line, Metadata, Number, SpaceName, Text, Time, Truth, Whole
+from cato_web.api.fields import Conditions, Line, Metadata, StrictFloat, SpaceName, Text, Time, StrictBool, StrictInt
 
 _EXAMPLE = "Who has the key of the archive?"
 Message = Annotated[Text, Field(min_length=1, examples=[_EXAMPLE])]
 
 
-class Given(BaseModel):
+class RequestModel(BaseModel):
     """What a program sends: a key that is not known is refused, so that a slip of the pen does not go unnoticed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Shown(BaseModel):
+class ResponseModel(BaseModel):
     """What a program gets."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
-class Wrong(Shown):
+class ErrorBody(ResponseModel):
     code: str = Field(examples=["not_found"])
     message: str = Field(examples=["Not found."])
 
 
-class Error(Shown):
+class Error(ResponseModel):
     """What went wrong, for the program, and in a sentence for a person."""
 
-    error: Wrong
+    error: ErrorBody
 
 
-class TokenShown(Shown):
+class TokenInfo(ResponseModel):
     name: str
     scopes: list[str]
     expires_at: datetime | None
 
 
-class Me(Shown):
+class Me(ResponseModel):
     id: uuid.UUID
     name: str
     email: str
     role: str
-    token: TokenShown
+    token: TokenInfo
 
 
-class SpaceShown(Shown):
+class SpaceInfo(ResponseModel):
     id: uuid.UUID
     kind: str = Field(description="own, group or team")
     name: str
 
 
-class Spaces(Shown):
-    spaces: list[SpaceShown]
+class Spaces(ResponseModel):
+    spaces: list[SpaceInfo]
 
 
-class PlaceShown(Shown):
+class LocationInfo(ResponseModel):
     """Where in a document a passage stands, in characters of its text."""
 
     document_id: uuid.UUID
@@ -71,7 +71,7 @@ class PlaceShown(Shown):
     label: str = Field(description="Page, slide, sheet or heading, in words.")
 
 
-class Said(Shown):
+class ExchangeText(ResponseModel):
     """What was said and answered; a note or a passage of a document has its text in `user_message` alone."""
 
     id: uuid.UUID
@@ -87,7 +87,7 @@ class Said(Shown):
     source_file: str
 
 
-class Exchange(Said):
+class Exchange(ExchangeText):
     """Something that memory keeps, and how far it is with that."""
 
     owner_id: uuid.UUID
@@ -101,10 +101,10 @@ class Exchange(Said):
     state: str = Field(description="remembering, waiting, remembered or failed")
 
 
-class Found(Said):
+class SearchHit(ExchangeText):
     """One thing found, and why. `similarity` is null where words alone found it."""
 
-    place: PlaceShown | None
+    place: LocationInfo | None
     similarity: float | None
     score: float
     strategy: str
@@ -112,34 +112,34 @@ class Found(Said):
     is_below_gate: bool = Field(description="It would not be recalled by itself.")
 
 
-class Context(Shown):
+class Context(ResponseModel):
     """Ready prompt context for a text; empty where nothing relevant is in memory."""
 
     context: str
 
 
-class Hits(Shown):
-    hits: list[Found]
+class SearchResponse(ResponseModel):
+    hits: list[SearchHit]
     note: str = Field(description="words: the index did not answer, so words alone found these; else empty")
 
 
-class Asked(Given):
+class RecallRequest(RequestModel):
     """The last messages of a conversation, newest last."""
 
     messages: Annotated[list[Message], Field(min_length=1, max_length=20)]
     spaces: Annotated[list[SpaceName], Field(max_length=50)] | None = None
-    max_tokens: Annotated[Whole, Field(ge=1, le=100_000)] | None = None
+    max_tokens: Annotated[StrictInt, Field(ge=1, le=100_000)] | None = None
 
 
-class Recalled(Shown):
+class Recalled(ResponseModel):
     """What comes back by itself, and the same as material for a prompt, quoted and numbered."""
 
-    results: list[Found]
+    results: list[SearchHit]
     context: str
     note: str = Field(description="words: the index did not answer; failed: nothing could be asked; else empty")
 
 
-class NewExchange(Given):
+class NewExchange(RequestModel):
     """An exchange (`user_message` and `assistant_message`), or a note (`text`), which is cut where it is long."""
 
     user_message: Message | None = None
@@ -150,16 +150,16 @@ class NewExchange(Given):
     metadata: Metadata = {}
 
 
-class Exchanges(Shown):
+class Exchanges(ResponseModel):
     exchanges: list[Exchange]
     next: str | None = None
 
 
-class Described(Given):
+class MetadataUpdate(RequestModel):
     metadata: Metadata
 
 
-class Receipt(Shown):
+class Receipt(ResponseModel):
     """What was forgotten. It is out of every read at once; `under_way` counts what is still in the index."""
 
     exchanges: int
@@ -167,7 +167,7 @@ class Receipt(Shown):
     gone_by: datetime
 
 
-class Version(Shown):
+class Version(ResponseModel):
     """One state of a document's file: `done` of `total` passages are in the index (null: not known yet)."""
 
     number: int
@@ -186,7 +186,7 @@ class Version(Shown):
     has_original: bool
 
 
-class Document(Shown):
+class Document(ResponseModel):
     """A document: `serving` is the number of the version that is found (null: none yet), `newest` the latest."""
 
     id: uuid.UUID
@@ -200,42 +200,42 @@ class Document(Shown):
     newest: Version
 
 
-class DocumentWhole(Document):
+class DocumentDetail(Document):
     versions: list[Version]
 
 
-class Documents(Shown):
+class Documents(ResponseModel):
     documents: list[Document]
     next: str | None
 
 
-class Uploaded(Shown):
+class Uploaded(ResponseModel):
     """`is_known`: the document has these very bytes already."""
 
     document: Document
     is_known: bool
 
 
-class DocumentChanges(Given):
+class DocumentChanges(RequestModel):
     metadata: Metadata | None = None
     space: SpaceName | None = None
 
 
-class NewThread(Given):
+class NewThread(RequestModel):
     title: Line | None = None
     space: SpaceName | None = None
-    is_remembered: Truth = True
+    is_remembered: StrictBool = True
 
 
-class ThreadChanges(Given):
+class ThreadChanges(RequestModel):
     title: Line | None = None
-    is_pinned: Truth | None = None
-    is_archived: Truth | None = None
-    is_remembered: Truth | None = None
+    is_pinned: StrictBool | None = None
+    is_archived: StrictBool | None = None
+    is_remembered: StrictBool | None = None
     space: SpaceName | None = None
 
 
-class Thread(Shown):
+class Thread(ResponseModel):
     id: uuid.UUID
     title: str
     space_id: uuid.UUID
@@ -249,23 +249,23 @@ class Thread(Shown):
     spoken_at: datetime
 
 
-class RelatedThread(Shown):
+class RelatedThread(ResponseModel):
     """Another thread about the same subject; `score` orders them."""
 
     thread: Thread
     score: float
 
 
-class RelatedThreads(Shown):
+class RelatedThreads(ResponseModel):
     threads: list[RelatedThread]
 
 
-class Threads(Shown):
+class Threads(ResponseModel):
     threads: list[Thread]
     next: str | None
 
 
-class Passage(Shown):
+class Passage(ResponseModel):
     """A passage that was recalled for an answer, by the number with which the answer cites it."""
 
     number: int
@@ -283,7 +283,7 @@ class Passage(Shown):
     source_file: str
 
 
-class Turn(Shown):
+class Turn(ResponseModel):
     """A message and its answer. `error` says why an answer failed, `memory` what memory has of it."""
 
     id: uuid.UUID
@@ -303,7 +303,7 @@ class Turn(Shown):
         ),
         examples=["stop"],
     )
-    error: Wrong | None
+    error: ErrorBody | None
     model: str
     usage: dict[str, Any]
     is_dummy: bool = Field(description="No model is connected; the answer is a placeholder.")
@@ -314,54 +314,54 @@ class Turn(Shown):
     sources: list[Passage]
 
 
-class ThreadWhole(Thread):
+class ThreadDetail(Thread):
     turns: list[Turn]
     next: int | None = Field(description="`after` for the turns after these; null: there are none.")
 
 
-class Question(Given):
+class AskRequest(RequestModel):
     message: Message
-    stream: Truth = False
+    stream: StrictBool = False
 
 
-class FirstQuestion(Question):
+class NewThreadAskRequest(AskRequest):
     space: SpaceName | None = None
-    is_remembered: Truth = True
+    is_remembered: StrictBool = True
 
 
-class NewRecord(Given):
+class NewRecord(RequestModel):
     id: Annotated[Text, Field(min_length=1, max_length=255, examples=["device-fw-1"])]
     text: Annotated[Text, Field(min_length=1, examples=["The perimeter firewall."])]
     metadata: Metadata = {}
-    vector: Annotated[list[Number], Field(min_length=1, max_length=10_000)] | None = None
+    vector: Annotated[list[StrictFloat], Field(min_length=1, max_length=10_000)] | None = None
 
 
-class NewRecords(Given):
+class NewRecords(RequestModel):
     records: Annotated[list[NewRecord], Field(min_length=1, max_length=1000)]
     space: SpaceName | None = None
 
 
-class Kept(Shown):
+class StoredRecord(ResponseModel):
     id: str
     exchange_id: uuid.UUID
 
 
-class KeptRecords(Shown):
-    records: list[Kept]
+class StoredRecords(ResponseModel):
+    records: list[StoredRecord]
 
 
-class RecordQuestion(Given):
+class RecordQuery(RequestModel):
     """By a text, a vector, or both; `filters` must hold, what fulfils `prefer` comes first."""
 
     text: Text | None = None
-    vector: Annotated[list[Number], Field(min_length=1, max_length=10_000)] | None = None
-    topK: Annotated[Whole, Field(ge=1, le=100)] = 8
+    vector: Annotated[list[StrictFloat], Field(min_length=1, max_length=10_000)] | None = None
+    topK: Annotated[StrictInt, Field(ge=1, le=100)] = 8
     filters: Conditions | None = None
     prefer: Conditions | None = None
     space: SpaceName | None = None
 
 
-class Record(Shown):
+class Record(ResponseModel):
     id: str
     exchange_id: uuid.UUID
     text: str
@@ -370,9 +370,9 @@ class Record(Shown):
     score: float
 
 
-class Records(Shown):
+class Records(ResponseModel):
     records: list[Record]
 
 
-class Deleted(Shown):
+class Deleted(ResponseModel):
     deleted: int

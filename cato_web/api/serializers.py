@@ -10,35 +10,31 @@ from cato_web.api import schemas
 from chat.models import Thread, Turn
 from chat.rendering.citations import cited_numbers
 from memory import api as memory
-from memory.documents.queries import DocumentStatus, VersionStatus
-from memory.models import Document, Exchange
-from memory.retrieval.recall_log import RecalledItem
-from memory.retrieval.types import ExchangeView, Hit
-from memory.spaces import access
+from memory.api import Document, DocumentStatus, Exchange, ExchangeView, Hit, RecalledItem, VersionStatus
 
 
-def exchanges_shown(rows: Sequence[Exchange]) -> list[schemas.Exchange]:
+def serialize_exchanges(rows: Sequence[Exchange]) -> list[schemas.Exchange]:
     """These exchanges, loaded with their owners."""
     states = memory.memory_states(row.pk for row in rows)
     return [_exchange(row, states.get(row.pk, "")) for row in rows]
 
 
-def found(results: Iterable[Hit]) -> list[schemas.Found]:
-    return [_found(result) for result in results]
+def serialize_hits(results: Iterable[Hit]) -> list[schemas.SearchHit]:
+    return [_hit(result) for result in results]
 
 
-def documents_shown(states: Iterable[DocumentStatus], rows: Iterable[Document]) -> list[schemas.Document]:
+def serialize_documents(states: Iterable[DocumentStatus], rows: Iterable[Document]) -> list[schemas.Document]:
     """These documents, each with its metadata, which stands on its row."""
     by_id = {row.pk: row for row in rows}
     return [schemas.Document(**_document(state, by_id[state.id])) for state in states]
 
 
-def document_whole(state: DocumentStatus, row: Document, versions: Iterable[VersionStatus]) -> schemas.DocumentWhole:
-    shown = [schemas.Version.model_validate(version) for version in versions]
-    return schemas.DocumentWhole(**_document(state, row), versions=shown)
+def serialize_document_detail(state: DocumentStatus, row: Document, versions: Iterable[VersionStatus]) -> schemas.DocumentDetail:
+    details = [schemas.Version.model_validate(version) for version in versions]
+    return schemas.DocumentDetail(**_document(state, row), versions=details)
 
 
-def thread_shown(thread: Thread) -> schemas.Thread:
+def serialize_thread(thread: Thread) -> schemas.Thread:
     """A thread, loaded with its owner."""
     return schemas.Thread(**thread_fields(thread))
 
@@ -59,26 +55,26 @@ def thread_fields(thread: Thread) -> dict[str, Any]:
     }
 
 
-def turns_shown(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]:
+def serialize_turns(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]:
     """These turns of the thread (loaded with their authors), with what everyone who reads it may see of their sources."""
     recalled = memory.recalled_for(
-        (turn.id for turn in turns), spaces=access.space_ids_shared_by_all_readers(thread.space_id)
+        (turn.id for turn in turns), spaces=memory.space_ids_shared_by_all_readers(thread.space_id)
     )
-    states = memory.memory_states(turn.kept_as for turn in turns if turn.kept_as)
+    states = memory.memory_states(turn.effective_exchange_id for turn in turns if turn.effective_exchange_id)
     return [_turn(turn, recalled.get(turn.id, []), states) for turn in turns]
 
 
 def _exchange(row: Exchange, state: str) -> schemas.Exchange:
-    said = _said(ExchangeView.from_row(row))
-    own = {name: getattr(row, name) for name in schemas.Exchange.model_fields if name not in (*said, "state")}
-    return schemas.Exchange(**said, **own, state=state)
+    exchange = _exchange_text(ExchangeView.from_row(row))
+    own = {name: getattr(row, name) for name in schemas.Exchange.model_fields if name not in (*exchange, "state")}
+    return schemas.Exchange(**exchange, **own, state=state)
 
 
-def _found(result: Hit) -> schemas.Found:
-    place = result.exchange.place
-    return schemas.Found(
-        **_said(result.exchange),
-        place=schemas.PlaceShown.model_validate(place) if place else None,
+def _hit(result: Hit) -> schemas.SearchHit:
+    location = result.exchange.location
+    return schemas.SearchHit(
+        **_exchange_text(result.exchange),
+        location=schemas.LocationInfo.model_validate(location) if location else None,
         similarity=result.similarity,
         score=result.score,
         strategy=result.strategy,
@@ -87,9 +83,9 @@ def _found(result: Hit) -> schemas.Found:
     )
 
 
-def _said(said: ExchangeView) -> dict[str, Any]:
+def _exchange_text(exchange: ExchangeView) -> dict[str, Any]:
     """What readers get of an exchange, `who` for who said it."""
-    return {"who": said.owner_name} | {name: getattr(said, name) for name in schemas.Said.model_fields if name != "who"}
+    return {"who": exchange.owner_name} | {name: getattr(exchange, name) for name in schemas.ExchangeText.model_fields if name != "who"}
 
 
 def _document(state: DocumentStatus, row: Document) -> dict[str, Any]:
@@ -108,7 +104,7 @@ def _document(state: DocumentStatus, row: Document) -> dict[str, Any]:
 
 def _turn(turn: Turn, recalled: Sequence[RecalledItem], states: dict[uuid.UUID, str]) -> schemas.Turn:
     cited = cited_numbers(turn.answer, max((item.rank for item in recalled), default=0))
-    failed = schemas.Wrong(code=turn.error_code, message=turn.error) if turn.error else None
+    error = schemas.ErrorBody(code=turn.error_code, message=turn.error) if turn.error else None
     return schemas.Turn(
         id=turn.id,
         thread_id=turn.thread_id,
@@ -118,12 +114,12 @@ def _turn(turn: Turn, recalled: Sequence[RecalledItem], states: dict[uuid.UUID, 
         answer=turn.answer,
         state=turn.state,
         finish_reason=turn.finish_reason,
-        error=failed,
+        error=error,
         model=turn.model,
         usage=turn.usage,
         is_dummy=turn.is_dummy,
         exchange_id=turn.exchange_id,
-        memory=states.get(turn.kept_as, "") if turn.kept_as else "",
+        memory=states.get(turn.effective_exchange_id, "") if turn.effective_exchange_id else "",
         created_at=turn.created_at,
         completed_at=turn.completed_at,
         sources=[_source(item, item.rank in cited) for item in recalled],
@@ -131,19 +127,19 @@ def _turn(turn: Turn, recalled: Sequence[RecalledItem], states: dict[uuid.UUID, 
 
 
 def _source(item: RecalledItem, is_cited: bool) -> schemas.Passage:
-    said = item.exchange
+    exchange = item.exchange
     return schemas.Passage(
         number=item.rank,
         exchange_id=item.exchange_id,
         is_cited=is_cited,
-        similarity=item.similarity if said else None,
+        similarity=item.similarity if exchange else None,
         score=item.score,
         strategy=item.strategy,
-        reason=item.reason if said else "",
+        reason=item.reason if exchange else "",
         is_forgotten=item.is_forgotten,
-        who=said.owner_name if said else "",
-        timestamp=said.timestamp if said else None,
-        user_message=said.user_message if said else "",
-        assistant_message=said.assistant_message if said else "",
-        source_file=said.source_file if said else "",
+        who=exchange.owner_name if exchange else "",
+        timestamp=exchange.timestamp if exchange else None,
+        user_message=exchange.user_message if exchange else "",
+        assistant_message=exchange.assistant_message if exchange else "",
+        source_file=exchange.source_file if exchange else "",
     )

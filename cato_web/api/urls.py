@@ -33,7 +33,7 @@ class Api(NinjaAPI):
 
 # The library's pages of documentation load scripts from other hosts, so there are none: docs/api.md and the description.
 api = Api(title="Cato", version="1", description=_ABOUT, openapi_url=None, docs_url=None, urls_namespace="api")
-errors.speak_json(api)
+errors.install_error_handlers(api)
 for each in (account, search, exchanges, documents, threads, ask, records):
     api.add_router("", each.router)
 
@@ -43,9 +43,9 @@ def description(request: HttpRequest) -> HttpResponse:
     return Response(_description())
 
 
-def nothing(request: HttpRequest) -> HttpResponse:
+def unknown_path(request: HttpRequest) -> HttpResponse:
     """Any other address."""
-    return errors.nothing_here()
+    return errors.not_found()
 
 
 @cache
@@ -68,17 +68,17 @@ def operations() -> list[Operation]:
     ]
 
 
-def _door(view: View) -> View:
+def _json_view(view: View) -> View:
     """The view for whoever comes, with a token or without one, by any method."""
 
     @wraps(view)
     def door(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not settings.CATO.api.enabled:
-            return errors.nothing_here()
+            return errors.not_found()
         try:
             answer = view(request, *args, **kwargs)
         except Http404:
-            return errors.nothing_here()
+            return errors.not_found()
         if isinstance(answer, HttpResponseNotAllowed):
             return errors.wrong_method(answer["Allow"])
         return answer
@@ -89,16 +89,16 @@ def _door(view: View) -> View:
     return door
 
 
-def _with_doors(patterns: list[URLPattern | URLResolver]) -> list[URLPattern | URLResolver]:
+def _wrap_patterns(patterns: list[URLPattern | URLResolver]) -> list[URLPattern | URLResolver]:
     for pattern in patterns:
         if isinstance(pattern, URLPattern):
-            pattern.callback = _door(pattern.callback)
+            pattern.callback = _json_view(pattern.callback)
     return patterns
 
 
 _patterns, _app, _namespace = api.urls
 urlpatterns = [
-    path("api/openapi.json", _door(description), name="api_description"),
-    path("api/", (_with_doors(_patterns), _app, _namespace)),
-    re_path(r"^api(?:/.*)?$", _door(nothing), name="api_nothing"),
+    path("api/openapi.json", _json_view(description), name="api_description"),
+    path("api/", (_wrap_patterns(_patterns), _app, _namespace)),
+    re_path(r"^api(?:/.*)?$", _json_view(unknown_path), name="api_nothing"),
 ]

@@ -24,9 +24,7 @@ from cato_web.backups.writing import FORMAT
 from cato_web.config.loader import keep_secret_key
 from chat.llm import endpoint
 from chat.models import Thread
-from memory.index.reconcile import ProgressCallback, no_progress
-from memory.models import Document, Exchange
-from memory.utils.stored_files import delete_file_on_rollback
+from memory.api import Document, Exchange, ProgressCallback, delete_file_on_rollback, no_progress
 
 
 @dataclass(frozen=True, slots=True)

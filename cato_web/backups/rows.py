@@ -19,9 +19,7 @@ from django.db.models import Exists, Field, Model, OuterRef, QuerySet
 from django.db.models.sql import InsertQuery
 
 from cato_web.backups.errors import CorruptBackupError
-from memory.exchanges.forgetting import NOTHING_SAID
-from memory.models import CachedEmbedding, DocumentVersion, Embedding, Exchange, Job
-from memory.utils.batching import batched
+from memory.api import EMPTY_TEXT, CachedEmbedding, DocumentVersion, Embedding, Exchange, Job, batched
 
 _TOGETHER = 500
 Row = dict[str, Any]
@@ -56,7 +54,7 @@ _STILL_TO_BE_INDEXED = {
 }
 _RULES: dict[type[Model], _Rule] = {
     # What was forgotten has no text here, even where a worker is not through with it.
-    Exchange: _Rule(said=lambda row: NOTHING_SAID if row["forgotten_at"] else {}),
+    Exchange: _Rule(said=lambda row: EMPTY_TEXT if row["forgotten_at"] else {}),
     Embedding: _Rule(_of_living, lambda row: _STILL_TO_BE_INDEXED),
     CachedEmbedding: _Rule(_still_said),
 }

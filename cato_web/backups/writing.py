@@ -17,9 +17,8 @@ from django.utils import timezone
 from cato_web import VERSION
 from cato_web.backups import archive, rows, schema
 from cato_web.backups.errors import BackupWriteError
-from memory import embeddings
-from memory.index import generations
-from memory.index.reconcile import ProgressCallback, no_progress
+from memory import api as memory
+from memory.api import ProgressCallback, no_progress
 
 FORMAT = 1
 # How Django's SQLite begins a transaction; not of every database, so no type checker knows it.
@@ -100,9 +99,9 @@ def _one_moment() -> Iterator[None]:
 
 
 def _manifest(migrations: schema.Migrations, counts: dict[str, int]) -> dict[str, object]:
-    serving = generations.active_generation_or_none()
+    serving = memory.active_generation_or_none()
     provider, model = (
-        (serving.provider, serving.model) if serving else embeddings.configured_model(settings.CATO.vector_store)
+        (serving.provider, serving.model) if serving else memory.configured_model(settings.CATO.vector_store)
     )
     return {
         "format": FORMAT,

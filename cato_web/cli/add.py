@@ -11,11 +11,7 @@ from typing import Any
 from tqdm import tqdm
 
 from memory import api as memory
-from memory.documents import server_folders
-from memory.documents.server_folders import ServerFile
-from memory.errors import InvalidInputError, VectorStoreUnavailableError
-from memory.models import DocumentVersion
-from memory.spaces import access
+from memory.api import DocumentVersion, InvalidInputError, ServerFile, VectorStoreUnavailableError
 
 _Stage = DocumentVersion.Stage
 
@@ -26,18 +22,18 @@ def add(path: Path, *, person_id: uuid.UUID, is_quiet: bool) -> list[dict[str, A
     Returns for each its name with the document's id, what became of it and how many passages it has, or with the error.
     Raises InvalidInputError where there is no file, VectorStoreUnavailableError where what is kept can be embedded only later.
     """
-    files = server_folders.list_path(path)
+    files = memory.list_server_folder(path)
     bar = tqdm(files, unit=" files", disable=True if is_quiet or len(files) == 1 else None, file=sys.stderr)
     return [_add(file, person_id) for file in bar]
 
 
 def _add(file: ServerFile, person_id: uuid.UUID) -> dict[str, Any]:
     try:
-        with server_folders.open_file(file) as content:
-            received = memory.upload(
+        with memory.open_server_file(file) as content:
+            received = memory.upload_document(
                 content,
                 name=file.name,
-                space=access.personal_space(person_id),
+                space=memory.personal_space(person_id),
                 owner_id=person_id,
                 source="cli",
                 source_path=str(file.path),

@@ -17,7 +17,7 @@ from cato_web.errors import RETRY_AFTER, status_of
 from cato_web.mcp.tools import Caller
 from cato_web.middleware.origin import is_same_origin
 from chat.executors import run_in_db_thread
-from memory.errors import CatoError
+from memory.api import CatoError
 
 PATHS = ("/mcp", "/mcp/")
 _CHALLENGE = (b"www-authenticate", b"Bearer")

@@ -19,8 +19,7 @@ from cato_web.api_auth import require_scope
 from cato_web.mcp import tools
 from cato_web.mcp.tools import AddResult, Caller, ForgetResult, SearchResult, ThreadResult
 from chat.executors import run_in_recall_thread
-from memory.errors import CatoError
-from memory.retrieval.search import MOST_RESULTS
+from memory.api import MAX_RESULTS, CatoError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,7 +37,7 @@ SpaceName = Annotated[
 
 async def search_memory(
     query: Annotated[str, Field(description="what to look for, in words or as a question")],
-    k: Annotated[int, Field(ge=1, le=MOST_RESULTS, description="how many results")] = 5,
+    k: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="how many results")] = 5,
     space: SpaceName = None,
 ) -> SearchResult:
     """Find what was said, noted or written in documents, by meaning and by words.

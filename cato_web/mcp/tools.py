@@ -10,16 +10,10 @@ from datetime import datetime
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field
 
-from chat import access
+from chat import access, services
 from chat.models import Turn
-from chat.turns import forgetting
 from memory import api as memory
-from memory.errors import NotFoundError
-from memory.models import Exchange, Space
-from memory.retrieval.types import Hit
-from memory.spaces import access as spaces
-from memory.spaces.audience import audience_text
-from memory.text import parse_uuid
+from memory.api import Exchange, Hit, NotFoundError, Space, audience_text, parse_uuid
 
 # For the model that reads what the tools give.
 UNTRUSTED_NOTE = (
@@ -94,9 +88,9 @@ def search_memory(caller: Caller, query: str, count: int, space: str | None) -> 
 
     Raises NotFoundError (of memory) for the space, InvalidInputError, VectorStoreDisabledError.
     """
-    readable = spaces.readable_space_ids(caller.person_id)
+    readable = memory.readable_space_ids(caller.person_id)
     if space:
-        readable &= {spaces.space_by_name(caller.person_id, space).id}
+        readable &= {memory.space_by_name(caller.person_id, space).id}
     found = memory.search(query, spaces=readable, count=count)
     names = Space.objects.in_bulk({hit.exchange.space_id for hit in found.results})
     return SearchResult(
@@ -108,9 +102,9 @@ def search_memory(caller: Caller, query: str, count: int, space: str | None) -> 
 def get_thread(caller: Caller, thread_id: str, last: int) -> ThreadResult:
     """The last turns of a thread, oldest first. Raises NotFoundError."""
     thread = access.get_thread(caller.person_id, _id(thread_id))
-    standing = thread.turns.standing()
+    standing = thread.turns.active_branch()
     turns = list(standing.select_related("author").reverse()[: min(last, MOST_TURNS)])[::-1]
-    states = memory.memory_states(turn.kept_as for turn in turns if turn.kept_as)
+    states = memory.memory_states(turn.effective_exchange_id for turn in turns if turn.effective_exchange_id)
     return ThreadResult(
         note=UNTRUSTED_NOTE,
         thread_id=thread.id,
@@ -125,14 +119,14 @@ def get_thread(caller: Caller, thread_id: str, last: int) -> ThreadResult:
 def add_memory(caller: Caller, text: str, space: str | None) -> AddResult:
     """Keep `text` in the person's own space, or in the one of that name. Raises NotFoundError (of memory), InvalidInputError and
     VectorStoreDisabledError."""
-    place = spaces.space_by_name(caller.person_id, space) if space else spaces.personal_space(caller.person_id)
+    place = memory.space_by_name(caller.person_id, space) if space else memory.personal_space(caller.person_id)
     kept = memory.add_note(text, space=place, owner_id=caller.person_id, source=Exchange.Source.API)
     return AddResult(exchange_ids=[exchange.id for exchange in kept], audience=audience_text(place))
 
 
 def forget_memory(caller: Caller, exchange_id: str) -> ForgetResult:
     """Forget one exchange, as its page does. Raises NotFoundError, the same where the person may not."""
-    gone = forgetting.forget_exchange(caller.person_id, _id(exchange_id), is_administrator=caller.is_administrator)
+    gone = services.forget_exchange(caller.person_id, _id(exchange_id), is_administrator=caller.is_administrator)
     return ForgetResult(exchange_id=gone.id, said=_("Forgotten. Nobody can recall or find it any more."))
 
 
@@ -154,7 +148,7 @@ def _found(hit: Hit, space: Space) -> Found:
 
 
 def _is_forgotten(turn: Turn, states: Mapping[uuid.UUID, str]) -> bool:
-    return turn.kept_as is not None and states.get(turn.kept_as) == "forgotten"
+    return turn.effective_exchange_id is not None and states.get(turn.effective_exchange_id) == "forgotten"
 
 
 def _said(turn: Turn, *, is_forgotten: bool) -> TurnResult:

@@ -15,7 +15,7 @@ from chat import access
 from chat.answers.tail import tail_answer
 from chat.executors import run_in_db_thread
 from chat.models import Turn
-from memory.errors import NotFoundError
+from memory.api import NotFoundError
 
 _DONE = b"data: [DONE]\n\n"
 

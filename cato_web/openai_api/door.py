@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from cato_web.api_auth import authenticate_header
 from cato_web.openai_api.refusals import OpenAIError, openai_error_of
 from chat.executors import run_in_db_thread
-from memory.errors import CatoError
+from memory.api import CatoError
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 M = TypeVar("M", bound=BaseModel)

@@ -9,7 +9,7 @@ from cato_web.openai_api.refusals import no_such_model
 from chat.errors import ModelError
 from chat.llm import client
 from chat.llm.endpoint import ModelEndpoint
-from memory.index.embedding import embedding_model
+from memory.api import embedding_model
 
 OWN = "cato"
 _KNOWN_FOR = 60.0  # seconds

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from cato_web.errors import status_of
 from chat.errors import ModelError, ThreadBusyError
-from memory.errors import CatoError, EmbeddingError
+from memory.api import CatoError, EmbeddingError
 
 INVALID, PERMISSION, RATE, SERVER = "invalid_request_error", "permission_error", "rate_limit_error", "server_error"
 # By what the model's endpoint did; clients try again after 429 and 5xx.

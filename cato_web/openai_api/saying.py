@@ -18,10 +18,7 @@ from chat.answers import runner
 from chat.models import Thread, Turn
 from chat.services import ThreadOptions
 from memory import api as memory
-from memory.retrieval.recall_log import RecalledItem
-from memory.spaces import access as spaces
-from memory.text import excerpt
-from memory.utils.rate_limits import count_message
+from memory.api import RecalledItem, count_message, excerpt
 
 _KEYS = uuid.UUID("5f0c1b1e-0e39-5a3c-8c2b-6d7a1f3f9e52")
 _EXCERPT = 240
@@ -55,14 +52,14 @@ def say(principal: Principal, asked: ChatRequest, headers: Mapping[str, str], mo
         options=options,
         images=[picture.id for picture in pictures],
     )
-    runner.publish_and_start(switched.asked, gone=switched.gone, shown=switched.shown)
-    return switched.asked.turn
+    runner.publish_and_start(switched.posted, removed_ids=switched.removed_ids, added_ids=switched.added_ids)
+    return switched.posted.turn
 
 
 def ended(person_id: uuid.UUID, turn: Turn) -> Ended:
     """How the answer to this turn ended. Raises NotFoundError where this person does not read it any more."""
     found = access.get_turn(person_id, turn.thread_id, turn.id)
-    recalled = memory.recalled_for([found.id], spaces=spaces.readable_space_ids(person_id)).get(found.id, [])
+    recalled = memory.recalled_for([found.id], spaces=memory.readable_space_ids(person_id)).get(found.id, [])
     return Ended(found, [_row(item) for item in recalled])
 
 

@@ -22,9 +22,7 @@ from cato_web.openai_api.requests import ChatRequest, EmbeddingRequest, texts_of
 from cato_web.openai_api.saying import say
 from chat.executors import run_in_db_thread, run_in_recall_thread
 from chat.llm import endpoint
-from memory.index.embedding import embed, embedding_model
-from memory.retrieval.prompt_context import estimate_tokens
-from memory.utils.batching import batched
+from memory.api import batched, embed, embedding_model, estimate_tokens
 
 _MOST_TEXTS = 2048
 # So many are embedded before somebody's recall has its turn.

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.utils.formatting import format_number as shown
+from memory.api import format_number as shown
 
 WIDTH, HEIGHT = 600.0, 100.0
 _GAP = 0.3

@@ -8,8 +8,7 @@ from django.db.models import Max
 from django.utils.translation import gettext as _
 
 from cato_web.stats.plots import Plot, Series, line_plot
-from memory.models import Evaluation
-from memory.utils.formatting import day_of_this_year, format_number, format_percent
+from memory.api import Evaluation, day_of_this_year, format_number, format_percent
 
 RUNS = 12
 

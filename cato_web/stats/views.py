@@ -19,19 +19,25 @@ from django.views.decorators.http import require_GET
 from cato_web.stats.charts import Chart, area_chart, bar_chart
 from cato_web.stats.evaluations import evaluations
 from chat import stats as of_answers
-from memory import api
-from memory.errors import VectorStoreDisabledError, VectorStoreUnavailableError
-from memory.index import reconcile
-from memory.models import DocumentVersion, Job, Operation
-from memory.requests import PageRequest
-from memory.retrieval import strategy_names as strategy_names
-from memory.retrieval.recall_log import recall_rate
-from memory.retrieval.tuning import calibration
-from memory.spaces import access
-from memory.stats import history
-from memory.stats.counts import MemoryCounts
-from memory.stats.disk import disk_use
-from memory.utils.formatting import SOURCES, day_of_this_year, format_date, format_list, format_number, format_percent
+from memory import api as memory
+from memory.api import (
+    SOURCES,
+    DocumentVersion,
+    Job,
+    MemoryCounts,
+    Operation,
+    PageRequest,
+    VectorStoreDisabledError,
+    VectorStoreUnavailableError,
+    day_of_this_year,
+    disk_use,
+    format_date,
+    format_list,
+    format_number,
+    format_percent,
+    recall_rate,
+    strategy_names,
+)
 
 _MONTH = timedelta(days=30)
 _WEEKS, _FEWEST_WEEKS, _DAYS = 26, 8, 14
@@ -57,8 +63,8 @@ class Group:
 def stats(request: PageRequest) -> HttpResponse:
     """Tiles, plots with their figures beside, and facts on dotted lines."""
     is_everything = request.user.is_administrator and request.GET.get("of") == "everything"
-    shown = None if is_everything else access.readable_space_ids(request.user.pk)
-    now = api.memory_counts(shown)
+    shown = None if is_everything else memory.readable_space_ids(request.user.pk)
+    now = memory.memory_counts(shown)
     since = timezone.now() - _MONTH
     groups = [Group(_("By source"), [*_sources(now), *_forgotten(shown, since)])] if now.by_source else []
     groups += [Group(_("By person"), _people(shown))] if now.exchanges else []
@@ -79,8 +85,8 @@ def stats(request: PageRequest) -> HttpResponse:
     return render(request, "chat/stats.html", context)
 
 
-def _tiles(request: PageRequest, now: MemoryCounts, shown: access.SpaceIds | None, since: datetime) -> list[Line]:
-    before, after = history.growth_counts(shown, [since, timezone.now()])
+def _tiles(request: PageRequest, now: MemoryCounts, shown: memory.SpaceIds | None, since: datetime) -> list[Line]:
+    before, after = memory.growth_counts(shown, [since, timezone.now()])
     lately = _("%(count)s of them in the last 30 days")
     tiles = [Line(_("Remembered"), format_number(now.exchanges), lately % {"count": format_number(after - before)})]
     shares = recall_rate(shown)
@@ -107,21 +113,21 @@ def _tiles(request: PageRequest, now: MemoryCounts, shown: access.SpaceIds | Non
     return tiles
 
 
-def _growth(shown: access.SpaceIds | None) -> Chart | None:
-    first = history.first_exchange_at(shown)
+def _growth(shown: memory.SpaceIds | None) -> Chart | None:
+    first = memory.first_exchange_at(shown)
     if first is None:
         return None
-    weeks = min(_WEEKS, max(_FEWEST_WEEKS, (timezone.now() - first) // history.WEEK + 1))
-    at = history.period_ends(weeks, history.WEEK)
-    counts = history.growth_counts(shown, at)
+    weeks = min(_WEEKS, max(_FEWEST_WEEKS, (timezone.now() - first) // memory.WEEK + 1))
+    at = memory.period_ends(weeks, memory.WEEK)
+    counts = memory.growth_counts(shown, at)
     columns = [_day(end) for end in at]
     title = _("Remembered by week: from %(first)s on %(day)s to %(last)s now.")
     title %= {"first": format_number(counts[0]), "day": columns[0], "last": format_number(counts[-1])}
     return area_chart(counts, columns=columns, title=title)
 
 
-def _shares(shown: access.SpaceIds | None) -> Chart | None:
-    spans = history.answers(shown, history.period_ends(12, history.WEEK))
+def _shares(shown: memory.SpaceIds | None) -> Chart | None:
+    spans = memory.recall_rates(shown, memory.period_ends(12, memory.WEEK))
     if not any(span.answers for span in spans):
         return None
     texts = [_share_of(span) for span in spans]
@@ -130,15 +136,15 @@ def _shares(shown: access.SpaceIds | None) -> Chart | None:
     return bar_chart([span.share for span in spans], columns=columns, title=title, top=1.0, texts=texts)
 
 
-def _share_of(span: history.TimeRange) -> str:
+def _share_of(span: memory.TimeRange) -> str:
     if span.share is None:
         return _("no answers")
     return _("%(share)s of %(count)s") % {"share": format_percent(span.share), "count": format_number(span.answers)}
 
 
-def _recalls(shown: access.SpaceIds | None) -> Chart | None:
-    at = history.period_ends(_DAYS, history.DAY)
-    counts = history.recalls(shown, at)
+def _recalls(shown: memory.SpaceIds | None) -> Chart | None:
+    at = memory.period_ends(_DAYS, memory.DAY)
+    counts = memory.recall_counts(shown, at)
     if not any(counts):
         return None
     columns = [_day(end) for end in at[1:]]
@@ -151,13 +157,13 @@ def _sources(now: MemoryCounts) -> list[Line]:
     return [Line(str(SOURCES[source]), format_number(count)) for source, count in now.by_source.items()]
 
 
-def _forgotten(shown: access.SpaceIds | None, since: datetime) -> list[Line]:
-    count = history.count_forgotten_since(shown, since)
+def _forgotten(shown: memory.SpaceIds | None, since: datetime) -> list[Line]:
+    count = memory.count_forgotten_since(shown, since)
     return [Line(_("Forgotten in the last 30 days"), format_number(count))] if count else []
 
 
-def _people(shown: access.SpaceIds | None) -> list[Line]:
-    return [Line(name, format_number(count)) for name, count in history.count_by_owner(shown)]
+def _people(shown: memory.SpaceIds | None) -> list[Line]:
+    return [Line(name, format_number(count)) for name, count in memory.count_by_owner(shown)]
 
 
 def _waiting(now: MemoryCounts) -> list[Line]:
@@ -184,7 +190,7 @@ def _disk() -> list[Line]:
 
 def _drift() -> Line:
     try:
-        drift = reconcile.drift()
+        drift = memory.measure_drift()
     except (VectorStoreUnavailableError, VectorStoreDisabledError):
         return Line(_("Drift"), _("not known, the index does not answer"))
     lacking, surplus = drift.rows_without_vector, drift.vectors_without_row
@@ -216,7 +222,7 @@ def _setup(now: MemoryCounts) -> list[Line]:
 
 def _gate() -> str:
     """The level in force and where it comes from."""
-    level = calibration.in_force()
+    level = memory.current_threshold()
     if level.at is not None:
         fitted = _("%(level)s (calibrated on %(count)s exchanges on %(day)s)")
         return fitted % {

@@ -13,7 +13,7 @@ from chat.errors import ModelError
 
 # What servers answer to a request that they understand and will not do; 404 is said for models and for abilities.
 _REJECTIONS = (400, 413, 415, 422)
-_LONGEST_WAIT = 24 * 60 * 60  # seconds; no sentence asks anybody to come back later than in a day
+_MAX_WAIT = 24 * 60 * 60  # seconds; no sentence asks anybody to come back later than in a day
 
 
 def unreachable(host: str) -> ModelError:
@@ -26,7 +26,7 @@ def timed_out() -> ModelError:
     return ModelError(sentence % {"seconds": settings.CATO.llm.timeout_seconds}, "timeout")
 
 
-def broke_off(has_begun: bool) -> ModelError:
+def connection_lost(has_begun: bool) -> ModelError:
     if has_begun:
         return ModelError(_("The answer was cut off."), "cut")
     return ModelError(_("The model's server sent no answer. Try again."), "cut")
@@ -52,7 +52,7 @@ def no_models(host: str) -> ModelError:
     return ModelError(_("%(host)s sent no list of models.") % {"host": host}, "broken")
 
 
-def nothing(finish_reason: str) -> ModelError:
+def empty_answer(finish_reason: str) -> ModelError:
     """The model came to its end without a word of an answer."""
     if finish_reason == "length":
         sentence = _(
@@ -66,7 +66,7 @@ def nothing(finish_reason: str) -> ModelError:
     return ModelError(sentence, "empty")
 
 
-def sentence(error: ModelError, *, has_text: bool) -> str:
+def failure_text(error: ModelError, *, has_text: bool) -> str:
     """Return what the person is told, also of what was received before it failed."""
     saved = _("The partial answer was saved.")
     return f"{error} {saved}" if has_text else str(error)
@@ -81,7 +81,7 @@ def cut_off_note(finish_reason: str) -> str:
     return ""
 
 
-def of_status(status: int, retry_after: str, *, host: str, model: str) -> ModelError:
+def status_error(status: int, retry_after: str, *, host: str, model: str) -> ModelError:
     """For an HTTP status that is not 2xx; `retry_after` is the header of that name, or empty."""
     facts = {"host": host, "model": model, "status": status}
     if status == 429:
@@ -110,7 +110,7 @@ def _when(retry_after: str) -> str:
         seconds = float(said) if said[:1].isdigit() else parsedate_to_datetime(said).timestamp() - time.time()
     except (ValueError, OverflowError):
         return _("Try again.")
-    if not 0 < seconds <= _LONGEST_WAIT:
+    if not 0 < seconds <= _MAX_WAIT:
         return _("Try again.")
     if seconds <= 120:
         count = max(1, round(seconds))

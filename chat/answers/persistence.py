@@ -27,7 +27,7 @@ from memory.api import RecallFilter, SearchResults, VectorStoreDisabledError, bu
 
 log = logging.getLogger(__name__)
 
-_MOST_TURNS = 500
+_MAX_TURNS = 500
 # Why an answer ended whose author may no longer read its thread, or whose API token is no longer valid.
 ACCESS_LOST = "access_lost"
 ACCESS_LOST_TEXT = gettext_noop("Stopped: the person who asked no longer has access.")
@@ -41,10 +41,10 @@ class AnswerJob:
     thread_id: uuid.UUID
     author_id: uuid.UUID
     attempt: int
-    said_so_far: str
+    partial_answer: str
     reasoning: str
     revision: int
-    answering: ModelEndpoint | None
+    endpoint: ModelEndpoint | None
     model: str
     is_remembered: bool
 
@@ -94,10 +94,10 @@ def load_job(turn_id: uuid.UUID) -> AnswerJob | None:
         thread_id=turn.thread_id,
         author_id=turn.author_id,
         attempt=turn.attempt,
-        said_so_far=turn.answer,
+        partial_answer=turn.answer,
         reasoning=turn.reasoning,
         revision=turn.revision,
-        answering=endpoint.current(),
+        endpoint=endpoint.current(),
         model=turn.requested_model or turn.thread.model,
         is_remembered=turn.thread.is_remembered,
     )
@@ -140,29 +140,29 @@ def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
 
 @transaction.atomic
 def prepare_answer(
-    turn_id: uuid.UUID, attempt: int, recollection: SearchResults, recall_ms: int
+    turn_id: uuid.UUID, attempt: int, search_results: SearchResults, recall_ms: int
 ) -> PreparedAnswer | None:
     """Note what was recalled, in how many milliseconds, and give what the answer goes on with; None where the turn was taken away."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     begun = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
         state=Turn.State.ANSWERING,
         revision=F("revision") + 1,
-        recall_note=recollection.note,
+        recall_note=search_results.note,
         recall_ms=recall_ms,
         finish_reason="",
         heartbeat_at=timezone.now(),
     )
     if not begun:
         return None
-    memory.log_recall(turn_id, recollection.results)
+    memory.log_recall(turn_id, search_results.results)
     conf = settings.CATO.vector_store
     quoted = (
-        build_prompt_context(recollection.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
+        build_prompt_context(search_results.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     )
     history = fit_history(_turns_before(turn), max_tokens=history_token_budget(turn.message, turn.thread.instructions))
-    prompt = build_prompt(history=history, material=quoted, turn=turn, said_so_far=turn.answer)
+    prompt = build_prompt(history=history, prompt_context=quoted, turn=turn, partial_answer=turn.answer)
     return PreparedAnswer(
-        prompt, turn.revision + 1, Citations(turn_id, len(group_adjacent(recollection.results)) if quoted else 0)
+        prompt, turn.revision + 1, Citations(turn_id, len(group_adjacent(search_results.results)) if quoted else 0)
     )
 
 
@@ -183,27 +183,27 @@ def save_checkpoints(answers: Iterable[AnswerCheckpoint]) -> tuple[set[uuid.UUID
 
 
 @transaction.atomic
-def complete_turn(brief: AnswerJob, ending: AnswerOutcome, revision: int) -> bool:
+def complete_turn(job: AnswerJob, outcome: AnswerOutcome, revision: int) -> bool:
     """Complete the turn and, in the same transaction, remember its exchange; False where it was taken away."""
-    closed = Turn.objects.filter(id=brief.turn_id, attempt=brief.attempt, state__in=Turn.RUNNING_STATES).update(
-        state=ending.state,
-        answer=ending.answer,
-        reasoning=ending.reasoning,
-        model=ending.model,
-        is_dummy=brief.answering is None,
-        usage=ending.usage or {},
-        finish_reason=ending.finish_reason,
-        error_code=ending.error_code,
-        error=ending.error[:300],
-        is_blind=ending.is_blind,
+    closed = Turn.objects.filter(id=job.turn_id, attempt=job.attempt, state__in=Turn.RUNNING_STATES).update(
+        state=outcome.state,
+        answer=outcome.answer,
+        reasoning=outcome.reasoning,
+        model=outcome.model,
+        is_dummy=job.endpoint is None,
+        usage=outcome.usage or {},
+        finish_reason=outcome.finish_reason,
+        error_code=outcome.error_code,
+        error=outcome.error[:300],
+        is_blind=outcome.is_blind,
         revision=revision,
         completed_at=timezone.now(),
     )
     if closed:
-        Thread.objects.filter(id=brief.thread_id).update(changed_at=timezone.now())
-        notify_thread_changed(brief.thread_id)
-    if closed and brief.answering is not None and ending.answer.strip():
-        store_exchange(Turn.objects.select_related("thread__space", "session").get(id=brief.turn_id))
+        Thread.objects.filter(id=job.thread_id).update(changed_at=timezone.now())
+        notify_thread_changed(job.thread_id)
+    if closed and job.endpoint is not None and outcome.answer.strip():
+        store_exchange(Turn.objects.select_related("thread__space", "session").get(id=job.turn_id))
     return bool(closed)
 
 
@@ -241,7 +241,7 @@ def _turns_before(turn: Turn) -> list[Turn]:
         .filter(thread_id=turn.thread_id, position__lt=turn.position)
         .exclude(answer="")
         .exclude(is_dummy=True)
-        .order_by("-position")[:_MOST_TURNS]
+        .order_by("-position")[:_MAX_TURNS]
     )
     turns = list(rows)[::-1]
     states = memory.memory_states(t.effective_exchange_id for t in turns if t.effective_exchange_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _OPEN, _CLOSE = "<think>", "</think>"
-_LONGEST_BLANK = 1_000  # characters of white space before it; more are an answer that says nothing
+_MAX_BLANK = 1_000  # characters of white space before it; more are an answer that says nothing
 
 
 class ReasoningSplitter:
@@ -23,7 +23,7 @@ class ReasoningSplitter:
         self._held += text
         if self._state == "begin":
             head = self._held.lstrip()
-            if len(head) < len(_OPEN) and _OPEN.startswith(head) and len(self._held) <= _LONGEST_BLANK:
+            if len(head) < len(_OPEN) and _OPEN.startswith(head) and len(self._held) <= _MAX_BLANK:
                 return "", ""
             if not head.startswith(_OPEN):
                 return "", self._give_rest()

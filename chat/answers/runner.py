@@ -22,7 +22,7 @@ from django.utils.translation import gettext_noop
 
 from chat import metrics
 from chat.answers import failures
-from chat.answers import persistence as answering
+from chat.answers import persistence
 from chat.answers.persistence import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerCheckpoint, AnswerJob, AnswerOutcome
 from chat.answers.stream import AnswerStream
 from chat.errors import ModelError
@@ -41,14 +41,14 @@ from memory.api import SearchResults
 
 log = logging.getLogger(__name__)
 
-_PULSE = 0.06
-_GRACE = 10.0
+_FLUSH_INTERVAL = 0.06
+_SHUTDOWN_GRACE = 10.0
 PLACEHOLDER = gettext_noop("Placeholder: no model is connected. An administrator can connect one in Settings.")
 
 
-_replies: dict[uuid.UUID, AnswerStream] = {}
+_streams: dict[uuid.UUID, AnswerStream] = {}
 _tasks: set[asyncio.Task[Any]] = set()
-_pulse_task: asyncio.Task[None] | None = None
+_flush_task: asyncio.Task[None] | None = None
 _save_task: asyncio.Task[None] | None = None
 _access_task: asyncio.Task[None] | None = None
 
@@ -75,32 +75,32 @@ def publish_and_start(
         start_answer(turn.id)
 
 
-def ask_to_stop(turn_id: uuid.UUID) -> None:
+def broadcast_stop(turn_id: uuid.UUID) -> None:
     """Stop an answer wherever it is written, from any thread."""
     if hub.loop is not None:
-        hub.loop.call_soon_threadsafe(hub.ask_to_stop, turn_id)
+        hub.loop.call_soon_threadsafe(hub.broadcast_stop, turn_id)
 
 
-def count() -> int:
+def running_count() -> int:
     """How many answers this process is writing."""
-    return len(_replies)
+    return len(_streams)
 
 
 def get_running(turn_id: uuid.UUID) -> AnswerStream | None:
     """The answer to this turn, if this process writes it."""
-    return _replies.get(turn_id)
+    return _streams.get(turn_id)
 
 
 def stop_local(turn_id: uuid.UUID) -> None:
     """Stop the answer if this process writes it."""
-    if turn_id in _replies:
-        _replies[turn_id].stopped.set()
+    if turn_id in _streams:
+        _streams[turn_id].stopped.set()
 
 
 async def shutdown() -> None:
     """On the way down: let running answers end by themselves for a while, then hand them over as interrupted."""
     if _tasks:
-        await asyncio.wait(_tasks, timeout=_GRACE)
+        await asyncio.wait(_tasks, timeout=_SHUTDOWN_GRACE)
     for task in list(_tasks):
         task.cancel()
     await asyncio.gather(*_tasks, return_exceptions=True)
@@ -115,182 +115,182 @@ def _spawn(work: Coroutine[Any, Any, None]) -> None:
 
 async def run_answer(turn_id: uuid.UUID) -> None:
     """Answer one turn from recalling to remembering, then let the next queued one begin."""
-    brief = await run_in_db_thread(answering.load_job, turn_id)
-    if brief is None or turn_id in _replies:
+    job = await run_in_db_thread(persistence.load_job, turn_id)
+    if job is None or turn_id in _streams:
         return
-    if await run_in_db_thread(answering.end_without_access, turn_id):
+    if await run_in_db_thread(persistence.end_without_access, turn_id):
         await _publish(await run_in_db_thread(frames.turn, turn_id))
-        await _start_waiting(brief)
+        await _start_queued(job)
         return
-    reply = _replies[turn_id] = AnswerStream(brief)
+    stream = _streams[turn_id] = AnswerStream(job)
     _ensure_flush_loop()
     _watch_access()
     try:
-        ending = await _generate(reply)
-        await _finish(reply, ending)
-        if ending.state == Turn.State.COMPLETE:
-            _spawn(_title(reply))
+        outcome = await _generate(stream)
+        await _finish(stream, outcome)
+        if outcome.state == Turn.State.COMPLETE:
+            _spawn(_write_title(stream))
     except asyncio.CancelledError:
-        await asyncio.shield(_finish(reply, reply.ending(Turn.State.INTERRUPTED)))
+        await asyncio.shield(_finish(stream, stream.build_outcome(Turn.State.INTERRUPTED)))
         raise
     except Exception:
         # Whatever it was, the row keeps what was saved; the sweep marks it as interrupted and it can be resumed.
         log.exception("an answer could not be completed")
     finally:
-        _replies.pop(turn_id, None)
-    await _start_waiting(brief)
+        _streams.pop(turn_id, None)
+    await _start_queued(job)
 
 
-async def _start_waiting(brief: AnswerJob) -> None:
+async def _start_queued(job: AnswerJob) -> None:
     """Start the answers that waited for this one to end; a process that serves no pages leaves that to those that do."""
     if hub.loop is None:
         return
-    for waiting_id in await run_in_db_thread(posting.start_after, brief.thread_id, brief.author_id):
+    for waiting_id in await run_in_db_thread(posting.start_after, job.thread_id, job.author_id):
         await _publish(await run_in_db_thread(frames.turn, waiting_id))
         _spawn(run_answer(waiting_id))
 
 
-async def _generate(reply: AnswerStream) -> AnswerOutcome:
+async def _generate(stream: AnswerStream) -> AnswerOutcome:
     """Recall, ask the model, and take in what it says until it ends, is stopped, or fails."""
-    begun = await _begin(reply)
-    if begun is None:
-        reply.is_taken = True
-        return reply.ending(Turn.State.INTERRUPTED)
-    stopping = asyncio.ensure_future(reply.stopped.wait())
-    listening = asyncio.ensure_future(_consume(reply, begun))
+    prepared = await _recall_and_prepare(stream)
+    if prepared is None:
+        stream.has_lost_lease = True
+        return stream.build_outcome(Turn.State.INTERRUPTED)
+    stopping = asyncio.ensure_future(stream.stopped.wait())
+    listening = asyncio.ensure_future(_consume(stream, prepared))
     try:
         await asyncio.wait({stopping, listening}, return_when=asyncio.FIRST_COMPLETED)
         if not listening.done():
-            if reply.has_lost_access:
-                return reply.ending(Turn.State.STOPPED, ACCESS_LOST, _(ACCESS_LOST_TEXT))
-            return reply.ending(Turn.State.STOPPED)
+            if stream.has_lost_access:
+                return stream.build_outcome(Turn.State.STOPPED, ACCESS_LOST, _(ACCESS_LOST_TEXT))
+            return stream.build_outcome(Turn.State.STOPPED)
         listening.result()
     except ModelError as error:
-        return reply.ending(Turn.State.FAILED, error.code, failures.sentence(error, has_text=bool(reply.text.strip())))
+        return stream.build_outcome(Turn.State.FAILED, error.code, failures.failure_text(error, has_text=bool(stream.text.strip())))
     finally:
         stopping.cancel()
         listening.cancel()
         await asyncio.gather(stopping, listening, return_exceptions=True)
-    if not reply.text.strip():
-        failure = failures.nothing(reply.finish_reason)
-        return reply.ending(Turn.State.FAILED, failure.code, str(failure))
-    return reply.ending(Turn.State.COMPLETE)
+    if not stream.text.strip():
+        failure = failures.empty_answer(stream.finish_reason)
+        return stream.build_outcome(Turn.State.FAILED, failure.code, str(failure))
+    return stream.build_outcome(Turn.State.COMPLETE)
 
 
-async def _begin(reply: AnswerStream) -> list[Message] | None:
-    turn_id, began = reply.brief.turn_id, time.monotonic()
+async def _recall_and_prepare(stream: AnswerStream) -> list[Message] | None:
+    turn_id, started_at = stream.job.turn_id, time.monotonic()
     try:
-        recollection = await asyncio.wait_for(
-            run_in_recall_thread(answering.recall_for_turn, turn_id), settings.CATO.vector_store.retrieval_timeout
+        search_results = await asyncio.wait_for(
+            run_in_recall_thread(persistence.recall_for_turn, turn_id), settings.CATO.vector_store.retrieval_timeout
         )
     except TimeoutError:
-        recollection = SearchResults(note="slow")
-    took = time.monotonic() - began
-    metrics.observe_recall(took, found=bool(recollection.results), note=recollection.note)
-    recall_ms = round(1000 * took)
-    begun = await run_in_db_thread(answering.prepare_answer, turn_id, reply.brief.attempt, recollection, recall_ms)
-    if begun is None:
+        search_results = SearchResults(note="slow")
+    elapsed = time.monotonic() - started_at
+    metrics.observe_recall(elapsed, found=bool(search_results.results), note=search_results.note)
+    recall_ms = round(1000 * elapsed)
+    prepared = await run_in_db_thread(persistence.prepare_answer, turn_id, stream.job.attempt, search_results, recall_ms)
+    if prepared is None:
         return None
-    reply.begin(begun)
-    reply.asked_at = time.monotonic()
+    stream.start(prepared)
+    stream.requested_at = time.monotonic()
     await _publish(await run_in_db_thread(frames.turn, turn_id))
-    return begun.messages
+    return prepared.messages
 
 
-async def _consume(reply: AnswerStream, messages: list[Message]) -> None:
-    if reply.brief.answering is None:
-        reply.hear(StreamChunk(_(PLACEHOLDER)))
+async def _consume(stream: AnswerStream, messages: list[Message]) -> None:
+    if stream.job.endpoint is None:
+        stream.feed(StreamChunk(_(PLACEHOLDER)))
         return
     try:
-        await _stream_model(reply, reply.brief.answering, messages)
+        await _stream_model(stream, stream.job.endpoint, messages)
     except ModelError as error:
         # There is no asking beforehand whether a model takes pictures.
         if error.code != "rejected" or not client.has_images(messages):
             raise
-        reply.is_blind = True
-        await _stream_model(reply, reply.brief.answering, client.without_images(messages))
+        stream.is_blind = True
+        await _stream_model(stream, stream.job.endpoint, client.without_images(messages))
 
 
-async def _stream_model(reply: AnswerStream, answering: ModelEndpoint, messages: list[Message]) -> None:
+async def _stream_model(stream: AnswerStream, endpoint: ModelEndpoint, messages: list[Message]) -> None:
     # Closed at once where the answer is cut off, so that the endpoint does not go on.
-    async with aclosing(client.stream(answering, messages, model=reply.brief.model)) as pieces:
-        async for piece in pieces:
-            if reply.asked_at is not None:
-                metrics.FIRST_TOKEN_SECONDS.observe(time.monotonic() - reply.asked_at)
-                reply.asked_at = None
-            reply.hear(piece)
-            if reply.is_full:
+    async with aclosing(client.stream(endpoint, messages, model=stream.job.model)) as chunks:
+        async for chunk in chunks:
+            if stream.requested_at is not None:
+                metrics.FIRST_TOKEN_SECONDS.observe(time.monotonic() - stream.requested_at)
+                stream.requested_at = None
+            stream.feed(chunk)
+            if stream.is_full:
                 break
 
 
-async def _finish(reply: AnswerStream, ending: AnswerOutcome) -> None:
-    if reply.is_taken:
+async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> None:
+    if stream.has_lost_lease:
         return
-    async with reply.drawing:
+    async with stream.render_lock:
         # From here on the pulse leaves it alone: what is left goes with the ending.
-        reply.is_over = True
-        reply.revision += 1
-    if await run_in_db_thread(answering.complete_turn, reply.brief, ending, reply.revision):
-        metrics.ANSWERS.labels(ending.state).inc()
-        rest = await run_in_render_thread(reply.rest)
-        for frame in await run_in_db_thread(frames.answer_finished, reply.brief.turn_id, *rest):
+        stream.is_finished = True
+        stream.revision += 1
+    if await run_in_db_thread(persistence.complete_turn, stream.job, outcome, stream.revision):
+        metrics.ANSWERS.labels(outcome.state).inc()
+        rest = await run_in_render_thread(stream.drain)
+        for frame in await run_in_db_thread(frames.answer_finished, stream.job.turn_id, *rest):
             await _publish(frame)
 
 
-async def _title(reply: AnswerStream) -> None:
+async def _write_title(stream: AnswerStream) -> None:
     """Have the model say what the thread is to be called; without it, its first line stays."""
-    messages = await run_in_db_thread(titles.title_prompt, reply.brief.turn_id)
-    if messages is None or reply.brief.answering is None:
+    messages = await run_in_db_thread(titles.title_prompt, stream.job.turn_id)
+    if messages is None or stream.job.endpoint is None:
         return
     try:
-        said = await client.complete(reply.brief.answering, messages, model=reply.brief.model)
+        said = await client.complete(stream.job.endpoint, messages, model=stream.job.model)
     except ModelError as error:
         log.info("a thread got no title from the model: %s", error.code)
         return
-    await run_in_db_thread(titles.apply_model_title, reply.brief.thread_id, said)
+    await run_in_db_thread(titles.apply_model_title, stream.job.thread_id, said)
 
 
 def _ensure_flush_loop() -> None:
-    global _pulse_task
-    if _pulse_task is None or _pulse_task.done():
-        _pulse_task = asyncio.get_running_loop().create_task(_flush_loop(), context=contextvars.Context())
+    global _flush_task
+    if _flush_task is None or _flush_task.done():
+        _flush_task = asyncio.get_running_loop().create_task(_flush_loop(), context=contextvars.Context())
 
 
 def _watch_access() -> None:
     global _access_task
     if _access_task is None or _access_task.done():
         _access_task = asyncio.get_running_loop().create_task(
-            lost_access.watch(_replies), context=contextvars.Context()
+            lost_access.watch(_streams), context=contextvars.Context()
         )
 
 
 async def _flush_loop() -> None:
     """Show and save all running answers, again and again, until there are none."""
     global _save_task
-    took = 0.0
-    while _replies:
+    elapsed = 0.0
+    while _streams:
         # With many answers a pulse takes its time; between two of them there is room for everything else.
-        await asyncio.sleep(max(_PULSE, took))
+        await asyncio.sleep(max(_FLUSH_INTERVAL, elapsed))
         now = time.monotonic()
         # Before it begins and after it is over, the row is somebody else's to write.
-        running = [reply for reply in _replies.values() if reply.has_begun and not reply.is_over]
-        await asyncio.gather(*(_show(reply) for reply in running if reply.has_news and not reply.is_held))
+        running = [stream for stream in _streams.values() if stream.has_started and not stream.is_finished]
+        await asyncio.gather(*(_publish_progress(stream) for stream in running if stream.has_unrendered_text and not stream.is_awaiting_save))
         # A save may wait for another writer of the database; open blocks go on growing meanwhile.
         if _save_task is None or _save_task.done():
-            due = [reply for reply in running if reply.must_be_saved(now)]
-            for reply in due:
-                reply.think()
-                reply.is_held = reply.needs_save_before_publish
+            due = [stream for stream in running if stream.is_save_due(now)]
+            for stream in due:
+                stream.collect_reasoning()
+                stream.is_awaiting_save = stream.needs_save_before_publish
             if due:
-                _save_task = asyncio.create_task(_save(due, [reply.saved() for reply in due]))
-        took = time.monotonic() - now
+                _save_task = asyncio.create_task(_save(due, [stream.checkpoint() for stream in due]))
+        elapsed = time.monotonic() - now
 
 
-async def _show(reply: AnswerStream) -> None:
+async def _publish_progress(stream: AnswerStream) -> None:
     """Take in what came of this answer and show it, unless it must be saved first."""
-    async with reply.drawing:
-        if not reply.is_over:
-            frame = await run_in_render_thread(reply.draw)
+    async with stream.render_lock:
+        if not stream.is_finished:
+            frame = await run_in_render_thread(stream.render_frame)
             if frame is not None:
                 await _publish(frame)
 
@@ -309,28 +309,28 @@ async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
     Nothing more is taken in of an answer until then: what its row does not hold would be shown with the rest.
     """
     try:
-        await _save_and_show(due, rows)
+        await _save_and_publish(due, rows)
     except DatabaseError as error:
         # What must be saved first is not shown; the next pulse tries again with more.
         log.warning("running answers could not be saved: %s", type(error).__name__)
     finally:
-        for reply in due:
-            reply.is_held = False
+        for stream in due:
+            stream.is_awaiting_save = False
 
 
-async def _save_and_show(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
-    began = time.monotonic()
-    stops, removed_ids = await run_in_db_thread(answering.save_checkpoints, rows)
+async def _save_and_publish(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
+    started_at = time.monotonic()
+    stops, removed_ids = await run_in_db_thread(persistence.save_checkpoints, rows)
     for turn_id in stops:
         stop_local(turn_id)
-    for reply in due:
-        reply.saved_at = began
-        if reply.is_over:
+    for stream in due:
+        stream.saved_at = started_at
+        if stream.is_finished:
             continue
-        if reply.brief.turn_id in removed_ids:
-            reply.is_taken = True
-            reply.stopped.set()
-        elif reply.is_held:
-            async with reply.drawing:
-                if not reply.is_over:
-                    await _publish(await run_in_render_thread(reply.frame))
+        if stream.job.turn_id in removed_ids:
+            stream.has_lost_lease = True
+            stream.stopped.set()
+        elif stream.is_awaiting_save:
+            async with stream.render_lock:
+                if not stream.is_finished:
+                    await _publish(await run_in_render_thread(stream.frame))

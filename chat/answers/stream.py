@@ -14,113 +14,113 @@ from chat.realtime.hub import Frame
 from chat.rendering.blocks import GrowingAnswer
 from memory.api import clean_text
 
-_SAVE_EVERY = 0.5
-_LONGEST_REASONING = 200_000
-_AT_ONCE = 16_000  # characters that one pulse takes in; an endpoint may send faster than they can be drawn
+_SAVE_INTERVAL = 0.5
+_MAX_REASONING = 200_000
+_MAX_RENDERED_CHARS = 16_000  # characters that one pulse takes in; an endpoint may send faster than they can be drawn
 
 
 class AnswerStream:
     """One answer under way."""
 
-    def __init__(self, brief: AnswerJob) -> None:
-        self.brief = brief
-        self.text = brief.said_so_far
-        self.reasoning = brief.reasoning
-        self.revision = brief.revision
+    def __init__(self, job: AnswerJob) -> None:
+        self.job = job
+        self.text = job.partial_answer
+        self.reasoning = job.reasoning
+        self.revision = job.revision
         self.usage: dict[str, int] | None = None
         self.finish_reason = ""
         self.is_full = False
-        self.model = brief.model or (brief.answering.model if brief.answering else "")
+        self.model = job.model or (job.endpoint.model if job.endpoint else "")
         self.stopped = asyncio.Event()
         self.is_blind = False
-        self.is_taken = False
+        self.has_lost_lease = False
         self.has_lost_access = False
-        self.has_begun = False
-        self.is_over = False
-        self.is_held = False
+        self.has_started = False
+        self.is_finished = False
+        self.is_awaiting_save = False
         self.saved_at = 0.0
         # Since when the model is being waited for; None: it is not, or it has begun to speak.
-        self.asked_at: float | None = None
-        self._shown = len(self.text)
-        self._kept_reasoning = self._shown_reasoning = len(self.reasoning)
-        self._growing = GrowingAnswer(self.text)
+        self.requested_at: float | None = None
+        self._rendered_chars = len(self.text)
+        self._collected_reasoning = self._published_reasoning = len(self.reasoning)
+        self._renderer = GrowingAnswer(self.text)
         # One thing at a time is drawn of an answer, in another thread.
-        self.drawing = asyncio.Lock()
+        self.render_lock = asyncio.Lock()
         self._finished: list[str] = []
         self._segments: list[str] = []
         self._is_reset = False
-        self._held = ""
-        self._heard = 0
+        self._pending = ""
+        self._received_chars = 0
 
-    def begin(self, begun: PreparedAnswer) -> None:
+    def start(self, begun: PreparedAnswer) -> None:
         """From here on the row is this reply's to write."""
         self.revision = begun.revision
-        self._growing.citations = begun.citations
-        self.has_begun = True
+        self._renderer.citations = begun.citations
+        self.has_started = True
 
-    def hear(self, piece: StreamChunk) -> None:
+    def feed(self, piece: StreamChunk) -> None:
         """Take in a piece, cleaned; half of a line end or of a surrogate pair waits for its other half.
 
         Nothing is taken in beyond the longest an answer may be: it is cut off there.
         """
-        heard = self._held + piece.text
-        self._held = heard[-1:] if heard[-1:] == "\r" or "\ud800" <= heard[-1:] <= "\udbff" else ""
-        self.text += clean_text(heard[: len(heard) - len(self._held)])
+        received = self._pending + piece.text
+        self._pending = received[-1:] if received[-1:] == "\r" or "\ud800" <= received[-1:] <= "\udbff" else ""
+        self.text += clean_text(received[: len(received) - len(self._pending)])
         thought = piece.reasoning if self.reasoning else piece.reasoning.lstrip()
-        self.reasoning += clean_text(thought)[: _LONGEST_REASONING - len(self.reasoning)]
+        self.reasoning += clean_text(thought)[: _MAX_REASONING - len(self.reasoning)]
         self.usage = piece.usage or self.usage
         self.finish_reason = piece.finish_reason or self.finish_reason
-        self._heard += len(piece.text) + len(piece.reasoning)
-        most = settings.CATO.chat.max_answer_chars
-        if len(self.text) > most:
-            self.text = self.text[:most]
-        if len(self.text) >= most or self._heard > most + _LONGEST_REASONING:
+        self._received_chars += len(piece.text) + len(piece.reasoning)
+        limit = settings.CATO.chat.max_answer_chars
+        if len(self.text) > limit:
+            self.text = self.text[:limit]
+        if len(self.text) >= limit or self._received_chars > limit + _MAX_REASONING:
             self.is_full, self.finish_reason = True, Turn.FinishReason.LENGTH
 
     @property
-    def has_news(self) -> bool:
+    def has_unrendered_text(self) -> bool:
         """Whether something came that no pulse has taken in."""
-        return len(self.text) > self._shown
+        return len(self.text) > self._rendered_chars
 
-    def advance(self) -> None:
+    def render_new(self) -> None:
         """Take in what came since the last pulse, or as much of it as is drawn at once."""
-        had_segments = self._growing.has_segments
+        had_segments = self._renderer.has_segments
         # Read once: this runs in a thread, and the text grows meanwhile.
-        text = self.text[self._shown : self._shown + _AT_ONCE]
-        finished = self._growing.feed(text)
+        text = self.text[self._rendered_chars : self._rendered_chars + _MAX_RENDERED_CHARS]
+        finished = self._renderer.feed(text)
         if finished and had_segments:
             self._segments, self._is_reset = [], True
         self._finished += finished
-        self._segments += self._growing.segments()
-        self._shown += len(text)
+        self._segments += self._renderer.segments()
+        self._rendered_chars += len(text)
         self.revision += 1
 
-    def draw(self) -> Frame | None:
+    def render_frame(self) -> Frame | None:
         """Take in what came; the frame with it, unless its row must be saved first."""
-        self.advance()
+        self.render_new()
         return None if self.needs_save_before_publish else self.frame()
 
-    def think(self) -> bool:
+    def collect_reasoning(self) -> bool:
         """Take in what was thought, right before it is saved; whether there is something new of it to show."""
-        if len(self.reasoning) == self._shown_reasoning:
+        if len(self.reasoning) == self._published_reasoning:
             return False
-        self._kept_reasoning = len(self.reasoning)
+        self._collected_reasoning = len(self.reasoning)
         self.revision += 1
         return True
 
     @property
     def needs_save_before_publish(self) -> bool:
         """Whether the next frame gives something away once, so that a page which comes later needs it from the row."""
-        return bool(self._finished or self._segments) or self._kept_reasoning > self._shown_reasoning
+        return bool(self._finished or self._segments) or self._collected_reasoning > self._published_reasoning
 
-    def must_be_saved(self, now: float) -> bool:
-        return bool(self._finished or self._segments) or now - self.saved_at >= _SAVE_EVERY
+    def is_save_due(self, now: float) -> bool:
+        return bool(self._finished or self._segments) or now - self.saved_at >= _SAVE_INTERVAL
 
-    def saved(self) -> AnswerCheckpoint:
+    def checkpoint(self) -> AnswerCheckpoint:
         """What the row is to hold: exactly what has been taken in, not what came since."""
-        reasoning = self.reasoning[: self._kept_reasoning]
+        reasoning = self.reasoning[: self._collected_reasoning]
         return AnswerCheckpoint(
-            self.brief.turn_id, self.brief.attempt, self.text[: self._shown], reasoning, self.revision
+            self.job.turn_id, self.job.attempt, self.text[: self._rendered_chars], reasoning, self.revision
         )
 
     def frame(self) -> Frame:
@@ -129,26 +129,26 @@ class AnswerStream:
         segments, self._segments = self._segments, []
         is_reset, self._is_reset = self._is_reset, False
         return frames.answer_progress(
-            self.brief.thread_id,
-            self.brief.turn_id,
+            self.job.thread_id,
+            self.job.turn_id,
             self.revision,
             finished,
-            self._growing.open_html(),
+            self._renderer.open_html(),
             segments=segments,
             is_reset=is_reset,
-            is_first=not self._growing.has_finished,
+            is_first=not self._renderer.has_finished,
             thought=self._new_thought(),
         )
 
-    def rest(self) -> tuple[list[str], str]:
+    def drain(self) -> tuple[list[str], str]:
         """What pages do not have yet of an answer that is over: its last blocks, and what was thought last."""
-        while self.has_news:
-            self.advance()
-        self.think()
-        finished, self._finished = [*self._finished, *self._growing.close()], []
+        while self.has_unrendered_text:
+            self.render_new()
+        self.collect_reasoning()
+        finished, self._finished = [*self._finished, *self._renderer.close()], []
         return finished, self._new_thought()
 
-    def ending(self, state: str, error_code: str = "", error: str = "") -> AnswerOutcome:
+    def build_outcome(self, state: str, error_code: str = "", error: str = "") -> AnswerOutcome:
         """How it ended, with all that was said and thought until then."""
         known = self.finish_reason in Turn.FinishReason.values
         return AnswerOutcome(
@@ -166,6 +166,6 @@ class AnswerStream:
         )
 
     def _new_thought(self) -> str:
-        thought = self.reasoning[self._shown_reasoning : self._kept_reasoning]
-        self._shown_reasoning = self._kept_reasoning
+        thought = self.reasoning[self._published_reasoning : self._collected_reasoning]
+        self._published_reasoning = self._collected_reasoning
         return thought

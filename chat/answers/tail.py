@@ -15,7 +15,7 @@ from memory.api import NotFoundError
 # Seconds between looks at an answer of this process, and at a row that another process writes.
 _POLL_LOCAL, _POLL_ROW = 0.04, 0.3
 # Seconds between checks that whoever reads may still do so.
-_CHECK_EVERY = 2.0
+_CHECK_INTERVAL = 2.0
 
 
 async def tail_answer(turn_id: uuid.UUID, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
@@ -27,21 +27,21 @@ async def tail_answer(turn_id: uuid.UUID, may_receive: Callable[[], bool]) -> As
     given = 0
     checked_at = time.monotonic()
     while True:
-        if time.monotonic() - checked_at >= _CHECK_EVERY:
+        if time.monotonic() - checked_at >= _CHECK_INTERVAL:
             if not await run_in_db_thread(may_receive):
                 raise NotFoundError
             checked_at = time.monotonic()
-        reply = runner.get_running(turn_id)
-        if reply is None:
-            text, is_over = await run_in_db_thread(_text_of, turn_id)
+        stream = runner.get_running(turn_id)
+        if stream is None:
+            text, is_finished = await run_in_db_thread(_text_of, turn_id)
         else:
-            text, is_over = reply.text, False
+            text, is_finished = stream.text, False
         if len(text) > given:
             yield text[given:]
             given = len(text)
-        if is_over:
+        if is_finished:
             return
-        await asyncio.sleep(_POLL_LOCAL if reply else _POLL_ROW)
+        await asyncio.sleep(_POLL_LOCAL if stream else _POLL_ROW)
 
 
 def _text_of(turn_id: uuid.UUID) -> tuple[str, bool]:

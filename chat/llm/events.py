@@ -93,7 +93,7 @@ class EventReader:
         return event if isinstance(event, dict) else None
 
 
-def piece_of(event: dict[str, Any]) -> StreamChunk:
+def parse_chunk(event: dict[str, Any]) -> StreamChunk:
     """Return what one event says. Raises EventError where its fields are not what they have to be."""
     choices = event.get("choices") or [{}]
     choice = choices[0] if isinstance(choices, list) else None

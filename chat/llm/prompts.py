@@ -65,17 +65,17 @@ def history_token_budget(message: str, instructions: str = "") -> int:
     return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - taken)
 
 
-def build_prompt(*, history: PromptHistory, material: str, turn: Turn, said_so_far: str = "") -> list[Message]:
+def build_prompt(*, history: PromptHistory, prompt_context: str, turn: Turn, partial_answer: str = "") -> list[Message]:
     """The messages for the endpoint; `said_so_far` is an interrupted answer to go on from."""
-    new = f"{material}\n\n---\n\n{turn.message}" if material else turn.message
+    new = f"{prompt_context}\n\n---\n\n{turn.message}" if prompt_context else turn.message
     messages: list[Message] = [
         {"role": "system", "content": system_prompt(turn.thread.instructions)},
         *_messages_of(history),
         {"role": "user", "content": content_of(new, turn.images.all())},
     ]
-    if said_so_far:
+    if partial_answer:
         messages += [
-            {"role": "assistant", "content": said_so_far},
+            {"role": "assistant", "content": partial_answer},
             {"role": "user", "content": "Go on exactly where you stopped, without repeating anything."},
         ]
     return messages

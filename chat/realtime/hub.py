@@ -153,7 +153,7 @@ class Hub:
         """Give a frame to the pages of its thread in this process alone; call it in the loop's thread."""
         self._deliver(frame)
 
-    def ask_to_stop(self, turn_id: uuid.UUID) -> None:
+    def broadcast_stop(self, turn_id: uuid.UUID) -> None:
         """Tell every process that this turn is to be stopped; call it in the loop's thread."""
         self._on_stop(turn_id)
         if self._others:

@@ -16,7 +16,7 @@ from chat.executors import run_in_db_thread
 log = logging.getLogger(__name__)
 
 # Seconds; an answer ends within three of its author losing access.
-_CHECK_EVERY = 2.0
+_CHECK_INTERVAL = 2.0
 
 
 async def watch(running: Mapping[uuid.UUID, AnswerStream]) -> None:
@@ -25,7 +25,7 @@ async def watch(running: Mapping[uuid.UUID, AnswerStream]) -> None:
     An answer is stopped once its author may no longer read the thread, or its API token is no longer valid.
     """
     while running:
-        await asyncio.sleep(_CHECK_EVERY)
+        await asyncio.sleep(_CHECK_INTERVAL)
         try:
             lost = await run_in_db_thread(access.turns_without_access, list(running))
         except DatabaseError as error:

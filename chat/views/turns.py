@@ -43,7 +43,7 @@ _MOST_RETURNED = 1500
 def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
     if services.request_stop(turn):
-        runner.ask_to_stop(turn.id)
+        runner.broadcast_stop(turn.id)
     return _back(request, turn)
 
 

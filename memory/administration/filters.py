@@ -25,7 +25,7 @@ from memory.text import clean_text
 from memory.utils.formatting import SOURCES
 
 Stage = DocumentVersion.Stage
-DATE = forms.DateInput(attrs={"type": "date"})
+DATE_INPUT = forms.DateInput(attrs={"type": "date"})
 # Choice that stands for all personal spaces.
 OWN = "own"
 _STATES = {"remembered": Job.State.DONE, "waiting": Job.State.PENDING, "failed": Job.State.FAILED}
@@ -86,8 +86,10 @@ class ExchangeFilterSet(AdminFilterSet):
     """Filters for exchanges that are not forgotten."""
 
     source = filters.ChoiceFilter(choices=list(SOURCES.items()), empty_label=_("Any source"), label=_("Source"))
-    since = filters.DateFilter(field_name="timestamp", lookup_expr="date__gte", widget=DATE, label=_("Said from"))
-    until = filters.DateFilter(field_name="timestamp", lookup_expr="date__lte", widget=DATE, label=_("Said until"))
+    since = filters.DateFilter(field_name="timestamp", lookup_expr="date__gte", widget=DATE_INPUT, label=_("Said from"))
+    until = filters.DateFilter(
+        field_name="timestamp", lookup_expr="date__lte", widget=DATE_INPUT, label=_("Said until")
+    )
     state = filters.ChoiceFilter(
         choices=[
             ("remembered", _("Remembered")),
@@ -127,8 +129,12 @@ class ExchangeFilterSet(AdminFilterSet):
 class DocumentFilterSet(AdminFilterSet):
     """Filters for documents that are not deleted."""
 
-    since = filters.DateFilter(field_name="created_at", lookup_expr="date__gte", widget=DATE, label=_("Added from"))
-    until = filters.DateFilter(field_name="created_at", lookup_expr="date__lte", widget=DATE, label=_("Added until"))
+    since = filters.DateFilter(
+        field_name="created_at", lookup_expr="date__gte", widget=DATE_INPUT, label=_("Added from")
+    )
+    until = filters.DateFilter(
+        field_name="created_at", lookup_expr="date__lte", widget=DATE_INPUT, label=_("Added until")
+    )
     state = filters.ChoiceFilter(
         choices=[("ready", _("Remembered")), ("under_way", _("Under way")), ("failed", _("Not added"))],
         method="in_state",

@@ -60,12 +60,12 @@ def end_reveal(reveal_id: int, *, by: uuid.UUID) -> bool:
     return True
 
 
-def end_all(person_id: uuid.UUID) -> None:
+def end_all_reveals(person_id: uuid.UUID) -> None:
     """End all reveals of this person, because they lose the role or the account."""
     for row in active_reveals(person_id):
         end_reveal(row.pk, by=person_id)
 
 
-def reveals_of(space: Space) -> QuerySet[Reveal]:
+def list_reveals(space: Space) -> QuerySet[Reveal]:
     """Return all reveals of this space, newest first."""
     return Reveal.objects.filter(space=space).select_related("by").order_by("-at", "id")

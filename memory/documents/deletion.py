@@ -70,7 +70,7 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
         nudge.after_commit("tidy_documents")
 
 
-def cancel(version: DocumentVersion, *, by: uuid.UUID) -> None:
+def cancel_document(version: DocumentVersion, *, by: uuid.UUID) -> None:
     """Give up a version that does not serve yet; what served before goes on to."""
     if version.stage in (*DocumentVersion.UNDER_WAY, Stage.FAILED):
         forget_version(version, by=by)
@@ -106,7 +106,7 @@ def cleanup_documents() -> int:
     return gone
 
 
-def delete_orphaned_files(*, dry_run: bool = False) -> int:
+def delete_orphaned_originals(*, dry_run: bool = False) -> int:
     """Remove stored files that no version names; returns how many."""
     return stored_files.delete_orphaned_files(DocumentVersion, "original", folder=FOLDER, dry_run=dry_run)
 

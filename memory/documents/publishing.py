@@ -94,7 +94,7 @@ def chunk_progress(version_ids: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, i
     return {version_id: (done, laid) for version_id, done, laid in rows.order_by()}
 
 
-def retry(version: DocumentVersion) -> None:
+def retry_document(version: DocumentVersion) -> None:
     """Go on with a failed version: where its pieces could not be embedded with those, else from reading on."""
     with transaction.atomic():
         held = DocumentVersion.objects.select_for_update().get(pk=version.pk)

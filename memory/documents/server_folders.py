@@ -23,7 +23,7 @@ class ServerFile:
     path: Path
 
 
-def resolve(locations: Mapping[str, Path], asked: str) -> list[ServerFile]:
+def resolve_server_path(locations: Mapping[str, Path], asked: str) -> list[ServerFile]:
     """The file or the files of the folder that `alias:path` names, below the folder that `locations` has for the alias.
 
     Raises InvalidInputError for an unknown alias, for a path that leads out, by links too, and where there is no such
@@ -49,7 +49,7 @@ def resolve(locations: Mapping[str, Path], asked: str) -> list[ServerFile]:
     return found
 
 
-def list_path(path: Path) -> list[ServerFile]:
+def list_server_folder(path: Path) -> list[ServerFile]:
     """The file, or the files of the folder, at `path`. Raises InvalidInputError where there is none."""
     try:
         there = path.resolve(strict=True)
@@ -64,7 +64,7 @@ def list_path(path: Path) -> list[ServerFile]:
 
 
 @contextmanager
-def open_file(found: ServerFile) -> Iterator[File[bytes]]:
+def open_server_file(found: ServerFile) -> Iterator[File[bytes]]:
     """Open the file. Raises InvalidInputError if it is not a regular file or cannot be read."""
     try:
         # Without these flags a pipe would block forever, and a file replaced by a link would be followed.

@@ -43,7 +43,7 @@ class UploadResult:
     is_known: bool
 
 
-def upload(
+def upload_document(
     file: File[bytes],
     *,
     name: str,

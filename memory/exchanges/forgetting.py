@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 _TOGETHER = 100
 # Field values of an erased exchange.
-NOTHING_SAID = {
+EMPTY_TEXT = {
     "user_message": "",
     "assistant_message": "",
     "prior_exchange_ids": [],
@@ -275,7 +275,7 @@ def _clear_row(job: Erasure, vectors: int) -> None:
     Exchange.objects.filter(pk=exchange.pk).update(
         metadata=_removed_counts(exchange.metadata) | {"vectors": vectors, "cached": cached},
         erased_at=timezone.now(),
-        **NOTHING_SAID,
+        **EMPTY_TEXT,
     )
     cache.delete_unreferenced([digest])
     Erasure.objects.filter(pk=job.pk).update(state=Job.State.DONE, locked_until=None, error="")

@@ -20,7 +20,7 @@ from memory.errors import InvalidInputError, RecordConflictError, VectorStoreDis
 from memory.exchanges.forgetting import forget
 from memory.exchanges.lifecycle import NewExchange, remember_many, requeue_changed, update_exchange
 from memory.exchanges.metadata import Checked, validate_metadata
-from memory.filters import And, Filter, parse, to_sql
+from memory.filters import And, Filter, parse_filter, to_sql
 from memory.index import generations
 from memory.models import Exchange, Generation, Record, Space
 from memory.retrieval import get_strategy, query_embedding
@@ -29,7 +29,7 @@ from memory.spaces.access import SpaceIds, in_spaces
 from memory.text import clean_text
 
 MOST_RECORDS = 1000
-MOST_RESULTS = 100
+MAX_RESULTS = 100
 LONGEST_ID = 255
 
 Vector = Sequence[float] | NDArray[np.float32]
@@ -111,12 +111,12 @@ def query_records(
     VectorStoreDisabledError.
     """
     _refuse_disabled()
-    if not 1 <= top_k <= MOST_RESULTS:
-        raise InvalidInputError(f"Ask for 1 to {MOST_RESULTS} records (top_k), not {top_k}.")
+    if not 1 <= top_k <= MAX_RESULTS:
+        raise InvalidInputError(f"Ask for 1 to {MAX_RESULTS} records (top_k), not {top_k}.")
     asked = clean_text(text or "").strip()
     if not asked and vector is None:
         raise InvalidInputError("Ask with a text or with a vector.")
-    required = parse(filters) if filters else None
+    required = parse_filter(filters) if filters else None
     serving = generations.active_generation()
     query = Query(
         text=asked,
@@ -130,8 +130,8 @@ def query_records(
         return []
     if not prefer:
         return _ask(query, required)
-    first = _ask(query, _both(required, parse(prefer)))
-    return (first + _ask(query, _both(required, parse({"$not": prefer}))))[:top_k]
+    first = _ask(query, _both(required, parse_filter(prefer)))
+    return (first + _ask(query, _both(required, parse_filter({"$not": prefer}))))[:top_k]
 
 
 def delete_records(
@@ -152,7 +152,7 @@ def delete_records(
     if ids is not None:
         rows = rows.filter(record__name__in=_names(ids))
     if filters is not None:
-        rows = rows.filter(to_sql(parse(filters)))
+        rows = rows.filter(to_sql(parse_filter(filters)))
     with transaction.atomic():
         found = list(rows.values_list("id", flat=True))
         batches = [found[start : start + _BATCH] for start in range(0, len(found), _BATCH)]
@@ -272,7 +272,7 @@ def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:
 
 def _narrowed(query: Query, filters: Filter | None) -> Query:
     # Programs also store exchanges and notes, which have `manual_entry` set.
-    records = parse({"source": str(Exchange.Source.API), "manual_entry": False})
+    records = parse_filter({"source": str(Exchange.Source.API), "manual_entry": False})
     return replace(query, keep_repeats=True, filters=_both(records, filters))
 
 

@@ -4,7 +4,7 @@ A filter only narrows results. Callers combine its condition with those on space
 """
 
 from memory.filters.ast import LONGEST_KEY, And, Condition, Filter, Or, Scalar
-from memory.filters.parser import parse
+from memory.filters.parser import parse_filter
 from memory.filters.to_chroma import chroma_fields, to_chroma
 from memory.filters.to_sql import to_sql
 
@@ -16,7 +16,7 @@ __all__ = [
     "Or",
     "Scalar",
     "chroma_fields",
-    "parse",
+    "parse_filter",
     "to_chroma",
     "to_sql",
 ]

@@ -24,7 +24,7 @@ _OPERATORS: tuple[Operator, ...] = get_args(Operator)
 _RANGES = ("$gt", "$gte", "$lt", "$lte")
 
 
-def parse(given: Mapping[str, object]) -> Filter:
+def parse_filter(given: Mapping[str, object]) -> Filter:
     """Return the tree of a filter such as `{"zone": "DMZ", "version": {"$gte": 3}, "$not": {"said_by": "…"}}`.
 
     All entries of a mapping must hold. A key is an own field of exchanges or a metadata key. `metadata.<key>` names

@@ -107,7 +107,7 @@ def start_reindex(*, again: bool = False) -> Generation:
     if building is None and kept is not None and not again:
         building = _revived(kept)
     if building is None:
-        drop_retired()
+        drop_retired_generations()
         if again:
             CachedEmbedding.objects.filter(provider=provider, model=model).delete()
         building = Generation.objects.create(provider=provider, model=model, state=Generation.State.BUILDING)
@@ -168,7 +168,7 @@ def enqueue_missing(generation: Generation) -> int:
     return queued
 
 
-def drop_retired() -> int:
+def drop_retired_generations() -> int:
     """Drop all retired generations; return their number."""
     retired = list(Generation.objects.filter(state=Generation.State.RETIRED))
     for generation in retired:

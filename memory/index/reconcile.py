@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Sum
 
 from memory import jobs, nudge
-from memory.documents.deletion import delete_orphaned_files
+from memory.documents.deletion import delete_orphaned_originals
 from memory.index import generations, store
 from memory.index.vectors import PARTS, vector_ids
 from memory.lexical.indexing import index_terms
@@ -54,7 +54,7 @@ def no_progress(what: str, count: int) -> None:
     """Ignore the progress."""
 
 
-def drift() -> Drift:
+def measure_drift() -> Drift:
     """Compare the vector counts of the rows with those of the collections, without reading vectors.
 
     Raises VectorStoreUnavailableError and VectorStoreDisabledError.
@@ -90,7 +90,7 @@ def reconcile(*, dry_run: bool = False, progress: ProgressCallback = no_progress
         words_written=index_missing_terms(dry_run=dry_run, progress=progress),
         words_removed=_remove_words_of_forgotten(dry_run),
         cached_removed=delete_orphan_cache_entries(dry_run=dry_run, progress=progress),
-        files_removed=delete_orphaned_files(dry_run=dry_run),
+        files_removed=delete_orphaned_originals(dry_run=dry_run),
     )
 
 

@@ -18,7 +18,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
-from memory.errors import DISABLED, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
+from memory.errors import STORE_DISABLED, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.index.vectors import ScoredId
 from memory.utils.batching import batched
 
@@ -64,7 +64,7 @@ def map_chroma_errors(call: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(call)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         if not settings.CATO.vector_store.enabled:
-            raise VectorStoreDisabledError(_(DISABLED))
+            raise VectorStoreDisabledError(_(STORE_DISABLED))
         try:
             return call(*args, **kwargs)
         except VectorStoreUnavailableError:
@@ -94,7 +94,7 @@ def _failure_of(error: Exception) -> VectorStoreUnavailableError | None:
 
 
 @map_chroma_errors
-def ping() -> None:
+def ping_vector_store() -> None:
     """Check that the server answers within 1 s. Raises VectorStoreUnavailableError and VectorStoreDisabledError."""
     import httpx
 

@@ -13,7 +13,7 @@ from memory.documents.metadata import DOCUMENT
 from memory.documents.queries import active_documents
 from memory.errors import InvalidInputError
 from memory.exchanges.metadata import Checked, validate_metadata
-from memory.filters import Filter, parse
+from memory.filters import Filter, parse_filter
 from memory.spaces.access import SpaceIds
 from memory.text import parse_uuid
 
@@ -36,7 +36,7 @@ class RecallFilter:
         asked: dict[str, object] = {f"metadata.{key}": _wanted(value) for key, value in self.metadata.items()}
         if self.documents:
             asked[f"metadata.{DOCUMENT}"] = {"$in": [str(id) for id in self.documents]}
-        return parse(asked) if asked else None
+        return parse_filter(asked) if asked else None
 
     def as_json(self) -> dict[str, Any]:
         return {"documents": [str(id) for id in self.documents], "metadata": self.metadata}

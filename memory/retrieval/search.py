@@ -26,7 +26,7 @@ from memory.text import clean_text
 
 log = logging.getLogger(__name__)
 
-MOST_RESULTS = 100
+MAX_RESULTS = 100
 
 # Reasons for a degraded result. BY_WORDS: the index or the embedding model did not answer, so only terms were searched.
 # FAILED: the configured strategy or reranker cannot be used.
@@ -148,9 +148,9 @@ def search(
     text = clean_text(text).strip()
     if not text:
         raise InvalidInputError(_("Type what you are looking for."))
-    if not 1 <= count <= MOST_RESULTS:
+    if not 1 <= count <= MAX_RESULTS:
         raise InvalidInputError(
-            _("Ask for 1 to %(most)s results, not %(count)s.") % {"most": MOST_RESULTS, "count": count}
+            _("Ask for 1 to %(most)s results, not %(count)s.") % {"most": MAX_RESULTS, "count": count}
         )
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 
 from memory.errors import InvalidInputError
-from memory.filters import parse
+from memory.filters import parse_filter
 from memory.models import Exchange
 from memory.retrieval.prompt_context import build_prompt_context
 from memory.retrieval.search import SearchResults, rank, recall, search
@@ -51,7 +51,7 @@ def search_by_topic(
     wanted = {field: str(id) for field, id in place.items() if id is not None}
     if not wanted:
         raise InvalidInputError("Say in which thread or session to look.")
-    return search(topic, spaces=spaces, count=count, filters=parse(wanted))
+    return search(topic, spaces=spaces, count=count, filters=parse_filter(wanted))
 
 
 def related_threads(thread_id: uuid.UUID, *, spaces: SpaceIds, count: int = 5) -> list[RelatedThread]:
@@ -60,7 +60,7 @@ def related_threads(thread_id: uuid.UUID, *, spaces: SpaceIds, count: int = 5) -
     texts = [row.user_message for row in said.order_by("-timestamp", "id")[:_TELLING]]
     if not texts:
         return []
-    elsewhere = parse({"$not": {"thread": str(thread_id)}})
+    elsewhere = parse_filter({"$not": {"thread": str(thread_id)}})
     found = rank("\n".join(texts), spaces=spaces, wanted=_LOOKED_THROUGH, filters=elsewhere).results
     best: dict[uuid.UUID, float] = {}
     for result in found:

@@ -68,7 +68,7 @@ def remove_group(group: Space) -> None:
     Space.objects.filter(id=group.id, kind=Space.Kind.GROUP).delete()
 
 
-def is_empty(group: Space) -> bool:
+def is_group_empty(group: Space) -> bool:
     """Return True if the group has neither exchanges nor documents.
 
     Forgotten documents do not count; tombstones of exchanges do.

@@ -49,7 +49,7 @@ def first_exchange_at(spaces: SpaceIds | None) -> datetime | None:
     return first
 
 
-def answers(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRange]:
+def recall_rates(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRange]:
     """Return for each period between these times the number of answers, and of those with recalled exchanges."""
     recalled = Exists(Recall.objects.filter(turn_id=OuterRef("turn_id")))
     rows = _remembered(spaces).filter(turn_id__isnull=False, timestamp__gt=at[0])
@@ -65,7 +65,7 @@ def answers(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRange]:
     ]
 
 
-def recalls(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
+def recall_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
     """Return the number of recalled exchanges in each period, for turns whose own exchange is in `spaces`."""
     rows = Recall.objects.filter(at__gt=at[0])
     if spaces is not None:

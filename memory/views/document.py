@@ -17,8 +17,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory import api
+from memory.documents.deletion import forget_documents, forget_version
 from memory.documents.downloads import stream_original
+from memory.documents.metadata import set_document_metadata
 from memory.documents.queries import (
     ChunkText,
     VersionStatus,
@@ -28,16 +29,18 @@ from memory.documents.queries import (
     readable_document,
 )
 from memory.errors import CatoError
-from memory.filters import parse
+from memory.exchanges.moving import move_document
+from memory.filters import parse_filter
 from memory.models import Chunk, Document, DocumentVersion, HiddenPassage
 from memory.requests import PageRequest
+from memory.retrieval.search import search
 from memory.spaces import access
 from memory.spaces.access import SpaceIds
 from memory.spaces.audience import audience_text
 from memory.text import clean_text, excerpt
 from memory.utils.formatting import FOUND_BY_WORDS, format_datetime, format_number
-from memory.views.document_rows import about, row_of, state_text
-from memory.views.documents import accepts, changeable, state_for
+from memory.views.document_rows import about, document_row, state_text
+from memory.views.documents import changeable, state_for, upload_limits
 from memory.views.metadata_form import format_metadata, parse_metadata
 from memory.views.space_choices import parse_space, space_choices
 
@@ -80,7 +83,7 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     context = {
         "section": "documents",
         "document": found,
-        "row": row_of(state, person_id=request.user.pk, is_administrator=request.user.is_administrator),
+        "row": document_row(state, person_id=request.user.pk, is_administrator=request.user.is_administrator),
         "title": state.serving.title if state.serving else "",
         "space_name": state.space_name,
         "passages": _passages(pieces[:_WINDOW], cited),
@@ -89,7 +92,7 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
         "later_url": f"?{urlencode({'from': since + _WINDOW})}" if len(pieces) > _WINDOW else "",
         "versions": [_version(found, version, may_change) for version in list_versions(found)],
         "may_change": may_change,
-        "accepts": accepts(),
+        "upload_limits": upload_limits(),
         "metadata_text": format_metadata(found.metadata),
         "query": query,
         **(_search(found, readable, query) if query else {}),
@@ -108,7 +111,7 @@ def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Other metadata, one line each."""
     found = changeable(request, document_id)
     try:
-        api.set_document_metadata(found, parse_metadata(request.POST.get("metadata", "")))
+        set_document_metadata(found, parse_metadata(request.POST.get("metadata", "")))
         messages.success(request, _("Saved."))
     except CatoError as error:
         messages.error(request, str(error))
@@ -125,7 +128,7 @@ def move(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     try:
         to = parse_space(request)
         if to is not None:
-            api.move_document(found, to=to, by=request.user.pk)
+            move_document(found, to=to, by=request.user.pk)
             messages.success(request, _("Moved. %(audience)s") % {"audience": audience_text(to)})
     except CatoError as error:
         messages.error(request, str(error))
@@ -141,13 +144,13 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     if request.method == "GET":
         return render(request, "memory/confirm.html", _question(found, version))
     if version is not None:
-        api.forget_version(version, by=request.user.pk)
+        forget_version(version, by=request.user.pk)
         found.refresh_from_db()
         if found.forgotten_at is None:
             messages.success(request, _("Version %(number)s is deleted.") % {"number": version.number})
             return redirect("document", document_id)
     else:
-        api.forget_documents([found.pk], by=request.user.pk)
+        forget_documents([found.pk], by=request.user.pk)
     return render(request, "memory/receipt.html", _receipt(found))
 
 
@@ -181,7 +184,7 @@ def _version(found: Document, version: VersionStatus, may_change: bool) -> Versi
 def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object]:
     """What is nearest to `query` in this document, in the order of the text."""
     try:
-        found_here = api.search(query, spaces=readable, count=_FOUND, filters=parse({"document": str(found.pk)}))
+        found_here = search(query, spaces=readable, count=_FOUND, filters=parse_filter({"document": str(found.pk)}))
     except CatoError as error:
         return {"search_error": str(error)}
     rows = [

@@ -59,7 +59,7 @@ class DocumentRow:
     is_serving: bool
 
 
-def row_of(state: DocumentStatus, *, person_id: uuid.UUID, is_administrator: bool) -> DocumentRow:
+def document_row(state: DocumentStatus, *, person_id: uuid.UUID, is_administrator: bool) -> DocumentRow:
     """The row as this person gets it."""
     newest = state.newest
     may = state.owner_id == person_id or is_administrator

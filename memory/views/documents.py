@@ -17,8 +17,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from memory import api
+from memory.documents.deletion import cancel_document
 from memory.documents.extraction import FORMATS
+from memory.documents.publishing import retry_document
 from memory.documents.queries import (
     DocumentStatus,
     active_documents,
@@ -26,14 +27,14 @@ from memory.documents.queries import (
     document_to_change,
     readable_document,
 )
-from memory.documents.uploads import normalise_name
+from memory.documents.uploads import normalise_name, upload_document
 from memory.embeddings import remote_host
 from memory.errors import CatoError, InvalidInputError, NotFoundError
 from memory.models import Document, DocumentVersion
 from memory.requests import PageRequest
 from memory.spaces import access
 from memory.text import parse_uuid
-from memory.views.document_rows import DocumentRow, UploadChip, row_of
+from memory.views.document_rows import DocumentRow, UploadChip, document_row
 from memory.views.space_choices import parse_space, space_choices
 
 _PAGE = 50
@@ -73,7 +74,7 @@ def row(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 def cancel(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Give up the version that does not serve yet."""
     document = changeable(request, document_id)
-    api.cancel(_newest(document), by=request.user.pk)
+    cancel_document(_newest(document), by=request.user.pk)
     messages.success(request, _("Upload of %(name)s cancelled.") % {"name": document.name})
     return redirect("documents")
 
@@ -81,11 +82,11 @@ def cancel(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 @require_POST
 def retry(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     """Go on with a version that failed."""
-    api.retry(_newest(changeable(request, document_id)))
+    retry_document(_newest(changeable(request, document_id)))
     return redirect("documents")
 
 
-def accepts() -> UploadLimits:
+def upload_limits() -> UploadLimits:
     """What may be uploaded here."""
     conf = settings.CATO.documents
     return UploadLimits(
@@ -114,7 +115,7 @@ def _listed(request: PageRequest) -> dict[str, object]:
         "section": "documents",
         "page": page,
         "rows": [_row(request, state) for state in document_statuses(page)],
-        "accepts": accepts(),
+        "upload_limits": upload_limits(),
         "places": space_choices(request.user.pk),
         "embedding_host": remote_host(settings.CATO.vector_store),
     }
@@ -142,7 +143,7 @@ def _receive(request: PageRequest, file: File[bytes], document: Document | None)
     """Keep the file: the next version of `document`, or of the one that has its name."""
     name = document.name if document else normalise_name(file.name or "")
     try:
-        received = api.upload(
+        received = upload_document(
             file,
             name=name,
             space=document.space if document else parse_space(request) or access.personal_space(request.user.pk),
@@ -179,7 +180,7 @@ def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentStatus:
 
 
 def _row(request: PageRequest, state: DocumentStatus) -> DocumentRow:
-    return row_of(state, person_id=request.user.pk, is_administrator=request.user.is_administrator)
+    return document_row(state, person_id=request.user.pk, is_administrator=request.user.is_administrator)
 
 
 def _newest(document: Document) -> DocumentVersion:

@@ -12,9 +12,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from memory import api
 from memory.errors import NotFoundError
-from memory.exchanges.feedback import feedback_for_exchanges
+from memory.exchanges.feedback import feedback_for_exchanges, set_feedback
 from memory.models import Exchange
 from memory.requests import PageRequest
 from memory.spaces import access
@@ -33,7 +32,7 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     found = access.in_spaces(Exchange.objects.findable().filter(id=exchange_id), readable).first()
     if found is None:
         raise NotFoundError(_("Not found."))
-    api.set_feedback(request.user.pk, found, request.POST.get("kind", ""))
+    set_feedback(request.user.pk, found, request.POST.get("kind", ""))
     if not request.htmx:
         return redirect(_next(request, exchange_id))
     (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()

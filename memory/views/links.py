@@ -10,7 +10,7 @@ from memory.documents.locations import ChunkLocation
 from memory.retrieval.types import ExchangeView
 
 
-def url_for(said: ExchangeView) -> str:
+def exchange_url(said: ExchangeView) -> str:
     """The passage in its document, or where it was said."""
     return passage_url(said.place) if said.place else reverse("exchange", args=[said.id])
 

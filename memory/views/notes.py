@@ -14,8 +14,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from memory import api
 from memory.errors import InvalidInputError, VectorStoreDisabledError
+from memory.exchanges.notes import add_note
+from memory.index.indexing import memory_states
 from memory.models import Exchange
 from memory.requests import PageRequest
 from memory.spaces import access
@@ -45,7 +46,7 @@ def notes(request: PageRequest) -> HttpResponse:
     if request.method == "POST":
         try:
             space = parse_space(request) or access.personal_space(request.user.pk)
-            api.add_note(text, space=space, owner_id=request.user.pk, source=Exchange.Source.VADD, manual_entry=True)
+            add_note(text, space=space, owner_id=request.user.pk, source=Exchange.Source.VADD, manual_entry=True)
         except (InvalidInputError, VectorStoreDisabledError) as error:
             return _page(request, text=text, error=str(error), status=422)
         messages.success(request, _("Remembered. %(audience)s") % {"audience": audience_text(space)})
@@ -60,7 +61,7 @@ def _page(request: PageRequest, *, text: str = "", error: str = "", status: int 
     page = Paginator(whole.select_related("owner", "space").order_by("-timestamp", "id"), _PAGE).get_page(
         request.GET.get("page")
     )
-    states = api.memory_states(note.pk for note in page)
+    states = memory_states(note.pk for note in page)
     context = {
         "section": "documents",
         "tab": "notes",

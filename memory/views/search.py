@@ -11,7 +11,6 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
-from memory import api
 from memory.errors import (
     EmbeddingError,
     InvalidInputError,
@@ -21,13 +20,14 @@ from memory.errors import (
 )
 from memory.models import Space
 from memory.requests import PageRequest
+from memory.retrieval import search as retrieval
 from memory.retrieval.recall_filter import build_recall_filter, describe_recall_filter
 from memory.retrieval.types import Hit
 from memory.spaces import access
 from memory.text import clean_text, excerpt
 from memory.utils.formatting import FOUND_BY_WORDS, SOURCES, format_similarity
 from memory.utils.rate_limits import count_search
-from memory.views.links import url_for
+from memory.views.links import exchange_url
 
 _COUNT = 20
 _EXCERPT = 320
@@ -61,7 +61,7 @@ def search(request: PageRequest) -> HttpResponse:
     if query:
         try:
             count_search(request.user.pk)
-            found = api.search(query, spaces=readable, count=_COUNT, filters=scope.filter())
+            found = retrieval.search(query, spaces=readable, count=_COUNT, filters=scope.filter())
             hits = hit_rows(found.results)
             # Out of how many is not counted: that would take longer than to find them.
             context |= {
@@ -102,6 +102,6 @@ def _hit(result: Hit, space: Space) -> HitRow:
         space_name=space.shown_name,
         space_kind=space.kind,
         source=str(SOURCES[said.source]),
-        url=url_for(said),
+        url=exchange_url(said),
         place=said.place.label if said.place else "",
     )

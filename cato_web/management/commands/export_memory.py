@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from cato_web.accounts.services import UserLookupError, get_user_by_name
-from cato_web.api.serializers import exchanges_shown
+from cato_web.api.serializers import serialize_exchanges
 from memory import api as memory
 from memory.api import Exchange, iterate_by_pk
 
@@ -29,5 +29,5 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         readable = memory.in_spaces(Exchange.objects.findable(), memory.readable_space_ids(person.pk))
         for page in iterate_by_pk(readable.select_related("owner"), _TOGETHER):
-            for row in exchanges_shown(page):
+            for row in serialize_exchanges(page):
                 self.stdout.write(row.model_dump_json())

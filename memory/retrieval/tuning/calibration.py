@@ -77,7 +77,7 @@ class CurrentThreshold:
     sample: int = 0
 
 
-def fit(spaces: SpaceIds | None = None) -> CalibrationResult:
+def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
     """Fit the level on at most SAMPLE exchanges of `spaces` (None: all, each asked for as its owner would); keeps nothing.
 
     Raises InvalidInputError where fewer than LEAST exchanges, or fewer that have others beside them, are in the index; VectorStoreUnavailableError.
@@ -119,7 +119,7 @@ def fit(spaces: SpaceIds | None = None) -> CalibrationResult:
     )
 
 
-def keep(found: CalibrationResult) -> Calibration:
+def save_threshold(found: CalibrationResult) -> Calibration:
     """Let the gate lie where it was fitted, in place of an earlier fit of the same model."""
     return Calibration.objects.update_or_create(
         provider=found.provider,
@@ -128,13 +128,13 @@ def keep(found: CalibrationResult) -> Calibration:
     )[0]
 
 
-def reset() -> bool:
+def reset_threshold() -> bool:
     """Go back to the shipped level of the model that serves; False where nothing was fitted."""
     serving = generations.active_generation()
     return bool(Calibration.objects.filter(provider=serving.provider, model=serving.model).delete()[0])
 
 
-def in_force() -> CurrentThreshold:
+def current_threshold() -> CurrentThreshold:
     """The level that a question is held against now, by the configured strategy; a rising one is told elsewhere."""
     conf = settings.CATO.vector_store
     if conf.similarity_threshold is not None:

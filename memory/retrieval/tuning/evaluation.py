@@ -19,7 +19,7 @@ from memory.embeddings import cache
 from memory.errors import InvalidInputError, VectorStoreUnavailableError
 from memory.lexical.candidates import build_lexical_query
 from memory.models import Evaluation, Exchange, Space
-from memory.retrieval.search import MOST_RESULTS, rank
+from memory.retrieval.search import MAX_RESULTS, rank
 from memory.retrieval.tuning.sampling import sample_exchanges
 from memory.retrieval.types import ExchangeView, RankedHits
 from memory.spaces import access as who
@@ -60,8 +60,8 @@ def evaluate(
     by its own beginning without its rarest words. Raises InvalidInputError, also where there is nothing to ask for; VectorStoreUnavailableError
     where the index or the embedding model does not answer: words alone would be measured then.
     """
-    if not 1 <= k <= MOST_RESULTS:
-        raise InvalidInputError(f"Count among the first 1 to {MOST_RESULTS} results, not {k}.")
+    if not 1 <= k <= MAX_RESULTS:
+        raise InvalidInputError(f"Count among the first 1 to {MAX_RESULTS} results, not {k}.")
     probes = list(_probes(sample_exchanges(sample, spaces), spaces, rephrase or paraphrase_offline))
     if not probes:
         raise InvalidInputError("There is nothing to ask for yet: no exchange is in the index.")

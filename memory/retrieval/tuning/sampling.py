@@ -10,7 +10,7 @@ from memory.index import generations
 from memory.models import Exchange, Job
 from memory.spaces.access import SpaceIds, in_spaces
 
-MOST = 1000
+MAX_SAMPLE = 1000
 
 
 def sample_exchanges(count: int, spaces: SpaceIds | None) -> list[Exchange]:
@@ -22,6 +22,6 @@ def sample_exchanges(count: int, spaces: SpaceIds | None) -> list[Exchange]:
         embeddings__generation=generations.active_generation(), embeddings__state=Job.State.DONE
     )
     rows = rows if spaces is None else in_spaces(rows, spaces)
-    start, count = uuid.uuid4(), min(count, MOST)
+    start, count = uuid.uuid4(), min(count, MAX_SAMPLE)
     found = list(rows.filter(id__gte=start).order_by("id")[:count])
     return found + list(rows.filter(id__lt=start).order_by("id")[: count - len(found)])

@@ -17,10 +17,11 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
-from memory import api, nudge
 from memory import jobs as job_rows
+from memory import nudge
 from memory.documents import publishing
 from memory.guards import admin_required
+from memory.index.indexing import retry_failed
 from memory.models import DocumentVersion, Embedding, Erasure, Job
 from memory.requests import PageRequest
 from memory.utils.formatting import format_number
@@ -76,7 +77,7 @@ def _kinds() -> dict[str, tuple[QuerySet[Any], Callable[[QuerySet[Any]], int]]]:
     erasures = Erasure.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
     versions = DocumentVersion.objects.filter(stage=DocumentVersion.Stage.FAILED).select_related("document__owner")
     return {
-        "embedding": (embeddings, api.retry_failed),
+        "embedding": (embeddings, retry_failed),
         "erasure": (erasures, _erase_again),
         "document": (versions, _read_again),
     }
@@ -91,7 +92,7 @@ def _erase_again(rows: QuerySet[Erasure]) -> int:
 def _read_again(rows: QuerySet[DocumentVersion]) -> int:
     versions = list(rows)
     for version in versions:
-        publishing.retry(version)
+        publishing.retry_document(version)
     return len(versions)
 
 

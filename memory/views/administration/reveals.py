@@ -16,7 +16,7 @@ from memory.administration import reveals
 from memory.errors import InvalidInputError
 from memory.guards import admin_required
 from memory.requests import PageRequest
-from memory.views.administration.shared import whose
+from memory.views.administration.shared import space_label
 
 
 @admin_required
@@ -32,7 +32,7 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
     context = {
         "section": "admin",
         "space_id": space.pk,
-        "whose": whose(space),
+        "space_label": space_label(space),
         "minutes": int(reveals.LASTS.total_seconds() // 60),
         "next": back,
         "reason": reason,

@@ -22,7 +22,7 @@ _MOST_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class RevealRow:
-    whose: str
+    space_label: str
     reason: str
     ends_at: datetime
     end_url: str
@@ -58,12 +58,12 @@ def parse_bulk_selection(request: PageRequest, name: str) -> BulkSelection:
 def active_reveal_rows(request: PageRequest) -> list[RevealRow]:
     """What this administrator is shown for a while beside what they may read."""
     return [
-        RevealRow(whose(row.space), row.reason, row.ends_at, reverse("end_reveal", args=[row.pk]))
+        RevealRow(space_label(row.space), row.reason, row.ends_at, reverse("end_reveal", args=[row.pk]))
         for row in reveals.active_reveals(request.user.pk)
     ]
 
 
-def whose(space: Space) -> str:
+def space_label(space: Space) -> str:
     """A space as administrators call it."""
     return _("the personal space of %(name)s") % {"name": space.owner} if space.owner else space.shown_name
 
