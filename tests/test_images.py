@@ -17,7 +17,7 @@ from chat.llm.prompts import build_prompt, fit_history
 from chat.models import Image, Turn
 from memory.errors import NotFoundError
 from memory.spaces import access as spaces
-from tests.factories import PNG, PersonFactory, ago, picture_of, thread, turn
+from tests.factories import PNG, PersonFactory, ago, image_of, thread, turn
 from tests.server import wait_for
 
 KEY = "cato"
@@ -27,7 +27,7 @@ JPEG = b"\xff\xd8\xff\xe0" + bytes(60)
 def said_with_picture(person, in_thread=None) -> Turn:
     here = in_thread or thread(person)
     one = turn(here, "What is this?", "A red dot.")
-    one.images.add(picture_of(person))
+    one.images.add(image_of(person))
     here.head = one
     here.save()
     return one
@@ -39,14 +39,14 @@ def said_with_picture(person, in_thread=None) -> Turn:
     [(PNG, "image/png"), (JPEG, "image/jpeg"), (b"GIF89a" + PNG, "image/gif"), (b"RIFF1234WEBPVP8 ", "image/webp")],
 )
 def test_a_picture_is_known_by_its_content(person, content, media_type):
-    assert picture_of(person, "drawing.txt", content).media_type == media_type
+    assert image_of(person, "drawing.txt", content).media_type == media_type
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("content", [b"", b"<svg onload=alert(1)>", b"RIFF1234WAVE", b"%PDF-1.7"])
 def test_what_is_no_picture_is_refused_whatever_its_name_says(person, content):
     with pytest.raises(InvalidMessageError, match=r"key\.png is not a supported image"):
-        picture_of(person, "key.png", content)
+        image_of(person, "key.png", content)
     assert not Image.objects.exists()
 
 
@@ -75,7 +75,7 @@ def test_the_model_gets_the_picture_as_it_is_and_those_of_the_turns_just_before(
 @pytest.mark.django_db
 def test_only_ones_own_pictures_go_with_a_message_and_only_so_many(person, settings):
     bob = PersonFactory()
-    for images, why in (([picture_of(bob).id], "An image has expired"), ([uuid.uuid4()] * 9, "At most 8 pictures")):
+    for images, why in (([image_of(bob).id], "An image has expired"), ([uuid.uuid4()] * 9, "At most 8 pictures")):
         with pytest.raises(InvalidMessageError, match=why):
             services.post_message(
                 thread(person), author_id=person.id, message="Look", client_key=uuid.uuid4(), images=images
@@ -85,7 +85,7 @@ def test_only_ones_own_pictures_go_with_a_message_and_only_so_many(person, setti
 @pytest.mark.django_db
 def test_who_may_read_the_thread_sees_its_pictures_and_nobody_else(person):
     bob = PersonFactory()
-    unsent, own, shared = picture_of(person), said_with_picture(person), said_with_picture(person)
+    unsent, own, shared = image_of(person), said_with_picture(person), said_with_picture(person)
     shared.thread.space = spaces.team_space()
     shared.thread.save()
 
@@ -111,7 +111,7 @@ def test_a_picture_goes_with_the_last_turn_that_has_it(person):
 
 @pytest.mark.django_db(transaction=True)
 def test_what_was_never_sent_is_removed_after_a_while(person):
-    old, young, sent = picture_of(person), picture_of(person), said_with_picture(person).images.get()
+    old, young, sent = image_of(person), image_of(person), said_with_picture(person).images.get()
     Image.objects.exclude(id=young.id).update(created_at=ago(days=3))
 
     assert services.delete_unsent_images() == 1
@@ -134,14 +134,14 @@ def add_picture(client) -> str:
 
 def test_a_picture_is_asked_about_and_shown(alice, bob, endpoint):
     endpoint.script(KEY, answer="A red dot.")
-    begun = alice.say("Hello")
+    begun = alice.send_message("Hello")
     wait_for(lambda: "A red dot." in alice.thread_page(begun), "the first answer")
     picture = add_picture(alice)
-    endpoint.forget(KEY)
+    endpoint.clear(KEY)
     sent = {"message": "What is this?", "client_key": str(uuid.uuid4()), "image": picture}
     alice.post(f"/t/{begun}/say", sent)
 
-    asked = wait_for(lambda: endpoint.asked(KEY), "the model to be asked")
+    asked = wait_for(lambda: endpoint.requests(KEY), "the model to be asked")
     assert asked[0]["messages"][-1]["content"][1]["type"] == "image_url"
     assert f'src="/images/{picture}"' in alice.thread_page(begun)
     shown = alice.get(f"/images/{picture}")
@@ -160,4 +160,4 @@ def test_a_model_that_takes_no_pictures_answers_without_and_the_turn_says_so(ali
 
     page = wait_for(lambda: (p := alice.thread_page(begun)) and "I cannot see it." in p and p, "the answer")
     assert "This model does not support images; they were not sent." in page
-    assert "[a picture that you cannot see]" in str(endpoint.asked(KEY)[-1])
+    assert "[a picture that you cannot see]" in str(endpoint.requests(KEY)[-1])

@@ -1,4 +1,4 @@
-"""What a model endpoint did wrong, as a failure with its code and a sentence for the person who asked."""
+"""Failures of a model endpoint as ModelErrors, each with a code and a message for the user."""
 
 from __future__ import annotations
 
@@ -11,49 +11,57 @@ from django.utils.translation import ngettext
 
 from chat.errors import ModelError
 
-# What servers answer to a request that they understand and will not do; 404 is said for models and for abilities.
+# Statuses of a request that the server rejects; 404 means an unknown model.
 _REJECTIONS = (400, 413, 415, 422)
-_MAX_WAIT = 24 * 60 * 60  # seconds; no sentence asks anybody to come back later than in a day
+_MAX_WAIT = 24 * 60 * 60  # seconds; a longer Retry-After is ignored
 
 
 def unreachable(host: str) -> ModelError:
+    """Return the error for a host without a connection."""
     sentence = _("%(host)s cannot be reached. Your message is kept; try again.") % {"host": host}
     return ModelError(sentence, "unreachable")
 
 
 def timed_out() -> ModelError:
+    """Return the error for a model that sent nothing within `llm.timeout_seconds`."""
     sentence = _("The model sent nothing for %(seconds)g seconds. Try again.")
     return ModelError(sentence % {"seconds": settings.CATO.llm.timeout_seconds}, "timeout")
 
 
 def connection_lost(has_begun: bool) -> ModelError:
+    """Return the error for a connection that ended before, or during, the answer."""
     if has_begun:
         return ModelError(_("The answer was cut off."), "cut")
     return ModelError(_("The model's server sent no answer. Try again."), "cut")
 
 
 def failed_midway() -> ModelError:
+    """Return the error for an error event in the stream."""
     return ModelError(_("The model's server failed in the middle of the answer."), "broken")
 
 
 def unreadable() -> ModelError:
+    """Return the error for a response that cannot be parsed."""
     return ModelError(_("The model's answer could not be read. Try again."), "broken")
 
 
 def too_long(host: str) -> ModelError:
+    """Return the error for a response over the size limit."""
     return ModelError(_("%(host)s sent more data than an answer may have.") % {"host": host}, "broken")
 
 
 def compressed(host: str) -> ModelError:
+    """Return the error for a compressed response."""
     return ModelError(_("%(host)s sends compressed answers, which Cato does not read.") % {"host": host}, "broken")
 
 
 def no_models(host: str) -> ModelError:
+    """Return the error for an invalid list of models."""
     return ModelError(_("%(host)s sent no list of models.") % {"host": host}, "broken")
 
 
 def empty_answer(finish_reason: str) -> ModelError:
-    """The model came to its end without a word of an answer."""
+    """Return the error for an answer without text."""
     if finish_reason == "length":
         sentence = _(
             "The model reached its limit before it answered. "
@@ -67,13 +75,13 @@ def empty_answer(finish_reason: str) -> ModelError:
 
 
 def failure_text(error: ModelError, *, has_text: bool) -> str:
-    """Return what the person is told, also of what was received before it failed."""
+    """Return the message for the user, which mentions a saved partial answer."""
     saved = _("The partial answer was saved.")
     return f"{error} {saved}" if has_text else str(error)
 
 
 def cut_off_note(finish_reason: str) -> str:
-    """Return why a complete answer does not say all; empty where it does."""
+    """Return why a complete answer was cut off, or ""."""
     if finish_reason == "length":
         return _("Cut off at the model's limit.")
     if finish_reason == "content_filter":
@@ -82,7 +90,7 @@ def cut_off_note(finish_reason: str) -> str:
 
 
 def status_error(status: int, retry_after: str, *, host: str, model: str) -> ModelError:
-    """For an HTTP status that is not 2xx; `retry_after` is the header of that name, or empty."""
+    """Return the error for an HTTP status other than 2xx; `retry_after` is the header of that name, or ""."""
     facts = {"host": host, "model": model, "status": status}
     if status == 429:
         sentence = _("Rate limited by the model endpoint.")
@@ -104,10 +112,10 @@ def status_error(status: int, retry_after: str, *, host: str, model: str) -> Mod
 
 
 def _when(retry_after: str) -> str:
-    """Return when to try again: the header gives seconds or a date."""
-    said = retry_after.strip()
+    """Return when to try again; the header contains seconds or a date."""
+    value = retry_after.strip()
     try:
-        seconds = float(said) if said[:1].isdigit() else parsedate_to_datetime(said).timestamp() - time.time()
+        seconds = float(value) if value[:1].isdigit() else parsedate_to_datetime(value).timestamp() - time.time()
     except (ValueError, OverflowError):
         return _("Try again.")
     if not 0 < seconds <= _MAX_WAIT:

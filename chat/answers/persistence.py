@@ -1,4 +1,4 @@
-"""The database side of an answer: what it needs to begin, what it has said, and how it ended."""
+"""The database side of an answer: load its job, recall, save checkpoints, complete the turn, store the exchange."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from memory.api import RecallFilter, SearchResults, VectorStoreDisabledError, bu
 log = logging.getLogger(__name__)
 
 _MAX_TURNS = 500
-# Why an answer ended whose author may no longer read its thread, or whose API token is no longer valid.
+# The author may no longer read the thread, or the API token is no longer valid.
 ACCESS_LOST = "access_lost"
 ACCESS_LOST_TEXT = gettext_noop("Stopped: the person who asked no longer has access.")
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerJob:
-    """What is known when an answer begins."""
+    """A turn to be answered; `partial_answer` and `reasoning` are not empty if it is resumed."""
 
     turn_id: uuid.UUID
     thread_id: uuid.UUID
@@ -51,7 +51,7 @@ class AnswerJob:
 
 @dataclass(frozen=True, slots=True)
 class PreparedAnswer:
-    """What an answer goes on with once memory was asked: the prompt, its row's revision, what it may cite."""
+    """An answer after recall: the prompt, the revision of its row, and the passages it can cite."""
 
     messages: list[Message]
     revision: int
@@ -60,7 +60,7 @@ class PreparedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCheckpoint:
-    """What a running answer has said, to be written to its row."""
+    """The state of a running answer to be saved."""
 
     turn_id: uuid.UUID
     attempt: int
@@ -71,7 +71,7 @@ class AnswerCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutcome:
-    """How an answer ended: `state` complete, stopped, failed or interrupted, with the reason of a failure."""
+    """How an answer ended: `state` is complete, stopped, failed or interrupted."""
 
     state: str
     answer: str
@@ -85,7 +85,7 @@ class AnswerOutcome:
 
 
 def load_job(turn_id: uuid.UUID) -> AnswerJob | None:
-    """What the answer to this turn begins with; None where the turn is not waiting for one."""
+    """Return the job for this turn; None if it does not wait for an answer."""
     turn = Turn.objects.select_related("thread").filter(id=turn_id, state=Turn.State.RECALLING).first()
     if turn is None:
         return None
@@ -105,10 +105,7 @@ def load_job(turn_id: uuid.UUID) -> AnswerJob | None:
 
 @transaction.atomic
 def end_without_access(turn_id: uuid.UUID) -> bool:
-    """End a turn whose author lost access since it was posted, before anything is recalled for it.
-
-    Returns whether it was ended.
-    """
+    """End a turn whose author lost access since it was posted, before recall; return whether it was ended."""
     if turn_id not in access.turns_without_access([turn_id]):
         return False
     ended = Turn.objects.filter(id=turn_id, state=Turn.State.RECALLING).update(
@@ -122,7 +119,7 @@ def end_without_access(turn_id: uuid.UUID) -> bool:
 
 
 def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
-    """Ask memory for what this turn needs, in the spaces that everyone who reads its thread may read."""
+    """Recall for this turn from the spaces that all readers of its thread may read."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
     before = _turns_before(turn)
     history = fit_history(before, max_tokens=history_token_budget(turn.message, turn.thread.instructions))
@@ -142,9 +139,9 @@ def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
 def prepare_answer(
     turn_id: uuid.UUID, attempt: int, search_results: SearchResults, recall_ms: int
 ) -> PreparedAnswer | None:
-    """Note what was recalled, in how many milliseconds, and give what the answer goes on with; None where the turn was taken away."""
+    """Save what was recalled and build the prompt; return None if the lease of the turn is lost."""
     turn = Turn.objects.select_related("thread").get(id=turn_id)
-    begun = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
+    updated = Turn.objects.filter(id=turn_id, attempt=attempt, state=Turn.State.RECALLING).update(
         state=Turn.State.ANSWERING,
         revision=F("revision") + 1,
         recall_note=search_results.note,
@@ -152,40 +149,46 @@ def prepare_answer(
         finish_reason="",
         heartbeat_at=timezone.now(),
     )
-    if not begun:
+    if not updated:
         return None
     memory.log_recall(turn_id, search_results.results)
     conf = settings.CATO.vector_store
-    quoted = (
+    prompt_context = (
         build_prompt_context(search_results.results, max_tokens=conf.context_max_tokens) if conf.inject_context else ""
     )
     history = fit_history(_turns_before(turn), max_tokens=history_token_budget(turn.message, turn.thread.instructions))
-    prompt = build_prompt(history=history, prompt_context=quoted, turn=turn, partial_answer=turn.answer)
+    prompt = build_prompt(history=history, prompt_context=prompt_context, turn=turn, partial_answer=turn.answer)
     return PreparedAnswer(
-        prompt, turn.revision + 1, Citations(turn_id, len(group_adjacent(search_results.results)) if quoted else 0)
+        prompt,
+        turn.revision + 1,
+        Citations(turn_id, len(group_adjacent(search_results.results)) if prompt_context else 0),
     )
 
 
 @transaction.atomic
 def save_checkpoints(answers: Iterable[AnswerCheckpoint]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
-    """Write what running answers have said; returns the turns to stop, and those that were taken away."""
+    """Save running answers; return the turns with a stop request, and those whose lease is lost."""
     answers = list(answers)
     now = timezone.now()
-    gone = set()
-    for saved in answers:
-        held = Turn.objects.filter(id=saved.turn_id, attempt=saved.attempt, state__in=Turn.RUNNING_STATES)
-        said = {"answer": saved.answer, "reasoning": saved.reasoning}
-        if not held.update(**said, revision=saved.revision, heartbeat_at=now):
-            gone.add(saved.turn_id)
-    ids = [saved.turn_id for saved in answers]
+    lost = set()
+    for checkpoint in answers:
+        leased = Turn.objects.filter(id=checkpoint.turn_id, attempt=checkpoint.attempt, state__in=Turn.RUNNING_STATES)
+        if not leased.update(
+            answer=checkpoint.answer,
+            reasoning=checkpoint.reasoning,
+            revision=checkpoint.revision,
+            heartbeat_at=now,
+        ):
+            lost.add(checkpoint.turn_id)
+    ids = [checkpoint.turn_id for checkpoint in answers]
     stops = set(Turn.objects.filter(id__in=ids, stop_asked=True).values_list("id", flat=True))
-    return stops, gone
+    return stops, lost
 
 
 @transaction.atomic
 def complete_turn(job: AnswerJob, outcome: AnswerOutcome, revision: int) -> bool:
-    """Complete the turn and, in the same transaction, remember its exchange; False where it was taken away."""
-    closed = Turn.objects.filter(id=job.turn_id, attempt=job.attempt, state__in=Turn.RUNNING_STATES).update(
+    """Complete the turn and store its exchange in the same transaction; return False if the lease is lost."""
+    completed = Turn.objects.filter(id=job.turn_id, attempt=job.attempt, state__in=Turn.RUNNING_STATES).update(
         state=outcome.state,
         answer=outcome.answer,
         reasoning=outcome.reasoning,
@@ -199,16 +202,19 @@ def complete_turn(job: AnswerJob, outcome: AnswerOutcome, revision: int) -> bool
         revision=revision,
         completed_at=timezone.now(),
     )
-    if closed:
+    if completed:
         Thread.objects.filter(id=job.thread_id).update(changed_at=timezone.now())
         notify_thread_changed(job.thread_id)
-    if closed and job.endpoint is not None and outcome.answer.strip():
+    if completed and job.endpoint is not None and outcome.answer.strip():
         store_exchange(Turn.objects.select_related("thread__space", "session").get(id=job.turn_id))
-    return bool(closed)
+    return bool(completed)
 
 
 def store_exchange(turn: Turn) -> None:
-    """Hand a turn with an answer to memory, unless its thread or the settings say not to."""
+    """Store the exchange of an answered turn in memory, if its thread is saved to memory.
+
+    If the vector store is disabled, mark the turn as missing instead.
+    """
     if not turn.thread.is_remembered or turn.is_dummy:
         return
     recalled = memory.recalled_for([turn.id], spaces=frozenset()).get(turn.id, [])
@@ -234,7 +240,7 @@ def store_exchange(turn: Turn) -> None:
 
 
 def _turns_before(turn: Turn) -> list[Turn]:
-    """The turns of the thread that stand before this one and carry an answer, oldest first, forgotten ones left out."""
+    """Return the answered, not forgotten turns of the active branch before this one, oldest first."""
     rows = (
         Turn.objects.active_branch()
         .prefetch_related("images")

@@ -1,7 +1,7 @@
-"""Answers as they are written: tasks of this process that outlive the request and the socket that began them.
+"""Generates answers in tasks that outlive the request and the socket that started them.
 
-One pulse for all of them tells the pages what they say and saves it. The row holds every finished block, and all that was
-thought, before the frame with it leaves; a block that is still open is shown whole each time and waits for no save.
+One flush loop publishes and saves all of them. Finished blocks and reasoning are saved before their frame is published;
+an open block is sent whole each time and needs no save.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat import metrics
-from chat.answers import failures
-from chat.answers import persistence
+from chat.answers import failures, persistence
 from chat.answers.persistence import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerCheckpoint, AnswerJob, AnswerOutcome
 from chat.answers.stream import AnswerStream
 from chat.errors import ModelError
@@ -41,8 +40,8 @@ from memory.api import SearchResults
 
 log = logging.getLogger(__name__)
 
-_FLUSH_INTERVAL = 0.06
-_SHUTDOWN_GRACE = 10.0
+_FLUSH_INTERVAL = 0.06  # seconds
+_SHUTDOWN_GRACE = 10.0  # seconds
 PLACEHOLDER = gettext_noop("Placeholder: no model is connected. An administrator can connect one in Settings.")
 
 
@@ -54,51 +53,51 @@ _access_task: asyncio.Task[None] | None = None
 
 
 def start_answer(turn_id: uuid.UUID) -> None:
-    """Begin to answer a turn that waits for it, from any thread; without pages' loop the sweep will mark it."""
+    """Start to answer a turn, from any thread; in a process without the hub's loop the sweep interrupts the turn."""
     if hub.loop is not None:
         hub.loop.call_soon_threadsafe(_spawn, run_answer(turn_id))
 
 
 def publish_and_start(
-    asked: PostedTurn, *, removed_ids: Sequence[uuid.UUID] = (), added_ids: Sequence[uuid.UUID] = ()
+    posted: PostedTurn, *, removed_ids: Sequence[uuid.UUID] = (), added_ids: Sequence[uuid.UUID] = ()
 ) -> None:
-    """Show what was just said to who reads the thread, and have it answered unless it waits its turn.
+    """Publish a posted turn to the pages of its thread, and start its answer unless it is queued.
 
-    `gone` and `shown`: the turns of the branch that it took the place of, and of the one that stands now.
+    `removed_ids` and `added_ids` are the turns that left and joined the active branch.
     """
-    turn = asked.turn
+    turn = posted.turn
     if removed_ids or added_ids:
         publish(frames.branch_switched(turn.thread_id, removed_ids, added_ids))
-    elif asked.is_new:
+    elif posted.is_new:
         publish(frames.turn(turn.id) if turn.attempt > 1 else frames.new_turn(turn.id))
-    if asked.is_new and turn.state == Turn.State.RECALLING:
+    if posted.is_new and turn.state == Turn.State.RECALLING:
         start_answer(turn.id)
 
 
 def broadcast_stop(turn_id: uuid.UUID) -> None:
-    """Stop an answer wherever it is written, from any thread."""
+    """Stop an answer in whichever process generates it, from any thread."""
     if hub.loop is not None:
         hub.loop.call_soon_threadsafe(hub.broadcast_stop, turn_id)
 
 
 def running_count() -> int:
-    """How many answers this process is writing."""
+    """Return how many answers this process is generating."""
     return len(_streams)
 
 
 def get_running(turn_id: uuid.UUID) -> AnswerStream | None:
-    """The answer to this turn, if this process writes it."""
+    """Return the answer stream of this turn, if this process generates it."""
     return _streams.get(turn_id)
 
 
 def stop_local(turn_id: uuid.UUID) -> None:
-    """Stop the answer if this process writes it."""
+    """Stop the answer, if this process generates it."""
     if turn_id in _streams:
         _streams[turn_id].stopped.set()
 
 
 async def shutdown() -> None:
-    """On the way down: let running answers end by themselves for a while, then hand them over as interrupted."""
+    """Wait up to 10 s for running answers, then interrupt them."""
     if _tasks:
         await asyncio.wait(_tasks, timeout=_SHUTDOWN_GRACE)
     for task in list(_tasks):
@@ -106,15 +105,15 @@ async def shutdown() -> None:
     await asyncio.gather(*_tasks, return_exceptions=True)
 
 
-def _spawn(work: Coroutine[Any, Any, None]) -> None:
-    # A context of its own: one inherited from a request would keep that request's thread and connection.
-    task = asyncio.get_running_loop().create_task(work, context=contextvars.Context())
+def _spawn(coroutine: Coroutine[Any, Any, None]) -> None:
+    # A new context: one inherited from a request would keep that request's thread and connection.
+    task = asyncio.get_running_loop().create_task(coroutine, context=contextvars.Context())
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)
 
 
 async def run_answer(turn_id: uuid.UUID) -> None:
-    """Answer one turn from recalling to remembering, then let the next queued one begin."""
+    """Answer one turn, from recall to the stored exchange, then start the queued turns that waited for it."""
     job = await run_in_db_thread(persistence.load_job, turn_id)
     if job is None or turn_id in _streams:
         return
@@ -134,7 +133,7 @@ async def run_answer(turn_id: uuid.UUID) -> None:
         await asyncio.shield(_finish(stream, stream.build_outcome(Turn.State.INTERRUPTED)))
         raise
     except Exception:
-        # Whatever it was, the row keeps what was saved; the sweep marks it as interrupted and it can be resumed.
+        # Any error: the row keeps what was saved, the sweep interrupts the turn, and it can be resumed.
         log.exception("an answer could not be completed")
     finally:
         _streams.pop(turn_id, None)
@@ -142,35 +141,36 @@ async def run_answer(turn_id: uuid.UUID) -> None:
 
 
 async def _start_queued(job: AnswerJob) -> None:
-    """Start the answers that waited for this one to end; a process that serves no pages leaves that to those that do."""
+    """Start the turns that waited for this answer; a process without pages leaves this to the web processes."""
     if hub.loop is None:
         return
-    for waiting_id in await run_in_db_thread(posting.start_after, job.thread_id, job.author_id):
-        await _publish(await run_in_db_thread(frames.turn, waiting_id))
-        _spawn(run_answer(waiting_id))
+    for turn_id in await run_in_db_thread(posting.start_after, job.thread_id, job.author_id):
+        await _publish(await run_in_db_thread(frames.turn, turn_id))
+        _spawn(run_answer(turn_id))
 
 
 async def _generate(stream: AnswerStream) -> AnswerOutcome:
-    """Recall, ask the model, and take in what it says until it ends, is stopped, or fails."""
-    prepared = await _recall_and_prepare(stream)
-    if prepared is None:
+    """Recall, then stream the model's answer until it ends, fails or is stopped."""
+    messages = await _recall_and_prepare(stream)
+    if messages is None:
         stream.has_lost_lease = True
         return stream.build_outcome(Turn.State.INTERRUPTED)
     stopping = asyncio.ensure_future(stream.stopped.wait())
-    listening = asyncio.ensure_future(_consume(stream, prepared))
+    receiving = asyncio.ensure_future(_consume(stream, messages))
     try:
-        await asyncio.wait({stopping, listening}, return_when=asyncio.FIRST_COMPLETED)
-        if not listening.done():
+        await asyncio.wait({stopping, receiving}, return_when=asyncio.FIRST_COMPLETED)
+        if not receiving.done():
             if stream.has_lost_access:
                 return stream.build_outcome(Turn.State.STOPPED, ACCESS_LOST, _(ACCESS_LOST_TEXT))
             return stream.build_outcome(Turn.State.STOPPED)
-        listening.result()
+        receiving.result()
     except ModelError as error:
-        return stream.build_outcome(Turn.State.FAILED, error.code, failures.failure_text(error, has_text=bool(stream.text.strip())))
+        text = failures.failure_text(error, has_text=bool(stream.text.strip()))
+        return stream.build_outcome(Turn.State.FAILED, error.code, text)
     finally:
         stopping.cancel()
-        listening.cancel()
-        await asyncio.gather(stopping, listening, return_exceptions=True)
+        receiving.cancel()
+        await asyncio.gather(stopping, receiving, return_exceptions=True)
     if not stream.text.strip():
         failure = failures.empty_answer(stream.finish_reason)
         return stream.build_outcome(Turn.State.FAILED, failure.code, str(failure))
@@ -188,7 +188,9 @@ async def _recall_and_prepare(stream: AnswerStream) -> list[Message] | None:
     elapsed = time.monotonic() - started_at
     metrics.observe_recall(elapsed, found=bool(search_results.results), note=search_results.note)
     recall_ms = round(1000 * elapsed)
-    prepared = await run_in_db_thread(persistence.prepare_answer, turn_id, stream.job.attempt, search_results, recall_ms)
+    prepared = await run_in_db_thread(
+        persistence.prepare_answer, turn_id, stream.job.attempt, search_results, recall_ms
+    )
     if prepared is None:
         return None
     stream.start(prepared)
@@ -204,7 +206,7 @@ async def _consume(stream: AnswerStream, messages: list[Message]) -> None:
     try:
         await _stream_model(stream, stream.job.endpoint, messages)
     except ModelError as error:
-        # There is no asking beforehand whether a model takes pictures.
+        # Endpoints do not report in advance whether a model accepts images.
         if error.code != "rejected" or not client.has_images(messages):
             raise
         stream.is_blind = True
@@ -212,7 +214,7 @@ async def _consume(stream: AnswerStream, messages: list[Message]) -> None:
 
 
 async def _stream_model(stream: AnswerStream, endpoint: ModelEndpoint, messages: list[Message]) -> None:
-    # Closed at once where the answer is cut off, so that the endpoint does not go on.
+    # `aclosing` closes the connection at once when the answer is cut off, so that the endpoint stops generating.
     async with aclosing(client.stream(endpoint, messages, model=stream.job.model)) as chunks:
         async for chunk in chunks:
             if stream.requested_at is not None:
@@ -227,7 +229,7 @@ async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> None:
     if stream.has_lost_lease:
         return
     async with stream.render_lock:
-        # From here on the pulse leaves it alone: what is left goes with the ending.
+        # From now on the flush loop skips it; the rest is published below.
         stream.is_finished = True
         stream.revision += 1
     if await run_in_db_thread(persistence.complete_turn, stream.job, outcome, stream.revision):
@@ -238,16 +240,16 @@ async def _finish(stream: AnswerStream, outcome: AnswerOutcome) -> None:
 
 
 async def _write_title(stream: AnswerStream) -> None:
-    """Have the model say what the thread is to be called; without it, its first line stays."""
+    """Let the model write the thread's title; if it fails, the title stays the first message."""
     messages = await run_in_db_thread(titles.title_prompt, stream.job.turn_id)
     if messages is None or stream.job.endpoint is None:
         return
     try:
-        said = await client.complete(stream.job.endpoint, messages, model=stream.job.model)
+        reply = await client.complete(stream.job.endpoint, messages, model=stream.job.model)
     except ModelError as error:
-        log.info("a thread got no title from the model: %s", error.code)
+        log.info("the model wrote no title for a thread: %s", error.code)
         return
-    await run_in_db_thread(titles.apply_model_title, stream.job.thread_id, said)
+    await run_in_db_thread(titles.apply_model_title, stream.job.thread_id, reply)
 
 
 def _ensure_flush_loop() -> None:
@@ -265,17 +267,18 @@ def _watch_access() -> None:
 
 
 async def _flush_loop() -> None:
-    """Show and save all running answers, again and again, until there are none."""
+    """Publish and save all running answers repeatedly until there are none."""
     global _save_task
     elapsed = 0.0
     while _streams:
-        # With many answers a pulse takes its time; between two of them there is room for everything else.
+        # With many answers a flush takes long; the sleep is as long, so that other tasks can run.
         await asyncio.sleep(max(_FLUSH_INTERVAL, elapsed))
         now = time.monotonic()
-        # Before it begins and after it is over, the row is somebody else's to write.
+        # Before the start and after the end, other code writes the row.
         running = [stream for stream in _streams.values() if stream.has_started and not stream.is_finished]
-        await asyncio.gather(*(_publish_progress(stream) for stream in running if stream.has_unrendered_text and not stream.is_awaiting_save))
-        # A save may wait for another writer of the database; open blocks go on growing meanwhile.
+        changed = [stream for stream in running if stream.has_unrendered_text and not stream.is_awaiting_save]
+        await asyncio.gather(*(_publish_progress(stream) for stream in changed))
+        # A save can wait for another writer of the database; open blocks are published meanwhile.
         if _save_task is None or _save_task.done():
             due = [stream for stream in running if stream.is_save_due(now)]
             for stream in due:
@@ -287,7 +290,7 @@ async def _flush_loop() -> None:
 
 
 async def _publish_progress(stream: AnswerStream) -> None:
-    """Take in what came of this answer and show it, unless it must be saved first."""
+    """Render the new text of this answer and publish it, unless it must be saved first."""
     async with stream.render_lock:
         if not stream.is_finished:
             frame = await run_in_render_thread(stream.render_frame)
@@ -296,7 +299,7 @@ async def _publish_progress(stream: AnswerStream) -> None:
 
 
 async def _publish(frame: Frame) -> None:
-    """Give a frame to every page of its thread; a command that writes an answer has no pages of its own."""
+    """Publish a frame, directly or through Redis if this process has no pages."""
     if hub.loop is None:
         await asyncio.to_thread(publish_to_redis, frame)
     else:
@@ -304,14 +307,14 @@ async def _publish(frame: Frame) -> None:
 
 
 async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
-    """Save these answers, then show of them what had to be saved first.
+    """Save these answers, then publish what had to be saved first.
 
-    Nothing more is taken in of an answer until then: what its row does not hold would be shown with the rest.
+    Until then no more text of them is rendered: it would be published without being saved.
     """
     try:
         await _save_and_publish(due, rows)
     except DatabaseError as error:
-        # What must be saved first is not shown; the next pulse tries again with more.
+        # What must be saved first is not published; the next flush tries again.
         log.warning("running answers could not be saved: %s", type(error).__name__)
     finally:
         for stream in due:
@@ -320,14 +323,14 @@ async def _save(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
 
 async def _save_and_publish(due: list[AnswerStream], rows: list[AnswerCheckpoint]) -> None:
     started_at = time.monotonic()
-    stops, removed_ids = await run_in_db_thread(persistence.save_checkpoints, rows)
+    stops, lost = await run_in_db_thread(persistence.save_checkpoints, rows)
     for turn_id in stops:
         stop_local(turn_id)
     for stream in due:
         stream.saved_at = started_at
         if stream.is_finished:
             continue
-        if stream.job.turn_id in removed_ids:
+        if stream.job.turn_id in lost:
             stream.has_lost_lease = True
             stream.stopped.set()
         elif stream.is_awaiting_save:

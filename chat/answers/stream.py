@@ -1,4 +1,4 @@
-"""One answer under way: what was heard of it, what of that is shown and kept, and how it ended."""
+"""An answer being generated: its text, the parts that are rendered, saved and published, and its outcome."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from chat.realtime.hub import Frame
 from chat.rendering.blocks import GrowingAnswer
 from memory.api import clean_text
 
-_SAVE_INTERVAL = 0.5
-_MAX_REASONING = 200_000
-_MAX_RENDERED_CHARS = 16_000  # characters that one pulse takes in; an endpoint may send faster than they can be drawn
+_SAVE_INTERVAL = 0.5  # seconds
+_MAX_REASONING = 200_000  # characters
+_MAX_RENDERED_CHARS = 16_000  # per flush; an endpoint can send faster than the text can be rendered
 
 
 class AnswerStream:
-    """One answer under way."""
+    """An answer being generated in this process.
+
+    Text is received by `feed`, rendered by `render_new`, saved as a `checkpoint`, and published as a `frame`.
+    """
 
     def __init__(self, job: AnswerJob) -> None:
         self.job = job
@@ -39,12 +42,12 @@ class AnswerStream:
         self.is_finished = False
         self.is_awaiting_save = False
         self.saved_at = 0.0
-        # Since when the model is being waited for; None: it is not, or it has begun to speak.
+        # The time of the model request; None before it, and after the first chunk.
         self.requested_at: float | None = None
         self._rendered_chars = len(self.text)
         self._collected_reasoning = self._published_reasoning = len(self.reasoning)
         self._renderer = GrowingAnswer(self.text)
-        # One thing at a time is drawn of an answer, in another thread.
+        # Rendering runs in another thread, one call at a time per answer.
         self.render_lock = asyncio.Lock()
         self._finished: list[str] = []
         self._segments: list[str] = []
@@ -52,25 +55,25 @@ class AnswerStream:
         self._pending = ""
         self._received_chars = 0
 
-    def start(self, begun: PreparedAnswer) -> None:
-        """From here on the row is this reply's to write."""
-        self.revision = begun.revision
-        self._renderer.citations = begun.citations
+    def start(self, prepared: PreparedAnswer) -> None:
+        """Set the prepared state; from now on this stream writes the row."""
+        self.revision = prepared.revision
+        self._renderer.citations = prepared.citations
         self.has_started = True
 
-    def feed(self, piece: StreamChunk) -> None:
-        """Take in a piece, cleaned; half of a line end or of a surrogate pair waits for its other half.
+    def feed(self, chunk: StreamChunk) -> None:
+        """Add the cleaned text of a chunk, up to the maximum length of an answer.
 
-        Nothing is taken in beyond the longest an answer may be: it is cut off there.
+        Half of a line end or of a surrogate pair is kept until the other half arrives.
         """
-        received = self._pending + piece.text
+        received = self._pending + chunk.text
         self._pending = received[-1:] if received[-1:] == "\r" or "\ud800" <= received[-1:] <= "\udbff" else ""
         self.text += clean_text(received[: len(received) - len(self._pending)])
-        thought = piece.reasoning if self.reasoning else piece.reasoning.lstrip()
-        self.reasoning += clean_text(thought)[: _MAX_REASONING - len(self.reasoning)]
-        self.usage = piece.usage or self.usage
-        self.finish_reason = piece.finish_reason or self.finish_reason
-        self._received_chars += len(piece.text) + len(piece.reasoning)
+        reasoning = chunk.reasoning if self.reasoning else chunk.reasoning.lstrip()
+        self.reasoning += clean_text(reasoning)[: _MAX_REASONING - len(self.reasoning)]
+        self.usage = chunk.usage or self.usage
+        self.finish_reason = chunk.finish_reason or self.finish_reason
+        self._received_chars += len(chunk.text) + len(chunk.reasoning)
         limit = settings.CATO.chat.max_answer_chars
         if len(self.text) > limit:
             self.text = self.text[:limit]
@@ -79,13 +82,13 @@ class AnswerStream:
 
     @property
     def has_unrendered_text(self) -> bool:
-        """Whether something came that no pulse has taken in."""
+        """Whether received text is not rendered yet."""
         return len(self.text) > self._rendered_chars
 
     def render_new(self) -> None:
-        """Take in what came since the last pulse, or as much of it as is drawn at once."""
+        """Render the text received since the last flush, at most 16,000 characters."""
         had_segments = self._renderer.has_segments
-        # Read once: this runs in a thread, and the text grows meanwhile.
+        # Read once: this runs in a thread while the text grows.
         text = self.text[self._rendered_chars : self._rendered_chars + _MAX_RENDERED_CHARS]
         finished = self._renderer.feed(text)
         if finished and had_segments:
@@ -96,12 +99,12 @@ class AnswerStream:
         self.revision += 1
 
     def render_frame(self) -> Frame | None:
-        """Take in what came; the frame with it, unless its row must be saved first."""
+        """Render new text and return its frame; None if the row must be saved first."""
         self.render_new()
         return None if self.needs_save_before_publish else self.frame()
 
     def collect_reasoning(self) -> bool:
-        """Take in what was thought, right before it is saved; whether there is something new of it to show."""
+        """Include the reasoning received so far in the next checkpoint; return whether it has grown."""
         if len(self.reasoning) == self._published_reasoning:
             return False
         self._collected_reasoning = len(self.reasoning)
@@ -110,21 +113,22 @@ class AnswerStream:
 
     @property
     def needs_save_before_publish(self) -> bool:
-        """Whether the next frame gives something away once, so that a page which comes later needs it from the row."""
+        """Whether the next frame contains parts that are sent only once, which later pages read from the row."""
         return bool(self._finished or self._segments) or self._collected_reasoning > self._published_reasoning
 
     def is_save_due(self, now: float) -> bool:
+        """Return whether a part is ready to be published, or the last save is 0.5 s old."""
         return bool(self._finished or self._segments) or now - self.saved_at >= _SAVE_INTERVAL
 
     def checkpoint(self) -> AnswerCheckpoint:
-        """What the row is to hold: exactly what has been taken in, not what came since."""
+        """Return the state to save: the rendered text, without what was received since."""
         reasoning = self.reasoning[: self._collected_reasoning]
         return AnswerCheckpoint(
             self.job.turn_id, self.job.attempt, self.text[: self._rendered_chars], reasoning, self.revision
         )
 
     def frame(self) -> Frame:
-        """What was thought, the finished blocks and segments, given away once, and the rest of the open block."""
+        """Return a frame with new reasoning, finished blocks and segments (each sent once), and the open block."""
         finished, self._finished = self._finished, []
         segments, self._segments = self._segments, []
         is_reset, self._is_reset = self._is_reset, False
@@ -137,19 +141,19 @@ class AnswerStream:
             segments=segments,
             is_reset=is_reset,
             is_first=not self._renderer.has_finished,
-            thought=self._new_thought(),
+            thought=self._new_reasoning(),
         )
 
     def drain(self) -> tuple[list[str], str]:
-        """What pages do not have yet of an answer that is over: its last blocks, and what was thought last."""
+        """Return the unpublished blocks and reasoning of a finished answer."""
         while self.has_unrendered_text:
             self.render_new()
         self.collect_reasoning()
         finished, self._finished = [*self._finished, *self._renderer.close()], []
-        return finished, self._new_thought()
+        return finished, self._new_reasoning()
 
     def build_outcome(self, state: str, error_code: str = "", error: str = "") -> AnswerOutcome:
-        """How it ended, with all that was said and thought until then."""
+        """Return the outcome, with all text and reasoning received."""
         known = self.finish_reason in Turn.FinishReason.values
         return AnswerOutcome(
             state,
@@ -165,7 +169,7 @@ class AnswerStream:
             is_blind=self.is_blind,
         )
 
-    def _new_thought(self) -> str:
-        thought = self.reasoning[self._published_reasoning : self._collected_reasoning]
+    def _new_reasoning(self) -> str:
+        reasoning = self.reasoning[self._published_reasoning : self._collected_reasoning]
         self._published_reasoning = self._collected_reasoning
-        return thought
+        return reasoning

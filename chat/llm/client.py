@@ -1,4 +1,4 @@
-"""The model that answers, through any OpenAI-compatible endpoint: chat's only home of openai."""
+"""The client of OpenAI-compatible model endpoints."""
 
 from __future__ import annotations
 
@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from httpx2 import Response
     from openai import AsyncOpenAI
 
-# A message's content is text, or a list of parts where pictures go with it.
+# The content of a message is text, or a list of parts if it has images.
 Message = dict[str, Any]
 _CONNECT_TIMEOUT = 10.0
-# Everything else that this process does gets its turn after so much of an endpoint that sends without a pause.
-_SLICE_BYTES = 4096
-# In bytes, of a stream and of all else that an endpoint answers.
+_SLICE_BYTES = 4096  # after so many bytes, other tasks of the event loop run
 _MAX_STREAM_BYTES, _MAX_BODY_BYTES = 200_000_000, 8_000_000
-_MAX_REASONING = 200_000  # characters before an answer that is to be short
+_MAX_REASONING = 200_000  # characters before a short answer
 _MAX_MODELS, _MAX_NAME_LENGTH = 1_000, 120
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ModelEndpoint, AsyncOpenAI]] = WeakKeyDictionary()
 
@@ -38,12 +36,9 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[ModelEndpoint, Async
 async def stream(
     endpoint: ModelEndpoint, messages: Sequence[Message], *, model: str = ""
 ) -> AsyncGenerator[StreamChunk, None]:
-    """Yield the answer as it comes. Raises ModelError, also in the middle.
-
-    Once the model has said that it is through, nothing that goes wrong after it makes the answer fail.
-    """
+    """Stream an answer. Raises ModelError, also after the first chunk; errors after a finish reason are ignored."""
     await asyncio.to_thread(_load_openai)
-    import httpx2  # openai's own: what breaks in the middle of a stream is not wrapped
+    import httpx2  # openai's HTTP client, whose errors in the middle of a stream are not wrapped
     import openai
 
     has_begun = finished = False
@@ -75,7 +70,7 @@ async def stream(
 async def _stream_chunks(
     endpoint: ModelEndpoint, messages: Sequence[Message], model: str
 ) -> AsyncGenerator[StreamChunk, None]:
-    """Yield what the endpoint sends, event by event, until it says that it is done."""
+    """Yield the endpoint's events as chunks until `[DONE]`."""
     conf = settings.CATO.llm
     request = _client(endpoint).chat.completions.with_streaming_response.create(
         model=model,
@@ -87,10 +82,10 @@ async def _stream_chunks(
     )
     reader = EventReader()
     async with request as response:
-        # Read event by event: a typed object for each token costs more than all that is done with it.
+        # Raw events instead of openai's stream: its typed object per token costs more than all further processing.
         async for received in response.iter_bytes():
-            for at in range(0, len(received), _SLICE_BYTES):
-                for event in reader.feed(received[at : at + _SLICE_BYTES]):
+            for start in range(0, len(received), _SLICE_BYTES):
+                for event in reader.feed(received[start : start + _SLICE_BYTES]):
                     yield _to_chunk(event)
                 if reader.is_done:
                     return
@@ -106,12 +101,12 @@ def _to_chunk(event: dict[str, Any]) -> StreamChunk:
 
 
 def has_images(messages: Sequence[Message]) -> bool:
-    """Whether pictures go with any of `messages`."""
+    """Return whether any of the messages has an image."""
     return any(isinstance(message["content"], list) for message in messages)
 
 
 def without_images(messages: Sequence[Message]) -> list[Message]:
-    """The same with a line of text in the place of each picture, for models that take none."""
+    """Replace each image by a line of text, for models that accept none."""
 
     def part_text(part: dict[str, Any]) -> str:
         return str(part["text"]) if part["type"] == "text" else "[a picture that you cannot see]"
@@ -125,7 +120,7 @@ def without_images(messages: Sequence[Message]) -> list[Message]:
 
 
 async def list_models(endpoint: ModelEndpoint) -> list[str]:
-    """The names of the models the endpoint lists. Raises ModelError."""
+    """Return the names of the endpoint's models. Raises ModelError."""
     import openai
 
     try:
@@ -139,14 +134,14 @@ async def list_models(endpoint: ModelEndpoint) -> list[str]:
 
 
 async def test_endpoint(endpoint: ModelEndpoint) -> str:
-    """Ask for one short answer and return it with the model's name. Raises ModelError."""
+    """Request a short answer and return it with the model's name. Raises ModelError."""
     model = endpoint.model or await _first_model(endpoint)
     text = await complete(endpoint, [{"role": "user", "content": "Say hello in three words."}], model=model)
     return _("%(model)s answers: %(said)s") % {"model": model, "said": text}
 
 
 async def complete(endpoint: ModelEndpoint, messages: Sequence[Message], *, model: str = "") -> str:
-    """A short answer, at most 200 characters of it, without what is thought before. Raises ModelError."""
+    """Return the first 200 characters of an answer, without reasoning. Raises ModelError."""
     text, reasoning = "", 0
     async with aclosing(stream(endpoint, messages, model=model)) as chunks:
         async for chunk in chunks:
@@ -167,7 +162,7 @@ async def _first_model(endpoint: ModelEndpoint) -> str:
 
 
 def _client(endpoint: ModelEndpoint) -> AsyncOpenAI:
-    """The endpoint's client: one for each event loop, for its connections live in one."""
+    """Return the client of the endpoint for this event loop, to which its connections belong."""
     clients = _clients.setdefault(asyncio.get_running_loop(), {})
     if endpoint not in clients:
         clients[endpoint] = _new_client(endpoint)
@@ -175,7 +170,7 @@ def _client(endpoint: ModelEndpoint) -> AsyncOpenAI:
 
 
 def _load_openai() -> None:
-    """The library takes the better part of a second to load; the first who asks must not keep everybody waiting."""
+    # The import takes most of a second, which would block the event loop.
     import openai  # noqa: F401
 
 
@@ -185,17 +180,17 @@ def _new_client(endpoint: ModelEndpoint) -> AsyncOpenAI:
     timeout = Timeout(settings.CATO.llm.timeout_seconds, connect=_CONNECT_TIMEOUT)
     return AsyncOpenAI(
         base_url=endpoint.base_url,
-        # Local endpoints want no key, but the client wants one.
+        # Local endpoints need no key, but the client does.
         api_key=endpoint.api_key or "none",
         timeout=timeout,
         max_retries=0,
         http_client=DefaultAsyncHttpxClient(
             timeout=timeout,
-            # A redirect would hand the prompt to a host that nobody configured.
+            # A redirect would send the prompt to a host that nobody configured.
             follow_redirects=False,
-            # One client serves everybody, so that a cookie would tell one person's requests by another's.
+            # No cookies: one client serves everybody, and a cookie would link the requests of different people.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            # A few kB can unpack to gigabytes; an endpoint that packs all the same is refused by the hook.
+            # A few compressed kB can expand to gigabytes; the hook rejects responses that are compressed anyway.
             headers={"Accept-Encoding": "identity"},
             event_hooks={"response": [_limit_response]},
         ),
@@ -203,7 +198,7 @@ def _new_client(endpoint: ModelEndpoint) -> AsyncOpenAI:
 
 
 async def _limit_response(response: Response) -> None:
-    """Limit what is read of a response, however it is read. Raises ModelError."""
+    """Limit the size of a response. Raises ModelError, also while it is read."""
     from httpx2 import AsyncByteStream
 
     host = response.url.netloc.decode()

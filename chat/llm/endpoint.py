@@ -1,4 +1,4 @@
-"""Which model endpoint answers: what the environment or the file sets wins over what an administrator set."""
+"""The model endpoint: environment and configuration file take precedence over the settings page."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ FIELDS = ("base_url", "api_key", "model")
 
 
 class KeyNeededError(Exception):
-    """The stored API key belongs to another address, and is sent to no other."""
+    """The stored API key belongs to another address, to which alone it is sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEndpoint:
-    """The endpoint in force. `model` is empty where the endpoint is to be asked for one."""
+    """A model endpoint; if `model` is empty, the first model that it lists is used."""
 
     base_url: str
     api_key: str
@@ -30,6 +30,7 @@ class ModelEndpoint:
 
     @property
     def host(self) -> str:
+        """The host and port of the base URL."""
         return urlsplit(self.base_url).netloc
 
     def __repr__(self) -> str:
@@ -37,7 +38,7 @@ class ModelEndpoint:
 
 
 def current() -> ModelEndpoint | None:
-    """The endpoint in force; None is dummy mode: nothing is configured, or it was asked for."""
+    """Return the endpoint in use; None in dummy mode, which is configured or follows from no endpoint being set."""
     if settings.CATO.dummy_mode:
         return None
     saved = Endpoint.objects.first()
@@ -52,15 +53,15 @@ def current() -> ModelEndpoint | None:
 
 
 def externally_configured_fields() -> dict[str, str]:
-    """The fields an administrator cannot change here, each with where it was set."""
+    """Return the fields that are not set on the settings page, each with its origin."""
     origins = {name: settings.CATO.origin(f"llm.{name}") for name in FIELDS}
     return {name: origin for name, origin in origins.items() if origin != "default"}
 
 
 def save(*, base_url: str, api_key: str | None, model: str) -> None:
-    """Keep the administrator's endpoint; `api_key` None leaves the stored key as it is.
+    """Save the endpoint of the settings page; `api_key` None keeps the stored key.
 
-    Raises KeyNeededError where there is a stored key and the address is another than the one it was stored for.
+    Raises KeyNeededError if a stored key would be kept for another address.
     """
     saved = Endpoint.objects.first() or Endpoint()
     if api_key is None and saved.encrypted_key and _address(base_url) != _address(saved.base_url):
@@ -76,13 +77,13 @@ def _address(base_url: str) -> str:
 
 
 def saved() -> tuple[str, str, bool]:
-    """What the settings page shows: base URL, model, and whether there is a key."""
+    """Return the base URL and model of the settings page, and whether a key is stored."""
     row = Endpoint.objects.first()
     return (row.base_url, row.model, bool(row.encrypted_key)) if row else ("", "", False)
 
 
 def is_key_undecryptable() -> bool:
-    """Whether there is a key that was encrypted with another secret key, so that nobody can read it."""
+    """Return whether the stored key was encrypted with another secret key."""
     row = Endpoint.objects.first()
     return row is not None and bool(row.encrypted_key) and not _decrypt(bytes(row.encrypted_key))
 
@@ -102,5 +103,5 @@ def _decrypt(data: bytes) -> str:
         return ""
     try:
         return _cipher().decrypt(data).decode()
-    except InvalidToken:  # the secret key changed: the stored key is lost, and the settings page asks for it again
+    except InvalidToken:  # the secret key has changed; the settings page asks for the API key again
         return ""

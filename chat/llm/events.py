@@ -1,4 +1,4 @@
-"""A model endpoint's stream of events, read within limits: what an endpoint sends is not trusted."""
+"""A parser of a model endpoint's event stream, with limits, because endpoints are not trusted."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-# The whole of a long answer may come as one line, each of its characters escaped.
-MAX_EVENT_BYTES = 4_000_000  # bytes
-_MAX_LINES = 64  # of one event; it is tried as JSON after each of them
-MAX_TOKENS = 10**9  # a number above this counts nothing that a model read or wrote
+# A long answer can be sent as one line with every character escaped.
+MAX_EVENT_BYTES = 4_000_000
+_MAX_LINES = 64  # of one event, which is parsed after each of them
+MAX_TOKENS = 10**9  # a larger token count is invalid
 _LINE_END = re.compile(rb"\r\n|\n|\r(?!\Z)")
 
 
 class EventError(Exception):
-    """What the endpoint sent is no event of an answer, or longer than any may be."""
+    """An event is invalid or too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamChunk:
-    """A part of the answer's text, or of the reasoning before it; the last ones may say how it ended and what it cost."""
+    """A part of an answer's text or reasoning; the last chunks can contain the finish reason and the token usage."""
 
     text: str = ""
     reasoning: str = ""
@@ -30,10 +30,7 @@ class StreamChunk:
 
 
 class EventReader:
-    """Takes in bytes as they come and gives the JSON objects of the events that they complete.
-
-    An event's data may be spread over several lines, and the blank line after it may be missing.
-    """
+    """Parses bytes into the JSON objects of events, whose data can span lines and lack the blank line at the end."""
 
     def __init__(self) -> None:
         self.is_done = False
@@ -42,14 +39,14 @@ class EventReader:
         self._size = 0
 
     def feed(self, received: bytes) -> Iterator[dict[str, Any]]:
-        """Raises EventError; what was complete before has been given by then."""
+        """Yield the events that `received` completes. Raises EventError after the valid ones."""
         if self._line and self._line[-1].endswith(b"\r"):
             received = self._line.pop() + received
         *lines, rest = _LINE_END.split(received)
         for line in lines:
             whole = b"".join([*self._line, line])
             self._line = []
-            event = self._read(whole)
+            event = self._parse_line(whole)
             if self.is_done:
                 return
             if event is not None:
@@ -60,11 +57,10 @@ class EventReader:
             raise EventError("too long")
 
     def end(self) -> Iterator[dict[str, Any]]:
-        """The same with what is left when nothing more comes."""
+        """Yield the event that the end of the stream completes, if any."""
         return self.feed(b"\n")
 
-    def _read(self, line: bytes) -> dict[str, Any] | None:
-        """The event that this line completes, if it does."""
+    def _parse_line(self, line: bytes) -> dict[str, Any] | None:
         self._size = sum(map(len, self._data))
         if not line.strip():
             if self._data:
@@ -88,19 +84,19 @@ class EventReader:
         except RecursionError as error:
             raise EventError("too deep") from error
         except ValueError:
-            return None  # the rest of it is on the next line, or never comes
+            return None  # incomplete: the rest is on the next line
         self._data = []
         return event if isinstance(event, dict) else None
 
 
 def parse_chunk(event: dict[str, Any]) -> StreamChunk:
-    """Return what one event says. Raises EventError where its fields are not what they have to be."""
+    """Return the chunk of an event. Raises EventError for invalid fields."""
     choices = event.get("choices") or [{}]
     choice = choices[0] if isinstance(choices, list) else None
     delta = (choice.get("delta") or {}) if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(delta, dict):
         raise EventError("choices")
-    # Endpoints disagree on the name; OpenAI's own sends none of it.
+    # Endpoints use different names for reasoning; OpenAI sends none.
     text, reasoning = delta.get("content") or "", delta.get("reasoning_content") or delta.get("reasoning") or ""
     if not isinstance(text, str) or not isinstance(reasoning, str):
         raise EventError("text")
@@ -108,13 +104,13 @@ def parse_chunk(event: dict[str, Any]) -> StreamChunk:
     return StreamChunk(text, reasoning, _usage(event.get("usage")), str(reason)[:20] if reason else "")
 
 
-def _usage(used: Any) -> dict[str, int] | None:
-    """How many tokens were read and written; None where an endpoint does not say so in whole numbers that can be."""
-    if not isinstance(used, dict):
+def _usage(usage: Any) -> dict[str, int] | None:
+    """Return the token counts; None if they are not plausible integers."""
+    if not isinstance(usage, dict):
         return None
     counts: dict[str, int] = {}
     for name in ("prompt_tokens", "completion_tokens"):
-        count = used.get(name)
+        count = usage.get(name)
         if type(count) is not int or not 0 <= count <= MAX_TOKENS:  # bool is an int too
             return None
         counts[name] = count
@@ -122,5 +118,5 @@ def _usage(used: Any) -> dict[str, int] | None:
 
 
 def _integer(digits: str) -> int:
-    """A number as JSON has it; Python refuses those of thousands of digits, which nothing here needs."""
+    """Parse at most 20 digits: Python rejects integers of thousands of digits."""
     return int(digits[:20])

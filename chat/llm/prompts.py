@@ -1,4 +1,4 @@
-"""The prompt: the stable part first (system, then history), then what was recalled, then the new message."""
+"""Builds prompts: the stable part first (system, history), then the recalled passages and the new message."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from chat.models import Image, Turn
 from memory.api import estimate_tokens
 
 BASE_PROMPT = Path(__file__).with_name("base_prompt.md")
-_RESERVE = 500
-# The pictures of so many earlier turns are sent again, so that one can ask on about them.
-_SHOWN_AGAIN = 2
+_RESERVED_TOKENS = 500
+# The images of this many earlier turns are sent again, for follow-up questions.
+_MAX_TURNS_WITH_IMAGES = 2
 
 
 @dataclass(frozen=True, slots=True)
 class PromptHistory:
-    """The turns that fit into the prompt, oldest first, with the exchanges they already carry."""
+    """The turns that fit into the prompt, oldest first, their exchanges, and the length of the whole conversation."""
 
     turns: tuple[Turn, ...]
     exchange_ids: frozenset[uuid.UUID]
@@ -32,7 +32,7 @@ class PromptHistory:
 
 
 def system_prompt(instructions: str = "") -> str:
-    """The base prompt (unless overridden) followed by the configured files and a thread's own `instructions`."""
+    """Return the base prompt (unless overridden), the configured files and the thread's `instructions`."""
     llm = settings.CATO.llm
     base = llm.base_prompt_file or BASE_PROMPT
     files = list(llm.system_prompt_files) if llm.override_base_prompt else [base, *llm.system_prompt_files]
@@ -41,7 +41,7 @@ def system_prompt(instructions: str = "") -> str:
 
 
 def fit_history(turns: list[Turn], *, max_tokens: int) -> PromptHistory:
-    """The last of `turns` (oldest first) that fit into `max_tokens` and `chat_window`."""
+    """Return the last of `turns` (oldest first) that fit into `max_tokens` and `chat_window`."""
     window = settings.CATO.vector_store.chat_window
     kept: list[Turn] = []
     for turn in reversed(turns):
@@ -58,20 +58,20 @@ def fit_history(turns: list[Turn], *, max_tokens: int) -> PromptHistory:
 
 
 def history_token_budget(message: str, instructions: str = "") -> int:
-    """How many tokens history may take beside the system prompt, what is recalled, the message and the answer."""
+    """Return the tokens left for history after the system prompt, recalled passages, message and answer."""
     conf = settings.CATO
-    taken = estimate_tokens(system_prompt(instructions)) + estimate_tokens(message) + _RESERVE
+    used = estimate_tokens(system_prompt(instructions)) + estimate_tokens(message) + _RESERVED_TOKENS
     recalled = conf.vector_store.context_max_tokens if conf.vector_store.inject_context else 0
-    return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - taken)
+    return int(conf.llm.context_tokens - conf.llm.max_tokens - recalled - used)
 
 
 def build_prompt(*, history: PromptHistory, prompt_context: str, turn: Turn, partial_answer: str = "") -> list[Message]:
-    """The messages for the endpoint; `said_so_far` is an interrupted answer to go on from."""
+    """Return the messages for the endpoint; `partial_answer` is the text of an answer to be resumed."""
     new = f"{prompt_context}\n\n---\n\n{turn.message}" if prompt_context else turn.message
     messages: list[Message] = [
         {"role": "system", "content": system_prompt(turn.thread.instructions)},
-        *_messages_of(history),
-        {"role": "user", "content": content_of(new, turn.images.all())},
+        *_history_messages(history),
+        {"role": "user", "content": _message_content(new, turn.images.all())},
     ]
     if partial_answer:
         messages += [
@@ -81,13 +81,13 @@ def build_prompt(*, history: PromptHistory, prompt_context: str, turn: Turn, par
     return messages
 
 
-def _messages_of(history: PromptHistory) -> Iterator[Message]:
-    """What was said and answered; the pictures of the last turns that have any go along, older ones are named."""
-    with_pictures = [turn.id for turn in history.turns if turn.images.all()]
-    shown = set(with_pictures[-_SHOWN_AGAIN:])
+def _history_messages(history: PromptHistory) -> Iterator[Message]:
+    """Yield the messages of the history, with the images of the last turns that have any; older images are named."""
+    with_images = [turn.id for turn in history.turns if turn.images.all()]
+    sent_again = set(with_images[-_MAX_TURNS_WITH_IMAGES:])
     for turn in history.turns:
-        if turn.id in shown:
-            yield {"role": "user", "content": content_of(turn.message, turn.images.all())}
+        if turn.id in sent_again:
+            yield {"role": "user", "content": _message_content(turn.message, turn.images.all())}
         else:
             names = "".join(f"\n[picture: {image.name}]" for image in turn.images.all())
             yield {"role": "user", "content": turn.message + names}
@@ -99,16 +99,16 @@ def _read(path: str, changed_at: float) -> str:
     return Path(path).read_text(encoding="utf-8").strip()
 
 
-def content_of(text: str, images: Iterable[Image]) -> str | list[dict[str, Any]]:
-    """The content of a message to the model: its text, or a list of parts where there are pictures."""
-    addresses = [address for image in images if (address := data_url(image))]
-    if not addresses:
+def _message_content(text: str, images: Iterable[Image]) -> str | list[dict[str, Any]]:
+    """Return the content of a message: its text, or a list of parts if it has images."""
+    urls = [url for image in images if (url := data_url(image))]
+    if not urls:
         return text
-    return [{"type": "text", "text": text}, *({"type": "image_url", "image_url": {"url": url}} for url in addresses)]
+    return [{"type": "text", "text": text}, *({"type": "image_url", "image_url": {"url": url}} for url in urls)]
 
 
 def data_url(image: Image) -> str:
-    """The picture as an address that carries it; empty where its file is gone."""
+    """Return the image as a data URL; "" if its file is missing."""
     try:
         with image.file.open() as file:
             return f"data:{image.media_type};base64,{base64.b64encode(file.read()).decode()}"
