@@ -23,7 +23,7 @@ from memory.models import Space
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange, group, thread, turn
 from tests.server import ROOT, wait_for
-from tests.tokens import tokens
+from tests.tokens import create_tokens
 
 ALL = frozenset({"read", "write"})
 BEGINNING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -34,8 +34,8 @@ ACCEPTS = {"Accept": "application/json, text/event-stream"}
 def people(cato, administrator):
     """Alice and Bob, each with a token that reads and writes, and one of Alice's that only reads."""
     alice, bob = cato.join(administrator, "Alice Owner"), cato.join(administrator, "Bob Team")
-    of_alice, reading = tokens(cato, alice, "read write", "read")
-    (of_bob,) = tokens(cato, bob, "read write")
+    of_alice, reading = create_tokens(cato, alice, "read write", "read")
+    (of_bob,) = create_tokens(cato, bob, "read write")
     return {"alice": alice, "token": of_alice, "reading": reading, "bob": of_bob}
 
 
@@ -86,7 +86,7 @@ def test_a_text_is_added_found_and_forgotten(cato, people, mode):
 
 def test_a_conversation_is_found_and_read(cato, people, endpoint):
     endpoint.script("cato", answer="Noted: the compass is off by two degrees.")
-    said = people["alice"].say("Our compass is off by two degrees.")
+    said = people["alice"].send_message("Our compass is off by two degrees.")
     wait_for(lambda: "Remembered</span>" in people["alice"].thread_page(said), "the exchange to be remembered")
     found, read = over_http(
         cato,
@@ -242,30 +242,30 @@ def alices(memory) -> dict[str, Any]:
     return {"thread": str(of_alice.id), "exchange": str(said.id), "group": group("Pilots", alice).name}
 
 
-def outcome(verb, *arguments) -> str:
+def outcome(tool, *arguments) -> str:
     try:
-        return repr(verb(*arguments))
+        return repr(tool(*arguments))
     except (NotFoundError, NothingInMemory, InvalidInputError) as error:
         return f"{type(error).__name__}: {error}"
 
 
 @pytest.mark.parametrize(
-    ("verb", "key", "more"),
+    ("tool", "key", "more"),
     [(verbs.get_thread, "thread", (5,)), (verbs.forget_memory, "exchange", ())],
 )
-def test_anothers_thing_and_no_thing_look_the_same(caller, alices, verb, key, more):
-    theirs, nothing = outcome(verb, caller, alices[key], *more), outcome(verb, caller, str(uuid.uuid4()), *more)
+def test_anothers_thing_and_no_thing_look_the_same(caller, alices, tool, key, more):
+    theirs, nothing = outcome(tool, caller, alices[key], *more), outcome(tool, caller, str(uuid.uuid4()), *more)
     assert theirs == nothing
     assert theirs.startswith("NotFoundError")
 
 
 @pytest.mark.parametrize(
-    ("verb", "before", "after"), [(verbs.search_memory, ("secret", 5), ()), (verbs.add_memory, ("A text",), ())]
+    ("tool", "before", "after"), [(verbs.search_memory, ("secret", 5), ()), (verbs.add_memory, ("A text",), ())]
 )
-def test_anothers_space_and_none_of_that_name_look_the_same(caller, alices, verb, before, after):
-    theirs = outcome(verb, caller, *before, alices["group"], *after)
+def test_anothers_space_and_none_of_that_name_look_the_same(caller, alices, tool, before, after):
+    theirs = outcome(tool, caller, *before, alices["group"], *after)
     assert theirs.startswith("NotFoundError")
-    assert theirs == outcome(verb, caller, *before, "Divers", *after).replace("Divers", "Pilots")
+    assert theirs == outcome(tool, caller, *before, "Divers", *after).replace("Divers", "Pilots")
 
 
 def test_a_search_gives_nothing_of_what_another_said(caller, alices):

@@ -14,15 +14,15 @@ import openai
 import pytest
 from openai import OpenAI
 
-from cato_web.openai_api import answers, models
+from cato_web.openai_api import models
 from chat.answers import runner
 from chat.executors import run_in_db_thread
 from chat.services import ClientConversation, submit_conversation
 from memory.models import Exchange
 from tests import server
-from tests.factories import PNG, PersonFactory, program
+from tests.factories import PNG, PersonFactory, api_client
 from tests.server import wait_for
-from tests.tokens import tokens
+from tests.tokens import create_tokens
 
 KEY = "cato"
 
@@ -36,8 +36,8 @@ def plain_answers(endpoint):
 def people(cato, administrator):
     """Alice and Bob, each with a token for everything, and one of Alice's that only reads."""
     alice, bob = cato.join(administrator, "Alice Owner"), cato.join(administrator, "Bob Team")
-    of_alice, reading = tokens(cato, alice, "read write ask", "read")
-    (of_bob,) = tokens(cato, bob, "read write ask")
+    of_alice, reading = create_tokens(cato, alice, "read write ask", "read")
+    (of_bob,) = create_tokens(cato, bob, "read write ask")
     return {"alice": alice, "token": of_alice, "reading": reading, "bob": of_bob}
 
 
@@ -84,7 +84,7 @@ def findable(cato, thread: str) -> list[str]:
 
 
 def prompt_of(endpoint) -> list[dict]:
-    return endpoint.asked(KEY)[-1]["messages"]
+    return endpoint.requests(KEY)[-1]["messages"]
 
 
 def unique(text: str) -> str:
@@ -151,7 +151,7 @@ def test_several_turns_are_one_thread(client, cato):
 
 
 def test_what_was_said_in_the_browser_is_recalled_and_what_a_program_says_is_remembered(client, alice, endpoint):
-    said = alice.say("The ferry to Sandoe leaves from the north pier at seven.")
+    said = alice.send_message("The ferry to Sandoe leaves from the north pier at seven.")
     wait_for(lambda: "Remembered</span>" in alice.thread_page(said), "the exchange to be remembered")
     answer = ask(client, user("Where does the ferry to Sandoe leave from?"))
 
@@ -171,7 +171,7 @@ def test_a_programs_system_messages_join_the_prompt_of_the_thread(client, alice,
     assert system["content"].endswith("\n\nSpeak like a harbour pilot.")
     assert len(system["content"]) > 200
 
-    alice.say("And in the browser?", thread=thread_of(answer))
+    alice.send_message("And in the browser?", thread=thread_of(answer))
     wait_for(lambda: prompt_of(endpoint)[-1]["content"].endswith("in the browser?"), "the browser's question")
     assert prompt_of(endpoint)[0]["content"].endswith("Speak like a harbour pilot.")
 
@@ -219,7 +219,7 @@ def test_a_conversation_whose_thread_has_moved_on_gets_a_thread_of_its_own_and_h
 def test_a_conversation_of_another_token_gets_a_thread_of_its_own(client, cato, people):
     first = unique("My boat is called Petrel")
     one = ask(client, user(first))
-    (another,) = tokens(cato, people["alice"], "read write ask")
+    (another,) = create_tokens(cato, people["alice"], "read write ask")
     other = ask(client_of(cato, another), user(first), assistant("All right."), user("What is it called?"))
     assert thread_of(other) != thread_of(one)
 
@@ -237,7 +237,7 @@ def test_the_same_question_to_two_models_at_once_has_two_answers(client, cato, e
 
 
 def test_two_models_asked_at_once_in_a_named_thread_answer_each(client, cato, alice, endpoint):
-    thread = alice.say(unique("The sail is torn"))
+    thread = alice.send_message(unique("The sail is torn"))
     wait_for(lambda: standing(cato, thread)[0][1], "the answer")
     endpoint.script(KEY, answer="It is torn.", token_delay=0.1)
     with ThreadPoolExecutor(2) as pool:
@@ -290,7 +290,7 @@ def test_a_history_that_cato_does_not_know_is_taken_into_a_thread_and_not_rememb
 def test_what_was_said_in_the_browser_meanwhile_is_not_pushed_aside(client, cato, alice):
     first = unique("Plan the trip")
     thread = thread_of(ask(client, user(first)))
-    alice.say("Take the charts along", thread=thread)
+    alice.send_message("Take the charts along", thread=thread)
     wait_for(lambda: len(standing(cato, thread)) == 2 and standing(cato, thread)[1][1], "the browser's answer")
     named = {"extra_headers": {"X-Cato-Thread": thread}}
     ask(client, user(first), assistant("All right."), user("What else?"), **named)
@@ -299,7 +299,7 @@ def test_what_was_said_in_the_browser_meanwhile_is_not_pushed_aside(client, cato
 
 
 def test_a_thread_can_be_named_and_then_the_new_message_is_enough(client, cato, alice, endpoint):
-    thread = alice.say(unique("The sail is torn"))
+    thread = alice.send_message(unique("The sail is torn"))
     wait_for(lambda: standing(cato, thread)[0][1], "the answer")
     answer = ask(client, user("What is torn?"), extra_headers={"X-Cato-Thread": thread})
 
@@ -422,7 +422,7 @@ def test_models_are_listed_and_an_unknown_one_is_refused(client, endpoint):
 
     answer = ask(client, user(unique("Who answers?")), model="fake-large")
     assert answer.model == "fake-large"
-    assert endpoint.asked(KEY)[-1]["model"] == "fake-large"
+    assert endpoint.requests(KEY)[-1]["model"] == "fake-large"
 
 
 def test_embeddings_are_memorys_own_in_both_writings(client):
@@ -458,11 +458,11 @@ def test_other_addresses_say_in_openais_words_that_nothing_is_there(client):
 def test_without_a_model_programs_get_the_placeholder_whatever_model_they_name(settings):
     settings.CATO = settings.CATO.model_copy(update={"dummy_mode": True})
     person = PersonFactory()
-    program(person)
+    api_client(person)
     token = person.api_tokens.get()
 
     async def asked() -> dict:
-        assert await models.chosen("gpt-anything", None) is None
+        assert await models.resolve_model("gpt-anything", None) is None
         switched = await run_in_db_thread(
             submit_conversation,
             person.pk,

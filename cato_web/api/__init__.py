@@ -1,1 +1,1 @@
-"""The HTTP API by which programs use Cato as a person who gave them a token."""
+"""The REST API for clients that act for a user."""

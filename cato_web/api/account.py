@@ -1,12 +1,12 @@
-"""Operations: who the token stands for, and where things of theirs may live."""
+"""Operations: the token's owner and their spaces."""
 
 from __future__ import annotations
 
 from ninja import Router
 
 from cato_web.api import schemas
-from cato_web.api.responses import responses
 from cato_web.api.auth import ANY, READ, ApiRequest, current_user
+from cato_web.api.errors import responses
 from memory import api as memory
 
 router = Router(tags=["account"])
@@ -14,7 +14,7 @@ router = Router(tags=["account"])
 
 @router.get("/me", auth=ANY, response=responses(schemas.Me))
 def who_am_i(request: ApiRequest) -> schemas.Me:
-    """Whose token this is, and what it may do."""
+    """Return the owner of the token and its scopes."""
     person = current_user(request)
     token = person.api_tokens.get(pk=request.auth.token_id)
     return schemas.Me(
@@ -28,7 +28,6 @@ def who_am_i(request: ApiRequest) -> schemas.Me:
 
 @router.get("/spaces", auth=READ, response=responses(schemas.Spaces))
 def list_spaces(request: ApiRequest) -> schemas.Spaces:
-    """The spaces this person reads: their own, their groups', the team's."""
+    """List the spaces that the user can read: personal, groups and team."""
     rows = memory.list_readable_spaces(current_user(request).pk)
-    shown = [schemas.SpaceInfo(id=row.pk, kind=row.kind, name=row.shown_name) for row in rows]
-    return schemas.Spaces(spaces=shown)
+    return schemas.Spaces(spaces=[schemas.SpaceInfo(id=row.pk, kind=row.kind, name=row.shown_name) for row in rows])

@@ -1,4 +1,4 @@
-"""Who a program comes in as, and whether its token is good for what it asks."""
+"""Authentication of requests, and the spaces that a request may use."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ Scope = ApiToken.Scope
 
 
 class ApiRequest(HttpRequest):
-    """A request whose token was found good; `auth` says whose it is."""
+    """A request authenticated by token."""
 
     auth: Principal
 
 
 class TokenAuth(HttpBearer):
-    """Lets in who has a token with `scope` (None: any); cookies count for nothing."""
+    """Require a token with `scope` (None: any). Session cookies are ignored."""
 
-    openapi_description = "A token that a person made on the page of settings."
+    openapi_description = "A token that a user created on the settings page."
 
     def __init__(self, scope: str | None) -> None:
         self.scope = scope
@@ -32,6 +32,7 @@ class TokenAuth(HttpBearer):
         return authenticate_header(request.headers.get("Authorization", ""), self.scope)
 
     def authenticate(self, request: HttpRequest, token: str) -> Principal:
+        """Authenticate the request."""
         return self(request)
 
 
@@ -39,21 +40,21 @@ ANY, READ, WRITE, ASK = TokenAuth(None), TokenAuth(Scope.READ), TokenAuth(Scope.
 
 
 def current_user(request: ApiRequest) -> User:
-    """Whose token came with the request."""
+    """Return the owner of the request's token."""
     return request.auth.person
 
 
 def readable_spaces(request: ApiRequest, space: str | None = None) -> SpaceIds:
-    """The spaces this person may read, or the one named of them. Raises NotFoundError."""
+    """Return the spaces that the user can read, or the named one of them. Raises NotFoundError."""
     if space is not None:
         return frozenset({resolve_space(request, space).pk})
     return memory.readable_space_ids(current_user(request).pk)
 
 
-def resolve_space(request: ApiRequest, named: str | None) -> Space:
-    """The space of this id or name, if this person reads it; None: their own. Raises NotFoundError."""
+def resolve_space(request: ApiRequest, space: str | None) -> Space:
+    """Return the readable space with this id or name, or the personal space for None. Raises NotFoundError."""
     person = current_user(request)
-    if named is None:
+    if space is None:
         return memory.personal_space(person.pk)
-    id = parse_uuid(named)
-    return memory.space_by_name(person.pk, named) if id is None else memory.get_space(person.pk, id)
+    id = parse_uuid(space)
+    return memory.space_by_name(person.pk, space) if id is None else memory.get_space(person.pk, id)

@@ -1,9 +1,10 @@
-"""From errors to answers: whatever goes wrong below /api/ is said as JSON, `{"error": {"code", "message"}}`."""
+"""Render every error below /api/ as JSON: `{"error": {"code", "message"}}`."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
@@ -13,17 +14,26 @@ from django.utils.translation import gettext as _
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
+from cato_web.api.schemas import Error
 from cato_web.errors import ERROR_TABLE, status_of
 from memory.api import NOT_FOUND
 
 log = logging.getLogger(__name__)
 
 _MAX_ERRORS = 3
+# Statuses of errors: possible in every operation, and of groups of operations.
+_COMMON = (401, 403, 422, 429)
+FIND, CHANGE, STORE = (404,), (404, 409), (404, 409, 503)
 ErrorRenderer = Callable[[Any], HttpResponse]
 
 
+def responses(model: Any, *errors: int, status: int = 200) -> dict[int, Any]:
+    """Return the responses of an operation for the OpenAPI document: `model` with `status`, and errors."""
+    return {status: model} | dict.fromkeys(sorted({*_COMMON, *errors}), Error)
+
+
 def answer(status: int, code: str, message: str, **headers: str) -> HttpResponse:
-    """An error as programs get it; headers are written with underscores."""
+    """Return an error response; underscores in header names become hyphens."""
     response = JsonResponse({"error": {"code": code, "message": message}}, status=status)
     for name, value in headers.items():
         response[name.replace("_", "-")] = value
@@ -31,17 +41,18 @@ def answer(status: int, code: str, message: str, **headers: str) -> HttpResponse
 
 
 def not_found() -> HttpResponse:
-    """The same for what is not theirs, what is not there, and addresses that lead nowhere."""
+    """Return the same response for missing and unreadable objects and for unknown paths."""
     return answer(404, "not_found", _(NOT_FOUND))
 
 
 def wrong_method(allowed: str) -> HttpResponse:
+    """Return the response to a method that the path does not support."""
     message = _("Method not allowed; use %(methods)s.") % {"methods": allowed}
     return answer(405, "wrong_method", message, Allow=allowed)
 
 
 def _expected_error(error: Exception) -> HttpResponse:
-    """The error's own sentence, with the status and code that the table gives it."""
+    """Render an error of ERROR_TABLE with its message."""
     status, code = status_of(error)
     if status == 404:
         return not_found()
@@ -50,35 +61,34 @@ def _expected_error(error: Exception) -> HttpResponse:
 
 
 def _sentence(status: int, code: str, sentence: Callable[[], str]) -> ErrorRenderer:
-    """Say a sentence of ours in place of what a library says."""
+    """Return a renderer with a fixed message instead of the library's."""
     return lambda error: answer(status, code, sentence())
 
 
 def _ninja_error(error: HttpError) -> HttpResponse:
-    """What the library itself refuses: most of all a body that is no JSON."""
+    """Render errors of Ninja itself, most often invalid JSON."""
     if error.status_code == 400:
         return answer(422, "invalid", _("The body is not JSON that can be read, or it is too large."))
     return answer(error.status_code, "refused", str(error))
 
 
 def _validation_error(error: ValidationError) -> HttpResponse:
-    said = [_format_error(each) for each in error.errors[:_MAX_ERRORS]]
-    return answer(422, "invalid", "; ".join(said))
+    return answer(422, "invalid", "; ".join(map(_format_error, error.errors[:_MAX_ERRORS])))
 
 
 def _format_error(error: Mapping[str, Any]) -> str:
-    where = [str(part) for part in _strip_location(error["loc"])]
-    return f"{'.'.join(where)}: {error['msg']}" if where else str(error["msg"])
+    location = ".".join(str(part) for part in _strip_location(error["loc"]))
+    return f"{location}: {error['msg']}" if location else str(error["msg"])
 
 
-def _strip_location(place: Sequence[Any]) -> Sequence[Any]:
-    """The place as the program knows it, without where the library puts it ("body", the argument's name)."""
-    return place[2:] if place[:1] == ("body",) and len(place) > 1 else place[1:]
+def _strip_location(location: Sequence[Any]) -> Sequence[Any]:
+    """Remove the parts of a location that Ninja adds ("body" and the name of the argument)."""
+    return location[2:] if location[:1] == ("body",) and len(location) > 1 else location[1:]
 
 
 def _internal_error(error: Exception) -> HttpResponse:
-    """A mistake of ours: logged, and not shown."""
-    log.error("a request could not be answered", exc_info=error)
+    """Log an unexpected error and hide its details."""
+    log.error("unexpected error in an API request", exc_info=error)
     return answer(500, "broken", _("Something went wrong here. It is in the log; try again later."))
 
 
@@ -103,10 +113,10 @@ ERROR_RESPONSES: dict[type[Exception], ErrorRenderer] = dict.fromkeys(ERROR_TABL
 
 
 def install_error_handlers(api: NinjaAPI) -> None:
-    """Have `api` say each error as SAID says; the nearest class of an error counts."""
-    for kind, said in ERROR_RESPONSES.items():
-        api.add_exception_handler(kind, _handler(said))
+    """Register the renderers with `api`; the nearest class of an error counts."""
+    for kind, render in ERROR_RESPONSES.items():
+        api.add_exception_handler(kind, partial(_handle, render))
 
 
-def _handler(said: ErrorRenderer) -> Callable[[HttpRequest, Any], HttpResponse]:
-    return lambda request, error: said(error)
+def _handle(render: ErrorRenderer, request: HttpRequest, error: Any) -> HttpResponse:
+    return render(error)

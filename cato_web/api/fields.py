@@ -1,4 +1,4 @@
-"""The kinds of values that programs send: texts cleaned, times with their zone, numbers that are numbers."""
+"""Field types of requests: cleaned text, times with a zone, strict numbers, JSON in strings."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from memory.api import clean_text
 _YEARS = range(1900, 2200)
 _METADATA = {
     "type": "object",
-    "description": "Texts, numbers, true and false, and lists of one of these.",
+    "description": "Strings, numbers, booleans, and lists of one of these types.",
     "examples": [{"zone": "north", "version": 3}],
 }
 _FILTER = {
     "type": "object",
     "minProperties": 1,
-    "description": "Conditions on metadata and on source, said, said_by, thread, session and space; $and, $or, $not.",
+    "description": "Conditions on metadata and on source, said, said_by, thread, session and space, with $and, $or and $not.",
     "examples": [{"zone": "DMZ", "version": {"$gte": 3}}],
 }
 
 
-def _cleaned(value: object) -> object:
+def _clean(value: object) -> object:
     return clean_text(value) if isinstance(value, str) else value
 
 
 def _time(value: object) -> object:
-    """The moment a text names, in UTC; without a zone it is UTC already."""
+    """Parse ISO 8601 to UTC; a time without a zone is UTC."""
     if not isinstance(value, str):
         raise ValueError(_("Write a time such as 2026-03-01T14:30:00Z."))
     try:
@@ -44,7 +44,7 @@ def _time(value: object) -> object:
 
 
 def _object(value: object) -> object:
-    """JSON that stands in a field of a form or in an address."""
+    """Parse JSON from a form field or query parameter."""
     if not isinstance(value, str):
         return value
     try:
@@ -53,16 +53,13 @@ def _object(value: object) -> object:
         raise ValueError(_('Write a JSON object, such as {"zone": "north"}.')) from error
 
 
-Text = Annotated[str, BeforeValidator(_cleaned)]
-Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), BeforeValidator(_cleaned)]
+Text = Annotated[str, BeforeValidator(_clean)]
+Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), BeforeValidator(_clean)]
 Time = Annotated[
     datetime,
     BeforeValidator(_time),
     WithJsonSchema({"type": "string", "description": "ISO 8601", "examples": ["2026-03-01T14:30:00Z"]}),
 ]
-StrictBool = Annotated[bool, Field(strict=True)]
-StrictInt = Annotated[int, Field(strict=True)]
-StrictFloat = Annotated[float, Field(strict=True)]
 Metadata = Annotated[dict[str, Any], WithJsonSchema(_METADATA)]
 Conditions = Annotated[dict[str, Any], WithJsonSchema(_FILTER)]
 MetadataText = Annotated[
@@ -74,6 +71,6 @@ ConditionsText = Annotated[
 SpaceName = Annotated[
     str,
     StringConstraints(min_length=1, max_length=100),
-    BeforeValidator(_cleaned),
-    Field(description="The id of a space, its name, “own” or “team”."),
+    BeforeValidator(_clean),
+    Field(description="Id or name of a space, “own” or “team”."),
 ]

@@ -1,4 +1,4 @@
-"""Long lists a page at a time: a cursor says after which row the next page begins, whatever was added meanwhile."""
+"""Cursor pagination, stable while rows are added."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from pydantic import Field
 from memory.api import InvalidInputError
 
 M = TypeVar("M", bound=Model)
-Limit = Annotated[int, Query(ge=1, le=100, description="How many at most.")]
-Cursor = Annotated[str, Field(max_length=200, description="`next` of the page before.")] | None
+Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of results.")]
+Cursor = Annotated[str, Field(max_length=200, description="`next` of the previous page.")] | None
 
 
 def paginate(rows: QuerySet[M], by: str, cursor: str | None, limit: int) -> tuple[Sequence[M], str | None]:
-    """The next `limit` of `rows`, latest first by the time `by`, and the cursor of the page after (None: no more).
+    """Return up to `limit` rows, newest first by the field `by`, and the cursor of the next page or None.
 
-    Raises InvalidInputError for what is no cursor.
+    Raises InvalidInputError for an invalid cursor.
     """
     if cursor is not None:
-        at, id = _read(cursor)
+        at, id = _decode(cursor)
         rows = rows.filter(Q(**{f"{by}__lt": at}) | Q(**{by: at, "pk__lt": id}))
-    found = list(rows.order_by(f"-{by}", "-pk")[: limit + 1])
-    if len(found) <= limit:
-        return found, None
-    return found[:limit], _written(getattr(found[limit - 1], by), found[limit - 1].pk)
+    page = list(rows.order_by(f"-{by}", "-pk")[: limit + 1])
+    if len(page) <= limit:
+        return page, None
+    return page[:limit], _encode(getattr(page[limit - 1], by), page[limit - 1].pk)
 
 
-def _written(at: datetime, id: Any) -> str:
+def _encode(at: datetime, id: Any) -> str:
     return base64.urlsafe_b64encode(f"{at.astimezone(UTC).isoformat()} {id}".encode()).decode().rstrip("=")
 
 
-def _read(cursor: str) -> tuple[datetime, uuid.UUID]:
+def _decode(cursor: str) -> tuple[datetime, uuid.UUID]:
     try:
         text = base64.urlsafe_b64decode(cursor.encode("ascii") + b"==").decode("ascii")
         at, _space, id = text.partition(" ")

@@ -1,4 +1,4 @@
-"""Operations: records, which a program keeps under names of its own and finds by vector, text and metadata."""
+"""Operations: records, which clients store under ids of their own."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 from ninja import Query, Router
 
 from cato_web.api import schemas
-from cato_web.api.responses import STORE, responses
 from cato_web.api.auth import READ, WRITE, ApiRequest, current_user, readable_spaces, resolve_space
+from cato_web.api.errors import STORE, responses
 from cato_web.api.fields import ConditionsText, SpaceName, Text
 from memory import api as memory
 from memory.api import InvalidInputError
@@ -19,23 +19,23 @@ router = Router(tags=["records"])
 
 @router.post("/records", auth=WRITE, response=responses(schemas.StoredRecords, *STORE))
 def upsert_records(request: ApiRequest, new: schemas.NewRecords) -> schemas.StoredRecords:
-    """Keep these records, all of them or none; what has the id of an earlier one takes its place."""
-    given = [memory.NewRecord(r.id, r.text, r.metadata, r.vector) for r in new.records]
-    ids = memory.upsert_records(given, space=resolve_space(request, new.space), owner_id=current_user(request).pk)
+    """Store records, all or none; a record replaces the earlier one with the same id."""
+    records = [memory.NewRecord(r.id, r.text, r.metadata, r.vector) for r in new.records]
+    ids = memory.upsert_records(records, space=resolve_space(request, new.space), owner_id=current_user(request).pk)
     pairs = zip(new.records, ids, strict=True)
     return schemas.StoredRecords(records=[schemas.StoredRecord(id=r.id, exchange_id=id) for r, id in pairs])
 
 
 @router.post("/records/query", auth=READ, response=responses(schemas.Records, *STORE))
-def query_records(request: ApiRequest, asked: schemas.RecordQuery) -> schemas.Records:
-    """The records that fit best: by cosine to a vector, or by meaning and words of a text."""
+def query_records(request: ApiRequest, query: schemas.RecordQuery) -> schemas.Records:
+    """Return the best matching records, by vector or by text."""
     hits = memory.query_records(
-        spaces=readable_spaces(request, asked.space),
-        text=asked.text,
-        vector=asked.vector,
-        top_k=asked.topK,
-        filters=asked.filters,
-        prefer=asked.prefer,
+        spaces=readable_spaces(request, query.space),
+        text=query.text,
+        vector=query.vector,
+        top_k=query.topK,
+        filters=query.filters,
+        prefer=query.prefer,
     )
     return schemas.Records(records=[schemas.Record.model_validate(hit) for hit in hits])
 
@@ -43,21 +43,21 @@ def query_records(request: ApiRequest, asked: schemas.RecordQuery) -> schemas.Re
 @router.delete("/records", auth=WRITE, response=responses(schemas.Deleted, *STORE))
 def delete_records(
     request: ApiRequest,
-    id: Annotated[list[Text], Query(max_length=1000, description="Their ids.")] = [],  # noqa: B006  read, never changed
+    id: Annotated[list[Text], Query(max_length=1000, description="Ids of records.")] = [],  # noqa: B006  (not mutated)
     filters: Annotated[ConditionsText | None, Query()] = None,
     space: Annotated[SpaceName | None, Query()] = None,
 ) -> schemas.Deleted:
-    """Forget records of one space (this person's own, unless told) by their ids, a filter, or both.
+    """Forget records of one space (by default the personal one) by ids, by a filter, or by both.
 
-    In a shared space a person deletes what they brought there, an administrator anything.
+    In a shared space, users delete their own records and administrators any.
     """
     if not id and filters is None:
         raise InvalidInputError(_("Say which records to delete, by id or by filters."))
     person = current_user(request)
-    place = resolve_space(request, space)
+    target = resolve_space(request, space)
     conditions = filters
     if not person.is_administrator:
         own: dict[str, object] = {"said_by": str(person.pk)}
         conditions = own if filters is None else {"$and": [filters, own]}
-    deleted = memory.delete_records(spaces=frozenset({place.pk}), by=person.pk, ids=id or None, filters=conditions)
+    deleted = memory.delete_records(spaces=frozenset({target.pk}), by=person.pk, ids=id or None, filters=conditions)
     return schemas.Deleted(deleted=deleted)

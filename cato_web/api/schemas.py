@@ -1,4 +1,4 @@
-"""What programs send and get: the shapes of the API, from which its description is made."""
+"""Request and response models of the API, from which the OpenAPI document is generated."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import uuid
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
-from cato_web.api.fields import Conditions, Line, Metadata, StrictFloat, SpaceName, Text, Time, StrictBool, StrictInt
+from cato_web.api.fields import Conditions, Line, Metadata, SpaceName, Text, Time
 
 _EXAMPLE = "Who has the key of the archive?"
 Message = Annotated[Text, Field(min_length=1, examples=[_EXAMPLE])]
 
 
 class RequestModel(BaseModel):
-    """What a program sends: a key that is not known is refused, so that a slip of the pen does not go unnoticed."""
+    """Base of requests: unknown keys are rejected, so that typing errors are noticed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class ResponseModel(BaseModel):
-    """What a program gets."""
+    """Base of responses."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -32,7 +32,7 @@ class ErrorBody(ResponseModel):
 
 
 class Error(ResponseModel):
-    """What went wrong, for the program, and in a sentence for a person."""
+    """An error: a code for programs and a message for people."""
 
     error: ErrorBody
 
@@ -62,17 +62,17 @@ class Spaces(ResponseModel):
 
 
 class LocationInfo(ResponseModel):
-    """Where in a document a passage stands, in characters of its text."""
+    """The location of a passage in a document; offsets count characters."""
 
     document_id: uuid.UUID
     index: int
     start: int
     end: int
-    label: str = Field(description="Page, slide, sheet or heading, in words.")
+    label: str = Field(description="Page, slide, sheet or heading.")
 
 
 class ExchangeText(ResponseModel):
-    """What was said and answered; a note or a passage of a document has its text in `user_message` alone."""
+    """A message and its answer. Notes and passages of documents have only `user_message`."""
 
     id: uuid.UUID
     space_id: uuid.UUID
@@ -88,7 +88,7 @@ class ExchangeText(ResponseModel):
 
 
 class Exchange(ExchangeText):
-    """Something that memory keeps, and how far it is with that."""
+    """An exchange in memory and its indexing state."""
 
     owner_id: uuid.UUID
     prior_exchange_ids: list[uuid.UUID] = Field(description="The exchanges that were recalled for it.")
@@ -102,25 +102,25 @@ class Exchange(ExchangeText):
 
 
 class SearchHit(ExchangeText):
-    """One thing found, and why. `similarity` is null where words alone found it."""
+    """A search hit. `similarity` is null if it was found by terms only."""
 
     place: LocationInfo | None
     similarity: float | None
     score: float
     strategy: str
     reason: str
-    is_below_gate: bool = Field(description="It would not be recalled by itself.")
+    is_below_gate: bool = Field(description="The hit is below the relevance gate and would not be recalled.")
 
 
 class Context(ResponseModel):
-    """Ready prompt context for a text; empty where nothing relevant is in memory."""
+    """Prompt context for a text; empty if nothing relevant is in memory."""
 
     context: str
 
 
 class SearchResponse(ResponseModel):
     hits: list[SearchHit]
-    note: str = Field(description="words: the index did not answer, so words alone found these; else empty")
+    note: str = Field(description="words: the search index did not respond, results are by terms only; otherwise empty")
 
 
 class RecallRequest(RequestModel):
@@ -132,15 +132,17 @@ class RecallRequest(RequestModel):
 
 
 class Recalled(ResponseModel):
-    """What comes back by itself, and the same as material for a prompt, quoted and numbered."""
+    """The recalled hits, and the same as prompt context, quoted and numbered."""
 
     results: list[SearchHit]
     context: str
-    note: str = Field(description="words: the index did not answer; failed: nothing could be asked; else empty")
+    note: str = Field(
+        description="words: the search index did not respond; failed: recall was not possible; otherwise empty"
+    )
 
 
 class NewExchange(RequestModel):
-    """An exchange (`user_message` and `assistant_message`), or a note (`text`), which is cut where it is long."""
+    """An exchange (`user_message` and `assistant_message`) or a note (`text`), which is split if it is long."""
 
     user_message: Message | None = None
     assistant_message: Text = ""
@@ -160,7 +162,7 @@ class MetadataUpdate(RequestModel):
 
 
 class Receipt(ResponseModel):
-    """What was forgotten. It is out of every read at once; `under_way` counts what is still in the index."""
+    """What was forgotten. It cannot be read any more; `under_way` counts what is still in the index."""
 
     exchanges: int
     under_way: int
@@ -168,7 +170,7 @@ class Receipt(ResponseModel):
 
 
 class Version(ResponseModel):
-    """One state of a document's file: `done` of `total` passages are in the index (null: not known yet)."""
+    """One version of a document: `done` of `total` passages are indexed (null: not known yet)."""
 
     number: int
     stage: str = Field(
@@ -187,7 +189,7 @@ class Version(ResponseModel):
 
 
 class Document(ResponseModel):
-    """A document: `serving` is the number of the version that is found (null: none yet), `newest` the latest."""
+    """A document: `serving` is the number of its live version (null: none yet), `newest` the latest version."""
 
     id: uuid.UUID
     name: str
@@ -210,7 +212,7 @@ class Documents(ResponseModel):
 
 
 class Uploaded(ResponseModel):
-    """`is_known`: the document has these very bytes already."""
+    """`is_known`: the document's live version already has these bytes."""
 
     document: Document
     is_known: bool
@@ -250,7 +252,7 @@ class Thread(ResponseModel):
 
 
 class RelatedThread(ResponseModel):
-    """Another thread about the same subject; `score` orders them."""
+    """Another thread on the same subject; results are ordered by `score`."""
 
     thread: Thread
     score: float
@@ -266,7 +268,7 @@ class Threads(ResponseModel):
 
 
 class Passage(ResponseModel):
-    """A passage that was recalled for an answer, by the number with which the answer cites it."""
+    """A recalled passage of an answer, with the number by which the answer cites it."""
 
     number: int
     exchange_id: uuid.UUID
@@ -284,7 +286,7 @@ class Passage(ResponseModel):
 
 
 class Turn(ResponseModel):
-    """A message and its answer. `error` says why an answer failed, `memory` what memory has of it."""
+    """A message and its answer. `error` explains why an answer failed, `memory` is the state of its exchange."""
 
     id: uuid.UUID
     thread_id: uuid.UUID
@@ -293,12 +295,12 @@ class Turn(ResponseModel):
     message: str
     answer: str
     state: str = Field(
-        description="queued, recalling, answering, complete, stopped, interrupted, failed; withdrawn: it is gone",
+        description="queued, recalling, answering, complete, stopped, interrupted, failed or withdrawn",
         examples=["complete"],
     )
     finish_reason: str = Field(
         description=(
-            "Why a complete answer ended: stop, length (cut off at the model's or Cato's limit) or content_filter; "
+            "Why a complete answer ended: stop, length (limit of the model or of Cato) or content_filter; "
             "empty otherwise."
         ),
         examples=["stop"],
@@ -316,7 +318,7 @@ class Turn(ResponseModel):
 
 class ThreadDetail(Thread):
     turns: list[Turn]
-    next: int | None = Field(description="`after` for the turns after these; null: there are none.")
+    next: int | None = Field(description="Pass as `after` for the next turns; null: no more turns.")
 
 
 class AskRequest(RequestModel):
@@ -351,7 +353,7 @@ class StoredRecords(ResponseModel):
 
 
 class RecordQuery(RequestModel):
-    """By a text, a vector, or both; `filters` must hold, what fulfils `prefer` comes first."""
+    """Query by text, vector or both. `filters` must match; records that match `prefer` come first."""
 
     text: Text | None = None
     vector: Annotated[list[StrictFloat], Field(min_length=1, max_length=10_000)] | None = None

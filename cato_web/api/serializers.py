@@ -1,10 +1,14 @@
-"""From what memory and chat give to the shapes that programs get."""
+"""Conversion of rows of memory and chat into API schemas."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
 
 from cato_web.api import schemas
 from chat.models import Thread, Turn
@@ -14,32 +18,37 @@ from memory.api import Document, DocumentStatus, Exchange, ExchangeView, Hit, Re
 
 
 def serialize_exchanges(rows: Sequence[Exchange]) -> list[schemas.Exchange]:
-    """These exchanges, loaded with their owners."""
+    """Serialize exchanges that were loaded with their owners."""
     states = memory.memory_states(row.pk for row in rows)
     return [_exchange(row, states.get(row.pk, "")) for row in rows]
 
 
 def serialize_hits(results: Iterable[Hit]) -> list[schemas.SearchHit]:
+    """Serialize search hits."""
     return [_hit(result) for result in results]
 
 
 def serialize_documents(states: Iterable[DocumentStatus], rows: Iterable[Document]) -> list[schemas.Document]:
-    """These documents, each with its metadata, which stands on its row."""
+    """Serialize documents: the status of each, and the metadata of its row."""
     by_id = {row.pk: row for row in rows}
     return [schemas.Document(**_document(state, by_id[state.id])) for state in states]
 
 
-def serialize_document_detail(state: DocumentStatus, row: Document, versions: Iterable[VersionStatus]) -> schemas.DocumentDetail:
+def serialize_document_detail(
+    state: DocumentStatus, row: Document, versions: Iterable[VersionStatus]
+) -> schemas.DocumentDetail:
+    """Serialize a document with its versions."""
     details = [schemas.Version.model_validate(version) for version in versions]
     return schemas.DocumentDetail(**_document(state, row), versions=details)
 
 
 def serialize_thread(thread: Thread) -> schemas.Thread:
-    """A thread, loaded with its owner."""
+    """Serialize a thread that was loaded with its owner."""
     return schemas.Thread(**thread_fields(thread))
 
 
 def thread_fields(thread: Thread) -> dict[str, Any]:
+    """Return the fields that a thread has in lists and in detail."""
     return {
         "id": thread.id,
         "title": thread.title,
@@ -56,7 +65,10 @@ def thread_fields(thread: Thread) -> dict[str, Any]:
 
 
 def serialize_turns(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]:
-    """These turns of the thread (loaded with their authors), with what everyone who reads it may see of their sources."""
+    """Serialize turns that were loaded with their authors.
+
+    Their sources are limited to what all readers of the thread may read.
+    """
     recalled = memory.recalled_for(
         (turn.id for turn in turns), spaces=memory.space_ids_shared_by_all_readers(thread.space_id)
     )
@@ -64,17 +76,25 @@ def serialize_turns(thread: Thread, turns: Sequence[Turn]) -> list[schemas.Turn]
     return [_turn(turn, recalled.get(turn.id, []), states) for turn in turns]
 
 
+def receipt(exchanges: int, under_way: int) -> schemas.Receipt:
+    """Return a receipt of what was forgotten now."""
+    gone_by = timezone.now() + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
+    return schemas.Receipt(exchanges=exchanges, under_way=under_way, gone_by=gone_by)
+
+
 def _exchange(row: Exchange, state: str) -> schemas.Exchange:
     exchange = _exchange_text(ExchangeView.from_row(row))
-    own = {name: getattr(row, name) for name in schemas.Exchange.model_fields if name not in (*exchange, "state")}
-    return schemas.Exchange(**exchange, **own, state=state)
+    own_fields = {
+        name: getattr(row, name) for name in schemas.Exchange.model_fields if name not in (*exchange, "state")
+    }
+    return schemas.Exchange(**exchange, **own_fields, state=state)
 
 
 def _hit(result: Hit) -> schemas.SearchHit:
-    location = result.exchange.location
+    location = result.exchange.place
     return schemas.SearchHit(
         **_exchange_text(result.exchange),
-        location=schemas.LocationInfo.model_validate(location) if location else None,
+        place=schemas.LocationInfo.model_validate(location) if location else None,
         similarity=result.similarity,
         score=result.score,
         strategy=result.strategy,
@@ -84,8 +104,10 @@ def _hit(result: Hit) -> schemas.SearchHit:
 
 
 def _exchange_text(exchange: ExchangeView) -> dict[str, Any]:
-    """What readers get of an exchange, `who` for who said it."""
-    return {"who": exchange.owner_name} | {name: getattr(exchange, name) for name in schemas.ExchangeText.model_fields if name != "who"}
+    """Return the text fields of an exchange."""
+    return {"who": exchange.owner_name} | {
+        name: getattr(exchange, name) for name in schemas.ExchangeText.model_fields if name != "who"
+    }
 
 
 def _document(state: DocumentStatus, row: Document) -> dict[str, Any]:

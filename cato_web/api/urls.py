@@ -1,4 +1,4 @@
-"""The addresses below /api/: each operation behind one door that speaks JSON, whatever happens."""
+"""URLs below /api/, all wrapped so that every response is JSON."""
 
 from __future__ import annotations
 
@@ -19,74 +19,75 @@ from cato_web.api.auth import TokenAuth
 
 View = Callable[..., HttpResponseBase]
 _ABOUT = (
-    "Cato for programs. A person makes a token in the settings and gives it to the program, which then does what the "
-    "token lets it, as that person. Send it as `Authorization: Bearer cato_…`."
+    "The API of Cato. Create a token in Settings and send it as `Authorization: Bearer cato_…`. The client then acts "
+    "as the owner of the token, within its scopes."
 )
 
 
 class Api(NinjaAPI):
-    """The API, whose operations go by the names of their functions."""
+    """The API; operation ids are function names."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
+        """Return the name of the operation's function."""
         return str(operation.view_func.__name__)
 
 
-# The library's pages of documentation load scripts from other hosts, so there are none: docs/api.md and the description.
+# Ninja's documentation pages load scripts from other hosts, so they are off.
 api = Api(title="Cato", version="1", description=_ABOUT, openapi_url=None, docs_url=None, urls_namespace="api")
 errors.install_error_handlers(api)
-for each in (account, search, exchanges, documents, threads, ask, records):
-    api.add_router("", each.router)
+for module in (account, search, exchanges, documents, threads, ask, records):
+    api.add_router("", module.router)
 
 
 def description(request: HttpRequest) -> HttpResponse:
-    """All operations, in the format OpenAPI; it says nothing of anybody here."""
+    """Return the OpenAPI document, which is public."""
     return Response(_description())
 
 
 def unknown_path(request: HttpRequest) -> HttpResponse:
-    """Any other address."""
+    """Respond to any other path below /api/."""
     return errors.not_found()
 
 
 @cache
 def _description() -> dict[str, Any]:
-    written: dict[str, Any] = dict(api.get_openapi_schema(path_prefix="/api/"))
-    del written["servers"]
+    document: dict[str, Any] = dict(api.get_openapi_schema(path_prefix="/api/"))
+    del document["servers"]
     scopes = {op.view_func.__name__: op.auth_callbacks[0] for op in operations()}
-    for methods in written["paths"].values():
-        for described in methods.values():
-            token = scopes[described["operationId"]]
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            token = scopes[operation["operationId"]]
             if isinstance(token, TokenAuth) and token.scope:
-                described["security"] = [{"Token": [str(token.scope)]}]
-    return written
+                operation["security"] = [{"Token": [str(token.scope)]}]
+    return document
 
 
 def operations() -> list[Operation]:
-    """Every operation there is."""
+    """Return all operations."""
     return [
         op for router in api._get_bound_routers() for view in router.path_operations.values() for op in view.operations
     ]
 
 
 def _json_view(view: View) -> View:
-    """The view for whoever comes, with a token or without one, by any method."""
+    """Respond with 404 while the API is disabled, and render Django's own errors as JSON."""
 
     @wraps(view)
-    def door(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not settings.CATO.api.enabled:
             return errors.not_found()
         try:
-            answer = view(request, *args, **kwargs)
+            response = view(request, *args, **kwargs)
         except Http404:
             return errors.not_found()
-        if isinstance(answer, HttpResponseNotAllowed):
-            return errors.wrong_method(answer["Allow"])
-        return answer
+        if isinstance(response, HttpResponseNotAllowed):
+            return errors.wrong_method(response["Allow"])
+        return response
 
-    # Its own sign-in is the token; cookies count for nothing, so there is nothing to forge either.
-    door.login_required = False  # type: ignore[attr-defined]
-    door.csrf_exempt = True  # type: ignore[attr-defined]
-    return door
+    # Authentication is by token. Cookies are ignored, so CSRF is impossible.
+    wrapped.login_required = False  # type: ignore[attr-defined]
+    wrapped.csrf_exempt = True  # type: ignore[attr-defined]
+    return wrapped
 
 
 def _wrap_patterns(patterns: list[URLPattern | URLResolver]) -> list[URLPattern | URLResolver]:

@@ -1,1 +1,1 @@
-"""Cato's memory as tools for other programs' models: the Model Context Protocol, at /mcp and over stdio."""
+"""Memory as tools of the Model Context Protocol, at /mcp and over stdio."""

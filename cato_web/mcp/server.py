@@ -1,4 +1,4 @@
-"""The MCP server: the tools as models see them, and who calls. The only home of the package `mcp`, which is heavy."""
+"""The MCP server and its tools. The only module that imports the package `mcp`, which is heavy."""
 
 from __future__ import annotations
 
@@ -25,92 +25,92 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _INSTRUCTIONS = (
-    "Cato is a team's memory: everything its people said to models, their notes and their documents. Search it before "
-    "you say that you do not know something about them, and say where you have it from. " + tools.UNTRUSTED_NOTE
+    "Cato is a team's memory: its conversations with models, its notes and its documents. Search it before you answer "
+    "that you do not know something about the team, and name your source. " + tools.UNTRUSTED_NOTE
 )
 caller: contextvars.ContextVar[Caller] = contextvars.ContextVar("caller")
 
 SpaceName = Annotated[
-    str | None, Field(description='name of a group, "own" or "team"; left away, see the description of the tool')
+    str | None, Field(description='name of a group, "own" or "team"; for the default, see the description of the tool')
 ]
 
 
 async def search_memory(
-    query: Annotated[str, Field(description="what to look for, in words or as a question")],
-    k: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="how many results")] = 5,
+    query: Annotated[str, Field(description="keywords or a question")],
+    k: Annotated[int, Field(ge=1, le=MAX_RESULTS, description="maximum number of results")] = 5,
     space: SpaceName = None,
 ) -> SearchResult:
-    """Find what was said, noted or written in documents, by meaning and by words.
+    """Search conversations, notes and documents by meaning and by keywords.
 
-    Looks in everything the person may read, or in one space. Each result tells when it was said, by whom, in which
-    thread or document, and who can read it. Results that are not relevant are marked, not left out.
+    Searches everything that the user can read, or one space. Each result names its time, author, thread or document,
+    and who can read it. Results that are not relevant are marked, not omitted.
     """
     return await _call_tool("read", tools.search_memory, query, k, space)
 
 
 async def get_thread(
-    thread_id: Annotated[str, Field(description="the id of a conversation, as search_memory gives it")],
-    last: Annotated[int, Field(ge=1, le=tools.MOST_TURNS, description="how many turns, from the end")] = 50,
+    thread_id: Annotated[str, Field(description="id of a conversation, from search_memory")],
+    last: Annotated[int, Field(ge=1, le=tools.MAX_TURNS, description="number of turns, from the end")] = 50,
 ) -> ThreadResult:
-    """Read a conversation that the person may read: its last turns, oldest first, each with who said it and when."""
+    """Read the last turns of a conversation, oldest first, each with its author and time."""
     return await _call_tool("read", tools.get_thread, thread_id, last)
 
 
 async def add_memory(
-    text: Annotated[str, Field(description="what to remember; it should be understood without its context")],
+    text: Annotated[str, Field(description="the text, understandable without its context")],
     space: SpaceName = None,
 ) -> AddResult:
-    """Remember a text for the person, so that it comes back in their conversations and searches.
+    """Store a text in memory, so that it is recalled in the user's conversations and found by search.
 
-    It is kept in the person's own space, which nobody else reads, or in the group or team that is named.
+    It is stored in the user's personal space, which nobody else can read, or in the named group or team.
     """
     return await _call_tool("write", tools.add_memory, text, space)
 
 
 async def forget_memory(
-    exchange_id: Annotated[str, Field(description="the id of something remembered, as search_memory gives it")],
+    exchange_id: Annotated[str, Field(description="id of an exchange, from search_memory")],
 ) -> ForgetResult:
-    """Forget one thing for good: nobody can find or recall it any more. This cannot be undone; ask the person first."""
+    """Forget one exchange permanently: nobody can find or recall it any more. Ask the user first."""
     return await _call_tool("write", tools.forget_memory, exchange_id)
 
 
 def server() -> MCPServer[Any]:
-    """The server with its tools; who calls them is in `caller`."""
-    made: MCPServer[Any] = MCPServer(
+    """Create the server with its tools; the caller is in `caller`."""
+    server_app: MCPServer[Any] = MCPServer(
         "cato", title="Cato", instructions=_INSTRUCTIONS, log_level="WARNING", subscriptions=False
     )
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    made.add_tool(search_memory, title="Search memory", annotations=reads)
-    made.add_tool(get_thread, title="Read a conversation", annotations=reads)
+    server_app.add_tool(search_memory, title="Search memory", annotations=reads)
+    server_app.add_tool(get_thread, title="Read a conversation", annotations=reads)
     adds = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=False)
-    made.add_tool(add_memory, title="Remember", annotations=adds)
+    server_app.add_tool(add_memory, title="Remember", annotations=adds)
     forgets = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
-    made.add_tool(forget_memory, title="Forget", annotations=forgets)
-    return made
+    server_app.add_tool(forget_memory, title="Forget", annotations=forgets)
+    return server_app
 
 
 @asynccontextmanager
 async def over_http() -> AsyncIterator[StreamableHTTPSessionManager]:
-    """What answers requests to /mcp while the block runs. It keeps nothing between them: any process answers any."""
-    made = server()
-    # Host and origin are looked at before anything comes here.
+    """Run the server for HTTP. It is stateless, so any process can handle any request."""
+    server_app = server()
+    # `cato_web.mcp.asgi` has checked host and origin.
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    made.streamable_http_app(json_response=True, stateless_http=True, transport_security=unchecked)
-    async with made.session_manager.run():
-        yield made.session_manager
+    server_app.streamable_http_app(json_response=True, stateless_http=True, transport_security=unchecked)
+    async with server_app.session_manager.run():
+        yield server_app.session_manager
 
 
 def over_stdio(by: Caller) -> None:
-    """Answer on standard input and output until the input ends."""
+    """Serve on standard input and output until the input ends."""
     caller.set(by)
     asyncio.run(server().run_stdio_async())
 
 
-async def _call_tool(scope: str, verb: Callable[Concatenate[Caller, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Have the verb done for whoever calls; what goes wrong is told as the tool's error."""
+async def _call_tool(scope: str, tool: Callable[Concatenate[Caller, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Check the scope and run the tool in a thread. Raises ToolError."""
     by = caller.get()
     try:
         require_scope(by.scopes, scope)
-        return await run_in_recall_thread(verb, by, *args, **kwargs)
+        return await run_in_recall_thread(tool, by, *args, **kwargs)
     except CatoError as error:
         raise ToolError(str(error)) from error

@@ -1,1 +1,1 @@
-"""Cato as programs see it that speak OpenAI's protocol: /v1."""
+"""An API compatible with OpenAI's, at /v1."""

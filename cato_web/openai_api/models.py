@@ -1,54 +1,56 @@
-"""Which models there are to name: "cato" for whichever a thread has, those the endpoint lists, and the one that embeds."""
+"""The models that clients can name: "cato" (the thread's own), those of the endpoint, and the embedding model."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-from cato_web.openai_api.refusals import no_such_model
+from cato_web.openai_api.errors import no_such_model
 from chat.errors import ModelError
 from chat.llm import client
 from chat.llm.endpoint import ModelEndpoint
 from memory.api import embedding_model
 
-OWN = "cato"
-_KNOWN_FOR = 60.0  # seconds
-_known: dict[ModelEndpoint, tuple[float, list[str]]] = {}
+DEFAULT_MODEL = "cato"
+_CACHE_TTL = 60.0  # seconds
+_cache: dict[ModelEndpoint, tuple[float, list[str]]] = {}
 
 
-async def listed(answering: ModelEndpoint | None) -> list[str]:
-    """What the endpoint lists, asked once a minute, and the configured one; what it does not tell, nobody knows."""
-    if answering is None:
+async def available_models(model_endpoint: ModelEndpoint | None) -> list[str]:
+    """Return the configured model and those that the endpoint lists, cached for a minute."""
+    if model_endpoint is None:
         return []
-    at, names = _known.get(answering, (float("-inf"), []))
-    if time.monotonic() - at > _KNOWN_FOR:
+    at, names = _cache.get(model_endpoint, (float("-inf"), []))
+    if time.monotonic() - at > _CACHE_TTL:
         try:
-            names = await client.list_models(answering)
+            names = await client.list_models(model_endpoint)
         except ModelError:
             names = []
-        _known.clear()
-        _known[answering] = (time.monotonic(), names)
-    return sorted({*names, answering.model} - {""})
+        _cache.clear()
+        _cache[model_endpoint] = (time.monotonic(), names)
+    return sorted({*names, model_endpoint.model} - {""})
 
 
-async def chosen(name: str | None, answering: ModelEndpoint | None) -> str | None:
-    """The model to answer: None for whichever the thread has, "" for the configured one. Raises OpenAIError.
+async def resolve_model(name: str | None, model_endpoint: ModelEndpoint | None) -> str | None:
+    """Return the model to use: None for the thread's own, "" for the configured one. Raises OpenAIError.
 
-    Without an endpoint every name gets the placeholder.
+    Without an endpoint, every name is accepted and answered with the placeholder.
     """
-    if not name or name == OWN or answering is None:
+    if not name or name == DEFAULT_MODEL or model_endpoint is None:
         return None
-    if name == answering.model:
+    if name == model_endpoint.model:
         return ""
-    if name not in await listed(answering):
+    if name not in await available_models(model_endpoint):
         raise no_such_model(name)
     return name
 
 
-async def all_of(answering: ModelEndpoint | None) -> list[dict[str, Any]]:
-    """Every model as OpenAI describes one."""
-    chatting = {OWN: "cato"} | {name: answering.host if answering else "" for name in await listed(answering)}
+async def model_objects(model_endpoint: ModelEndpoint | None) -> list[dict[str, Any]]:
+    """Return all models as OpenAI model objects."""
+    owners = {DEFAULT_MODEL: "cato"} | {
+        name: model_endpoint.host if model_endpoint else "" for name in await available_models(model_endpoint)
+    }
     return [
         {"id": name, "object": "model", "created": 0, "owned_by": owner}
-        for name, owner in (chatting | {embedding_model(): "cato"}).items()
+        for name, owner in (owners | {embedding_model(): "cato"}).items()
     ]

@@ -1,4 +1,4 @@
-"""What programs send: OpenAI's fields that mean something here. Those that only steer the model are the installation's."""
+"""Request models of /v1. Sampling parameters are ignored: the configuration decides them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Annotated, Any
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, Field
 
-from cato_web.openai_api.refusals import OpenAIError
+from cato_web.openai_api.errors import OpenAIError
 from chat.services import ClientConversation, PastExchange
 
-_INSTRUCT = ("system", "developer")
-_BEGAN = "You began this conversation with:\n\n%s"
+_INSTRUCTION_ROLES = ("system", "developer")
+_OPENING = "You began this conversation with:\n\n%s"
 
 
-class Address(BaseModel):
+class ImageUrl(BaseModel):
     url: str
 
 
 class Part(BaseModel):
     type: str
     text: str | None = None
-    image_url: Address | str | None = None
+    image_url: ImageUrl | str | None = None
 
 
 class Message(BaseModel):
@@ -42,7 +42,7 @@ class Format(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """A conversation whose last message is to be answered. Fields that are not named here are taken and not looked at."""
+    """A conversation whose last message is to be answered. Other fields of OpenAI's are ignored."""
 
     model: str | None = None
     messages: Annotated[list[Message], Field(min_length=1)]
@@ -57,7 +57,7 @@ class ChatRequest(BaseModel):
 
 
 class EmbeddingRequest(BaseModel):
-    """Texts to embed. `dimensions` may say what the model has anyway."""
+    """Texts to embed. `dimensions` must match the model."""
 
     model: str | None = None
     input: str | list[Any]
@@ -65,70 +65,70 @@ class EmbeddingRequest(BaseModel):
     dimensions: int | None = None
 
 
-def to_conversation(asked: ChatRequest) -> ClientConversation:
-    """The conversation as Cato takes it. Raises OpenAIError for what Cato does not do, and where nobody asks anything."""
-    _refuse_what_cato_does_not_do(asked)
-    instructions = [_text(m) for m in asked.messages if m.role in _INSTRUCT]
-    said: list[PastExchange] = []
+def to_conversation(body: ChatRequest) -> ClientConversation:
+    """Convert the request. Raises OpenAIError if it uses unsupported features or does not end with a user's message."""
+    _check_supported(body)
+    instructions = [_text(m) for m in body.messages if m.role in _INSTRUCTION_ROLES]
+    history: list[PastExchange] = []
     pending: list[str] = []
-    for message in asked.messages:
+    for message in body.messages:
         if message.role == "user":
             pending.append(_text(message))
         elif message.role == "assistant" and (text := _text(message)):
             if pending:
-                said.append(PastExchange("\n\n".join(pending), text))
+                history.append(PastExchange("\n\n".join(pending), text))
                 pending = []
-            elif said:
-                said[-1] = PastExchange(said[-1].message, f"{said[-1].answer}\n\n{text}")
+            elif history:
+                history[-1] = PastExchange(history[-1].message, f"{history[-1].answer}\n\n{text}")
             else:
-                instructions.append(_BEGAN % text)
+                instructions.append(_OPENING % text)
     if not pending:
         sentence = _("The last message must be a user's: Cato answers it, and does not go on with an answer.")
         raise OpenAIError(sentence, param="messages")
-    return ClientConversation("\n\n".join(pending), tuple(said), "\n\n".join(filter(None, instructions)))
+    return ClientConversation("\n\n".join(pending), tuple(history), "\n\n".join(filter(None, instructions)))
 
 
-def pictures_of(asked: ChatRequest) -> Iterator[bytes]:
-    """The pictures that go with the message to be answered. Raises OpenAIError for one that does not come along."""
-    last = len(asked.messages)
-    while last and asked.messages[last - 1].role != "assistant":
-        last -= 1
-    for message in asked.messages[last:]:
+def image_bytes(body: ChatRequest) -> Iterator[bytes]:
+    """Yield the images of the message to be answered. Raises OpenAIError for an image that is not embedded in it."""
+    start = len(body.messages)
+    while start and body.messages[start - 1].role != "assistant":
+        start -= 1
+    for message in body.messages[start:]:
         for part in message.content if isinstance(message.content, list) else []:
             if part.type == "image_url":
-                yield _picture(part)
+                yield _decode_image(part)
 
 
-def texts_of(asked: EmbeddingRequest, *, most: int, longest: int) -> list[str]:
-    """The texts to embed, at least one. Raises OpenAIError."""
-    texts: Sequence[Any] = [asked.input] if isinstance(asked.input, str) else asked.input
+def input_texts(body: EmbeddingRequest, *, limit: int, max_length: int) -> list[str]:
+    """Return the texts to embed, at least one. Raises OpenAIError."""
+    texts: Sequence[Any] = [body.input] if isinstance(body.input, str) else body.input
     if not all(isinstance(text, str) for text in texts):
         raise OpenAIError(_("Send texts, not tokens: Cato's model has its own."), param="input")
     if not texts or not all(text.strip() for text in texts):
         raise OpenAIError(_("There is nothing to embed: send one text or several, none of them empty."), param="input")
-    if len(texts) > most or any(len(text) > longest for text in texts):
+    if len(texts) > limit or any(len(text) > max_length for text in texts):
         sentence = _("At most %(most)s texts at once, each of at most %(longest)s characters.")
-        raise OpenAIError(sentence % {"most": most, "longest": longest}, param="input")
+        raise OpenAIError(sentence % {"most": limit, "longest": max_length}, param="input")
     return list(texts)
 
 
-def _refuse_what_cato_does_not_do(asked: ChatRequest) -> None:
-    if asked.tools or asked.functions:
+def _check_supported(body: ChatRequest) -> None:
+    if body.tools or body.functions:
         sentence = _(
             "Cato's answers call no tools: leave tools and functions away. Its own memory is at /mcp as tools."
         )
-        raise OpenAIError(sentence, code="unsupported_parameter", param="tools" if asked.tools else "functions")
-    if asked.n is not None and asked.n != 1:
+        raise OpenAIError(sentence, code="unsupported_parameter", param="tools" if body.tools else "functions")
+    if body.n is not None and body.n != 1:
         raise OpenAIError(_("`n` must be 1."), code="unsupported_parameter", param="n")
-    if asked.response_format is not None and asked.response_format.type != "text":
+    if body.response_format is not None and body.response_format.type != "text":
         sentence = _("Cato answers with text: leave response_format away.")
         raise OpenAIError(sentence, code="unsupported_parameter", param="response_format")
-    if asked.modalities and asked.modalities != ["text"]:
+    if body.modalities and body.modalities != ["text"]:
         raise OpenAIError(_("Cato answers with text alone."), code="unsupported_parameter", param="modalities")
-    if asked.logprobs:
+    if body.logprobs:
         raise OpenAIError(_("Cato gives no logprobs."), code="unsupported_parameter", param="logprobs")
-    for message in asked.messages:
-        if message.tool_calls or message.role not in (*_INSTRUCT, "user", "assistant"):
+    for message in body.messages:
+        if message.tool_calls or message.role not in (*_INSTRUCTION_ROLES, "user", "assistant"):
             sentence = _("Messages are of system, developer, user and assistant, without tool calls.")
             raise OpenAIError(sentence, param="messages")
 
@@ -143,9 +143,9 @@ def _text(message: Message) -> str:
     return "\n\n".join(part.text for part in message.content if part.type == "text" and part.text).strip()
 
 
-def _picture(part: Part) -> bytes:
-    address = part.image_url.url if isinstance(part.image_url, Address) else part.image_url or ""
-    head, _comma, data = address.partition(",")
+def _decode_image(part: Part) -> bytes:
+    url = part.image_url.url if isinstance(part.image_url, ImageUrl) else part.image_url or ""
+    head, _comma, data = url.partition(",")
     if not (head.startswith("data:") and head.endswith(";base64")):
         sentence = _("Send pictures as data: addresses (base64); Cato fetches none from elsewhere.")
         raise OpenAIError(sentence, param="messages")

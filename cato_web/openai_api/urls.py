@@ -1,4 +1,4 @@
-"""The addresses of OpenAI's protocol."""
+"""URLs below /v1."""
 
 from django.urls import path
 
@@ -9,5 +9,5 @@ urlpatterns = [
     path("embeddings", views.embeddings, name="v1_embeddings"),
     path("models", views.all_models, name="v1_models"),
     path("models/<path:name>", views.one_model, name="v1_model"),
-    path("<path:rest>", views.nothing, name="v1_nothing"),
+    path("<path:rest>", views.unsupported, name="v1_nothing"),
 ]

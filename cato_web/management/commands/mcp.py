@@ -1,4 +1,4 @@
-"""Cato's memory as tools over standard input and output, for programs on this machine that start their servers."""
+"""Command: memory as MCP tools over standard input and output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused, in the shape in which OpenAI's clients read it."""
+"""Errors in OpenAI's format."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from chat.errors import ModelError, ThreadBusyError
 from memory.api import CatoError, EmbeddingError
 
 INVALID, PERMISSION, RATE, SERVER = "invalid_request_error", "permission_error", "rate_limit_error", "server_error"
-# By what the model's endpoint did; clients try again after 429 and 5xx.
+# By error code of the model endpoint; clients retry after 429 and 5xx.
 _MODEL_FAILURES = {"rate_limited": (429, RATE), "rejected": (400, INVALID), "timeout": (504, SERVER)}
-
-
 _KINDS = {403: PERMISSION, 429: RATE}
-# OpenAI's names for our codes; its clients know no others.
+# OpenAI's codes, the only ones that its clients know.
 _CODES = {
     "no_token": "invalid_api_key",
     "scope_missing": "missing_scope",
@@ -27,7 +25,7 @@ _CODES = {
 
 
 class OpenAIError(Exception):
-    """An answer that is none: a status and a sentence, with the names by which programs tell why."""
+    """An error response: status, message, and OpenAI's type, code and parameter."""
 
     def __init__(
         self, message: str, *, status: int = 400, kind: str = INVALID, code: str | None = None, param: str | None = None
@@ -37,10 +35,12 @@ class OpenAIError(Exception):
 
     @property
     def body(self) -> dict[str, Any]:
+        """Return the JSON body."""
         return {"error": {"message": str(self), "type": self.kind, "param": self.param, "code": self.code}}
 
     @property
     def response(self) -> JsonResponse:
+        """Return the HTTP response."""
         response = JsonResponse(self.body, status=self.status)
         if self.status == 401:
             response["WWW-Authenticate"] = "Bearer"
@@ -48,7 +48,7 @@ class OpenAIError(Exception):
 
 
 def openai_error_of(error: CatoError) -> OpenAIError:
-    """The error as OpenAI's clients read it, with the status of the common table."""
+    """Convert an error, with the status of ERROR_TABLE."""
     if isinstance(error, ModelError):
         return model_failure(error.code, str(error))
     status, code = status_of(error)
@@ -62,7 +62,7 @@ def openai_error_of(error: CatoError) -> OpenAIError:
 
 
 def model_failure(code: str, message: str) -> OpenAIError:
-    """What a failed answer is to the program that asked for it."""
+    """Return the error for a failed answer."""
     status, kind = _MODEL_FAILURES.get(code, (502, SERVER))
     return OpenAIError(
         message or _("The answer was interrupted."), status=status, kind=kind, code=code or "interrupted"
@@ -70,6 +70,6 @@ def model_failure(code: str, message: str) -> OpenAIError:
 
 
 def no_such_model(name: str) -> OpenAIError:
-    """`name` is none of the models listed."""
+    """Return the error for an unknown model."""
     sentence = _("There is no model %(name)s here; /v1/models lists what there is.") % {"name": name}
     return OpenAIError(sentence, status=404, code="model_not_found", param="model")

@@ -1,4 +1,4 @@
-"""The one way in for programs: a token with the right scope, no cookie; and every error in their own shape."""
+"""Authentication, request bodies and error rendering of the endpoints at /v1."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from django.views.decorators.csrf import csrf_exempt
 from pydantic import BaseModel, ValidationError
 
 from cato_web.api_auth import authenticate_header
-from cato_web.openai_api.refusals import OpenAIError, openai_error_of
+from cato_web.openai_api.errors import OpenAIError, openai_error_of
 from chat.executors import run_in_db_thread
 from memory.api import CatoError
 
 View = Callable[..., Coroutine[Any, Any, HttpResponseBase]]
 M = TypeVar("M", bound=BaseModel)
-# A whole conversation comes with each request, with its pictures.
-_MOST_BYTES = 50_000_000
+# Each request contains the whole conversation with its images.
+MAX_BODY_BYTES = 50_000_000
 
 
-def door(scope: str, method: str) -> Callable[[View], View]:
-    """A view for whoever holds a token for `scope`; it is given the principal after the request."""
+def openai_endpoint(scope: str, method: str) -> Callable[[View], View]:
+    """Decorate a view that requires a token with `scope`; the view receives the principal after the request."""
 
     def wrap(view: View) -> View:
         @csrf_exempt
         @login_not_required
         @wraps(view)
-        async def opened(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
+        async def wrapped(request: HttpRequest, **arguments: Any) -> HttpResponseBase:
             try:
                 if not settings.CATO.api.enabled:
-                    raise nothing_here(request.path)
+                    raise unknown_path(request.path)
                 if request.method != method:
                     raise OpenAIError(_("Method not allowed; use %(method)s.") % {"method": method}, status=405)
                 principal = await run_in_db_thread(authenticate_header, request.headers.get("Authorization", ""), scope)
@@ -45,24 +45,26 @@ def door(scope: str, method: str) -> Callable[[View], View]:
             except CatoError as error:
                 return openai_error_of(error).response
 
-        return opened
+        return wrapped
 
     return wrap
 
 
-def sent(request: HttpRequest, shape: type[M]) -> M:
-    """What the request carries, read as `shape`. Raises OpenAIError, naming the first field that is wrong."""
-    data = request.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
+def parse_body(request: HttpRequest, model: type[M]) -> M:
+    """Parse the body as `model`. Raises OpenAIError, which names the first invalid field."""
+    data = request.read(MAX_BODY_BYTES + 1)
+    if len(data) > MAX_BODY_BYTES:
         raise OpenAIError(_("This request is too large."), status=413)
     try:
-        return shape.model_validate_json(data)
+        return model.model_validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise OpenAIError(f"{place}: {first['msg']}" if place else first["msg"], param=place or None) from error
+        location = ".".join(str(part) for part in first["loc"])
+        raise OpenAIError(
+            f"{location}: {first['msg']}" if location else first["msg"], param=location or None
+        ) from error
 
 
-def nothing_here(path: str) -> OpenAIError:
-    """There is nothing at this address."""
+def unknown_path(path: str) -> OpenAIError:
+    """Return the error for an unknown path."""
     return OpenAIError(_("There is nothing at %(path)s.") % {"path": path}, status=404, code="unknown_url")

@@ -1,0 +1,96 @@
+"""Submit a client's conversation and load the resulting answer."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.files.base import ContentFile
+from django.utils.translation import gettext as _
+
+from cato_web.api_auth import Principal
+from cato_web.openai_api.errors import OpenAIError
+from cato_web.openai_api.requests import ChatRequest, image_bytes, to_conversation
+from chat import access, images, services
+from chat.answers import runner
+from chat.models import Thread, Turn
+from chat.services import ThreadOptions
+from memory import api as memory
+from memory.api import RecalledItem, count_message, excerpt
+
+_KEY_NAMESPACE = uuid.UUID("5f0c1b1e-0e39-5a3c-8c2b-6d7a1f3f9e52")
+_EXCERPT_LENGTH = 240
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerResult:
+    """A finished answer and what was recalled for it."""
+
+    turn: Turn
+    recalled: list[dict[str, Any]]
+
+
+def submit(principal: Principal, body: ChatRequest, headers: Mapping[str, str], model: str | None) -> Turn:
+    """Post the new part of the conversation in its thread and start the answer. Raises OpenAIError and CatoError."""
+    person_id = principal.person.pk
+    conversation = to_conversation(body)
+    thread = _thread_from_header(person_id, headers.get("X-Cato-Thread"))
+    options = ThreadOptions(model=model, is_remembered=_memory_from_header(headers.get("X-Cato-Remember")))
+    count_message(person_id)
+    stored = [
+        images.store_image(ContentFile(content, name=_("Picture")), owner_id=person_id) for content in image_bytes(body)
+    ]
+    submitted = services.submit_conversation(
+        person_id,
+        conversation,
+        client_key=_client_key(person_id, headers.get("Idempotency-Key")),
+        api_token_id=principal.token_id,
+        thread=thread,
+        options=options,
+        images=[image.id for image in stored],
+    )
+    runner.publish_and_start(submitted.posted, removed_ids=submitted.removed_ids, added_ids=submitted.added_ids)
+    return submitted.posted.turn
+
+
+def load_result(person_id: uuid.UUID, turn: Turn) -> AnswerResult:
+    """Load the finished answer of a turn. Raises NotFoundError if the user cannot read it any more."""
+    turn = access.get_turn(person_id, turn.thread_id, turn.id)
+    recalled = memory.recalled_for([turn.id], spaces=memory.readable_space_ids(person_id)).get(turn.id, [])
+    return AnswerResult(turn, [_recalled_fields(item) for item in recalled])
+
+
+def _thread_from_header(person_id: uuid.UUID, name: str | None) -> Thread | None:
+    if not name:
+        return None
+    try:
+        return access.get_thread(person_id, uuid.UUID(name))
+    except ValueError as error:
+        raise OpenAIError(_("X-Cato-Thread must be a thread ID."), param="X-Cato-Thread") from error
+
+
+def _memory_from_header(value: str | None) -> bool | None:
+    if not value:
+        return None
+    if value.lower() not in ("yes", "no"):
+        raise OpenAIError(_("X-Cato-Remember is yes or no."), param="X-Cato-Remember")
+    return value.lower() == "yes"
+
+
+def _client_key(person_id: uuid.UUID, name: str | None) -> uuid.UUID:
+    return uuid.uuid5(_KEY_NAMESPACE, f"{person_id}/{name}") if name else uuid.uuid4()
+
+
+def _recalled_fields(item: RecalledItem) -> dict[str, Any]:
+    row: dict[str, Any] = {"id": str(item.exchange_id), "number": item.rank, "similarity": item.similarity}
+    if item.exchange is None:
+        return row
+    exchange = item.exchange
+    return row | {
+        "excerpt": excerpt(f"{exchange.user_message}\n{exchange.assistant_message}", _EXCERPT_LENGTH),
+        "who": exchange.owner_name,
+        "said_at": exchange.timestamp.isoformat(),
+        "source": exchange.source_file or exchange.source,
+    }
