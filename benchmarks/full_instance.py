@@ -23,7 +23,7 @@ from benchmarks.footprint import inside, sizes, starts
 from tests.fake_endpoint import FakeEndpoint
 from tests.fake_endpoint import start as start_endpoint
 from tests.server import Cato, Client, running, wait_for
-from tests.socket import listening
+from tests.socket import open_socket
 
 TIMES = 60
 KEY = "whole"
@@ -88,7 +88,7 @@ def _pages(browser: Client, paths: list[str]) -> list[float]:
 def _recalls(cato: Cato, browser: Client, endpoint: FakeEndpoint, questions: list[str]) -> list[float]:
     endpoint.script(KEY, answer="So it is.")
     for question in questions:
-        thread = browser.say(question)
+        thread = browser.send_message(question)
         done = "SELECT 1 FROM chat_turn WHERE thread_id = ? AND state = 'complete'"
         wait_for(lambda thread=thread, done=done: cato.sql(done, thread.replace("-", "")), "the answer")
     return [float(ms) for (ms,) in cato.sql("SELECT recall_ms FROM chat_turn WHERE recall_ms IS NOT NULL")]
@@ -96,9 +96,9 @@ def _recalls(cato: Cato, browser: Client, endpoint: FakeEndpoint, questions: lis
 
 def _gaps(browser: Client, endpoint: FakeEndpoint) -> list[float]:
     endpoint.script(KEY, answer=" ".join(f"word{n}" for n in range(300)), token_delay=1 / 30)
-    thread = browser.say("Talk for a while")
+    thread = browser.send_message("Talk for a while")
     times = []
-    with listening(browser, thread) as listener:
+    with open_socket(browser, thread) as listener:
         listener.hello()
         end = time.monotonic() + 15
         while time.monotonic() < end:

@@ -44,7 +44,7 @@ def fill(wanted: int) -> None:
     from memory.index import generations, store
     from memory.index.vectors import vector_ids
     from memory.lexical.indexing import index_terms
-    from memory.models import Embedding, Exchange, Job
+    from memory.models import EmbeddingJob, Exchange, Job
     from memory.text import content_hash
 
     if not wanted:
@@ -78,7 +78,7 @@ def fill(wanted: int) -> None:
             "due_at": now,
         }
         index_terms(rows)
-        Embedding.objects.bulk_create([Embedding(exchange=row, **done) for row in rows])
+        EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=row, **done) for row in rows])
         store.upsert(
             index.collection, [i for row in rows for i in vector_ids(row.id, 1, 1)], vectors, [fields] * len(rows)
         )

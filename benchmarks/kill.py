@@ -153,7 +153,7 @@ def _talking(cato: Cato, people: list[Client], seed: int, report: Report) -> Ite
 def _open_secret(cato: Cato, person: Client, report: Report) -> str:
     """Begin a thread that is not remembered after its first message; returns its id."""
     first = Said(f"{person.name} opens a thread that is not remembered from now on", sent=1)
-    first.thread = person.say(first.message, key=first.key)
+    first.thread = person.send_message(first.message, key=first.key)
     report.said.append(first)
     wait_for(lambda: is_settled(cato), "the first answer")
     person.post(f"/t/{first.thread}/remember?to=no")

@@ -44,7 +44,7 @@ def fill(cato: Cato, endpoint: FakeEndpoint, administrator: Client, folder: Path
     administrator.post("/admin/groups", {"name": "Hardware"})
     cato.join(administrator, "Bob Team")
     endpoint.script(KEY, answer="Noted: behind the clock in the hall.")
-    first = administrator.say("The key to the greenhouse hangs behind the clock in the hall.")
+    first = administrator.send_message("The key to the greenhouse hangs behind the clock in the hall.")
     wait_for(lambda: "Remembered</span>" in administrator.thread_page(first), "the first to be remembered")
     plan = folder / "Watering plan.md"
     plan.write_text("# Watering\n\nThe greenhouse gets twelve litres on Mondays.\n\n## Keys\n\nSee the clock.\n" * 4)
@@ -53,10 +53,10 @@ def fill(cato: Cato, endpoint: FakeEndpoint, administrator: Client, folder: Path
     wait_for(lambda: "ring-remembered" in administrator.get("/documents").text, "the document to be read")
     document = administrator.get("/documents").text.split('class="name" href="')[1].split('"')[0]
     endpoint.script(KEY, answer=ANSWER, reasoning="Where was the key? In the hall, I think.")
-    thread = administrator.say("Where do we keep the key to the greenhouse?")
+    thread = administrator.send_message("Where do we keep the key to the greenhouse?")
     wait_for(lambda: "Remembered</span>" in administrator.thread_page(thread), "the answer to be remembered")
     endpoint.script(KEY, mode="error-500")
-    failed = administrator.say("And who has the other one?")
+    failed = administrator.send_message("And who has the other one?")
     wait_for(lambda: "is-failed" in administrator.thread_page(failed), "the failure")
     return {
         "new": "/", "thread": f"/t/{thread}", "failed": f"/t/{failed}", "search": "/search?q=greenhouse key",

@@ -185,7 +185,7 @@ def filtered(layout: Layout, questions: Iterator[str]) -> Times:
 def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
     """How many of the ten exchanges whose best vectors are nearest the index finds, over all questions."""
     from memory.index import generations
-    from memory.models import Exchange, Index
+    from memory.models import Exchange, Collection
     from memory.retrieval.candidates import NEAREST
     from memory.retrieval.vector_search import nearest
     from memory.spaces import access
@@ -204,7 +204,7 @@ def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
                 near = nearest(_query(text, vector, space_ids), count)
                 found.append(len(best.intersection(list(near)[:TEN])) / len(best))
         means = [statistics.mean(found) for found in shares.values()]
-        collections = Index.objects.filter(space_id__in=space_ids).count()
+        collections = Collection.objects.filter(space_id__in=space_ids).count()
         verdict = _verdict(means[0], RECALL_AT_TEN, at_least=True)
         rows.append((reader, collections, f"{means[0]:.4f} {verdict}", f"{means[1]:.4f}"))
     return rows

@@ -15,7 +15,7 @@ from benchmarks.bench import workbench
 from benchmarks.figures import percentile, table
 from tests.fake_endpoint import start
 from tests.server import running, wait_for
-from tests.socket import listening
+from tests.socket import open_socket
 
 
 def measure(stops: int, seed: int) -> list[float]:
@@ -29,8 +29,8 @@ def measure(stops: int, seed: int) -> list[float]:
         ) as cato:
             ada = cato.set_up()
             for number in range(stops):
-                thread = ada.say(f"Count as far as you can, {number}")
-                with listening(ada, thread) as page:
+                thread = ada.send_message(f"Count as far as you can, {number}")
+                with open_socket(ada, thread) as page:
                     page.hello()
                     found = wait_for(
                         lambda thread=thread: re.search(r'formaction="(/t/[^"]+/stop)"', ada.thread_page(thread)),

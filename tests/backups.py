@@ -1,4 +1,4 @@
-"""What tests of backups look into: the members of one, its rows, and another one made of it."""
+"""Helpers for tests of backups: create one, read its members and rows, and change it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from cato_web.backups import rows
 from cato_web.backups.writing import back_up
 
 
-def backup(**more: Any) -> bytes:
+def create_backup(**options: Any) -> bytes:
     out = io.BytesIO()
-    back_up(out, **more)
+    back_up(out, **options)
     return out.getvalue()
 
 
-def emptied(data: bytes) -> io.BytesIO:
-    """The backup, when everything it is of is gone."""
-    for name in named():
+def wipe_installation(data: bytes) -> io.BytesIO:
+    """Delete all files and rows, and return the backup as a file object."""
+    for name in stored_file_names():
         default_storage.delete(name)
     call_command("flush", interactive=False, verbosity=0)
     return io.BytesIO(data)
@@ -34,27 +34,27 @@ def members(data: bytes) -> dict[str, bytes]:
         return {member.name: tar.extractfile(member).read() for member in tar}
 
 
-def lines(data: bytes, table: str) -> list[dict[str, Any]]:
+def rows_of(data: bytes, table: str) -> list[dict[str, Any]]:
     parts = [content for name, content in members(data).items() if name.startswith(f"rows/{table}/")]
     return [json.loads(line) for part in parts for line in part.splitlines()]
 
 
-def by_key(data: bytes, table: str) -> dict[object, dict[str, Any]]:
-    return {row["id"]: row for row in lines(data, table)}
+def rows_by_id(data: bytes, table: str) -> dict[object, dict[str, Any]]:
+    return {row["id"]: row for row in rows_of(data, table)}
 
 
-def rewritten(data: bytes, change: Callable[[dict[str, bytes]], None]) -> bytes:
-    """The backup with other members in it."""
-    out, inside = io.BytesIO(), members(data)
-    change(inside)
+def repack(data: bytes, change: Callable[[dict[str, bytes]], None]) -> bytes:
+    """Return the backup with its members changed by `change`."""
+    out, contents = io.BytesIO(), members(data)
+    change(contents)
     with tarfile.open(fileobj=out, mode="w:gz") as tar:
-        for name, content in inside.items():
+        for name, content in contents.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
     return out.getvalue()
 
 
-def named() -> list[str]:
-    """The stored files that rows name."""
-    return [name for model in rows.kept_tables().values() for name in rows.files_of(model)]
+def stored_file_names() -> list[str]:
+    """Return the names of the stored files to which rows refer."""
+    return [name for model in rows.backed_up_tables().values() for name in rows.file_names(model)]

@@ -1,4 +1,4 @@
-"""The people and servers that the tests share. Alice owns, Bob is on her team, Charlie has nothing to do with it."""
+"""Shared fixtures: people and servers. Ada administers; Alice and Bob are members."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from tests.fake_endpoint import start as start_endpoint
 
 @pytest.fixture(scope="session", autouse=True)
 def home() -> Iterator[Path]:
-    """A folder of this test process, gone afterwards."""
+    """Return the folder of this test process; it is removed at the end."""
     yield topology.HOME
     shutil.rmtree(topology.HOME, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
 def django_db_keepdb() -> bool:
-    """Django migrates the copy of the template, which is there already, and leaves it to whoever removes the folder."""
+    """Keep the copied database: Django migrates it, and the folder's owner removes it."""
     return topology.TOPOLOGY == "embedded"
 
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
-    """Begin with a copy of the migrated database."""
+    """Start from a copy of the migrated database."""
     from django.conf import settings
 
     template, test = templates.template_database(), settings.DATABASES["default"].setdefault("TEST", {})
@@ -44,45 +44,45 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
 
 @pytest.fixture(scope="session")
 def chroma(home: Path) -> Iterator[None]:
-    """A real Chroma server for tests that call memory in this process."""
+    """Start a real Chroma server for tests that call memory in this process."""
     process = server.start_chroma(home, "chroma", home / "chroma", topology.CHROMA_PORT)
     from memory.errors import VectorStoreUnavailableError
     from memory.index import store
 
-    def answers() -> bool:
+    def is_available() -> bool:
         try:
             store.ping_vector_store()
         except VectorStoreUnavailableError:
             return False
         return True
 
-    server.wait_for(answers, f"Chroma\n{process.log.read_text()}")
+    server.wait_for(is_available, f"Chroma\n{process.log.read_text()}")
     yield
     process.end()
 
 
 @pytest.fixture(scope="session")
 def embed_once() -> Callable[..., Any]:
-    """`LocalEmbedder.embed_documents` with a memory: many tests remember the same texts, and the model is slow."""
+    """Return `LocalEmbedder.embed_documents` with a cache, since many tests embed the same texts and the model is slow."""
     import numpy as np
 
     from memory.embeddings.local import LocalEmbedder
 
-    model, known = LocalEmbedder.embed_documents, dict[tuple[str, str], Any]()
+    model, cache = LocalEmbedder.embed_documents, dict[tuple[str, str], Any]()
 
     def embed(embedder: LocalEmbedder, texts: Sequence[str]) -> Any:
-        missing = [text for text in dict.fromkeys(texts) if (embedder.model, text) not in known]
+        missing = [text for text in dict.fromkeys(texts) if (embedder.model, text) not in cache]
         if missing:
             vectors = model(embedder, missing)
-            known.update({(embedder.model, text): vector for text, vector in zip(missing, vectors, strict=True)})
-        return np.stack([known[embedder.model, text] for text in texts]) if texts else model(embedder, texts)
+            cache.update({(embedder.model, text): vector for text, vector in zip(missing, vectors, strict=True)})
+        return np.stack([cache[embedder.model, text] for text in texts]) if texts else model(embedder, texts)
 
     return embed
 
 
 @pytest.fixture
 def memory(chroma: None, db: None, embed_once: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Memory's verbs on a real database, a real Chroma server and the model's own vectors."""
+    """Return memory's API on a real database, a real Chroma server and real embeddings."""
     from memory import api
     from memory.embeddings import cache
     from memory.embeddings.local import LocalEmbedder
@@ -94,19 +94,19 @@ def memory(chroma: None, db: None, embed_once: Callable[..., Any], monkeypatch: 
 
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[FakeEndpoint]:
-    """The model endpoint, which lies outside this machine and so is a fake: a real HTTP server."""
+    """Start the fake model endpoint, a real HTTP server; the only part that is not run on this machine in production."""
     with start_endpoint() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def cato(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
-    """A whole Cato with a model endpoint, whose key is `cato`."""
+    """Start a complete Cato whose model endpoint has the key `cato`."""
     with server.running(
         home / "cato",
         OPENAI_BASE_URL=endpoint.openai_url,
         OPENAI_API_KEY="cato",
-        # On a busy machine the first recall, which loads the model, takes longer than a person should wait.
+        # The first recall loads the model, which on a busy machine takes longer than the default timeout.
         CATO_VECTOR_STORE_RETRIEVAL_TIMEOUT="20",
         CATO_CHAT_MESSAGES_PER_MINUTE="100000",
         CATO_API_REQUESTS_PER_MINUTE="100000",
@@ -131,7 +131,9 @@ def bob(cato: server.Cato, administrator: server.Client) -> server.Client:
 
 @pytest.fixture(scope="session")
 def provider(home: Path) -> Iterator[str]:
-    """The issuer of a real OpenID Connect provider, which believes whoever comes. People are made at /users/<subject>."""
+    """Return the issuer of a real OpenID Connect provider that accepts every login; users are created at
+    /users/<subject>.
+    """
     port = topology.free_port()
     command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port)]
     process = server.start(home, "provider", command, topology.clean_environment())
@@ -143,7 +145,7 @@ def provider(home: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def openid_cato(home: Path, provider: str) -> Iterator[server.Cato]:
-    """A whole Cato that also lets in whom the provider knows."""
+    """Start a complete Cato with the OpenID Connect provider."""
     with server.running(
         home / "openid",
         CATO_OPENID_ISSUER=provider,
@@ -161,7 +163,7 @@ def person(db: None) -> Any:
     return PersonFactory()
 
 
-# Most seconds first: a module is run by one process, and the last one should not wait for a long one.
+# Longest first: one process runs a whole module, and the last process should not wait for a long one.
 LONGEST = (
     *("properties_http", "maintenance", "erasure", "properties", "command_line", "documents", "administration"),
     *(
@@ -198,7 +200,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Nobody waits for a real minute of messages, and nothing in the suite may call out.
+    # Tests must not run into rate limits.
     os.environ.setdefault("CATO_CHAT_MESSAGES_PER_MINUTE", "100000")
     os.environ.setdefault("CATO_API_REQUESTS_PER_MINUTE", "100000")
 

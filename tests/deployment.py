@@ -1,4 +1,4 @@
-"""Servers that a deployment leans on, started for a test that restarts them: PostgreSQL, Redis, and the proxy."""
+"""Servers for tests that restart them: PostgreSQL, Redis and the proxy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NGINX = "/usr/sbin/nginx"
 
 
 def redis(home: Path, port: int) -> Process:
-    """A Redis that keeps nothing."""
+    """Start a Redis without persistence."""
     command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
     process = start(home, "redis", [*command, "--dir", str(home)], clean_environment())
     wait_for(lambda: is_open(port), "Redis")
@@ -33,22 +33,22 @@ def redis(home: Path, port: int) -> Process:
 
 @contextmanager
 def postgres() -> Iterator[tuple[str, Callable[[str], None]]]:
-    """The address of a PostgreSQL of its own, and what does "restart" and "stop" to it."""
-    # It does not run as root, and its user must reach its folder.
-    who = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
-    place, port = Path(tempfile.mkdtemp(prefix="cato-postgres-")), free_port()
-    if who:
-        shutil.chown(place, "postgres", "postgres")
+    """Start a PostgreSQL; yield its URL and a function that takes "restart" and "stop"."""
+    # PostgreSQL refuses to run as root, and its user needs access to the folder.
+    run_as = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
+    folder, port = Path(tempfile.mkdtemp(prefix="cato-postgres-")), free_port()
+    if run_as:
+        shutil.chown(folder, "postgres", "postgres")
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
-    made = [*who, str(programs / "initdb"), "-D", str(place / "db"), "-U", "postgres", "-A", "trust", "-N"]
-    subprocess.run(made, check=True, capture_output=True)
-    options = f"-p {port} -k {place} -c listen_addresses=127.0.0.1 -c max_connections=150"
+    initdb = [*run_as, str(programs / "initdb"), "-D", str(folder / "db"), "-U", "postgres", "-A", "trust", "-N"]
+    subprocess.run(initdb, check=True, capture_output=True)
+    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c max_connections=150"
 
     def control(action: str) -> None:
-        command = [*who, str(programs / "pg_ctl"), action, "-D", str(place / "db"), "-l", str(place / "log"), "-w"]
-        how = ["-m", "fast"] if action != "start" else []
+        command = [*run_as, str(programs / "pg_ctl"), action, "-D", str(folder / "db"), "-l", str(folder / "log"), "-w"]
+        mode = ["-m", "fast"] if action != "start" else []
         subprocess.run(
-            [*command, *how, *(["-o", options] if action != "stop" else [])], check=True, stdout=subprocess.DEVNULL
+            [*command, *mode, *(["-o", options] if action != "stop" else [])], check=True, stdout=subprocess.DEVNULL
         )
 
     control("start")
@@ -56,11 +56,11 @@ def postgres() -> Iterator[tuple[str, Callable[[str], None]]]:
         yield f"postgresql://postgres@127.0.0.1:{port}/postgres", control
     finally:
         control("stop")
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def proxy(home: Path, urls: list[str], port: int, name: str = "http") -> list[str]:
-    """The proxy's command over the files that docker-compose.yml mounts, with the addresses of these processes."""
+    """Return the command that runs nginx with the files of docker-compose.yml and these addresses."""
     if not Path(NGINX).exists() and os.environ.get("CI") != "true":
         pytest.skip("nginx is not installed")
     files = home / "proxy"
@@ -75,17 +75,17 @@ def proxy(home: Path, urls: list[str], port: int, name: str = "http") -> list[st
     return [NGINX, "-p", str(home), "-c", str(files / f"{name}.conf"), "-g", options]
 
 
-def certificate(place: Path) -> None:
-    """A certificate that nobody signed, and its key, as the proxy looks for them."""
+def certificate(folder: Path) -> None:
+    """Write a self-signed certificate and its key to the names that the proxy reads."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "cato.example")])
     certificate = (
         x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
         .serial_number(1).not_valid_before(now).not_valid_after(now + timedelta(days=1)).sign(key, hashes.SHA256())
     )  # fmt: skip
-    place.mkdir(parents=True)
-    (place / "fullchain.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    folder.mkdir(parents=True)
+    (folder / "fullchain.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    (place / "privkey.pem").write_bytes(private)
+    (folder / "privkey.pem").write_bytes(private)

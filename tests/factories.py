@@ -1,4 +1,4 @@
-"""People, threads, turns and exchanges for tests that work in this process."""
+"""Factories for people, threads, turns, exchanges and documents in the test's process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cato_web.accounts.models import ApiToken, User
 from cato_web.accounts.services import create_person
 from cato_web.accounts.tokens import create_token
 from chat.images import store_image as receive_image
-from chat.models import Image, Session, Thread, Turn
+from chat.models import Image, Thread, ThreadSession, Turn
 from memory import api
 from memory.documents.uploads import UploadResult
 from memory.models import Document, Exchange, Membership, Space
@@ -23,7 +23,7 @@ from memory.spaces import access
 
 
 class PersonFactory(factory.Factory[User]):
-    """An account with its own space."""
+    """An account with its personal space."""
 
     class Meta:
         model = User
@@ -42,50 +42,52 @@ class AdministratorFactory(PersonFactory):
 
 
 def group(name: str, *members: User) -> Space:
-    """A group with these people in it."""
+    """Create a group with these members."""
     space = Space.objects.create(kind=Space.Kind.GROUP, name=name)
     Membership.objects.bulk_create([Membership(space=space, person=person) for person in members])
     return space
 
 
-def exchange(owner: User, said: str, answer: str = "Noted.", *, space: Space | None = None, **more: Any) -> Exchange:
-    """Something remembered, still to be embedded."""
+def exchange(
+    owner: User, message: str, answer: str = "Noted.", *, space: Space | None = None, **fields: Any
+) -> Exchange:
+    """Remember an exchange that is not embedded yet."""
     return api.remember(
         space=space or access.personal_space(owner.id),
         owner_id=owner.id,
-        user_message=said,
+        user_message=message,
         assistant_message=answer,
-        source=more.pop("source", "chat"),
-        **more,
+        source=fields.pop("source", "chat"),
+        **fields,
     )
 
 
-def thread(owner: User, *, space: Space | None = None, title: str = "A thread", **more: Any) -> Thread:
+def thread(owner: User, *, space: Space | None = None, title: str = "A thread", **fields: Any) -> Thread:
     return Thread.objects.create(
-        owner=owner, space=space or access.personal_space(owner.id), title=title, spoken_at=timezone.now(), **more
+        owner=owner, space=space or access.personal_space(owner.id), title=title, last_message_at=timezone.now(), **fields
     )
 
 
-def turn(in_thread: Thread, message: str = "A question", answer: str = "An answer", **more: Any) -> Turn:
-    """A turn at the end of the thread, complete unless told."""
-    session = in_thread.sessions.first() or Session.objects.create(
+def turn(in_thread: Thread, message: str = "A question", answer: str = "An answer", **fields: Any) -> Turn:
+    """Append a turn to the thread, complete by default."""
+    session = in_thread.sessions.first() or ThreadSession.objects.create(
         thread=in_thread, started_by=in_thread.owner, started_at=timezone.now()
     )
     return Turn.objects.create(
         thread=in_thread,
         session=session,
         position=in_thread.turns.count(),
-        author=more.pop("author", in_thread.owner),
-        client_key=more.pop("client_key", uuid.uuid4()),
+        author=fields.pop("author", in_thread.owner),
+        client_key=fields.pop("client_key", uuid.uuid4()),
         message=message,
         answer=answer,
-        state=more.pop("state", Turn.State.COMPLETE),
-        **more,
+        state=fields.pop("state", Turn.State.COMPLETE),
+        **fields,
     )
 
 
-def program(person: User, *scopes: str) -> Client:
-    """A program that comes in with a token of this person, for all there is to do unless told."""
+def api_client(person: User, *scopes: str) -> Client:
+    """Return a client with an API token of this person, with all scopes by default."""
     token = create_token(person, name="a program", scopes=scopes or ApiToken.Scope.values, days=30)
     return Client(headers={"Authorization": f"Bearer {token}"})
 
@@ -96,8 +98,8 @@ PNG = bytes.fromhex(
 )
 
 
-def picture_of(owner: User, name: str = "key.png", content: bytes = PNG) -> Image:
-    """A picture about to be sent: one red pixel, unless told."""
+def image_of(owner: User, name: str = "key.png", content: bytes = PNG) -> Image:
+    """Store an image that no message contains yet: one red pixel by default."""
     return receive_image(ContentFile(content, name=name), owner_id=owner.id)
 
 
@@ -105,8 +107,8 @@ def ago(**units: float) -> datetime:
     return timezone.now() - timezone.timedelta(**units)
 
 
-def upload(owner: User, name: str, content: str | bytes, *, space: Space | None = None, **more: Any) -> UploadResult:
-    """A file that was just received, still to be read."""
+def upload(owner: User, name: str, content: str | bytes, *, space: Space | None = None, **fields: Any) -> UploadResult:
+    """Upload a file that is not read yet."""
     data = content.encode() if isinstance(content, str) else content
     return api.upload(
         ContentFile(data),
@@ -114,19 +116,19 @@ def upload(owner: User, name: str, content: str | bytes, *, space: Space | None 
         space=space or access.personal_space(owner.id),
         owner_id=owner.id,
         source="upload",
-        **more,
+        **fields,
     )
 
 
-def document(owner: User, name: str, content: str | bytes, **more: Any) -> Document:
-    """A file that is read, embedded and served."""
-    version = upload(owner, name, content, **more).version
-    work_on_documents()
+def document(owner: User, name: str, content: str | bytes, **fields: Any) -> Document:
+    """Upload a document, extract, embed and publish it."""
+    version = upload(owner, name, content, **fields).version
+    process_documents()
     return Document.objects.get(pk=version.document_id)
 
 
-def work_on_documents() -> None:
-    """What the workers do for documents until nothing is left to do."""
+def process_documents() -> None:
+    """Do the workers' work for documents until none is left."""
     api.read_documents()
     api.index_pending()
     api.publish_ready_versions()

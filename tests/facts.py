@@ -1,6 +1,6 @@
-"""Twenty things somebody told, twenty questions for them in other words, and twenty that have nothing to do with them.
+"""Twenty statements, twenty questions about them in other words, and twenty unrelated messages.
 
-No question shares a content word with the fact it asks for; a test of this module holds that.
+No question shares a content word with its statement; tests/test_recall.py checks it.
 """
 
 from __future__ import annotations
@@ -169,6 +169,6 @@ _STOP = set(
 
 
 def content_words(text: str) -> set[str]:
-    """The words of `text` that carry meaning, cut to their first five letters."""
+    """Return the content words of `text`, cut to their first five letters."""
     words = (word.strip(".,?!").lower().removesuffix("'s") for word in text.split())
     return {word[:5] for word in words if word and word not in _STOP}

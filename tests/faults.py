@@ -1,4 +1,4 @@
-"""What model endpoints have been seen to do wrong, byte by byte: modes of the fake endpoint, by name."""
+"""Faulty responses of model endpoints, byte by byte, as modes of the fake endpoint."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 @dataclass(frozen=True)
 class Fault:
-    """One response: its chunks as they are sent, and whether the connection then breaks or the silence goes on."""
+    """One response: its chunks, and whether it ends, breaks off or hangs."""
 
     chunks: Iterable[bytes]
     status: int = 200
     headers: Headers = ((b"content-type", b"text/event-stream"),)
-    end: str = "done"  # or "break" and "hang"
+    end: str = "done"  # or "break" or "hang"
 
 
 def event(data: Any) -> bytes:
     return b"data: " + (data if isinstance(data, bytes) else json.dumps(data).encode()) + b"\n\n"
 
 
-def text(said: str, **choice: Any) -> bytes:
-    return event({"choices": [{"index": 0, "delta": {"content": said}, **choice}]})
+def text(content: str, **choice: Any) -> bytes:
+    return event({"choices": [{"index": 0, "delta": {"content": content}, **choice}]})
 
 
 def finish(reason: str = "stop") -> bytes:
@@ -47,12 +47,12 @@ WHOLE = ANSWER + finish()
 JSON = ((b"content-type", b"application/json"),)
 
 
-def elsewhere(status: int) -> Fault:
+def redirect(status: int) -> Fault:
     return Fault([b""], status, ((b"location", b"/elsewhere/v1/chat/completions"),))
 
 
 class Endless:
-    """The same chunk again and again; each response begins anew."""
+    """An infinite response of one repeated chunk."""
 
     def __init__(self, chunk: bytes) -> None:
         self._chunk = chunk
@@ -63,7 +63,7 @@ class Endless:
 
 _SPLIT = text("Grüße 🐈").replace(b"\n\n", b"\r\n\r\n") + finish()
 FAULTS: dict[str, Fault] = {
-    # Complete answers, whatever else comes.
+    # Complete answers.
     "length": Fault([ANSWER, finish("length"), usage(), DONE]),
     "content-filter": Fault([ANSWER, finish("content_filter"), DONE]),
     "tool-calls": Fault([ANSWER, finish("tool_calls"), DONE]),
@@ -88,7 +88,7 @@ FAULTS: dict[str, Fault] = {
     "cookie": Fault([WHOLE, DONE], headers=((b"set-cookie", b"who=alice; Path=/"),)),
     "odd-text": Fault([text("a\x00b"), event(b'{"choices":[{"delta":{"content":"\\ud83d"}}]}'),
                        event(b'{"choices":[{"delta":{"content":"\\udc08 c"}}]}'), finish(), DONE]),
-    # Answers that break off.
+    # Interrupted answers.
     "error-object": Fault([ANSWER, event({"error": {"message": "<b>secret</b>"}}), DONE]),
     "error-text": Fault([ANSWER, event({"error": "secret"})]),
     "reset": Fault([ANSWER], end="break"),
@@ -100,22 +100,22 @@ FAULTS: dict[str, Fault] = {
     "content-list": Fault([ANSWER, event({"choices": [{"delta": {"content": ["x"]}}]})]),
     "null": Fault([ANSWER, event(b"null")]),
     "hang-midway": Fault([ANSWER], end="hang"),
-    # No answer at all.
+    # No answer.
     "html": Fault([b"<html><h1>It works</h1></html>"], headers=((b"content-type", b"text/html"),)),
     "json": Fault([b'{"error": "no"}'], headers=JSON),
     "empty": Fault([b""]),
     "usage-alone": Fault([usage(), DONE]),
     "bad-gateway": Fault([b"<html>Bad gateway</html>"], 502, ((b"content-type", b"text/html"),)),
     "busy": Fault([b"{}"], 503, (*JSON, (b"retry-after", b"20"))),
-    "redirect-302": elsewhere(302),
-    "redirect-307": elsewhere(307),
-    "redirect-308": elsewhere(308),
+    "redirect-302": redirect(302),
+    "redirect-307": redirect(307),
+    "redirect-308": redirect(308),
     "gzip-bomb": Fault(
         [gzip.compress(b"data: " + b"x" * 50_000_000)], headers=((b"content-encoding", b"gzip"),)
     ),
     "error-bomb": Fault(Endless(b"x" * 65536), 500, JSON),
     "line-without-end": Fault(Endless(b"data: " + b"x" * 65536)),
-    # Answers without an end.
+    # Infinite answers.
     "endless": Fault(Endless(text("word ") * 100)),
     "endless-blank": Fault(Endless(text(" ") * 100)),
     "endless-comments": Fault(Endless(b": ping\n\n")),

@@ -1,4 +1,4 @@
-"""Files of every format that can be read, made here: honest ones, and some that were made to do harm."""
+"""Files of every supported format, generated, and some malicious ones."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SLIDE = (
 _RELATED = f'xmlns:r="{_OFFICE}/relationships"'
 _NAV = '<item id="nav" href="nav.xhtml" properties="nav"/>'
 _NCX = '<item id="ncx" href="toc.ncx" media-type="application/x-dtbncx+xml"/>'
-# Each line says the one before ten times.
+# "Billion laughs": each entity contains the previous one ten times.
 _LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
 LAUGHS = f'<!DOCTYPE l [<!ENTITY l0 "ha">{_LAUGHS}]>'
 
 
 def archive(parts: dict[str, str | bytes]) -> bytes:
-    """A zip archive of `parts` by name."""
+    """Return a zip archive of `parts` by name."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package:
         for name, content in parts.items():
@@ -34,8 +34,8 @@ def archive(parts: dict[str, str | bytes]) -> bytes:
     return file.getvalue()
 
 
-def related(*relations: tuple[str, str]) -> str:
-    """A part of relations, each a kind and what it leads to; their ids are r1, r2 and so on."""
+def relationships(*relations: tuple[str, str]) -> str:
+    """Return a relationships part with ids r1, r2 and so on; each relation is a type and a target."""
     rows = (
         f'<Relationship Id="r{number}" Type="{_OFFICE}/relationships/{kind}" Target="{target}"/>'
         for number, (kind, target) in enumerate(relations, 1)
@@ -44,19 +44,19 @@ def related(*relations: tuple[str, str]) -> str:
 
 
 def office(main: str, parts: dict[str, str | bytes], title: str = "") -> bytes:
-    """An Office document whose main part is `main`."""
+    """Return an Office document whose main part is `main`."""
     core = f'<c:coreProperties xmlns:c="c" xmlns:dc="dc"><dc:title>{escape(title)}</dc:title></c:coreProperties>'
     shared = {
         "[Content_Types].xml": "<Types/>",
-        "_rels/.rels": related(("officeDocument", main), ("metadata/core-properties", "docProps/core.xml")),
+        "_rels/.rels": relationships(("officeDocument", main), ("metadata/core-properties", "docProps/core.xml")),
         "docProps/core.xml": core,
     }
     return archive(shared | parts)
 
 
-def word_paragraph(text: str, style: str = "", more: str = "") -> str:
+def word_paragraph(text: str, style: str = "", extra: str = "") -> str:
     styled = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
-    return f'<w:p>{styled}<w:r><w:t xml:space="preserve">{escape(text)}</w:t>{more}</w:r></w:p>'
+    return f'<w:p>{styled}<w:r><w:t xml:space="preserve">{escape(text)}</w:t>{extra}</w:r></w:p>'
 
 
 def word_table(rows: Sequence[Sequence[str]]) -> str:
@@ -65,7 +65,7 @@ def word_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def docx(body: str, *, title: str = "", prolog: str = "", footnotes: str = "") -> bytes:
-    """A Word document; of its styles `H1` and `H2` make headings, by name and by level in the outline."""
+    """Return a Word document; its styles `H1` and `H2` are headings, by name and by outline level."""
     styles = (
         f'<w:styles {_WORD}><w:style w:styleId="H1"><w:name w:val="heading 1"/></w:style>'
         '<w:style w:styleId="Outlined"><w:name w:val="Own"/><w:pPr><w:outlineLvl w:val="1"/></w:pPr></w:style>'
@@ -74,7 +74,7 @@ def docx(body: str, *, title: str = "", prolog: str = "", footnotes: str = "") -
     )
     parts: dict[str, str | bytes] = {
         "word/document.xml": f"{prolog}<w:document {_WORD}><w:body>{body}</w:body></w:document>",
-        "word/_rels/document.xml.rels": related(("styles", "styles.xml"), ("footnotes", "footnotes.xml")),
+        "word/_rels/document.xml.rels": relationships(("styles", "styles.xml"), ("footnotes", "footnotes.xml")),
         "word/styles.xml": styles,
         "word/footnotes.xml": f"<w:footnotes {_WORD}>{footnotes}</w:footnotes>",
     }
@@ -93,12 +93,14 @@ def slide_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def pptx(slides: Sequence[str], *, hidden: Sequence[int] = (), notes: str = "", title: str = "") -> bytes:
-    """Slides of shapes; those whose number is in `hidden` are, and the first has `notes`."""
+    """Return a presentation; `hidden` are slide numbers, and the first slide has `notes`."""
     ids = "".join(f'<p:sldId id="{255 + n}" r:id="r{n}"/>' for n in range(1, len(slides) + 1))
     parts: dict[str, str | bytes] = {
         "ppt/presentation.xml": f"<p:presentation {_SLIDE} {_RELATED}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>",
-        "ppt/_rels/presentation.xml.rels": related(*(("slide", f"slides/s{n + 1}.xml") for n in range(len(slides)))),
-        "ppt/slides/_rels/s1.xml.rels": related(("notesSlide", "../notes/n1.xml")),
+        "ppt/_rels/presentation.xml.rels": relationships(
+            *(("slide", f"slides/s{n + 1}.xml") for n in range(len(slides)))
+        ),
+        "ppt/slides/_rels/s1.xml.rels": relationships(("notesSlide", "../notes/n1.xml")),
         "ppt/notes/n1.xml": f"<p:notes {_SLIDE}>{slide_shape('1', 'sldNum')}{slide_shape(notes, 'body')}</p:notes>",
     }
     for number, shapes in enumerate(slides, 1):
@@ -108,24 +110,24 @@ def pptx(slides: Sequence[str], *, hidden: Sequence[int] = (), notes: str = "", 
 
 
 def sheet_row(number: int, *cells: str | float) -> str:
-    """A row whose texts are shared strings written `@0`, a cell with a style `value|style`, others as they are."""
-    written = []
+    """Return a row: `@0` is a shared string, `value|style` a styled cell, everything else is literal."""
+    cells = []
     for column, cell in zip("ABCDEFGH", cells, strict=False):
-        at = f'r="{column}{number}"'
+        reference = f'r="{column}{number}"'
         if isinstance(cell, str) and cell.startswith("@"):
-            written.append(f'<c {at} t="s"><v>{cell[1:]}</v></c>')
+            cells.append(f'<c {reference} t="s"><v>{cell[1:]}</v></c>')
         elif isinstance(cell, str) and "|" in cell:
             value, style = cell.split("|")
-            written.append(f'<c {at} s="{style}"><v>{value}</v></c>')
+            cells.append(f'<c {reference} s="{style}"><v>{value}</v></c>')
         elif isinstance(cell, str):
-            written.append(f'<c {at} t="inlineStr"><is><t>{escape(cell)}</t></is></c>' if cell else "")
+            cells.append(f'<c {reference} t="inlineStr"><is><t>{escape(cell)}</t></is></c>' if cell else "")
         else:
-            written.append(f"<c {at}><v>{cell}</v></c>")
-    return f'<row r="{number}">{"".join(written)}</row>'
+            cells.append(f"<c {reference}><v>{cell}</v></c>")
+    return f'<row r="{number}">{"".join(cells)}</row>'
 
 
 def xlsx(sheets: dict[str, str], *, strings: Sequence[str] = (), hidden: Sequence[str] = (), prolog: str = "") -> bytes:
-    """Sheets of rows by name. Style 1 is a date, 2 a percentage, 3 a date and time of a format of its own."""
+    """Return a workbook of rows by sheet name; style 1 is a date, 2 a percentage, 3 a custom date and time."""
     states = {name: "hidden" if name in hidden else "visible" for name in sheets}
     listed = "".join(
         f'<sheet name="{name}" sheetId="{n}" r:id="r{n}" state="{state}"/>'
@@ -138,7 +140,9 @@ def xlsx(sheets: dict[str, str], *, strings: Sequence[str] = (), hidden: Sequenc
     )
     parts: dict[str, str | bytes] = {
         "xl/workbook.xml": f"<workbook {_SHEET} {_RELATED}><sheets>{listed}</sheets></workbook>",
-        "xl/_rels/workbook.xml.rels": related(*targets, ("styles", "styles.xml"), ("sharedStrings", "strings.xml")),
+        "xl/_rels/workbook.xml.rels": relationships(
+            *targets, ("styles", "styles.xml"), ("sharedStrings", "strings.xml")
+        ),
         "xl/styles.xml": styles,
         "xl/strings.xml": f"<sst {_SHEET}>{''.join(f'<si><t>{escape(s)}</t></si>' for s in strings)}</sst>",
     }
@@ -150,9 +154,9 @@ def xlsx(sheets: dict[str, str], *, strings: Sequence[str] = (), hidden: Sequenc
 def epub(
     pages: dict[str, str], contents: dict[str, str], *, title: str = "", locked: str = "", old: bool = False
 ) -> bytes:
-    """An e-book of pages by file name; `contents` gives some of them a name, and `locked` one that is encrypted.
+    """Return an e-book; `contents` gives chapter titles, `locked` an encrypted page.
 
-    An `old` one has its table of contents in the format of version 2.
+    `old`: with the table of contents of EPUB 2.
     """
     items = "".join(f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>' for name in pages)
     spine = "".join(f'<itemref idref="{name}"/>' for name in pages)
@@ -177,7 +181,7 @@ def epub(
 
 
 def pdf(pages: Sequence[str], *, title: str = "", password: str = "", owner_password: str = "") -> bytes:
-    """A PDF with lines of text on its pages; a page of "" has none, as a scan."""
+    """Return a PDF with lines of text on its pages; an empty page is like a scan."""
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"]
     kids = []
     for text in pages:
@@ -196,14 +200,16 @@ def pdf(pages: Sequence[str], *, title: str = "", password: str = "", owner_pass
         return data
     writer = PdfWriter(clone_from=PdfReader(io.BytesIO(data)))
     writer.encrypt(password, owner_password or None, algorithm="AES-256")
-    written = io.BytesIO()
-    writer.write(written)
-    return written.getvalue()
+    cells = io.BytesIO()
+    writer.write(cells)
+    return cells.getvalue()
 
 
 def pdf_page(content: str, *, form: str = "") -> bytes:
-    """A PDF of one page, 595 x 842 points, with these operations; /Im is an image, /Fm a form of the operations `form`,
-    /Gs a graphics state without any opacity."""
+    """Return a PDF of one page, 595 x 842 points, with these operations.
+
+    /Im is an image, /Fm a form of the operations `form`, /Gs a graphics state with zero opacity.
+    """
     stream, inner, font = content.encode("cp1252"), form.encode("cp1252"), b"<</Font<</F1 3 0 R>>>>"
     return pdf_of(
         [
@@ -222,13 +228,15 @@ def pdf_page(content: str, *, form: str = "") -> bytes:
 
 
 def pdf_of(objects: Sequence[bytes], trailer: bytes = b"") -> bytes:
-    """A PDF of numbered objects, the first its catalogue."""
+    """Return a PDF of numbered objects, the first of which is the catalogue."""
     data, offsets = bytearray(b"%PDF-1.7\n"), []
     for number, content in enumerate(objects, 1):
         offsets.append(len(data))
         data += b"%d 0 obj\n%b\nendobj\n" % (number, content)
     start, count = len(data), len(objects) + 1
-    data += b"xref\n0 %d\n0000000000 65535 f \n" % count + b"".join(b"%010d 00000 n \n" % at for at in offsets)
+    data += b"xref\n0 %d\n0000000000 65535 f \n" % count + b"".join(
+        b"%010d 00000 n \n" % reference for reference in offsets
+    )
     data += b"trailer\n<</Size %d/Root 1 0 R%b>>\nstartxref\n%d\n%%%%EOF\n" % (count, trailer, start)
     return bytes(data)
 

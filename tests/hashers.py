@@ -1,4 +1,4 @@
-"""A password hash that takes no time; nothing but tests/settings.py names it."""
+"""A fast password hasher, used only by tests/settings.py."""
 
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 

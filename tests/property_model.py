@@ -1,6 +1,6 @@
-"""Who may reach what, said again with sets and dicts: what the property tests hold the product against.
+"""A model of access with sets and dicts, against which the property tests check the product.
 
-Every text, title, name and metadata value carries a made-up word of its own, so that a leak is visible as a word.
+Every text, title, name and metadata value contains a unique made-up word, so a leak is visible as a word.
 """
 
 from __future__ import annotations
@@ -16,34 +16,37 @@ _LETTERS = "bdfgjklmnprt"
 
 
 def made_up_words() -> Iterator[str]:
-    """Words that no text has, of one length, that no stemmer shortens and none of which begins another."""
+    """Yield words of equal length that occur in no text, keep their form when stemmed and are no prefix of each other."""
     for a in _LETTERS:
         for b in _LETTERS:
             for c in _LETTERS:
                 yield f"zq{a}a{b}o{c}k"
 
 
-def words_in(*said: object) -> set[str]:
-    """The made-up words in anything that can be written down."""
-    return {word for each in said for word in _WORD.findall(str(each).lower())}
+def words_in(*values: object) -> set[str]:
+    """Return the made-up words in the string forms of these values."""
+    return {word for each in values for word in _WORD.findall(str(each).lower())}
 
 
 def sentence(word: str) -> str:
-    """A text that holds the word, beside words that all of them share."""
+    """Return a text with the word and words that all texts share."""
     return f"The {word.capitalize()} lies in the {COMMON} until the evening."
 
 
 @dataclass
-class Piece:
-    """What somebody said or kept. `exchange` is None where memory keeps nothing of it; `recalled` is what came back for
-    it; `of` is what it was copied from, with which it is forgotten."""
+class Entry:
+    """A message, note, record or chunk.
+
+    `exchange` is None if memory does not store it, `recalled` are the exchanges recalled for it, and `of` is the entry
+    that it is a copy of and with which it is forgotten.
+    """
 
     words: set[str]
     author: UUID
     exchange: UUID | None = None
     turn: UUID | None = None
     recalled: tuple[UUID, ...] = ()
-    of: Piece | None = None
+    of: Entry | None = None
     was_forgotten: bool = False
 
     @property
@@ -51,14 +54,13 @@ class Piece:
         return self.was_forgotten or (self.of is not None and self.of.is_forgotten)
 
     @property
-    def kept_as(self) -> UUID | None:
-        return self.exchange or (self.of.kept_as if self.of else None)
+    def stored_as(self) -> UUID | None:
+        return self.exchange or (self.of.stored_as if self.of else None)
 
 
 @dataclass(eq=False)
-class Thing:
-    """A thread, note, record or document: somebody's, in one space, called by `names`, with the metadata `zone`, made of
-    pieces."""
+class Resource:
+    """A thread, note, record or document in one space, made of entries."""
 
     kind: str
     id: UUID
@@ -66,10 +68,10 @@ class Thing:
     space: UUID
     names: set[str] = field(default_factory=set)
     zone: set[str] = field(default_factory=set)
-    pieces: list[Piece] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     is_remembered: bool = True
     is_deleted: bool = False
-    is_under_way: bool = False
+    is_running: bool = False
 
     @property
     def source(self) -> str:
@@ -77,21 +79,21 @@ class Thing:
 
     @property
     def words(self) -> set[str]:
-        """All that stands on its page: a forgotten turn's words stay in its thread, anything else's are gone."""
-        shown = [piece.words for piece in self.pieces if self.kind == "thread" or not piece.is_forgotten]
-        return set().union(*shown, self.called if shown or self.kind == "document" else ())
+        """Return all words on its page: forgotten turns keep their words in their thread, everything else loses them."""
+        visible = [entry.words for entry in self.entries if self.kind == "thread" or not entry.is_forgotten]
+        return set().union(*visible, self.label_words if visible or self.kind == "document" else ())
 
     @property
-    def called(self) -> set[str]:
+    def label_words(self) -> set[str]:
         return self.names | self.zone
 
 
 @dataclass
 class Person:
-    """Somebody with an account; `epoch` counts how often they were let out or in again."""
+    """An account; `epoch` counts deactivations and reactivations."""
 
     id: UUID
-    own: UUID
+    personal_space: UUID
     is_active: bool = True
     is_administrator: bool = False
     epoch: int = 0
@@ -99,68 +101,75 @@ class Person:
 
 @dataclass
 class Team:
-    """Everybody, the groups with who is in them and what they are called, and all there is."""
+    """All people, groups and resources."""
 
     team: UUID
     people: dict[UUID, Person]
     groups: dict[UUID, set[UUID]]
     names: dict[UUID, str]
-    things: list[Thing] = field(default_factory=list)
+    resources: list[Resource] = field(default_factory=list)
 
-    def reads(self, person: UUID) -> frozenset[UUID]:
-        """Their own space, their groups', the team's."""
+    def readable_spaces(self, person: UUID) -> frozenset[UUID]:
+        """Return the personal space, the groups' and the team's."""
         groups = {group for group, members in self.groups.items() if person in members}
-        return frozenset({self.people[person].own, self.team} | groups)
+        return frozenset({self.people[person].personal_space, self.team} | groups)
 
-    def read_by_all_of(self, space: UUID) -> frozenset[UUID]:
-        """What everyone who reads the space may read."""
-        owner = next((person.id for person in self.people.values() if person.own == space), None)
-        return frozenset({space, self.team}) if owner is None else self.reads(owner)
+    def shared_by_all_readers(self, space: UUID) -> frozenset[UUID]:
+        """Return the spaces that every reader of the space may read."""
+        owner = next((person.id for person in self.people.values() if person.personal_space == space), None)
+        return frozenset({space, self.team}) if owner is None else self.readable_spaces(owner)
 
     def readers(self, space: UUID) -> set[UUID]:
-        """Those with an open account who read it."""
-        return {id for id, person in self.people.items() if person.is_active and space in self.reads(id)}
+        """Return the people with an active account who may read the space."""
+        return {id for id, person in self.people.items() if person.is_active and space in self.readable_spaces(id)}
 
-    def there(self, spaces: Iterable[UUID], *kinds: str) -> list[Thing]:
-        """What lies in the spaces and was not deleted, of all kinds unless told."""
-        held = set(spaces)
-        things = [thing for thing in self.things if thing.space in held and not thing.is_deleted]
-        return [thing for thing in things if not kinds or thing.kind in kinds]
+    def resources_in(self, spaces: Iterable[UUID], *kinds: str) -> list[Resource]:
+        """Return the resources in the spaces that are not deleted, of all kinds by default."""
+        space_ids = set(spaces)
+        resources = [resource for resource in self.resources if resource.space in space_ids and not resource.is_deleted]
+        return [resource for resource in resources if not kinds or resource.kind in kinds]
 
-    def found(self, spaces: Iterable[UUID]) -> dict[UUID, tuple[Thing, Piece]]:
-        """What memory may find in the spaces, by exchange."""
-        pieces = [(thing, piece) for thing in self.there(spaces) for piece in thing.pieces]
-        return {piece.exchange: (thing, piece) for thing, piece in pieces if piece.exchange and not piece.is_forgotten}
+    def findable_entries(self, spaces: Iterable[UUID]) -> dict[UUID, tuple[Resource, Entry]]:
+        """Return what memory may find in the spaces, by exchange."""
+        entries = [(resource, entry) for resource in self.resources_in(spaces) for entry in resource.entries]
+        return {
+            entry.exchange: (resource, entry)
+            for resource, entry in entries
+            if entry.exchange and not entry.is_forgotten
+        }
 
     def words(self, spaces: Iterable[UUID]) -> set[str]:
-        """Every word that stands somewhere in these spaces."""
-        return set().union(*(thing.words for thing in self.there(spaces)))
+        """Return every word in these spaces."""
+        return set().union(*(resource.words for resource in self.resources_in(spaces)))
 
-    def found_words(self, spaces: Iterable[UUID]) -> set[str]:
-        """The words of what memory may find in the spaces, with what each stands in is called."""
-        found = self.found(spaces).values()
-        return set().union(*(piece.words | thing.called for thing, piece in found))
+    def findable_words(self, spaces: Iterable[UUID]) -> set[str]:
+        """Return the words that memory may find in the spaces, with titles and metadata."""
+        findable_entries = self.findable_entries(spaces).values()
+        return set().union(*(entry.words | resource.label_words for resource, entry in findable_entries))
 
-    def said_by(self, person: UUID) -> set[str]:
-        """What is a person's own, as far as they still read it: what they take along when they ask for all of it."""
-        readable, own = self.reads(person), self.people[person].own
+    def exported_words(self, person: UUID) -> set[str]:
+        """Return the words of a person's own data, which their export contains, as far as they may still read it."""
+        readable, personal_space = self.readable_spaces(person), self.people[person].personal_space
         words: set[str] = set()
-        for thing in self.there(readable):
-            gone = set().union(*(piece.words for piece in thing.pieces if piece.is_forgotten))
-            is_document, theirs = thing.kind == "document", person == thing.owner or own == thing.space
-            if (thing.owner == person and thing.kind == "thread") or (theirs and is_document):
-                words |= thing.called - gone
-            for piece in thing.pieces:
-                is_theirs = piece.author == person or (thing.space == own and piece.exchange is not None)
-                # A passage that was forgotten by itself stays in the file that was uploaded.
-                if is_theirs and (is_document or not piece.is_forgotten):
-                    words |= piece.words | thing.zone
+        for resource in self.resources_in(readable):
+            forgotten = set().union(*(entry.words for entry in resource.entries if entry.is_forgotten))
+            is_document, is_own_resource = (
+                resource.kind == "document",
+                person == resource.owner or personal_space == resource.space,
+            )
+            if (resource.owner == person and resource.kind == "thread") or (is_own_resource and is_document):
+                words |= resource.label_words - forgotten
+            for entry in resource.entries:
+                is_own = entry.author == person or (resource.space == personal_space and entry.exchange is not None)
+                # A chunk forgotten on its own remains in the uploaded file.
+                if is_own and (is_document or not entry.is_forgotten):
+                    words |= entry.words | resource.zone
         return words
 
     def times_recalled(self, spaces: Iterable[UUID]) -> dict[UUID, int]:
-        """How often each exchange came back for what may be found in the spaces."""
+        """Return how often each exchange was recalled for an entry in the spaces."""
         times: dict[UUID, int] = {}
-        for _, asked in self.found(spaces).values():
-            for exchange in asked.recalled:
+        for _, entry in self.findable_entries(spaces).values():
+            for exchange in entry.recalled:
                 times[exchange] = times.get(exchange, 0) + 1
         return times

@@ -1,4 +1,4 @@
-"""`serve` with the settings of the tests: `python -m tests.serve`."""
+"""Run `serve` with the settings of the tests: `python -m tests.serve`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A whole Cato as its users run it, in processes of its own: by `serve`, or as the services topology deploys it."""
+"""Run a complete Cato in child processes: by `serve`, or as the services topology deploys it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SERVE = [sys.executable, "-m", "tests.serve"]
 
 @dataclass
 class Process:
-    """A child of the suite, its output kept in a file."""
+    """A child process of the suite; its output goes to a file."""
 
     name: str
     popen: subprocess.Popen[bytes]
@@ -39,7 +39,7 @@ class Process:
     is_ending: bool = False
 
     def ask_to_end(self) -> None:
-        """Send SIGTERM once: a second one would tell some servers to drop what they are doing."""
+        """Send SIGTERM once: some servers exit at once on a second one."""
         if not self.is_ending and self.popen.poll() is None:
             self.popen.terminate()
         self.is_ending = True
@@ -55,7 +55,7 @@ class Process:
 
 @dataclass
 class Client:
-    """A person at a browser without a browser: keeps cookies, sends the CSRF token."""
+    """A person's HTTP session: keeps cookies and sends the CSRF token."""
 
     url: str
     name: str
@@ -73,8 +73,8 @@ class Client:
             headers["HX-Request"] = "true"
         return self.http.post(path, data=data or {}, headers=headers, **kwargs)
 
-    def say(self, message: str, thread: str | None = None, key: str | None = None) -> str:
-        """Say something in a thread, or in a new one; returns the thread's id."""
+    def send_message(self, message: str, thread: str | None = None, key: str | None = None) -> str:
+        """Post a message in a thread, or in a new one; return the thread's id."""
         path = f"/t/{thread}/say" if thread else "/"
         answer = self.post(path, {"message": message, "client_key": key or str(uuid.uuid4())})
         assert answer.status_code == 302, (answer.status_code, answer.text[:500])
@@ -82,17 +82,17 @@ class Client:
         assert found
         return found[1]
 
-    def token(self, *scopes: str) -> str:
-        """Make a token on the page of settings, for all there is to do unless told."""
+    def create_token(self, *scopes: str) -> str:
+        """Create a token on the settings page, with all scopes by default."""
         chosen = {"name": "a program", "scopes": scopes or ("read", "write", "ask"), "lifetime": "30"}
         page = self.post("/settings/tokens", chosen)
         found = re.search(r'value="(cato_[\w-]+)"', page.text)
         assert found, page.text[:1000]
         return found[1]
 
-    def program(self, *scopes: str) -> httpx.Client:
-        """A program that comes in with such a token, and with nothing else of this person."""
-        headers = {"Authorization": f"Bearer {self.token(*scopes)}"}
+    def api_client(self, *scopes: str) -> httpx.Client:
+        """Return a client with a new token and without this person's cookies."""
+        headers = {"Authorization": f"Bearer {self.create_token(*scopes)}"}
         return httpx.Client(base_url=self.url, timeout=30, headers=headers)
 
     def thread_page(self, thread: str) -> str:
@@ -103,7 +103,7 @@ class Client:
 
 @dataclass
 class Cato:
-    """A running Cato. `urls` are its web processes (one, or two behind no proxy); `environment` is what it was given."""
+    """A running Cato. `urls` are its web processes: one, or two without a proxy."""
 
     home: Path
     urls: list[str]
@@ -117,23 +117,23 @@ class Cato:
 
     @property
     def other_url(self) -> str:
-        """Another web process where there is one."""
+        """Return the address of another web process, if any."""
         return self.urls[-1]
 
     def set_up(self, name: str = "Ada Admin") -> Client:
-        """Make the first account by the link that the start prints, as the administrator."""
+        """Create the first account with the set-up link that the start prints."""
         link = wait_for(lambda: re.search(r"/setup/(\S+)", self.logs()), "the set-up link")
         return self._enter(f"/setup/{link[1]}", name)
 
     def join(self, administrator: Client, name: str, role: str = "member") -> Client:
-        """Make an account by an invitation of the administrator."""
+        """Create an account with an invitation of the administrator."""
         page = administrator.post("/admin/people", {"role": role})
         link = re.search(r"(/join/[\w-]+)", page.text)
         assert link, page.text[:1000]
         return self._enter(link[1], name)
 
-    def sign_in(self, person: Client, url: str | None = None) -> Client:
-        """The same person at another browser, or at another web process."""
+    def login_session(self, person: Client, url: str | None = None) -> Client:
+        """Sign the same person in from another browser, or at another web process."""
         client = _client(url or self.url, person.name, person.email)
         client.get("/sign-in")
         answer = client.post("/sign-in", {"email": person.email, "password": PASSWORD})
@@ -143,14 +143,14 @@ class Cato:
     def manage(
         self, *arguments: str, check: bool = True, stdin: str | None = None, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run `manage.py …` beside it; `timeout` in seconds."""
+        """Run `manage.py` in this Cato's environment; `timeout` in seconds."""
         return subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT, env=self.environment, text=True, capture_output=True, check=check, timeout=timeout, input=stdin,
         )  # fmt: skip
 
     def sql(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Read its database; `?` stands for a parameter, uuids are 32 hex digits on both sides."""
+        """Read the database; `?` marks a parameter, UUIDs are 32 hex digits on both sides."""
         if self.database.startswith("postgres"):
             import psycopg
 
@@ -161,11 +161,11 @@ class Cato:
             return lite.execute(query, parameters).fetchall()
 
     def restart(self, name: str) -> None:
-        """End one of its processes and start it again as it was."""
-        place = next(n for n, process in enumerate(self.processes) if process.name == name)
-        old = self.processes[place]
+        """End one of its processes and start it again."""
+        location = next(n for n, process in enumerate(self.processes) if process.name == name)
+        old = self.processes[location]
         old.end()
-        self.processes[place] = start(self.home, name, old.command, old.environment)
+        self.processes[location] = start(self.home, name, old.command, old.environment)
 
     def logs(self) -> str:
         return "\n".join(process.log.read_text(errors="replace") for process in self.processes)
@@ -182,10 +182,10 @@ class Cato:
 def running(home: Path, *, watched_by: Sequence[str] = (), **environment: str) -> Iterator[Cato]:
     """Start a Cato below `home` with `environment` added, wait until it is ready, and end it.
 
-    `watched_by`: the command of a program that runs `serve` and sees what it does.
+    `watched_by`: the command of a program that runs and observes `serve`.
     """
     home.mkdir(parents=True, exist_ok=True)
-    # A title is one more question to the model, which most tests would have to leave out of what they look at.
+    # Titles are additional requests to the model, which most tests would have to filter out.
     environment = {"CATO_CHAT_TITLES": "false"} | environment
     cato = _services(home, environment) if TOPOLOGY == "services" else _embedded(home, environment, watched_by)
     try:
@@ -193,7 +193,7 @@ def running(home: Path, *, watched_by: Sequence[str] = (), **environment: str) -
             wait_for(lambda url=url: _answers(url), f"{url} to answer\n{cato.logs()}", seconds=120)
         yield cato
     finally:
-        # All at once, but Chroma only when nothing asks it any more.
+        # Stop all at once, but Chroma last, when nothing uses it any more.
         for process in cato.processes:
             if process.name != "chroma":
                 process.ask_to_end()
@@ -204,7 +204,7 @@ def running(home: Path, *, watched_by: Sequence[str] = (), **environment: str) -
 
 
 def start(home: Path, name: str, command: list[str], environment: dict[str, str]) -> Process:
-    """Start one process of ours with its output in `home/name.log`."""
+    """Start one process with its output in `home/name.log`."""
     log = home / f"{name}.log"
     with log.open("ab") as out:
         popen = subprocess.Popen(
@@ -213,15 +213,15 @@ def start(home: Path, name: str, command: list[str], environment: dict[str, str]
     return Process(name, popen, log, command, environment)
 
 
-def wait_for(ask: Callable[[], Any], what: str, seconds: float = 40.0, every: float = 0.05) -> Any:
-    """Ask again and again until the answer is truthy, and return it; fails naming `what`."""
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = 40.0, every: float = 0.05) -> Any:
+    """Call `condition` until it is true, and return its value; fail with `what`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            if answer := ask():
+            if answer := condition():
                 return answer
         except httpx.TransportError:
-            pass  # a server that is just starting or restarting refuses
+            pass  # a server that starts or restarts refuses connections
         time.sleep(every)
     raise AssertionError(f"waited {seconds:g} s for {what}")
 
@@ -229,8 +229,8 @@ def wait_for(ask: Callable[[], Any], what: str, seconds: float = 40.0, every: fl
 def start_chroma(home: Path, name: str, path: Path, port: int) -> Process:
     """Start a Chroma server over the files at `path`, as docker-compose.yml does."""
     chroma = str(Path(sys.executable).with_name("chroma"))
-    place = {"CHROMA_PERSIST_PATH": str(path), "CHROMA_LISTEN_ADDRESS": "127.0.0.1", "CHROMA_PORT": str(port)}
-    environment = clean_environment() | place | {"RUST_LOG": "warn"}
+    location = {"CHROMA_PERSIST_PATH": str(path), "CHROMA_LISTEN_ADDRESS": "127.0.0.1", "CHROMA_PORT": str(port)}
+    environment = clean_environment() | location | {"RUST_LOG": "warn"}
     return start(home, name, [chroma, "run", "cato_web/chroma.yaml"], environment)
 
 

@@ -1,4 +1,4 @@
-"""The product's settings, with passwords that are hashed at once. The product itself never reads this module."""
+"""The product's settings with a fast password hasher."""
 
 from cato_web.settings import *  # noqa: F403
 

@@ -1,4 +1,4 @@
-"""A page's socket without a page: says what it has, and hears frames."""
+"""A page's socket without a browser: sends sync requests and receives frames."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from tests.server import Client
 
 
 @dataclass
-class Listener:
-    """An open socket on a thread and everything it heard."""
+class PageSocket:
+    """An open socket and all frames that it received."""
 
     connection: ClientConnection
-    heard: list[str] = field(default_factory=list)
+    received: list[str] = field(default_factory=list)
 
     def hello(self, have: dict[str, int] | None = None) -> None:
         self.connection.send(json.dumps({"have": have or {}}))
 
-    def until(self, what: str, seconds: float = 30.0) -> str:
-        """Listen until a frame matches the pattern `what`, and return that frame."""
+    def until(self, pattern: str, seconds: float = 30.0) -> str:
+        """Receive until a frame matches `pattern`, and return that frame."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
+        while (remaining := end - time.monotonic()) > 0:
             try:
-                frame = str(self.connection.recv(timeout=left))
+                frame = str(self.connection.recv(timeout=remaining))
             except TimeoutError:
                 break
-            self.heard.append(frame)
-            if re.search(what, frame):
+            self.received.append(frame)
+            if re.search(pattern, frame):
                 return frame
-        raise AssertionError(f"no frame with {what} in {seconds} s; heard {[f[:200] for f in self.heard]}")
+        raise AssertionError(f"no frame with {pattern} in {seconds} s; received {[f[:200] for f in self.received]}")
 
     def until_all(self, *patterns: str, seconds: float = 30.0) -> None:
-        """Listen until each of `patterns` has matched a frame, in whatever order they come."""
+        """Receive until each of `patterns` has matched a frame, in any order."""
         missing = set(patterns)
         while missing:
             frame = self.until("|".join(sorted(missing)), seconds)
             missing = {pattern for pattern in missing if not re.search(pattern, frame)}
 
-    def closed_with(self, seconds: float = 30.0) -> int:
-        """Listen until the other side closes, and return its code."""
+    def close_code(self, seconds: float = 30.0) -> int:
+        """Receive until the server closes the socket, and return the close code."""
         end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
+        while (remaining := end - time.monotonic()) > 0:
             try:
-                self.heard.append(str(self.connection.recv(timeout=left)))
+                self.received.append(str(self.connection.recv(timeout=remaining)))
             except ConnectionClosed as closed:
                 return closed.rcvd.code if closed.rcvd else 1006
             except TimeoutError:
@@ -59,10 +59,10 @@ class Listener:
 
 
 @contextmanager
-def listening(
+def open_socket(
     person: Client, thread: str | None, *, url: str | None = None, origin: str | None = "own"
-) -> Iterator[Listener]:
-    """Open the socket of a thread, or of a page without one, with this person's cookies."""
+) -> Iterator[PageSocket]:
+    """Open the socket of a thread, or of a page without a thread, with this person's cookies."""
     base = url or person.url
     cookies = "; ".join(f"{name}={value}" for name, value in person.http.cookies.items())
     with connect(
@@ -71,4 +71,4 @@ def listening(
         origin=base if origin == "own" else origin,  # type: ignore[arg-type]
         proxy=None,
     ) as connection:
-        yield Listener(connection)
+        yield PageSocket(connection)

@@ -17,12 +17,22 @@ from django.utils import timezone
 
 from cato_web.accounts import deletion as departures
 from cato_web.accounts import services
-from cato_web.accounts.models import AuditEntry, Departure, Pass, SignIn, User
+from cato_web.accounts.models import AccountDeletion, AuditEntry, LoginSession, OneTimeLink, User
 from cato_web.celery import sweep
 from chat.models import Thread, Turn
 from memory.index import store
 from memory.index.vectors import all_vector_ids
-from memory.models import CachedEmbedding, Document, Embedding, Erasure, Exchange, Job, Membership, Opinion, Words
+from memory.models import (
+    CachedEmbedding,
+    Document,
+    EmbeddingJob,
+    ErasureJob,
+    Exchange,
+    Feedback,
+    Job,
+    LexicalEntry,
+    Membership,
+)
 from memory.spaces import access, deletion
 from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn
 from tests.server import PASSWORD
@@ -75,7 +85,7 @@ def test_all_of_the_own_space_is_gone_and_verified(memory, alice):
     kept = document(alice, "plans.txt", "The house has three floors. " * 60)
     memory.index_pending()
     file = kept.versions.get().original.name
-    collection = Embedding.objects.filter(exchange=note).get().index.collection
+    collection = EmbeddingJob.objects.filter(exchange=note).get().index.collection
     vectors = [i for e in Exchange.objects.all() for i in all_vector_ids(e.id, e.version)]
     assert store.existing_ids(collection, vectors)
     assert default_storage.exists(file)
@@ -88,7 +98,7 @@ def test_all_of_the_own_space_is_gone_and_verified(memory, alice):
     assert set(Exchange.objects.values_list("user_message", "assistant_message", "content_hash")) == {("", "", "")}
     assert not Exchange.objects.filter(erased_at=None).exists()
     assert store.existing_ids(collection, vectors) == set()
-    assert (CachedEmbedding.objects.count(), Words.objects.count()) == (0, 0)
+    assert (CachedEmbedding.objects.count(), LexicalEntry.objects.count()) == (0, 0)
     assert set(Document.objects.values_list("name", flat=True)) == {""}
     assert not default_storage.exists(file)
 
@@ -102,7 +112,7 @@ def test_the_account_is_closed_at_once_and_its_row_stays_without_name(memory, al
     alice.refresh_from_db()
     assert (alice.name, alice.is_active, alice.has_usable_password()) == ("Former member", False, False)
     assert "alice" not in alice.email
-    assert not SignIn.objects.filter(person=alice).exists()
+    assert not LoginSession.objects.filter(person=alice).exists()
     assert not [s for s in Session.objects.all() if str(alice.pk) in str(s.get_decoded())]
     # The e-mail is free again.
     PersonFactory(email="alice@halden.example")
@@ -133,8 +143,8 @@ def test_groups_opinions_and_open_invitations_of_who_left_are_gone(memory, admin
     leaving(other)
 
     assert list(Membership.objects.values_list("person_id", flat=True)) == [administrator.pk]
-    assert Opinion.objects.count() == 0
-    assert not Pass.objects.filter(kind=Pass.Kind.INVITATION).exists()
+    assert Feedback.objects.count() == 0
+    assert not OneTimeLink.objects.filter(kind=OneTimeLink.Kind.INVITATION).exists()
 
 
 def test_the_page_says_in_numbers_what_goes_and_what_stays(memory, alice):
@@ -199,7 +209,7 @@ def test_the_button_pressed_twice_deletes_once(alice):
     departures.delete_account(alice)
     with pytest.raises(departures.AccountDeletionError):
         departures.delete_account(same)
-    assert Departure.objects.count() == 1
+    assert AccountDeletion.objects.count() == 1
 
 
 def test_whoever_is_alone_may_leave_and_the_next_start_shows_a_set_up_link(administrator):
@@ -222,7 +232,7 @@ def test_the_receipt_counts_what_went_and_says_when_the_index_has_confirmed(memo
     said(alice, thread(alice), "The safe combination is 12-34-56.")
     exchange(alice, "The key hangs behind the clock.", manual_entry=True)
     memory.index_pending()
-    vectors = sum(Embedding.objects.values_list("parts", flat=True))
+    vectors = sum(EmbeddingJob.objects.values_list("parts", flat=True))
 
     address = leaving(alice)
     now = figures(address)
@@ -267,7 +277,7 @@ def test_a_receipt_names_nobody_and_nobody_finds_it_without_its_address(alice):
     page = Client().get(address).content.decode()
     assert "Alice" not in page
     assert "alice" not in page
-    assert Departure.objects.get().token_hash not in address
+    assert AccountDeletion.objects.get().token_hash not in address
     assert Client().get("/receipt/guessed").status_code == 404
 
 
@@ -283,14 +293,14 @@ def test_an_answer_that_is_being_written_is_stopped_first(memory, alice):
 
     departures.run_account_deletions()
     busy.refresh_from_db()
-    assert busy.stop_asked
-    assert Departure.objects.get().emptied_at is None
+    assert busy.stop_requested
+    assert AccountDeletion.objects.get().emptied_at is None
 
     Turn.objects.filter(id=busy.id).update(state="stopped")
-    Departure.objects.update(due_at=timezone.now())
+    AccountDeletion.objects.update(due_at=timezone.now())
     departures.run_account_deletions()
     assert not Thread.objects.filter(id=talk.id).exists()
-    assert Departure.objects.get().emptied_at is not None
+    assert AccountDeletion.objects.get().emptied_at is not None
 
 
 def test_what_came_too_late_is_found_when_it_is_looked_for_once_more(memory, alice):
@@ -300,10 +310,10 @@ def test_what_came_too_late_is_found_when_it_is_looked_for_once_more(memory, ali
     sweep()
     assert Exchange.objects.get(id=late.id).forgotten_at is None, "there is nothing to look for all the time"
 
-    Departure.objects.update(asked_at=timezone.now() - timedelta(minutes=11), due_at=timezone.now())
+    AccountDeletion.objects.update(created_at=timezone.now() - timedelta(minutes=11), due_at=timezone.now())
     sweep()
     assert Exchange.objects.get(id=late.id).forgotten_at is not None
-    assert Departure.objects.get().state == Job.State.DONE
+    assert AccountDeletion.objects.get().state == Job.State.DONE
 
 
 class Crash(BaseException):
@@ -347,7 +357,7 @@ def test_a_crash_at_any_line_of_the_emptying_is_finished_by_the_sweep(memory, ad
             sys.settrace(before)
 
         # The lease of who died ends.
-        Departure.objects.filter(person=person).update(locked_until=None)
+        AccountDeletion.objects.filter(person=person).update(locked_until=None)
         departures.run_account_deletions()
         memory.erase_forgotten()
 
@@ -357,7 +367,7 @@ def test_a_crash_at_any_line_of_the_emptying_is_finished_by_the_sweep(memory, ad
         shown = figures(address)
         assert (shown["Threads removed"], shown["Exchanges forgotten"]) == ("1", "2"), step
     assert step > 25
-    assert not Erasure.objects.exclude(state=Job.State.DONE).exists()
+    assert not ErasureJob.objects.exclude(state=Job.State.DONE).exists()
 
 
 def test_more_than_one_slice_is_emptied_by_several_sweeps(memory, alice, monkeypatch):
@@ -371,8 +381,8 @@ def test_more_than_one_slice_is_emptied_by_several_sweeps(memory, alice, monkeyp
     assert Exchange.objects.filter(forgotten_at=None).count() == 3
 
     for _ in range(3):
-        Departure.objects.update(due_at=timezone.now())
+        AccountDeletion.objects.update(due_at=timezone.now())
         departures.run_account_deletions()
     assert Exchange.objects.filter(forgotten_at=None).count() == 0
-    assert Departure.objects.get().emptied_at is not None
+    assert AccountDeletion.objects.get().emptied_at is not None
     assert User.objects.get(pk=alice.pk).left_at is not None

@@ -18,7 +18,7 @@ from django.test import Client
 from cato_web.accounts.export import archive as own_data
 from cato_web.accounts.models import AuditEntry
 from chat.imports.formats import conversations
-from chat.models import Image, Import, Turn
+from chat.models import Image, ImportJob, Turn
 from memory.administration import reveals
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, document, exchange, thread, turn, upload
@@ -79,7 +79,7 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
     archive = downloaded(alice)
 
     account = json.loads(archive.read("account.json"))
-    assert (account["name"], account["email"], len(account["sign_ins"])) == ("Alice Owner", "alice@halden.example", 1)
+    assert (account["name"], account["email"], len(account["login_sessions"])) == ("Alice Owner", "alice@halden.example", 1)
     (as_json,) = [name for name in names(archive, ".json") if name.startswith("threads/")]
     (as_markdown,) = names(archive, ".md")
     assert json.loads(archive.read(as_json))["turns"][0]["message"] == "The greenhouse is painted in May."
@@ -103,8 +103,8 @@ def test_who_was_shown_the_own_space_and_what_was_imported_is_in_it(memory, alic
     reason = "A letter from the court asks for it."
     reveals.reveal(access.personal_space(alice.pk), by=bob.pk, reason=reason)
     reveals.reveal(access.personal_space(bob.pk), by=alice.pk, reason="Looking for a lost invoice.")
-    Import.objects.create(owner=alice, name="conversations.json", due_at=ago(), found=3, imported=2)
-    Import.objects.create(owner=bob, name="of-bob.json", due_at=ago())
+    ImportJob.objects.create(owner=alice, name="conversations.json", due_at=ago(), found=3, imported=2)
+    ImportJob.objects.create(owner=bob, name="of-bob.json", due_at=ago())
 
     archive = downloaded(alice)
 
@@ -199,7 +199,7 @@ def test_what_was_forgotten_or_deleted_is_not_in_it(memory, alice):
 
 def test_other_branches_stand_in_a_file_of_their_own(memory, alice):
     talk = thread(alice)
-    turn(talk, "First try", stands=False)
+    turn(talk, "First try", is_on_active_branch=False)
     turn(talk, "Second try")
 
     archive = downloaded(alice)

@@ -19,7 +19,7 @@ from cato_web.accounts import services
 from cato_web.accounts.models import AuditEntry
 from memory.administration import operations, retention, reveals
 from memory.api import add_note, log_recall
-from memory.models import Document, DocumentVersion, Embedding, Exchange, Job, Operation, Retention, Reveal
+from memory.models import Document, DocumentVersion, EmbeddingJob, Exchange, Job, Operation, RetentionRule, Reveal
 from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces import access
 from tests.factories import (
@@ -29,7 +29,7 @@ from tests.factories import (
     document,
     exchange,
     group,
-    picture_of,
+    image_of,
     thread,
     turn,
 )
@@ -102,9 +102,9 @@ def test_exchanges_are_found_by_what_the_index_has_of_them(memory, page, bob):
     there = exchange(bob, "There")
     memory.index_pending()
     waits, failed = exchange(bob, "Waits"), exchange(bob, "Failed")
-    Embedding.objects.filter(exchange=failed).update(state=Job.State.FAILED)
+    EmbeddingJob.objects.filter(exchange=failed).update(state=Job.State.FAILED)
     lost = exchange(bob, "Lost")
-    Embedding.objects.filter(exchange=lost).delete()
+    EmbeddingJob.objects.filter(exchange=lost).delete()
 
     for state, row in {"remembered": there, "waiting": waits, "failed": failed, "none": lost}.items():
         assert ids_in(listed(page, state=state), there, waits, failed, lost) == {row.pk}, state
@@ -225,7 +225,7 @@ def test_all_that_is_kept_of_a_person_is_given_once_their_space_is_revealed(memo
 def test_an_administrators_archive_of_a_person_has_nothing_from_spaces_that_were_not_revealed(memory, page, ada, bob):
     gardeners, crew = group("Gardeners", bob), group("Crew", bob, ada)
     in_group = turn(thread(bob, space=gardeners, title="ZEBRA title"), "ZEBRA question", "ZEBRA answer")
-    in_group.images.add(picture_of(bob, "ZEBRA.png"))
+    in_group.images.add(image_of(bob, "ZEBRA.png"))
     shared = exchange(bob, "ZEBRA exchange", space=gardeners, thread_id=in_group.thread_id, turn_id=in_group.id)
     add_note("ZEBRA note", space=gardeners, owner_id=bob.pk, source="vadd_command", manual_entry=True)
     document(bob, "ZEBRA.txt", "The ZEBRA lives in the garden. " * 20, space=gardeners)
@@ -280,7 +280,7 @@ def test_what_is_ticked_is_forgotten_after_a_question_with_a_count_and_a_receipt
     (operation,) = Operation.objects.all()
     receipt = page.get(reverse("admin_operation", args=[operation.pk])).content.decode()
     assert "under way" not in receipt
-    assert Exchange.objects.filter(forgotten_by=ada, forgotten_in=operation).count() == 3
+    assert Exchange.objects.filter(forgotten_by=ada, forgotten_by_operation=operation).count() == 3
     assert said("operation.started") == [f"forget {operation.pk}"]
     assert not said("exchange.forgotten")
 
@@ -427,7 +427,7 @@ def test_documents_of_others_are_listed_without_their_names_and_deleted_with_a_r
 
 def test_what_failed_is_listed_without_its_text_and_tried_again(memory, page, bob):
     row = exchange(bob, "The kayak lies behind the barn")
-    Embedding.objects.filter(exchange=row).update(state=Job.State.FAILED, error="No route to the model")
+    EmbeddingJob.objects.filter(exchange=row).update(state=Job.State.FAILED, error="No route to the model")
     read = document(bob, "barn-plan.txt", "The kayak lies behind the barn. " * 40)
     DocumentVersion.objects.filter(document=read).update(stage="failed", error="It cannot be opened")
     text = page.get(reverse("admin_jobs")).content.decode()
@@ -437,9 +437,9 @@ def test_what_failed_is_listed_without_its_text_and_tried_again(memory, page, bo
 
     for bad in ("embedding:x", "document:7", "nothing:1"):
         page.post(reverse("admin_retry"), {"job": bad})
-    assert Embedding.objects.get(exchange=row).state == Job.State.FAILED
+    assert EmbeddingJob.objects.get(exchange=row).state == Job.State.FAILED
     page.post(reverse("admin_retry"))
-    assert Embedding.objects.get(exchange=row).state == Job.State.PENDING
+    assert EmbeddingJob.objects.get(exchange=row).state == Job.State.PENDING
     assert not DocumentVersion.objects.filter(stage="failed").exists()
 
 
@@ -448,16 +448,16 @@ def test_what_failed_is_listed_without_its_text_and_tried_again(memory, page, bo
 
 def test_database_and_index_are_compared_counted_first_then_mended(memory, page, bob):
     row = exchange(bob, "Lost")
-    Embedding.objects.filter(exchange=row).delete()
+    EmbeddingJob.objects.filter(exchange=row).delete()
     counted = finished(page.post(reverse("admin_operations"), {"kind": "count"}), page)
     assert "Queued to be embedded" in counted
-    assert not Embedding.objects.filter(exchange=row).exists()
+    assert not EmbeddingJob.objects.filter(exchange=row).exists()
 
     finished(page.post(reverse("admin_operations"), {"kind": "reconcile"}), page)
-    assert Embedding.objects.filter(exchange=row).exists()
+    assert EmbeddingJob.objects.filter(exchange=row).exists()
 
     finished(page.post(reverse("admin_operations"), {"kind": "backfill"}), page)
-    assert Embedding.objects.get(exchange=row).state == Job.State.DONE
+    assert EmbeddingJob.objects.get(exchange=row).state == Job.State.DONE
 
 
 def test_what_was_forgotten_is_removed_from_the_files_by_a_button(memory, page, bob):
@@ -490,7 +490,7 @@ def test_retention_is_counted_before_it_is_set_and_then_applied(memory, page, ad
     counted = page.post(reverse("admin_retention"), days).content.decode()
     assert "1 exchange<" in counted
     assert "1 document<" in counted
-    assert not Retention.objects.exists()
+    assert not RetentionRule.objects.exists()
 
     receipt = finished(page.post(reverse("admin_retention"), days | {"confirmed": "yes"}), page)
     assert "Done" in receipt
@@ -507,7 +507,7 @@ def test_days_that_are_none_are_refused_and_kept_in_the_form(memory, page, days)
     answer = page.post(reverse("admin_retention"), {"chat": days, "confirmed": "yes"})
     assert answer.status_code == 422
     assert f'value="{days}"' in answer.content.decode()
-    assert not Retention.objects.exists()
+    assert not RetentionRule.objects.exists()
 
 
 def test_rules_are_applied_once_a_day_by_themselves(memory, ada, bob):
@@ -522,7 +522,7 @@ def test_rules_are_applied_once_a_day_by_themselves(memory, ada, bob):
 
     exchange(bob, "Another old one", timestamp=ago(days=400))
     assert not operations.enqueue_retention_if_due()
-    Operation.objects.update(asked_at=timezone.now() - timedelta(days=2))
+    Operation.objects.update(created_at=timezone.now() - timedelta(days=2))
     assert operations.enqueue_retention_if_due()
 
 

@@ -20,14 +20,14 @@ from memory.models import Document, Exchange
 from memory.spaces import access
 from tests.factories import (
     PersonFactory,
+    api_client,
     document,
     exchange,
     group,
-    program,
+    process_documents,
     thread,
     turn,
     upload,
-    work_on_documents,
 )
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +43,7 @@ def alice():
 
 @pytest.fixture
 def api(alice):
-    return program(alice)
+    return api_client(alice)
 
 
 def send(client: Client, method: str, path: str, body: object = None):
@@ -71,7 +71,7 @@ def test_without_a_token_or_with_a_wrong_one_nobody_comes_in(alice):
 
 
 def test_a_token_does_only_what_it_was_made_for(alice):
-    reading = program(alice, "read")
+    reading = api_client(alice, "read")
 
     assert reading.get("/api/spaces").status_code == 200
     answer = send(reading, "post", "/exchanges", {"text": ARCHIVE})
@@ -79,7 +79,7 @@ def test_a_token_does_only_what_it_was_made_for(alice):
     assert '"write"' in answer.json()["error"]["message"]
     assert not Exchange.objects.exists()
     assert code_of(send(reading, "post", "/ask", {"message": "Who has the key?"})) == (403, "scope_missing")
-    assert code_of(program(alice, "write").get("/api/search", {"q": "key"})) == (403, "scope_missing")
+    assert code_of(api_client(alice, "write").get("/api/search", {"q": "key"})) == (403, "scope_missing")
 
 
 def test_whatever_goes_wrong_is_said_as_json(api):
@@ -215,7 +215,7 @@ def test_what_cannot_be_remembered_is_refused_whole(api, body):
 def test_an_exchange_is_described_by_its_owner_and_forgotten_with_a_receipt(memory, alice, api):
     ours = group("Archive", alice, PersonFactory())
     one = exchange(alice, "The key hangs in the cellar.", space=ours)
-    other = program(next(person for person in ours.members.all() if person != alice))
+    other = api_client(next(person for person in ours.members.all() if person != alice))
 
     described = send(api, "patch", f"/exchanges/{one.pk}", {"metadata": {"zone": "cellar"}})
     assert described.json()["metadata"] == {"zone": "cellar"}
@@ -247,7 +247,7 @@ def test_a_document_is_uploaded_followed_downloaded_and_deleted(memory, api):
     shown = answer.json()["document"]
     assert (shown["name"], shown["metadata"], shown["newest"]["stage"]) == ("keys.txt", {"zone": "north"}, "received")
     path = f"/documents/{shown['id']}"
-    work_on_documents()
+    process_documents()
 
     ready = api.get(f"/api{path}").json()
     assert (ready["serving"], ready["newest"]["stage"]) == (1, "ready")
@@ -403,24 +403,24 @@ def test_records_are_kept_found_by_metadata_and_deleted_by_version(memory, alice
 def test_in_a_shared_space_a_program_deletes_the_records_of_its_person_alone(memory, alice, api):
     ours = group("Archive", alice, bob := PersonFactory(name="Bob Team"))
     of_bob = {"records": [{"id": "b", "text": "Bob's"}], "space": str(ours.pk)}
-    assert send(program(bob), "post", "/records", of_bob).status_code == 200
+    assert send(api_client(bob), "post", "/records", of_bob).status_code == 200
 
     assert api.delete(f"/api/records?id=b&space={ours.pk}").json() == {"deleted": 0}
-    assert program(bob).delete(f"/api/records?id=b&space={ours.pk}").json() == {"deleted": 1}
+    assert api_client(bob).delete(f"/api/records?id=b&space={ours.pk}").json() == {"deleted": 1}
 
 
 def test_a_token_that_may_not_read_gets_no_text_by_changing_metadata(memory, alice, api):
     kept = exchange(alice, "The gate code is 4711.", "Noted.")
     path, change = f"/exchanges/{kept.pk}", {"metadata": {"zone": "gate"}}
 
-    blind = send(program(alice, "write"), "patch", path, change).json()
+    blind = send(api_client(alice, "write"), "patch", path, change).json()
 
     assert (blind["metadata"], blind["user_message"], blind["assistant_message"]) == ({"zone": "gate"}, "", "")
     assert send(api, "patch", path, change).json()["user_message"] == "The gate code is 4711."
 
 
 def test_nobody_replaces_another_persons_record_in_a_shared_space(memory, alice, api):
-    bob = program(PersonFactory(name="Bob Team"))
+    bob = api_client(PersonFactory(name="Bob Team"))
     in_team = {"space": str(access.team_space().pk)}
     kept = {"records": [{"id": "shared-1", "text": "The gate code is 4711."}]} | in_team
     assert send(api, "post", "/records", kept).status_code == 200
@@ -456,7 +456,7 @@ def test_of_two_people_who_store_the_same_new_id_at_once_one_gets_it(cato, admin
             body = {"records": [{"id": id, "text": "Who comes first?"}], "space": "team"}
             codes[id].append(sender.post("/api/records", json=body).status_code)
 
-    senders = [threading.Thread(target=store_all, args=[person.program()]) for person in (bob, carol)]
+    senders = [threading.Thread(target=store_all, args=[person.api_client()]) for person in (bob, carol)]
     for sender in senders:
         sender.start()
     for sender in senders:
@@ -466,7 +466,7 @@ def test_of_two_people_who_store_the_same_new_id_at_once_one_gets_it(cato, admin
 
 
 def test_nobody_replaces_another_persons_document_in_a_shared_space(memory, alice, api):
-    bob = program(PersonFactory(name="Bob Team"))
+    bob = api_client(PersonFactory(name="Bob Team"))
     team = {"space": str(access.team_space().pk), "name": "gate.txt"}
 
     def upload_by(client: Client, text: str, **more: str):
@@ -481,7 +481,7 @@ def test_nobody_replaces_another_persons_document_in_a_shared_space(memory, alic
     )
     same = upload_by(bob, "The gate code is 4711.")
     assert (same.status_code, same.json()["is_known"]) == (202, True)
-    work_on_documents()
+    process_documents()
 
     found = Document.objects.get()
     assert (found.owner_id, found.metadata, found.versions.count()) == (alice.pk, {}, 1)
@@ -539,9 +539,9 @@ def test_context_for_a_text_is_quoted_within_its_budget_and_empty_where_nothing_
     assert ARCHIVE in context
     assert send(api, "get", "/context?text=Thanks!").json() == {"context": ""}
     assert code_of(send(api, "get", "/context?text=key&max_tokens=0")) == (422, "invalid")
-    assert send(program(PersonFactory()), "get", "/context?text=Where+does+the+key+of+the+archive+hang%3F").json() == {
-        "context": ""
-    }
+    assert send(
+        api_client(PersonFactory()), "get", "/context?text=Where+does+the+key+of+the+archive+hang%3F"
+    ).json() == {"context": ""}
 
 
 def test_a_topic_is_looked_for_in_one_thread_or_session_alone(memory, alice, api):

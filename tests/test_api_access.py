@@ -20,7 +20,7 @@ from cato_web.api.auth import TokenAuth
 from cato_web.api.urls import operations
 from memory.models import Space
 from memory.spaces import access
-from tests.factories import PersonFactory, document, exchange, program, thread, turn
+from tests.factories import PersonFactory, api_client, document, exchange, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -132,7 +132,7 @@ def test_a_stranger_comes_through_none(bob):
 
 
 def test_a_token_for_something_else_comes_through_none(bob):
-    tokens = {scope: program(bob, *({"read", "write", "ask"} - {scope})) for scope in ("read", "write", "ask")}
+    tokens = {scope: api_client(bob, *({"read", "write", "ask"} - {scope})) for scope in ("read", "write", "ask")}
     for name, way in WAYS.items():
         if way.scope is not None:
             status, said = come(tokens[way.scope], name, nothing())
@@ -141,7 +141,7 @@ def test_a_token_for_something_else_comes_through_none(bob):
 
 
 def test_anothers_thing_and_no_thing_look_the_same(bob, things):
-    client = program(bob)
+    client = api_client(bob)
     for name in THINGS:
         others = come(client, name, things)
         assert others == come(client, name, nothing()), name
@@ -149,21 +149,21 @@ def test_anothers_thing_and_no_thing_look_the_same(bob, things):
 
 
 def test_the_door_opens_when_the_one_question_does(bob, things, monkeypatch):
-    client = program(bob)
+    client = api_client(bob)
     monkeypatch.setattr(access, "_readable", lambda person_id: Space.objects.all())
     for name, way in THINGS.items():
         assert (come(client, name, things)[0] == 404) == way.is_owners, name
 
 
 def test_the_owner_comes_through_all_of_them(things):
-    alice = program(PersonFactory._meta.model.objects.get(name="Alice Owner"))
+    alice = api_client(PersonFactory._meta.model.objects.get(name="Alice Owner"))
     for name in sorted(THINGS, key=lambda name: name.startswith("DELETE")):
         if "versions" not in name or name.startswith("GET"):
             assert come(alice, name, things)[0] == 200 or name == "DELETE /threads/{thread_id}", name
 
 
 def test_no_list_tells_of_what_another_said(bob, things):
-    client = program(bob)
+    client = api_client(bob)
     for address in ("/search?q=secret+4711", "/exchanges", "/documents", "/threads", "/spaces", "/me"):
         answer = client.get(f"/api{address}")
         assert answer.status_code == 200
@@ -174,7 +174,7 @@ def test_no_list_tells_of_what_another_said(bob, things):
 
 
 def test_the_lists_give_way_when_the_one_question_does(bob, things, monkeypatch):
-    client = program(bob)
+    client = api_client(bob)
     monkeypatch.setattr(access, "_readable", lambda person_id: Space.objects.all())
 
     assert "4711" in client.get("/api/search?q=secret+4711").content.decode()

@@ -35,7 +35,7 @@ def plain_answers(endpoint: FakeEndpoint) -> Iterator[None]:
 
 @pytest.fixture
 def api(alice: Client) -> httpx.Client:
-    return alice.program()
+    return alice.api_client()
 
 
 def test_an_answer_comes_whole_with_what_was_recalled_for_it(api: httpx.Client) -> None:
@@ -56,9 +56,11 @@ def test_an_answer_comes_whole_with_what_was_recalled_for_it(api: httpx.Client) 
 
 def test_an_answer_is_heard_as_it_is_said(cato: Cato, alice: Client, endpoint: FakeEndpoint) -> None:
     endpoint.script("cato", answer="Once upon a time there was a key, and it hung behind a door.", token_delay=0.05)
-    program = alice.program("ask")
+    api_client = alice.api_client("ask")
     for url in {cato.url, cato.other_url}:
-        with program.stream("POST", f"{url}/api/ask", json={"message": "Tell me a story", "stream": True}) as response:
+        with api_client.stream(
+            "POST", f"{url}/api/ask", json={"message": "Tell me a story", "stream": True}
+        ) as response:
             assert response.headers["content-type"].startswith("text/event-stream")
             assert "content-encoding" not in response.headers
             assert not response.cookies
@@ -93,7 +95,7 @@ def test_the_same_key_asks_once_and_another_persons_key_is_another(
 
     first = api.post("/api/ask", json=body, headers=key).json()
     again = api.post("/api/ask", json=body, headers=key).json()
-    of_bob = bob.program().post("/api/ask", json=body, headers=key).json()
+    of_bob = bob.api_client().post("/api/ask", json=body, headers=key).json()
 
     assert again == first | {"memory": again["memory"]}
     assert of_bob["id"] != first["id"]

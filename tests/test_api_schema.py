@@ -37,7 +37,7 @@ def anna(cato: Cato, administrator: Client) -> Client:
 
 @pytest.fixture(scope="session")
 def token(anna: Client) -> str:
-    return anna.token()
+    return anna.create_token()
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from django.test import Client
 from pydantic import SecretStr
 
 from cato_web import VERSION
-from cato_web.accounts.models import AuditEntry, Pass, User
+from cato_web.accounts.models import AuditEntry, OneTimeLink, User
 from cato_web.accounts.tokens import create_token
 from cato_web.backups import rows
 from cato_web.backups.errors import CorruptBackupError, RestoreError
@@ -33,11 +33,11 @@ from chat.models import Thread, Turn
 from memory import maintenance
 from memory.api import NewRecord
 from memory.index import generations, reconcile
-from memory.models import CachedEmbedding, Embedding, Exchange, Index, Words
+from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, LexicalEntry
 from memory.spaces import access
 from tests import server
-from tests.backups import backup, emptied, lines, members, named, rewritten
-from tests.factories import PNG, PersonFactory, document, exchange, group, picture_of, thread, turn, upload
+from tests.backups import create_backup, members, repack, rows_of, stored_file_names, wipe_installation
+from tests.factories import PNG, PersonFactory, document, exchange, group, image_of, thread, turn, upload
 from tests.server import PASSWORD
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,8 +57,8 @@ def told(memory, alice):
     crew = group("Boat crew", alice, bob)
     talk = thread(alice, title="The greenhouse")
     first = turn(talk, "Where is the key to the greenhouse?", "Behind the clock.")
-    turn(talk, "And the key to the boathouse?", "Under the buoy.", parent=first, stands=False)
-    first.images.add(picture_of(alice))
+    turn(talk, "And the key to the boathouse?", "Under the buoy.", parent=first, is_on_active_branch=False)
+    first.images.add(image_of(alice))
     Thread.objects.filter(pk=talk.pk).update(head=first)
     kept = exchange(alice, first.message, first.answer, thread_id=talk.id, turn_id=first.id)
     Turn.objects.filter(pk=first.pk).update(exchange_id=kept.id)
@@ -80,9 +80,9 @@ def told(memory, alice):
 def everything() -> dict[str, list[tuple[Any, ...]]]:
     """All that the tables hold, but for what the index is to be told anew."""
     held = {}
-    for name, model in rows.kept_tables().items():
+    for name, model in rows.backed_up_tables().items():
         columns = [field.attname for field in model._meta.concrete_fields]
-        if model is Embedding:
+        if model is EmbeddingJob:
             columns = ["id", "exchange_id", "generation_id"]
         found = model._base_manager.order_by("pk").values_list(*columns)
         held[name] = [tuple(bytes(v) if isinstance(v, memoryview) else v for v in row) for row in found]
@@ -102,17 +102,17 @@ def found_by(memory: Any, *people: Any) -> list[tuple[object, ...]]:
 def test_all_that_was_there_is_there_again_and_found_as_before(memory, told):
     bob = User.objects.get(name="Bob Team")
     before, found = everything(), found_by(memory, told, bob)
-    stored = {name: content for name, content in members(backup()).items() if name.startswith("files/")}
+    stored = {name: content for name, content in members(create_backup()).items() if name.startswith("files/")}
     assert len(stored) == 3
     assert PNG in stored.values()
     assert len(found) > 15
 
-    restored = restore(emptied(backup()))
+    restored = restore(wipe_installation(create_backup()))
 
     assert everything() == before
-    assert {f"files/{name}": default_storage.open(name).read() for name in named()} == stored
+    assert {f"files/{name}": default_storage.open(name).read() for name in stored_file_names()} == stored
     assert (restored.people, restored.files, restored.is_key_lost) == (2, 3, False)
-    assert not Index.objects.exists()
+    assert not Collection.objects.exists()
     reconcile.drop_orphan_collections()
     maintenance.backfill()
     assert found_by(memory, told, bob) == found
@@ -120,7 +120,7 @@ def test_all_that_was_there_is_there_again_and_found_as_before(memory, told):
 
 
 def test_people_sign_in_again_with_their_passwords_and_life_goes_on(memory, told):
-    restore(emptied(backup()))
+    restore(wipe_installation(create_backup()))
 
     client = Client()
     assert client.post("/sign-in", {"email": "alice@halden.example", "password": PASSWORD}).status_code == 302
@@ -139,14 +139,14 @@ def test_restored_texts_are_not_embedded_again_unless_their_vectors_were_left_ou
     embedder = type(generations.embedder_for(generations.active_generation()))
     whole = embedder.embed_documents
     monkeypatch.setattr(embedder, "embed_documents", lambda self, texts: asked.extend(texts) or whole(self, texts))
-    with_vectors, without = backup(), backup(with_vectors=False)
+    with_vectors, without = create_backup(), create_backup(with_vectors=False)
     assert len(without) < len(with_vectors)
 
-    restore(emptied(with_vectors))
+    restore(wipe_installation(with_vectors))
     maintenance.backfill()
     assert asked == []
 
-    restore(emptied(without))
+    restore(wipe_installation(without))
     maintenance.backfill()
     assert len(asked) >= CachedEmbedding.objects.count() > 0
 
@@ -168,41 +168,41 @@ def test_what_is_written_meanwhile_waits_for_nobody_and_is_not_in_it(told):
             writer.join(15)
 
     writers: list[threading.Thread] = []
-    data = backup(progress=meanwhile)
+    data = create_backup(progress=meanwhile)
 
     assert not writers[0].is_alive()
     assert Thread.objects.filter(title="Meanwhile").count() == 3
     assert b"eanwhile" not in gzip.decompress(data)
     counts = json.loads(members(data)["manifest.json"])["rows"]
-    assert {table: len(lines(data, table)) for table in counts} == counts
+    assert {table: len(rows_of(data, table)) for table in counts} == counts
 
 
 def test_a_file_that_is_removed_meanwhile_is_left_out_and_counted(told):
     def remove(what: str, count: int) -> None:
         if what == "rows":
-            default_storage.delete(named()[0])
+            default_storage.delete(stored_file_names()[0])
 
     out = io.BytesIO()
     written = back_up(out, progress=remove)
 
     assert (written.files, written.vanished) == (2, 1)
-    assert restore(emptied(out.getvalue())).files == 2
+    assert restore(wipe_installation(out.getvalue())).files == 2
 
 
 def test_nothing_of_what_was_forgotten_is_in_it_and_it_stays_forgotten(memory, alice):
     """The second is forgotten, but no worker has been there yet: its row still has its text."""
     for text in ("The combination is zarquon-4711.", "The pin is hyzenthlay-99."):
-        said = exchange(alice, text)
+        overrides = exchange(alice, text)
         memory.index_pending()
-        assert text.encode() in gzip.decompress(backup())
-        memory.forget([said.id], by=alice.pk)
+        assert text.encode() in gzip.decompress(create_backup())
+        memory.forget([overrides.id], by=alice.pk)
         if "zarquon" in text:
             memory.erase_forgotten()
     assert Exchange.objects.filter(user_message__contains="hyzenthlay").exists()
     vectors = CachedEmbedding.objects.get().vectors
 
-    data = backup()
-    restore(emptied(data))
+    data = create_backup()
+    restore(wipe_installation(data))
     maintenance.backfill()
     memory.erase_forgotten()
 
@@ -212,7 +212,7 @@ def test_nothing_of_what_was_forgotten_is_in_it_and_it_stays_forgotten(memory, a
     assert bytes(vectors) not in [bytes(kept.vectors) for kept in CachedEmbedding.objects.all()]
     assert list(Exchange.objects.values_list("user_message", "content_hash")) == [("", "")] * 2
     assert not Exchange.objects.filter(erased_at=None).exists()
-    assert (Words.objects.count(), Embedding.objects.count()) == (0, 0)
+    assert (LexicalEntry.objects.count(), EmbeddingJob.objects.count()) == (0, 0)
     # An import of the same conversation does not bring it back either: the tombstone is there.
     assert Exchange.objects.exclude(forgotten_at=None).count() == 2
 
@@ -224,7 +224,7 @@ def flipped(data: bytes) -> bytes:
 
 def without(name: str) -> Callable[[bytes], bytes]:
     """Leaves out the first member whose name begins so."""
-    return lambda data: rewritten(data, lambda inside: inside.pop(next(n for n in inside if n.startswith(name))))
+    return lambda data: repack(data, lambda inside: inside.pop(next(n for n in inside if n.startswith(name))))
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
@@ -239,16 +239,16 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "a part missing": without("rows/memory.exchange/"),
     "a table missing": without("rows/people.user/"),
     "a file missing": without("files/"),
-    "a row cut": lambda data: rewritten(data, lambda inside: inside.update({"rows/memory.space/00002": b"{not json"})),
-    "a name that leads out": lambda data: rewritten(data, lambda inside: inside.update({"files/../../../out": b"x"})),
+    "a row cut": lambda data: repack(data, lambda inside: inside.update({"rows/memory.space/00002": b"{not json"})),
+    "a name that leads out": lambda data: repack(data, lambda inside: inside.update({"files/../../../out": b"x"})),
 }
 
 
 def test_a_damaged_backup_is_refused_and_nothing_is_changed(told):
-    whole = backup()
+    whole = create_backup()
     key = settings.CATO.server.data_dir / "secret_key"
     key_before = key.read_text()
-    emptied(whole)
+    wipe_installation(whole)
     files_before = sorted(stored_files())
 
     for name, damage in DAMAGES.items():
@@ -264,7 +264,7 @@ def stored_files() -> Iterator[Path]:
 
 
 def test_where_somebody_is_already_nothing_is_restored(told):
-    data = backup()
+    data = create_backup()
     before = everything()
 
     with pytest.raises(RestoreError, match="people or things they said here already"):
@@ -274,15 +274,15 @@ def test_where_somebody_is_already_nothing_is_restored(told):
 
 
 def test_a_set_up_link_and_what_the_first_start_made_give_way(told):
-    data = emptied(backup())
+    data = wipe_installation(create_backup())
     call_command("prepare")
     access.team_space()
     generations.active_generation()
-    assert Pass.objects.filter(kind="setup").exists()
+    assert OneTimeLink.objects.filter(kind="setup").exists()
 
     restore(data)
 
-    assert not Pass.objects.filter(kind="setup").exists()
+    assert not OneTimeLink.objects.filter(kind="setup").exists()
     assert generations.active_generation().state == "serving"
 
 
@@ -295,9 +295,9 @@ def test_a_backup_of_an_older_cato_is_brought_up_to_date(told):
         del inside["rows/people.apitoken/00001"]
 
     before = everything()
-    old = rewritten(backup(), age)
+    old = repack(create_backup(), age)
 
-    restore(emptied(old))
+    restore(wipe_installation(old))
 
     assert everything() == before | {"people.apitoken": []}
     assert ("people", "0005_api_tokens") in MigrationRecorder(connection).applied_migrations()
@@ -309,16 +309,16 @@ def test_a_backup_of_a_newer_cato_is_refused_with_its_version(told):
         manifest["migrations"]["memory"].append("0999_telepathy")
         inside["manifest.json"] = json.dumps(manifest).encode()
 
-    later = rewritten(backup(), from_later)
+    later = repack(create_backup(), from_later)
 
     with pytest.raises(RestoreError, match=r"of Cato 9\.1.*that version or a later one"):
-        restore(emptied(later))
+        restore(wipe_installation(later))
     assert not User.objects.exists()
 
 
 def test_with_another_secret_key_the_model_s_api_key_is_to_be_typed_anew(told, settings):
     settings.CATO = settings.CATO.model_copy(update={"secret_key": SecretStr("one" * 20)})
-    data = emptied(backup())
+    data = wipe_installation(create_backup())
     assert "secret_key" not in members(data.getvalue())
     settings.SECRET_KEY = "another" * 10
 

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from tests import server
-from tests.backups import by_key, lines, members
+from tests.backups import members, rows_by_id, rows_of
 from tests.server import wait_for
 from tests.topology import TOPOLOGY, clean_environment
 
@@ -35,9 +35,9 @@ def alice(cato, administrator, endpoint) -> server.Client:
     endpoint.script("cato", answer="In May, with linseed oil.")
     person = cato.join(administrator, "Alice Owner")
     person.post("/notes", {"text": "The spare key hangs behind the kitchen clock."})
-    person.say("When is the greenhouse painted?")
+    person.send_message("When is the greenhouse painted?")
     person.post("/documents", files={"files": ("plan.txt", b"The anchor is dropped in seven fathoms.", "text/plain")})
-    secret = person.say("The combination is zarquon-4711.")
+    secret = person.send_message("The combination is zarquon-4711.")
     for words in ("linseed", "kitchen", "fathoms", "zarquon"):
         wait_for(lambda words=words: any(words in hit for hit in hits(person, words)), f"{words} to be found")
     ((kept,),) = cato.sql("SELECT id FROM memory_exchange WHERE thread_id = ?", uuid.UUID(secret).hex)
@@ -92,7 +92,7 @@ def test_a_backup_beside_people_who_talk_is_of_one_moment(cato, alice, tmp_path)
 
     def talk() -> None:
         while not is_over.is_set():
-            said.append(alice.say(f"This is sentence number {len(said)}."))
+            said.append(alice.send_message(f"This is sentence number {len(said)}."))
 
     talker = threading.Thread(target=talk)
     talker.start()
@@ -104,16 +104,16 @@ def test_a_backup_beside_people_who_talk_is_of_one_moment(cato, alice, tmp_path)
     assert told.startswith("Wrote ")
     assert path.stat().st_mode & 0o777 == 0o600
     data = path.read_bytes()
-    threads = {row["id"] for row in lines(data, "chat.thread")}
-    turns = by_key(data, "chat.turn")
+    threads = {row["id"] for row in rows_of(data, "chat.thread")}
+    turns = rows_by_id(data, "chat.turn")
     assert {row["thread_id"] for row in turns.values()} | {said[0]} <= threads
     assert not set(said) <= threads
     # A turn and what memory keeps of it are written together, and so both are in it or neither is.
-    kept = {row["turn_id"]: row["id"] for row in lines(data, "memory.exchange") if row["turn_id"] in turns}
+    kept = {row["turn_id"]: row["id"] for row in rows_of(data, "memory.exchange") if row["turn_id"] in turns}
     assert kept
     assert {turn: turns[turn]["exchange_id"] for turn in kept} == kept
     counts = json.loads(members(data)["manifest.json"])["rows"]
-    assert {table: len(lines(data, table)) for table in counts} == counts
+    assert {table: len(rows_of(data, table)) for table in counts} == counts
 
 
 def test_what_is_restored_answers_as_before_on_either_database(cato, alice, place, tmp_path):
@@ -134,7 +134,7 @@ def test_what_is_restored_answers_as_before_on_either_database(cato, alice, plac
     ]
     assert files[0] == files[1] != {}
     with served(tmp_path, place) as again:
-        there = again.sign_in(alice)
+        there = again.login_session(alice)
         assert {query: hits(there, query) for query in QUERIES} == before
         assert "behind the kitchen clock" in str(before)
         assert "zarquon" not in str(list(before.values()))
@@ -155,4 +155,6 @@ def test_nothing_is_restored_under_web_processes_that_run_elsewhere(cato, tmp_pa
 
 
 def without_revision(data: bytes, table: str) -> dict[object, dict[str, object]]:
-    return {key: {name: row[name] for name in row if name != "revision"} for key, row in by_key(data, table).items()}
+    return {
+        key: {name: row[name] for name in row if name != "revision"} for key, row in rows_by_id(data, table).items()
+    }

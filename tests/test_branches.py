@@ -203,14 +203,14 @@ def test_other_readers_change_no_message_they_did_not_write(shared, address, cli
     _alice, _bob, turns = shared
     reader = PersonFactory(name="Carla")
     client.force_login(reader)
-    before = list(Turn.objects.order_by("position").values("id", "stands", "state"))
+    before = list(Turn.objects.order_by("position").values("id", "is_on_active_branch", "state"))
     for one in turns:
         path = f"/t/{one.thread_id}/turns/{one.id}/{address}"
         answer = client.post(path, {"message": "Another?", "client_key": str(uuid.uuid4())})
         assert answer.status_code == 403
         assert "You can fork the thread" in answer.content.decode()
 
-    assert list(Turn.objects.order_by("position").values("id", "stands", "state")) == before
+    assert list(Turn.objects.order_by("position").values("id", "is_on_active_branch", "state")) == before
     assert not Exchange.objects.filter(is_hidden=True).exists()
     assert client.post(f"/t/{turns[0].thread_id}/turns/{turns[0].id}/fork").status_code == 302
 

@@ -24,8 +24,8 @@ def plain_answers(endpoint: FakeEndpoint) -> None:
 
 def revised_pieces(person: Client) -> list[str]:
     """The ids of notes that follow each other; each was embedded, changed and embedded again."""
-    program = person.program()
-    kept = program.post("/api/exchanges", json={"text": f"{uuid.uuid4()} {LONG}", "timestamp": LONG_AGO}).json()
+    api_client = person.api_client()
+    kept = api_client.post("/api/exchanges", json={"text": f"{uuid.uuid4()} {LONG}", "timestamp": LONG_AGO}).json()
     ids = [row["id"] for row in kept["exchanges"]]
     assert len(ids) > 1
     revise(person, ids)
@@ -34,9 +34,11 @@ def revised_pieces(person: Client) -> list[str]:
 
 def revise(person: Client, ids: list[str]) -> None:
     """Give exchanges a second version in the index, as an answer that was resumed has."""
-    program = person.program()
+    api_client = person.api_client()
     for id in ids:
-        assert program.patch(f"/api/exchanges/{uuid.UUID(id)}", json={"metadata": {"revised": True}}).status_code == 200
+        assert (
+            api_client.patch(f"/api/exchanges/{uuid.UUID(id)}", json={"metadata": {"revised": True}}).status_code == 200
+        )
 
 
 def wait_for_embeddings(cato: Cato, ids: list[str]) -> None:
@@ -86,7 +88,7 @@ def test_notes_that_follow_each_other_in_later_versions_are_all_erased(
 def test_a_deleted_thread_whose_turns_follow_each_other_in_later_versions_is_erased(
     cato: Cato, administrator: Client, alice: Client
 ) -> None:
-    thread = alice.say("The safe combination is 12-34-56.")
+    thread = alice.send_message("The safe combination is 12-34-56.")
     find = "SELECT id FROM memory_exchange WHERE thread_id = ?"
 
     def exchanges(count: int) -> list[str]:
@@ -94,11 +96,11 @@ def test_a_deleted_thread_whose_turns_follow_each_other_in_later_versions_is_era
         return [row[0] for row in rows] if len(rows) == count else []
 
     wait_for(lambda: exchanges(1), "the first exchange")
-    alice.say("And who else knows it?", thread)
+    alice.send_message("And who else knows it?", thread)
     ids = wait_for(lambda: exchanges(2), "the second exchange")
     revise(alice, ids)
     wait_for_embeddings(cato, ids)
 
-    assert alice.program().delete(f"/api/threads/{thread}").status_code == 200
+    assert alice.api_client().delete(f"/api/threads/{thread}").status_code == 200
 
     wait_for(lambda: all(is_erased(cato, id) for id in ids), "everything to be erased", seconds=60)

@@ -104,5 +104,5 @@ def test_files_of_an_unknown_layout_are_left_alone_and_told(tmp_path, capsys):
 
     assert main([str(tmp_path / "vectordb")]) == 1
 
-    assert "of a layout that is not known" in capsys.readouterr().err
+    assert "has an unknown layout" in capsys.readouterr().err
     assert bytes_of(tmp_path) == before

@@ -12,7 +12,7 @@ from django.urls import reverse
 from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations
 from memory.documents.queries import list_chunks
-from memory.models import Recall
+from memory.models import RecallLogEntry
 from memory.retrieval.passages import build_passages, group_adjacent
 from memory.retrieval.prompt_context import HEADING, TokenBudget, build_prompt_context, estimate_tokens, format_passage
 from memory.spaces import access
@@ -110,7 +110,7 @@ def test_what_closes_the_gap_between_two_passages_makes_them_one(memory, person,
 def test_a_passage_is_the_text_as_it_stands_in_the_file_with_its_source(memory, person, handbook):
     quoted = build_prompt_context(results(memory, person, 4, 3), max_tokens=400)
     pieces = list_chunks(handbook, since=3, count=2)
-    assert pieces[0].text + pieces[1].joint + pieces[1].text in quoted
+    assert pieces[0].text + pieces[1].separator + pieces[1].text in quoted
     assert quoted.count("<passage-") == 1
     assert 'number="1"' in quoted
     assert 'source="Handbook.txt"' in quoted
@@ -157,7 +157,7 @@ def test_the_number_in_an_answer_is_that_of_the_passage_in_the_prompt_and_opens_
     one = turn(thread(person), "What does keeper 4 do?", "He trims the lamp [1] at dusk [2].", state="complete")
     found = results(memory, person, 3, 6, 4)
     memory.log_recall(one.id, found)
-    assert list(Recall.objects.order_by("id").values_list("rank", flat=True)) == [1, 1, 2]
+    assert list(RecallLogEntry.objects.order_by("id").values_list("rank", flat=True)) == [1, 1, 2]
 
     client = Client()
     client.force_login(person)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.server import ROOT, wait_for
-from tests.socket import listening
+from tests.socket import open_socket
 from tests.topology import clean_environment
 
 
@@ -228,7 +228,7 @@ def test_an_answer_that_the_command_line_writes_streams_into_open_pages_and_stop
                 lambda: cato.sql("SELECT thread_id FROM chat_turn WHERE message = ?", "Count slowly"), "it", 60
             )
             thread = str(uuid.UUID(found[0][0]))
-            with listening(alice, thread) as page:
+            with open_socket(alice, thread) as page:
                 page.hello()
                 page.until("word5")
                 stop = wait_for(lambda: re.search(r'formaction="(/t/[^"]+/stop)"', alice.thread_page(thread)), "Stop")

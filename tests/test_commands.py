@@ -123,7 +123,7 @@ def test_what_is_said_after_continuing_belongs_to_the_new_session(person, told):
 
     from chat import services
 
-    Thread.objects.update(spoken_at=timezone.now() - timezone.timedelta(days=30))
+    Thread.objects.update(last_message_at=timezone.now() - timezone.timedelta(days=30))
     told.refresh_from_db()
     session = services.continue_thread(told, person_id=person.id)
     import uuid

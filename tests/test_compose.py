@@ -52,8 +52,8 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, server
 
 
 def test_the_file_is_what_compose_takes() -> None:
-    program = Path(sys.executable).with_name("check-jsonschema")
-    command = [str(program), "--builtin-schema", "vendor.compose-spec", str(COMPOSE)]
+    api_client = Path(sys.executable).with_name("check-jsonschema")
+    command = [str(api_client), "--builtin-schema", "vendor.compose-spec", str(COMPOSE)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

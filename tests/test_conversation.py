@@ -10,7 +10,7 @@ import uuid
 import pytest
 
 from tests.server import wait_for
-from tests.socket import listening
+from tests.socket import open_socket
 
 KEY = "cato"
 
@@ -23,7 +23,7 @@ def plain_answers(endpoint):
 
 def asked_lately(endpoint, text: str) -> str:
     """The newest prompt that ends with `text`, its last message whole."""
-    for body in reversed(endpoint.asked(KEY)):
+    for body in reversed(endpoint.requests(KEY)):
         messages = body.get("messages") if isinstance(body, dict) else None
         if messages and messages[-1]["content"].endswith(text):
             return messages[-1]["content"]
@@ -36,12 +36,12 @@ def remembered(person, thread: str) -> bool:
 
 def test_a_message_is_answered_remembered_and_recalled_in_a_new_thread(alice, endpoint):
     endpoint.script(KEY, answer="Noted: the greenhouse key hangs **behind the clock**.")
-    first = alice.say("The greenhouse key hangs behind the clock.")
+    first = alice.send_message("The greenhouse key hangs behind the clock.")
     wait_for(lambda: remembered(alice, first), "the exchange to be remembered")
     assert "<strong>behind the clock</strong>" in alice.thread_page(first)
 
     question = "Where do I find what opens the glass house?"
-    second = alice.say(question)
+    second = alice.send_message(question)
     page = wait_for(lambda: (p := alice.thread_page(second)) and "1 recalled" in p and p, "the recall to be shown")
 
     prompt = wait_for(lambda: asked_lately(endpoint, question), "the endpoint to be asked")
@@ -55,9 +55,9 @@ def test_a_message_is_answered_remembered_and_recalled_in_a_new_thread(alice, en
 
 
 def test_recalled_text_is_never_stored_as_new_memory(alice, cato, endpoint):
-    thread = alice.say("The greenhouse key hangs behind the clock.")
+    thread = alice.send_message("The greenhouse key hangs behind the clock.")
     wait_for(lambda: remembered(alice, thread), "the exchange to be remembered")
-    second = alice.say("Where does the key of the greenhouse hang?")
+    second = alice.send_message("Where does the key of the greenhouse hang?")
     wait_for(lambda: remembered(alice, second), "the second to be remembered")
 
     texts = cato.sql("SELECT user_message FROM memory_exchange WHERE thread_id = ?", uuid.UUID(second).hex)
@@ -67,11 +67,11 @@ def test_recalled_text_is_never_stored_as_new_memory(alice, cato, endpoint):
 def test_the_answer_streams_block_by_block_and_late_comers_get_what_they_missed(alice, cato, endpoint):
     answer = "\n\n".join(f"Paragraph {n} with some words in it." for n in range(12))
     endpoint.script(KEY, answer=answer, token_delay=0.04)
-    thread = alice.say("Tell me a long story")
-    with listening(alice, thread) as early:
+    thread = alice.send_message("Tell me a long story")
+    with open_socket(alice, thread) as early:
         early.hello()
         early.until("Paragraph 2 with")
-        with listening(cato.sign_in(alice, cato.other_url), thread, url=cato.other_url) as late:
+        with open_socket(cato.login_session(alice, cato.other_url), thread, url=cato.other_url) as late:
             late.hello()
             snapshot = late.until("Paragraph 0 with")
             assert "Paragraph 1 with" in snapshot
@@ -80,14 +80,14 @@ def test_the_answer_streams_block_by_block_and_late_comers_get_what_they_missed(
         early.until(r'class="turn__actions"')
     page = alice.thread_page(thread)
     blocks = re.search(r'id="turn-[0-9a-f-]+-blocks">(.*?)</div>\s*<div\s+class="answer__segments', page, re.S)
-    sent = "".join(re.findall(r'beforeend:#turn-[0-9a-f-]+-blocks">(.*?</div>)</div>', "".join(early.heard), re.S))
+    sent = "".join(re.findall(r'beforeend:#turn-[0-9a-f-]+-blocks">(.*?</div>)</div>', "".join(early.received), re.S))
     assert blocks[1].endswith(sent.strip())
 
 
 def test_closing_every_page_does_not_stop_the_answer(alice, endpoint):
     endpoint.script(KEY, answer="One word after the other until the end.", token_delay=0.1)
-    thread = alice.say("Go on without me")
-    with listening(alice, thread) as page:
+    thread = alice.send_message("Go on without me")
+    with open_socket(alice, thread) as page:
         page.hello()
         page.until("One")
 
@@ -96,9 +96,9 @@ def test_closing_every_page_does_not_stop_the_answer(alice, endpoint):
 
 def test_stop_takes_effect_wherever_it_is_pressed(alice, cato, endpoint):
     endpoint.script(KEY, tokens=6000, token_delay=0.01)
-    elsewhere = cato.sign_in(alice, cato.other_url)
+    elsewhere = cato.login_session(alice, cato.other_url)
     for number in range(6):
-        thread = alice.say(f"Count to a thousand, try {number}")
+        thread = alice.send_message(f"Count to a thousand, try {number}")
         stop = wait_for(
             lambda thread=thread: re.search(r'formaction="(/t/[^"]+/stop)"', alice.thread_page(thread)), "a Stop button"
         )
@@ -109,11 +109,14 @@ def test_stop_takes_effect_wherever_it_is_pressed(alice, cato, endpoint):
 
 def test_a_message_sent_twice_makes_one_turn(alice, cato, endpoint):
     key = str(uuid.uuid4())
-    thread = alice.say("Only once", key=key)
-    assert alice.say("Only once", key=key) == thread
+    thread = alice.send_message("Only once", key=key)
+    assert alice.send_message("Only once", key=key) == thread
     again = str(uuid.uuid4())
     results = []
-    senders = [threading.Thread(target=lambda: results.append(alice.say("Twice at once", thread, again))) for _ in "ab"]
+    senders = [
+        threading.Thread(target=lambda: results.append(alice.send_message("Twice at once", thread, again)))
+        for _ in "ab"
+    ]
     for sender in senders:
         sender.start()
     for sender in senders:
@@ -126,7 +129,8 @@ def test_a_first_message_sent_twice_at_once_makes_one_thread(alice, cato):
     for _ in range(5):
         key, threads = str(uuid.uuid4()), []
         senders = [
-            threading.Thread(target=lambda key=key, to=threads: to.append(alice.say("Once", key=key))) for _ in "ab"
+            threading.Thread(target=lambda key=key, to=threads: to.append(alice.send_message("Once", key=key)))
+            for _ in "ab"
         ]
         for sender in senders:
             sender.start()
@@ -138,8 +142,8 @@ def test_a_first_message_sent_twice_at_once_makes_one_thread(alice, cato):
 
 def test_what_is_said_while_an_answer_runs_waits_its_turn(alice, cato, endpoint):
     endpoint.script(KEY, answer="Slowly but surely I answer.", token_delay=0.1)
-    thread = alice.say("First")
-    alice.say("Second", thread)
+    thread = alice.send_message("First")
+    alice.send_message("Second", thread)
     assert "Queued until the answer before it ends" in alice.thread_page(thread)
 
     wait_for(lambda: alice.thread_page(thread).count("surely I answer.") == 2, "both answers")
@@ -156,7 +160,7 @@ def test_what_is_said_while_an_answer_runs_waits_its_turn(alice, cato, endpoint)
 )
 def test_when_the_model_fails_the_message_is_kept_the_reason_shown_and_a_retry_works(alice, endpoint, script, sentence):
     endpoint.script(KEY, **script)
-    thread = alice.say("Do not lose this")
+    thread = alice.send_message("Do not lose this")
     page = wait_for(lambda: (p := alice.thread_page(thread)) and sentence in p and p, sentence)
     assert "Do not lose this" in page
 
@@ -166,17 +170,17 @@ def test_when_the_model_fails_the_message_is_kept_the_reason_shown_and_a_retry_w
 
 
 def test_a_model_that_the_endpoint_does_not_know_is_named_as_the_thread_names_it(alice, endpoint):
-    thread = alice.say("Hello")
+    thread = alice.send_message("Hello")
     alice.post(f"/t/{thread}/say", {"message": "/model gone-1", "client_key": str(uuid.uuid4())}, htmx=True)
     endpoint.script(KEY, mode="error-404")
-    alice.say("Are you there?", thread)
+    alice.send_message("Are you there?", thread)
 
     wait_for(lambda: "does not know the model gone-1." in alice.thread_page(thread), "the reason")
 
 
 def test_a_partial_answer_is_kept_and_remembered_and_resuming_renews_the_same_exchange(alice, cato, endpoint):
     endpoint.script(KEY, mode="cut", tokens=6)
-    thread = alice.say("Begin and break off")
+    thread = alice.send_message("Begin and break off")
     page = wait_for(lambda: (p := alice.thread_page(thread)) and "was cut off" in p and p, "the failure")
     (before,) = cato.sql("SELECT id, assistant_message FROM memory_exchange WHERE thread_id = ?", uuid.UUID(thread).hex)
     assert before[1].strip()
@@ -191,10 +195,10 @@ def test_a_partial_answer_is_kept_and_remembered_and_resuming_renews_the_same_ex
 
 
 def test_a_thread_that_is_not_remembered_leaves_nothing_in_memory(alice, cato, endpoint):
-    thread = alice.say("Something harmless")
+    thread = alice.send_message("Something harmless")
     wait_for(lambda: remembered(alice, thread), "the first to be remembered")
     alice.post(f"/t/{thread}/remember", {"remembered": "no"})
-    alice.say("My PIN is 8253", thread)
+    alice.send_message("My PIN is 8253", thread)
     wait_for(lambda: alice.thread_page(thread).count("All right.") == 2, "the answer")
 
     found = cato.sql("SELECT user_message FROM memory_exchange WHERE thread_id = ?", uuid.UUID(thread).hex)
@@ -202,11 +206,11 @@ def test_a_thread_that_is_not_remembered_leaves_nothing_in_memory(alice, cato, e
 
 
 def test_forgetting_shows_on_the_turn_and_in_the_panel_of_the_answer_that_had_recalled_it(alice, endpoint):
-    first = alice.say("The greenhouse key hangs behind the clock.")
+    first = alice.send_message("The greenhouse key hangs behind the clock.")
     page = wait_for(lambda: (p := alice.thread_page(first)) and "/forget" in p and "Remembered<" in p and p, "memory")
-    second = alice.say("Where does the greenhouse key hang?")
+    second = alice.send_message("Where does the greenhouse key hang?")
     wait_for(lambda: "1 recalled" in alice.thread_page(second), "the recall")
-    with listening(alice, second) as open_page:
+    with open_socket(alice, second) as open_page:
         open_page.hello()
         open_page.until("1 recalled")
         answer = alice.post(re.search(r'href="(/m/[^"]+/forget)"', page)[1])
@@ -230,7 +234,7 @@ def test_forgetting_shows_on_the_turn_and_in_the_panel_of_the_answer_that_had_re
     ],
 )
 def test_bad_messages_and_commands_get_a_sentence_and_store_nothing(alice, cato, message, status, says):
-    thread = alice.say("Hello")
+    thread = alice.send_message("Hello")
     before = cato.sql("SELECT count(*) FROM chat_turn")
     answer = alice.post(f"/t/{thread}/say", {"message": message, "client_key": str(uuid.uuid4())}, htmx=True)
 
@@ -242,7 +246,7 @@ def test_bad_messages_and_commands_get_a_sentence_and_store_nothing(alice, cato,
 @pytest.mark.parametrize("message", ["<script>alert(1)</script>", "‮right to left ‏שלום", "NUL\x00inside", "a\r\nb"])
 def test_any_text_can_be_said_and_is_shown_as_text(alice, endpoint, message):
     endpoint.script(KEY, answer=message + " ![x](http://evil.example/x.png) <b onclick=x>")
-    thread = alice.say(message)
+    thread = alice.send_message(message)
     page = wait_for(lambda: (p := alice.thread_page(thread)) and "evil.example" in p and p, "the answer")
 
     assert "<script>alert" not in page
@@ -251,24 +255,24 @@ def test_any_text_can_be_said_and_is_shown_as_text(alice, endpoint, message):
 
 
 def test_another_persons_thread_and_no_thread_close_the_socket_alike(alice, bob):
-    thread = alice.say("Mine alone")
+    thread = alice.send_message("Mine alone")
     codes = []
     for wanted in (thread, str(uuid.uuid4())):
-        with listening(bob, wanted) as page:
-            codes.append(page.closed_with())
+        with open_socket(bob, wanted) as page:
+            codes.append(page.close_code())
     assert codes == [4404, 4404]
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", None, "null", "https://127.0.0.1"])
 def test_a_socket_opened_by_another_sites_page_is_closed(alice, origin):
-    thread = alice.say("Mine alone")
-    with listening(alice, thread, origin=origin) as page:
-        assert page.closed_with() == 4403
+    thread = alice.send_message("Mine alone")
+    with open_socket(alice, thread, origin=origin) as page:
+        assert page.close_code() == 4403
 
 
 def test_signing_out_and_being_deactivated_close_open_pages_within_seconds(alice, bob, administrator, cato):
-    her_thread, his_thread = alice.say("Listening"), bob.say("Listening")
-    with listening(alice, her_thread) as hers, listening(bob, his_thread) as his:
+    her_thread, his_thread = alice.send_message("Listening"), bob.send_message("Listening")
+    with open_socket(alice, her_thread) as hers, open_socket(bob, his_thread) as his:
         hers.hello()
         his.hello()
         hers.until("Listening")
@@ -277,16 +281,16 @@ def test_signing_out_and_being_deactivated_close_open_pages_within_seconds(alice
         people = administrator.get("/admin/people").text
         row = people[people.index(bob.email) :]
         administrator.post(re.search(r'formaction="(/admin/people/[^"]+/active)"', row)[1], {"active": "no"})
-        assert hers.closed_with(15) in (1013, 4404)
-        assert his.closed_with(15) in (1013, 4404)
+        assert hers.close_code(15) in (1013, 4404)
+        assert his.close_code(15) in (1013, 4404)
     assert bob.get("/").status_code == 302
-    with listening(bob, his_thread) as again:
-        assert again.closed_with() == 4401
+    with open_socket(bob, his_thread) as again:
+        assert again.close_code() == 4401
 
 
 def test_nonsense_on_the_socket_is_answered_with_a_sentence(alice):
-    thread = alice.say("Hello")
-    with listening(alice, thread) as page:
+    thread = alice.send_message("Hello")
+    with open_socket(alice, thread) as page:
         page.connection.send("no json")
         assert "takes one JSON object" in page.until("error")
         page.hello()

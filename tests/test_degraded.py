@@ -26,12 +26,12 @@ def cato_without_an_index(tmp_path_factory, endpoint):
 def test_without_the_index_the_chat_goes_on_says_so_and_what_was_said_is_indexed_when_it_is_back(cato_without_an_index):
     cato, port, home = cato_without_an_index
     ada = cato.set_up()
-    thread = ada.say("The greenhouse key hangs behind the clock.")
+    thread = ada.send_message("The greenhouse key hangs behind the clock.")
     page = wait_for(
         lambda: (p := ada.thread_page(thread)) and "All right." in p and "Waiting for the search index" in p and p, "it"
     )
     assert "The search index is down." in page
-    second = ada.say("Where is the key of the greenhouse?")
+    second = ada.send_message("Where is the key of the greenhouse?")
     wait_for(lambda: "recalled by keyword only" in ada.thread_page(second), "the note on the turn")
     assert "behind the clock" in ada.thread_page(second), "what shares its words is recalled"
     found = ada.get("/search", params={"q": "key"}).text
@@ -55,10 +55,10 @@ def test_an_index_that_hangs_is_not_waited_for(tmp_path, endpoint):
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with running(tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="hanging", CHROMA_URL=url) as cato:
             ada = cato.set_up()
-            first = ada.say("Does anybody hear me?")
+            first = ada.send_message("Does anybody hear me?")
             wait_for(lambda: "All right." in ada.thread_page(first), "the answer")
             wait_for(lambda: cato.sql("SELECT id FROM memory_index"), "the worker to have tried")
-            second = ada.say("Does anybody hear me now?")
+            second = ada.send_message("Does anybody hear me now?")
             wait_for(lambda: "All right." in ada.thread_page(second), "the answer without recall")
             assert "Recall timed out; answered without memory" in ada.thread_page(second)
 
@@ -69,7 +69,7 @@ def test_with_memory_switched_off_nothing_enters_it_and_pages_and_commands_say_s
         tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="off", CATO_VECTOR_STORE_ENABLED="false"
     ) as cato:
         ada = cato.set_up()
-        thread = ada.say("Nothing of this is kept")
+        thread = ada.send_message("Nothing of this is kept")
         page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and p, "the answer")
         asked = ada.post(f"/t/{thread}/say", {"message": '/vquery "kept"', "client_key": str(uuid.uuid4())}, htmx=True)
         assert "Memory is disabled." in page
@@ -85,10 +85,10 @@ def test_with_memory_switched_off_nothing_enters_it_and_pages_and_commands_say_s
 
 def test_no_message_and_no_key_stands_in_the_logs(cato, alice, endpoint):
     endpoint.script("cato", answer="A perfectly private answer.")
-    thread = alice.say("A perfectly private question")
+    thread = alice.send_message("A perfectly private question")
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "it to be remembered")
     endpoint.script("cato", mode="error-500")
-    failing = alice.say("A perfectly private failure")
+    failing = alice.send_message("A perfectly private failure")
     wait_for(lambda: "HTTP 500" in alice.thread_page(failing), "the failure")
 
     assert "perfectly private" not in cato.logs()

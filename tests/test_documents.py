@@ -27,9 +27,9 @@ from memory.embeddings import local
 from memory.errors import EmbeddingError, InvalidInputError
 from memory.index import indexing
 from memory.index.vectors import all_vector_ids
-from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Job
+from memory.models import Chunk, Collection, Document, DocumentVersion, EmbeddingJob, Exchange, Job
 from memory.spaces import access
-from tests.factories import PersonFactory, document, exchange, upload, work_on_documents
+from tests.factories import PersonFactory, document, exchange, process_documents, upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,7 +57,7 @@ def stage(version: DocumentVersion) -> str:
 def test_a_file_becomes_pieces_that_are_found_with_file_heading_and_place(memory, person):
     made = document(person, "ADR-017 Uplink backoff.md", BUOYS, metadata={"team": "Hardware"})
 
-    assert stage(made.serving) == "ready"
+    assert stage(made.live_version) == "ready"
     (hit, *_) = memory.search("silent until midnight", spaces=access.readable_space_ids(person.id)).results
     assert "After forty attempts" in hit.exchange.user_message
     assert hit.exchange.source_file == "ADR-017 Uplink backoff.md"
@@ -65,13 +65,13 @@ def test_a_file_becomes_pieces_that_are_found_with_file_heading_and_place(memory
     assert hit.exchange.place.document_id == made.pk
     row = Exchange.objects.get(pk=hit.exchange.id)
     assert row.metadata == {"team": "Hardware", "document": str(made.pk), "place": "Uplink backoff"}
-    assert row.total_chunks == made.serving.chunks.count() == made.serving.total_chunks
+    assert row.total_chunks == made.live_version.chunks.count() == made.live_version.total_chunks
 
 
 def test_the_pieces_are_the_whole_text_in_its_order(memory, person):
     made = document(person, "notes.txt", BUOYS)
 
-    text = "".join(piece.joint + piece.text for piece in list_chunks(made, since=0, count=100))
+    text = "".join(piece.separator + piece.text for piece in list_chunks(made, since=0, count=100))
     assert "".join(text.split()) == "".join(BUOYS.split())
 
 
@@ -96,7 +96,7 @@ def test_nothing_of_a_file_is_found_before_all_of_it_can_be(memory, person, monk
 def test_the_same_bytes_again_cost_nothing(memory, person):
     first = upload(person, "notes.txt", BUOYS)
     again = upload(person, "notes.txt", BUOYS)
-    work_on_documents()
+    process_documents()
     later = upload(person, "notes.txt", BUOYS)
 
     assert not first.is_known
@@ -108,7 +108,7 @@ def test_the_same_bytes_again_cost_nothing(memory, person):
 
 def test_a_changed_file_embeds_only_what_changed_and_keeps_the_ids_of_the_rest(memory, person, monkeypatch):
     old = document(person, "notes.txt", BUOYS)
-    before = dict(old.serving.chunks.values_list("exchange__content_hash", "exchange_id"))
+    before = dict(old.live_version.chunks.values_list("exchange__content_hash", "exchange_id"))
     embedded = []
     embed = local.LocalEmbedder.embed_documents
     monkeypatch.setattr(
@@ -118,8 +118,8 @@ def test_a_changed_file_embeds_only_what_changed_and_keeps_the_ids_of_the_rest(m
     new = document(person, "notes.txt", BUOYS.replace("forty attempts", "fifty attempts"))
 
     assert new.pk == old.pk
-    assert new.serving.number == 2
-    after = dict(new.serving.chunks.values_list("exchange__content_hash", "exchange_id"))
+    assert new.live_version.number == 2
+    after = dict(new.live_version.chunks.values_list("exchange__content_hash", "exchange_id"))
     same = before.keys() & after.keys()
     assert same
     assert all(before[digest] == after[digest] for digest in same)
@@ -198,13 +198,13 @@ def test_others_get_to_write_between_two_slices_of_a_file(memory, person, monkey
 
     made = document(person, "notes.txt", BUOYS)
 
-    assert free == [True] * -(-made.serving.total_chunks // 2)
+    assert free == [True] * -(-made.live_version.total_chunks // 2)
 
 
 def test_what_the_old_version_alone_said_is_gone_with_its_vectors_and_its_file(memory, person):
     old = document(person, "notes.txt", BUOYS)
-    before = set(old.serving.chunks.values_list("exchange_id", flat=True))
-    kept_at = Path(settings.MEDIA_ROOT) / old.serving.original.name
+    before = set(old.live_version.chunks.values_list("exchange_id", flat=True))
+    kept_at = Path(settings.MEDIA_ROOT) / old.live_version.original.name
     assert kept_at.exists()
 
     new = document(person, "notes.txt", "Something else altogether. " * 40)
@@ -212,8 +212,8 @@ def test_what_the_old_version_alone_said_is_gone_with_its_vectors_and_its_file(m
     gone = Exchange.objects.filter(pk__in=before)
     assert set(gone.values_list("user_message", flat=True)) == {""}
     assert not kept_at.exists()
-    assert not Chunk.objects.filter(version=old.serving).exists()
-    collection = Index.objects.get().collection
+    assert not Chunk.objects.filter(version=old.live_version).exists()
+    collection = Collection.objects.get().collection
     from memory.index import store
 
     assert not store.existing_ids(collection, [id for key in before for id in all_vector_ids(key, 1)])
@@ -222,19 +222,19 @@ def test_what_the_old_version_alone_said_is_gone_with_its_vectors_and_its_file(m
 
 def test_a_deleted_document_is_out_of_every_read_at_once_and_then_gone(memory, person):
     made = document(person, "secret.txt", BUOYS)
-    kept_at = Path(settings.MEDIA_ROOT) / made.serving.original.name
+    kept_at = Path(settings.MEDIA_ROOT) / made.live_version.original.name
 
     assert memory.forget_documents([made.pk], by=person.id) == 1
 
     assert found(memory, person, "buoy") == []
     assert memory.memory_counts(access.readable_space_ids(person.id)).exchanges == 0
-    work_on_documents()
+    process_documents()
     receipt = document_receipt(made)
-    assert receipt.exchanges == receipt.vectors == made.serving.total_chunks
+    assert receipt.exchanges == receipt.vectors == made.live_version.total_chunks
     assert receipt.under_way == 0
     assert not kept_at.exists()
     row = Document.objects.get(pk=made.pk)
-    assert (row.name, row.metadata, row.serving) == ("", {}, None)
+    assert (row.name, row.metadata, row.live_version) == ("", {}, None)
     assert not Chunk.objects.exclude(place="").exists()
     assert not Exchange.objects.exclude(user_message="").exists()
 
@@ -258,7 +258,7 @@ def test_a_crash_while_a_document_is_deleted_ends_in_gone(memory, person, monkey
         memory.cleanup_documents()
     monkeypatch.undo()
 
-    work_on_documents()
+    process_documents()
     assert not Exchange.objects.exclude(user_message="").exists()
     assert not default_storage.exists(original)
 
@@ -277,11 +277,11 @@ def test_an_unreadable_file_says_why_and_can_be_tried_again(memory, person, monk
 def test_a_failed_newer_version_leaves_the_old_one_serving(memory, person):
     made = document(person, "notes.txt", BUOYS)
     upload(person, "notes.txt", b"%PDF-1.7 and then nothing")
-    work_on_documents()
+    process_documents()
 
     assert found(memory, person, "buoy")
     (state,) = document_statuses([Document.objects.get(pk=made.pk)])
-    assert (state.serving.number, state.newest.number, state.newest.stage) == (1, 2, "failed")
+    assert (state.live_version.number, state.newest.number, state.newest.stage) == (1, 2, "failed")
 
 
 def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_with_them(memory, person, monkeypatch):
@@ -295,7 +295,7 @@ def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_wit
 
     monkeypatch.undo()
     memory.retry_document(version)
-    work_on_documents()
+    process_documents()
     assert stage(version) == "ready"
 
 
@@ -303,7 +303,7 @@ def test_cancelling_a_first_version_leaves_nothing_and_a_later_one_leaves_the_on
     version = upload(person, "a.txt", BUOYS).version
     memory.read_documents()
     memory.cancel_document(DocumentVersion.objects.get(pk=version.pk), by=person.id)
-    work_on_documents()
+    process_documents()
     assert not Document.objects.exclude(name="").exists()
     assert not Exchange.objects.exclude(user_message="").exists()
 
@@ -311,8 +311,8 @@ def test_cancelling_a_first_version_leaves_nothing_and_a_later_one_leaves_the_on
     second = upload(person, "b.txt", "Other words. " * 80).version
     memory.read_documents()
     memory.cancel_document(DocumentVersion.objects.get(pk=second.pk), by=person.id)
-    work_on_documents()
-    assert stage(made.serving) == "ready"
+    process_documents()
+    assert stage(made.live_version) == "ready"
     assert found(memory, person, "buoy")
     assert not found(memory, person, "other words") or "Other" not in "".join(found(memory, person, "other words"))
 
@@ -323,7 +323,7 @@ def test_a_worker_that_died_while_reading_is_followed_by_another(memory, person)
     assert memory.read_documents() == 0
     DocumentVersion.objects.update(locked_until="2020-01-01T00:00:00Z")
 
-    work_on_documents()
+    process_documents()
     assert stage(version) == "ready"
 
 
@@ -342,16 +342,16 @@ def test_pieces_that_a_dead_worker_wrote_are_gone_on_with(memory, person, monkey
     with pytest.raises(KeyboardInterrupt):
         memory.read_documents()
     memory.index_pending()
-    early = set(Embedding.objects.filter(state=Job.State.DONE).values_list("exchange_id", flat=True))
+    early = set(EmbeddingJob.objects.filter(state=Job.State.DONE).values_list("exchange_id", flat=True))
     assert len(early) == 8
 
     monkeypatch.undo()
     DocumentVersion.objects.update(locked_until=None)
-    work_on_documents()
+    process_documents()
     made = Document.objects.get(pk=version.document_id)
-    ids = list(made.serving.chunks.order_by("index").values_list("exchange_id", flat=True))
+    ids = list(made.live_version.chunks.order_by("index").values_list("exchange_id", flat=True))
     assert set(ids[:8]) == early
-    assert len(ids) == len(set(ids)) == made.serving.total_chunks
+    assert len(ids) == len(set(ids)) == made.live_version.total_chunks
 
 
 def test_a_conversation_goes_before_a_file(memory, person, monkeypatch):
@@ -362,7 +362,7 @@ def test_a_conversation_goes_before_a_file(memory, person, monkeypatch):
     memory.index_pending(limit=1)
 
     assert memory.memory_states([said.id]) == {said.id: "remembered"}
-    assert Embedding.objects.filter(state=Job.State.PENDING).count() > 30
+    assert EmbeddingJob.objects.filter(state=Job.State.PENDING).count() > 30
 
 
 def test_deleting_the_serving_version_brings_the_one_before_back_where_it_is_kept(memory, person, settings):
@@ -374,9 +374,9 @@ def test_deleting_the_serving_version_brings_the_one_before_back_where_it_is_kep
     made = document(person, "notes.txt", "The third words. " * 60)
     assert [state.number for state in list_versions(made)] == [3, 2]
 
-    memory.forget_version(made.serving, by=person.id)
+    memory.forget_version(made.live_version, by=person.id)
     assert found(memory, person, "words") == []
-    work_on_documents()
+    process_documents()
 
     (text, *_) = found(memory, person, "words")
     assert "second" in text
@@ -390,7 +390,7 @@ def test_all_but_the_last_versions_can_be_deleted(memory, person, settings):
     for number in range(4):
         made = document(person, "notes.txt", f"Words number {number}. " * 60)
     assert memory.delete_old_versions(made, 2, by=person.id) == 2
-    work_on_documents()
+    process_documents()
 
     assert [state.number for state in list_versions(made)] == [4, 3]
     assert len(default_storage.listdir("documents")[1]) == 2
@@ -420,13 +420,13 @@ def test_versions_are_listed_and_deleted_by_command(memory, person, settings):
 def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):
     made = document(person, "notes.txt", BUOYS)
     memory.set_document_metadata(made, {"zone": "north"})
-    work_on_documents()
+    process_documents()
 
     from memory.filters import parse_filter
 
     readable = access.readable_space_ids(person.id)
     hits = memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "north"})).results
-    assert len(hits) == made.serving.total_chunks
+    assert len(hits) == made.live_version.total_chunks
     assert memory.search("buoy", spaces=readable, filters=parse_filter({"document": str(made.pk)})).results
     assert not memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "south"})).results
     with pytest.raises(InvalidInputError, match="written by Cato itself"):
@@ -442,7 +442,7 @@ def test_metadata_given_with_an_upload_reaches_the_pieces_that_are_there_already
     assert not memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "north"})).results
     assert (
         len(memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "south"})).results)
-        == made.serving.total_chunks
+        == made.live_version.total_chunks
     )
 
 
@@ -528,7 +528,7 @@ def test_reconcile_removes_files_that_no_document_names_but_not_young_ones(memor
     assert deletion.delete_orphaned_originals() == 1
 
     assert set(default_storage.listdir("documents")[1]) == {
-        made.serving.original.name.removeprefix("documents/"),
+        made.live_version.original.name.removeprefix("documents/"),
         young.removeprefix("documents/"),
     }
 

@@ -92,7 +92,7 @@ def test_a_batch_is_one_request(endpoint: FakeEndpoint) -> None:
     vectors = embedder.embed_documents([f"text {n}" for n in range(25)])
 
     assert vectors.shape == (25, 1536)
-    assert [len(body["input"]) for body in endpoint.asked("batches", "/v1/embeddings")] == [10, 10, 5]
+    assert [len(body["input"]) for body in endpoint.requests("batches", "/v1/embeddings")] == [10, 10, 5]
     assert vectors[3] @ embedder.embed_query("text 3") > 0.99999
 
 
@@ -102,7 +102,7 @@ def test_ollama_is_told_what_is_a_query_and_what_a_document(endpoint: FakeEndpoi
     embedder.embed_documents(["a cat"])
     embedder.embed_query("which animal?")
 
-    asked = [body["input"] for body in endpoint.asked("prefixes", "/api/embed")]
+    asked = [body["input"] for body in endpoint.requests("prefixes", "/api/embed")]
     assert asked == [["search_document: a cat"], ["search_query: which animal?"]]
     assert embedder.dimension == 768
 

@@ -13,7 +13,7 @@ import pytest
 from tests import server
 from tests.fake_endpoint import FakeEndpoint
 from tests.server import Cato, Client, wait_for
-from tests.socket import listening
+from tests.socket import open_socket
 
 KEY = "faulty"
 SAID = "Behind the clock."
@@ -42,19 +42,19 @@ def ada(faulty: Cato) -> Client:
 
 
 @pytest.fixture(scope="module")
-def program(ada: Client) -> httpx.Client:
-    return ada.program()
+def api_client(ada: Client) -> httpx.Client:
+    return ada.api_client()
 
 
 @pytest.fixture(autouse=True)
 def fresh(endpoint: FakeEndpoint) -> None:
     endpoint.script(KEY)
-    endpoint.forget(KEY)
+    endpoint.clear(KEY)
 
 
-def ask(program: httpx.Client, endpoint: FakeEndpoint, mode: str) -> Any:
+def ask(api_client: httpx.Client, endpoint: FakeEndpoint, mode: str) -> Any:
     endpoint.script(KEY, mode=mode)
-    answer = program.post("/api/ask", json={"message": f"Where is the key? ({mode})"})
+    answer = api_client.post("/api/ask", json={"message": f"Where is the key? ({mode})"})
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -74,8 +74,8 @@ def ask(program: httpx.Client, endpoint: FakeEndpoint, mode: str) -> Any:
         ),
     ],
 )  # fmt: skip
-def test_a_complete_answer_is_complete_whatever_comes_with_it(program, endpoint, mode, finish_reason):
-    turn = ask(program, endpoint, mode)
+def test_a_complete_answer_is_complete_whatever_comes_with_it(api_client, endpoint, mode, finish_reason):
+    turn = ask(api_client, endpoint, mode)
 
     assert (turn["state"], turn["answer"], turn["finish_reason"]) == ("complete", SAID, finish_reason)
     assert turn["error"] is None
@@ -83,8 +83,8 @@ def test_a_complete_answer_is_complete_whatever_comes_with_it(program, endpoint,
 
 
 @pytest.mark.parametrize(("mode", "answer"), [("single-bytes", "Grüße 🐈"), ("odd-text", "ab🐈 c")])
-def test_characters_that_come_in_parts_are_put_together(program, endpoint, mode, answer):
-    turn = ask(program, endpoint, mode)
+def test_characters_that_come_in_parts_are_put_together(api_client, endpoint, mode, answer):
+    turn = ask(api_client, endpoint, mode)
     assert (turn["state"], turn["answer"]) == ("complete", answer)
 
 
@@ -102,8 +102,8 @@ def test_characters_that_come_in_parts_are_put_together(program, endpoint, mode,
         ),
     ],
 )
-def test_an_answer_that_breaks_off_keeps_what_was_received_and_says_so(program, endpoint, mode, sentence):
-    turn = ask(program, endpoint, mode)
+def test_an_answer_that_breaks_off_keeps_what_was_received_and_says_so(api_client, endpoint, mode, sentence):
+    turn = ask(api_client, endpoint, mode)
 
     assert (turn["state"], turn["answer"], turn["finish_reason"]) == ("failed", SAID, "")
     assert turn["error"]["message"] == f"{sentence} {SAVED}"
@@ -133,14 +133,14 @@ def test_an_answer_that_breaks_off_keeps_what_was_received_and_says_so(program, 
         ("endless-blank", "reached its limit before it answered"),
     ],
 )
-def test_where_nothing_was_received_the_failure_says_what_happened_and_no_more(program, endpoint, mode, sentence):
-    turn = ask(program, endpoint, mode)
+def test_where_nothing_was_received_the_failure_says_what_happened_and_no_more(api_client, endpoint, mode, sentence):
+    turn = ask(api_client, endpoint, mode)
 
     assert turn["state"] == "failed"
     assert turn["answer"].strip() == ""
     assert sentence in turn["error"]["message"]
     assert SAVED not in turn["error"]["message"]
-    assert len(endpoint.asked(KEY, "/elsewhere/v1/chat/completions")) == 0
+    assert len(endpoint.requests(KEY, "/elsewhere/v1/chat/completions")) == 0
 
 
 @pytest.mark.parametrize(
@@ -153,29 +153,29 @@ def test_where_nothing_was_received_the_failure_says_what_happened_and_no_more(p
         (-5, "by the model endpoint. Try again."),
     ],
 )
-def test_a_rate_limit_says_when_to_try_again(program, endpoint, seconds, sentence):
+def test_a_rate_limit_says_when_to_try_again(api_client, endpoint, seconds, sentence):
     endpoint.script(KEY, mode="error-429", retry_after=seconds)
-    turn = program.post("/api/ask", json={"message": "Now?"}).json()
+    turn = api_client.post("/api/ask", json={"message": "Now?"}).json()
     assert turn["error"]["message"].endswith(sentence)
 
 
-def test_no_cookie_of_an_endpoint_comes_back_to_it(program, endpoint):
-    ask(program, endpoint, "cookie")
-    assert ask(program, endpoint, "no-done")["state"] == "complete"
-    assert len(endpoint.asked(KEY)) == 2
-    assert endpoint.asked(KEY, "cookie") == []
+def test_no_cookie_of_an_endpoint_comes_back_to_it(api_client, endpoint):
+    ask(api_client, endpoint, "cookie")
+    assert ask(api_client, endpoint, "no-done")["state"] == "complete"
+    assert len(endpoint.requests(KEY)) == 2
+    assert endpoint.requests(KEY, "cookie") == []
 
 
 @pytest.mark.parametrize("mode", ["endless", "large-delta"])
-def test_an_answer_without_end_is_cut_off_at_the_longest_that_is_kept(program, endpoint, mode):
-    turn = ask(program, endpoint, mode)
+def test_an_answer_without_end_is_cut_off_at_the_longest_that_is_kept(api_client, endpoint, mode):
+    turn = ask(api_client, endpoint, mode)
     assert (turn["state"], turn["finish_reason"], len(turn["answer"])) == ("complete", "length", 20_000)
 
 
 def test_a_cut_off_answer_says_so_at_once_and_after_a_reload_and_can_be_continued(ada, endpoint):
     endpoint.script(KEY, mode="length")
-    thread = ada.say("Where does the key hang?")
-    with listening(ada, thread) as page:
+    thread = ada.send_message("Where does the key hang?")
+    with open_socket(ada, thread) as page:
         page.hello()
         page.until("Cut off at the model&#x27;s limit.")
     shown = ada.thread_page(thread)
@@ -193,23 +193,23 @@ def test_a_cut_off_answer_says_so_at_once_and_after_a_reload_and_can_be_continue
 
 def test_an_answer_that_the_content_filter_cut_off_says_so(ada, endpoint):
     endpoint.script(KEY, mode="content-filter")
-    thread = ada.say("Where does the key hang?")
+    thread = ada.send_message("Where does the key hang?")
     wait_for(lambda: "Cut off by the content filter" in ada.thread_page(thread), "the note")
     assert "/resume" not in ada.thread_page(thread)
 
 
-def test_programs_of_openai_are_told_why_an_answer_ended(program, endpoint):
+def test_programs_of_openai_are_told_why_an_answer_ended(api_client, endpoint):
     endpoint.script(KEY, mode="length")
     asked = {"model": "cato", "messages": [{"role": "user", "content": "Where?"}]}
-    assert program.post("/v1/chat/completions", json=asked).json()["choices"][0]["finish_reason"] == "length"
+    assert api_client.post("/v1/chat/completions", json=asked).json()["choices"][0]["finish_reason"] == "length"
 
-    streamed = program.post("/v1/chat/completions", json=asked | {"stream": True}).text
+    streamed = api_client.post("/v1/chat/completions", json=asked | {"stream": True}).text
     assert re.findall(r'"finish_reason": "(\w+)"', streamed) == ["length"]
 
 
 def test_stop_ends_an_answer_that_sends_nothing_but_comments(ada, endpoint):
     endpoint.script(KEY, mode="endless-comments")
-    thread = ada.say("Say something")
+    thread = ada.send_message("Say something")
     stop = wait_for(lambda: re.search(r'formaction="(/t/[^"]+/stop)"', ada.thread_page(thread)), "a Stop button")
     time.sleep(0.5)
     ada.post(stop[1], htmx=True)

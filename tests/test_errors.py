@@ -10,7 +10,7 @@ from cato_web.errors import ERROR_TABLE, status_of
 from chat import errors as chat_errors
 from memory import errors as memory_errors
 from memory.errors import CatoError, VectorStoreUnavailableError
-from tests.factories import PersonFactory, program
+from tests.factories import PersonFactory, api_client
 
 pytestmark = pytest.mark.django_db
 SENTENCE = 'Token is missing the scope "ask".'
@@ -70,7 +70,7 @@ def test_a_page_without_its_vector_store_is_unavailable_and_names_when_to_try_ag
 
 @pytest.mark.django_db(transaction=True)
 def test_both_apis_name_a_missing_scope_in_the_same_sentence(alice):
-    reading = program(alice, "read")
+    reading = api_client(alice, "read")
 
     rest = reading.post("/api/ask", {"message": "Who has the key?"}, content_type="application/json")
     compatible = reading.post("/v1/chat/completions", {"messages": []}, content_type="application/json")
@@ -87,7 +87,7 @@ def test_both_apis_name_a_missing_scope_in_the_same_sentence(alice):
 
 @pytest.mark.django_db(transaction=True)
 def test_too_many_requests_get_a_time_to_try_again_from_both_apis(alice, settings):
-    client = program(alice, "read")
+    client = api_client(alice, "read")
     conf = settings.CATO
     settings.CATO = conf.model_copy(update={"api": conf.api.model_copy(update={"requests_per_minute": 1})})
     assert client.get("/v1/models").status_code == 200

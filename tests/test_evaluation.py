@@ -19,7 +19,7 @@ from cato_web.stats import plots
 from chat.llm import endpoint as model_endpoint
 from memory import retrieval
 from memory.index import generations
-from memory.models import CachedEmbedding, Calibration, Evaluation, Exchange, Recall
+from memory.models import CachedEmbedding, Calibration, Evaluation, Exchange, RecallLogEntry
 from memory.retrieval import levels
 from memory.retrieval.tuning import calibration
 from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, paraphrase_offline
@@ -70,7 +70,7 @@ def test_a_chat_model_that_is_there_puts_them_in_other_words(known, endpoint, ca
     said = run("memory_eval", capsys, "--sample", "3", "--strategy", "hybrid")
 
     assert "3 exchanges, asked for by gpt-small" in said
-    passages = [body["messages"][-1]["content"] for body in endpoint.asked("eval")]
+    passages = [body["messages"][-1]["content"] for body in endpoint.requests("eval")]
     assert len(passages) == 3
     assert all(any(fact in passage for fact, _ in FACTS) for passage in passages)
     assert Evaluation.objects.get().asked_by == "gpt-small"
@@ -153,8 +153,8 @@ def conversations(memory, alice):
 
 
 def test_calibrate_fits_the_gate_to_this_store_and_reset_takes_it_back(conversations, capsys):
-    serving = generations.active_generation()
-    shipped = levels.level_of(serving.provider, serving.model)
+    active = generations.active_generation()
+    shipped = levels.level_of(active.provider, active.model)
 
     tried = run("calibrate", capsys, "--dry-run")
     assert "fitted on 60 exchanges" in tried
@@ -165,12 +165,12 @@ def test_calibrate_fits_the_gate_to_this_store_and_reset_takes_it_back(conversat
     said = run("calibrate", capsys)
     fitted = Calibration.objects.get()
     assert f"The level is {fitted.threshold:.3f} from now on" in said
-    assert (fitted.provider, fitted.model, fitted.sample) == (serving.provider, serving.model, 60)
-    assert levels.level_of(serving.provider, serving.model).evidence == fitted.threshold
+    assert (fitted.provider, fitted.model, fitted.sample) == (active.provider, active.model, 60)
+    assert levels.level_of(active.provider, active.model).evidence == fitted.threshold
     assert calibration.current_threshold().origin == "fitted"
     assert "in force again" in run("calibrate", capsys, "--reset")
     assert "in force already" in run("calibrate", capsys, "--reset")
-    assert levels.level_of(serving.provider, serving.model) == shipped
+    assert levels.level_of(active.provider, active.model) == shipped
 
 
 def test_a_fitted_gate_opens_for_questions_in_other_words_and_not_for_small_talk(memory, alice, conversations, capsys):
@@ -270,8 +270,8 @@ def test_the_stats_page_says_nothing_of_runs_where_there_was_none(alice, chroma)
 def test_the_stats_page_says_which_gate_is_in_force_and_where_it_is_from(alice, chroma, settings):
     assert "0.50 (default)" in stats_page(alice)
 
-    serving = generations.active_generation()
-    Calibration.objects.create(provider=serving.provider, model=serving.model, threshold=0.61, sample=200)
+    active = generations.active_generation()
+    Calibration.objects.create(provider=active.provider, model=active.model, threshold=0.61, sample=200)
     assert re.search(r"0\.61 \(calibrated on 200 exchanges on \d+ \w{3} 20\d\d\)", stats_page(alice))
 
     store = settings.CATO.vector_store
@@ -290,7 +290,7 @@ def test_the_stats_page_says_which_gate_is_in_force_and_where_it_is_from(alice, 
 def test_the_stats_page_says_how_often_something_was_recalled(alice, chroma):
     said = exchange(alice, "The key hangs behind the clock.", turn_id=uuid.uuid4())
     asked = exchange(alice, "Where is the key?", turn_id=uuid.uuid4())
-    Recall.objects.create(turn_id=asked.turn_id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
+    RecallLogEntry.objects.create(turn_id=asked.turn_id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
 
     page = stats_page(alice)
 

@@ -12,7 +12,7 @@ import pytest
 
 from chat.export import to_html, to_json, to_markdown
 from chat.models import Thread, Turn
-from memory.models import Recall
+from memory.models import RecallLogEntry
 from tests.factories import PersonFactory, exchange, group, thread, turn
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +44,7 @@ def told(person):
 
 
 def recall(one: Turn, said: Any, rank: int = 1) -> None:
-    Recall.objects.create(turn_id=one.id, exchange=said, rank=rank, score=1, strategy="hybrid", reason="words")
+    RecallLogEntry.objects.create(turn_id=one.id, exchange=said, rank=rank, score=1, strategy="hybrid", reason="words")
 
 
 @ALL
@@ -162,7 +162,7 @@ def test_an_answer_that_did_not_end_well_says_so(told, write):
 def test_a_branch_that_was_left_is_not_in_it(person):
     of_person = thread(person)
     turn(of_person, "First")
-    turn(of_person, "Left behind", stands=False)
+    turn(of_person, "Left behind", is_on_active_branch=False)
     turn(of_person, "Instead")
     assert [one["message"] for one in json.loads(text(to_json, of_person))["turns"]] == ["First", "Instead"]
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from memory import jobs
 from memory.documents import extraction_runs
-from memory.models import DocumentVersion, Embedding
+from memory.models import DocumentVersion, EmbeddingJob
 from memory.spaces import access
 from memory.utils.fairness import Turns
 from tests.factories import PersonFactory, exchange, upload
@@ -72,7 +72,7 @@ def test_passages_are_embedded_in_turns_and_a_document_is_served_as_soon_as_it_i
     upload(alice, "small.txt", "Only a word of mine.")
     upload(bob, "late.txt", "The key lies below the mat.")
     memory.read_documents()
-    pending = Embedding.objects.exclude(state="done").count()
+    pending = EmbeddingJob.objects.exclude(state="done").count()
     assert pending > 50
 
     done = memory.index_pending(limit=34)
@@ -92,7 +92,7 @@ def test_notes_go_before_passages_also_long_ones(memory, alice, bob):
 
     memory.index_pending(limit=1)
 
-    done = Embedding.objects.filter(state="done").values_list("exchange_id", flat=True)
+    done = EmbeddingJob.objects.filter(state="done").values_list("exchange_id", flat=True)
     assert set(done) == {said.pk, *(note.pk for note in notes)}
 
 
@@ -113,6 +113,6 @@ def test_a_sweep_embeds_a_part_so_that_it_comes_to_its_other_work(memory, alice)
 
     memory.sweep()
 
-    left = Embedding.objects.exclude(state="done").count()
+    left = EmbeddingJob.objects.exclude(state="done").count()
     assert 0 < left < 70
-    assert jobs.has_due(Embedding.objects.all())
+    assert jobs.has_due(EmbeddingJob.objects.all())

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.realtime import frames
-from memory.models import Opinion, Recall
+from memory.models import Feedback, RecallLogEntry
 from memory.retrieval.recall_log import recall_counts, recall_rate
 from memory.spaces import access
 from tests.factories import AdministratorFactory, PersonFactory, exchange, group, thread, turn
@@ -98,7 +98,7 @@ def test_pin_is_a_switch_and_there_is_one_opinion_of_an_exchange(alice, asked):
     press(alice, one, "Pin")
     press(alice, one, "Unpin")
     assert set(buttons(panel(alice, one))) == {"Pin", "Not relevant"}
-    assert not Opinion.objects.exists()
+    assert not Feedback.objects.exists()
 
 
 def test_a_pinned_exchange_comes_back_from_behind_the_first_candidates(memory, alice):
@@ -167,7 +167,7 @@ def test_another_opinion_than_those_there_are_is_refused_with_a_sentence(alice, 
 
     assert answer.status_code == 400
     assert "pinned or irrelevant" in answer.content.decode()
-    assert not Opinion.objects.exists()
+    assert not Feedback.objects.exists()
 
 
 def test_forget_is_offered_to_who_may_and_asks_once(memory, alice, bob, asked):
@@ -188,7 +188,7 @@ def test_forget_is_offered_to_who_may_and_asks_once(memory, alice, bob, asked):
 def test_an_administrator_may_forget_what_the_panel_of_a_team_shows(memory, alice):
     said = exchange(alice, "The greenhouse key hangs behind the clock.", space=access.team_space())
     one = turn(thread(alice, space=access.team_space()))
-    Recall.objects.create(turn_id=one.id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
+    RecallLogEntry.objects.create(turn_id=one.id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
 
     assert reverse("forget", args=[said.id]) in panel(AdministratorFactory(), one)
 
@@ -199,7 +199,7 @@ def test_how_often_it_came_back_counts_what_one_may_read(memory, alice, bob, ask
 
     private = turn(thread(bob), "A question of Bob's own", "An answer")
     exchange(bob, private.message, private.answer, thread_id=private.thread_id, turn_id=private.id)
-    Recall.objects.create(turn_id=private.id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
+    RecallLogEntry.objects.create(turn_id=private.id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
 
     assert "Recalled once." in panel(alice, one)
     assert "Recalled 2 times." in panel(bob, one)
@@ -219,12 +219,12 @@ def test_answers_with_and_without_context_are_counted_where_one_may_read(memory,
 def test_in_a_running_cato_what_is_not_relevant_does_not_come_back_until_it_is_again(cato, endpoint, administrator):
     endpoint.script("cato", answer="All right.")
     person = cato.join(administrator, "Dora Owner")
-    first = person.say("The greenhouse key hangs behind the clock.")
+    first = person.send_message("The greenhouse key hangs behind the clock.")
     wait_for(lambda: "Remembered</span>" in person.thread_page(first), "it to be remembered")
     question = "Where does the key of the greenhouse hang?"
 
     def page_of(number: int) -> str:
-        thread = person.say(f"{question} I ask for the {number}. time.")
+        thread = person.send_message(f"{question} I ask for the {number}. time.")
         return wait_for(lambda: (p := person.thread_page(thread)) and "Remembered</span>" in p and p, "the answer")
 
     def own_panel(page: str) -> str:

@@ -21,16 +21,16 @@ from memory.exchanges import forgetting, lifecycle
 from memory.index import generations, store, vectors
 from memory.models import (
     CachedEmbedding,
-    Embedding,
-    Erasure,
+    Collection,
+    EmbeddingJob,
+    ErasureJob,
     Exchange,
-    Index,
+    Feedback,
     Job,
+    LexicalEntry,
     MetadataValue,
-    Opinion,
-    Recall,
+    RecallLogEntry,
     Record,
-    Words,
 )
 from memory.spaces import access
 from tests.factories import exchange
@@ -64,7 +64,7 @@ def test_it_is_out_of_search_recall_and_panels_at_once(memory, person, said):
 
 
 def test_vectors_cache_and_text_are_gone_after_the_erasure(memory, person, said):
-    collection = Embedding.objects.get().index.collection
+    collection = EmbeddingJob.objects.get().index.collection
     ids = vectors.all_vector_ids(said.id, said.version)
     assert store.existing_ids(collection, ids)
     assert CachedEmbedding.objects.count() == 1
@@ -100,10 +100,10 @@ def test_while_the_store_is_down_it_waits_and_is_gone_when_it_is_back(memory, pe
     with monkeypatch.context() as broken:
         broken.setattr(store, "delete", down)
         assert memory.erase_forgotten() == 0
-    assert Erasure.objects.get().state == Job.State.PENDING
+    assert ErasureJob.objects.get().state == Job.State.PENDING
     assert memory.search("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
 
-    Erasure.objects.update(due_at=said.created_at)
+    ErasureJob.objects.update(due_at=said.created_at)
     assert memory.erase_forgotten() == 1
 
 
@@ -118,7 +118,7 @@ def test_what_is_forgotten_while_it_is_being_embedded_leaves_no_vector(memory, p
 
     monkeypatch.setattr(store, "upsert", forget_in_the_middle)
     memory.index_pending()
-    collection = Embedding.objects.get().index.collection
+    collection = EmbeddingJob.objects.get().index.collection
 
     assert store.existing_ids(collection, vectors.all_vector_ids(one.id, one.version)) == set()
 
@@ -144,12 +144,12 @@ def test_words_metadata_opinions_records_and_reasons_are_gone_with_the_commit(me
     )
     memory.set_feedback(person.id, one, "pinned")
     Record.objects.create(exchange=one, space=one.space, name="safe")
-    assert Recall.objects.get().reason
+    assert RecallLogEntry.objects.get().reason
 
     memory.forget([one.id], by=person.id)
 
-    beside = [table.objects.count() for table in (Words, MetadataValue, Opinion, Record)]
-    assert (beside, Recall.objects.get().reason) == ([0, 0, 0, 0], "")
+    beside = [table.objects.count() for table in (LexicalEntry, MetadataValue, Feedback, Record)]
+    assert (beside, RecallLogEntry.objects.get().reason) == ([0, 0, 0, 0], "")
     assert "zone" not in Exchange.objects.get().metadata
 
 
@@ -158,7 +158,7 @@ def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded
     first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
     second = exchange(person, "And who else knows it?", session_id=session)
     memory.index_pending()
-    collection, with_traces = Embedding.objects.get(exchange=second).index.collection, second.content_hash
+    collection, with_traces = EmbeddingJob.objects.get(exchange=second).index.collection, second.content_hash
     assert store.existing_ids(collection, vectors.all_vector_ids(second.id, 1))
 
     memory.forget([first.id], by=person.id)
@@ -177,18 +177,18 @@ def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person
     first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
     second = exchange(person, "And who else knows it?", session_id=session)
     lease = timezone.now() + timedelta(seconds=30)
-    Embedding.objects.filter(exchange=second).update(locked_until=lease)
+    EmbeddingJob.objects.filter(exchange=second).update(locked_until=lease)
 
     memory.forget([first.id], by=person.id)
 
-    assert Erasure.objects.get().due_at == lease
+    assert ErasureJob.objects.get().due_at == lease
     assert memory.erase_forgotten() == 0
 
 
 def test_it_is_removed_from_the_index_of_every_generation_and_from_a_copy_being_made(memory, person, said):
-    other = generations.Generation.objects.create(provider="local", model="earlier", state="retired", dimension=384)
+    other = generations.IndexGeneration.objects.create(provider="local", model="earlier", state="retired", dimension=384)
     old = generations.get_collection(said.space, other)
-    row = Embedding.objects.get()
+    row = EmbeddingJob.objects.get()
     ids = vectors.vector_ids(said.id, 1, row.parts)
     beside = generations.next_collection_name(row.index.collection)
     for collection in (old.collection, beside):
@@ -205,7 +205,7 @@ def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory,
     memory.log_recall(
         uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_space_ids(person.id)).results
     )
-    parts = Embedding.objects.get().parts
+    parts = EmbeddingJob.objects.get().parts
     twin = exchange(person, said.user_message, said.assistant_message)
     memory.index_pending()
 
@@ -218,7 +218,7 @@ def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory,
     later = forgetting.receipt_for([said.id, twin.id])
     assert (later.vectors, later.cached, later.under_way, later.in_files) == (2 * parts, 1, 0, 2)
 
-    Index.objects.update(soiled_at=None)
+    Collection.objects.update(purge_needed_since=None)
     assert forgetting.receipt_for([said.id, twin.id]).in_files == 0
 
 
@@ -237,7 +237,7 @@ def followed_by_one_of_a_later_version(memory: Any, person: Any) -> tuple[Exchan
 
 def test_an_exchange_and_its_follower_of_a_later_version_are_erased_together(memory, person):
     pair = followed_by_one_of_a_later_version(memory, person)
-    parts = sum(Embedding.objects.values_list("parts", flat=True))
+    parts = sum(EmbeddingJob.objects.values_list("parts", flat=True))
 
     memory.forget([one.id for one in pair], by=person.id)
 
@@ -248,7 +248,7 @@ def test_an_exchange_and_its_follower_of_a_later_version_are_erased_together(mem
 
 
 def test_an_id_that_is_named_twice_is_asked_for_once(memory, person, said):
-    row = Embedding.objects.get()
+    row = EmbeddingJob.objects.get()
     collection, ids = row.index.collection, vectors.vector_ids(said.id, said.version, row.parts)
     beside = generations.next_collection_name(collection)
 
@@ -274,17 +274,17 @@ def test_what_the_index_refuses_to_erase_fails_alone_and_is_shown_as_failed(memo
     memory.forget([row.id for row in rows], by=person.id)
 
     assert memory.erase_forgotten() == 4
-    job = Erasure.objects.get(exchange=bad)
+    job = ErasureJob.objects.get(exchange=bad)
     assert (job.state, job.failures, job.error) == (Job.State.PENDING, 1, "refused")
     for _ in range(jobs.MAX_FAILURES):
-        Erasure.objects.update(due_at=bad.created_at)
+        ErasureJob.objects.update(due_at=bad.created_at)
         memory.erase_forgotten()
-    assert Erasure.objects.get(exchange=bad).state == Job.State.FAILED
+    assert ErasureJob.objects.get(exchange=bad).state == Job.State.FAILED
     receipt = forgetting.receipt_for([row.id for row in rows])
     assert (receipt.under_way, receipt.failed) == (1, 1)
 
     monkeypatch.setattr(store, "delete", real)
-    jobs.requeue(Erasure.objects.filter(state=Job.State.FAILED))
+    jobs.requeue(ErasureJob.objects.filter(state=Job.State.FAILED))
     assert memory.erase_forgotten() == 1
 
 
@@ -294,7 +294,7 @@ def test_vectors_that_stay_although_they_were_deleted_count_as_a_failure(memory,
 
     assert memory.erase_forgotten() == 0
 
-    assert Erasure.objects.get().failures == 1
+    assert ErasureJob.objects.get().failures == 1
 
 
 class Crash(BaseException):
@@ -335,7 +335,7 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, 
         one = exchange(person, f"The safe combination is {step}.", session_id=session)
         after = exchange(person, f"Who knows it, {step}?", session_id=session)
         memory.index_pending()
-        rows = Embedding.objects.filter(exchange__in=[one, after]).select_related("index")
+        rows = EmbeddingJob.objects.filter(exchange__in=[one, after]).select_related("index")
         parts, collection = rows.get(exchange=one).parts, rows.get(exchange=one).index.collection
         memory.forget([one.id], by=person.id)
         before, crashed = sys.gettrace(), False
@@ -350,7 +350,7 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, 
             sys.settrace(before)
         assert one.id not in {hit.exchange.id for hit in memory.search("safe combination", spaces=readable).results}
 
-        Erasure.objects.update(locked_until=None)
+        ErasureJob.objects.update(locked_until=None)
         memory.sweep()
 
         one.refresh_from_db()

@@ -18,7 +18,7 @@ from django.utils import timezone
 from pydantic import SecretStr
 
 from cato_web import logs, readiness
-from memory.models import Embedding
+from memory.models import EmbeddingJob
 from tests.factories import exchange
 from tests.server import running, wait_for
 from tests.topology import free_port
@@ -69,7 +69,7 @@ def test_without_its_database_it_is_not_ready(client, monkeypatch):
 @pytest.mark.django_db(transaction=True)
 def test_work_that_nobody_does_makes_it_degraded_and_tells_for_how_long(client, person):
     waits = exchange(person, "Nobody has embedded me for an hour")
-    Embedding.objects.filter(exchange=waits).update(due_at=timezone.now() - timedelta(hours=1))
+    EmbeddingJob.objects.filter(exchange=waits).update(due_at=timezone.now() - timedelta(hours=1))
     worker = client.get("/readyz").json()["checks"]["worker"]
     assert worker["state"] == "degraded"
     assert worker["oldest_due_seconds"] >= 3600
@@ -78,7 +78,7 @@ def test_work_that_nobody_does_makes_it_degraded_and_tells_for_how_long(client, 
 def test_the_figures_tell_of_answers_recalls_streams_and_what_waits(cato, alice, endpoint):
     endpoint.script("cato", answer="The valve is blue.")
     before = sum(figure(httpx.get(f"{url}/metrics").text, "cato_recall_seconds_count") for url in cato.urls)
-    thread = alice.say("Which colour has the valve of the fountain?")
+    thread = alice.send_message("Which colour has the valve of the fountain?")
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "it to be remembered")
     pages = [httpx.get(f"{url}/metrics").text for url in cato.urls]
     assert sum(figure(page, "cato_recall_seconds_count") for page in pages) > before
@@ -116,7 +116,7 @@ def test_each_line_of_the_log_is_an_object_with_the_request_it_belongs_to_and_wi
         CATO_LOGGING_REQUESTS="true",
     ) as cato:
         ada = cato.set_up()
-        thread = ada.say("A perfectly private question")
+        thread = ada.send_message("A perfectly private question")
         wait_for(lambda: "private answer" in ada.thread_page(thread), "the answer")
         ada.get("/search", params={"q": "perfectly private"})
         named = ada.get("/stats", headers={"X-Request-ID": "from-the-proxy-1"})
@@ -170,7 +170,7 @@ def test_a_web_process_that_is_told_to_end_lets_running_answers_finish(tmp_path,
     endpoint.script("ending", answer="One two three four five six seven eight nine ten.", token_delay=0.15)
     with running(tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="ending") as cato:
         ada = cato.set_up()
-        thread = ada.say("Count to ten")
+        thread = ada.send_message("Count to ten")
         wait_for(lambda: "three" in ada.thread_page(thread), "the answer to begin")
         for process in cato.processes:
             if process.name in ("serve", "web1"):

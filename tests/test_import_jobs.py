@@ -22,7 +22,7 @@ from cato_web.celery import app, sweep
 from chat.imports import importer
 from chat.imports import jobs as imports
 from chat.imports.worker import run_imports
-from chat.models import Import, Thread, Turn
+from chat.models import ImportJob, Thread, Turn
 from memory import jobs
 from tests.factories import PersonFactory, ago
 
@@ -65,22 +65,22 @@ def export(*ids: str) -> bytes:
     return json.dumps(rows).encode()
 
 
-def sent(page: Client, content: bytes, name: str = "export.json") -> Import:
+def sent(page: Client, content: bytes, name: str = "export.json") -> ImportJob:
     """A file that was just chosen on the page, still to be taken in."""
     answer = page.post(reverse("import"), {"file": SimpleUploadedFile(name, content)})
     assert answer.status_code == 302, answer.content.decode()
-    return Import.objects.latest("created_at")
+    return ImportJob.objects.latest("created_at")
 
 
-def shown(page: Client, row: Import) -> str:
+def shown(page: Client, row: ImportJob) -> str:
     return page.get(reverse("import_row", args=[row.pk])).content.decode()
 
 
-def pressed(page: Client, what: str, row: Import) -> None:
+def pressed(page: Client, what: str, row: ImportJob) -> None:
     assert page.post(reverse(what, args=[row.pk])).status_code == 302
 
 
-def figures(row: Import) -> tuple[int, int, int, int]:
+def figures(row: ImportJob) -> tuple[int, int, int, int]:
     row.refresh_from_db()
     return row.found, row.imported, row.already_there, row.turns
 
@@ -102,7 +102,7 @@ def dies(number: int) -> None:
 
 
 def let_the_lease_end() -> None:
-    Import.objects.update(locked_until=ago(seconds=1))
+    ImportJob.objects.update(locked_until=ago(seconds=1))
 
 
 def files(folder: Path) -> list[str]:
@@ -169,7 +169,7 @@ def test_what_cannot_be_taken_is_said_at_once_and_nothing_is_kept(page, folder, 
 
     assert answer.status_code == 422
     assert sentence in answer.content.decode().split('role="alert"')[1].split("</p>")[0]
-    assert not Import.objects.exists()
+    assert not ImportJob.objects.exists()
     assert files(folder) == []
 
 
@@ -235,7 +235,7 @@ def test_a_worker_that_comes_back_late_does_not_go_on(page, monkeypatch):
 
     def lose_it(number: int) -> None:
         calls.append(number)
-        Import.objects.filter(pk=row.pk).update(attempt=row.attempt + 7)
+        ImportJob.objects.filter(pk=row.pk).update(attempt=row.attempt + 7)
 
     before_each_conversation(monkeypatch, lose_it)
     assert run_imports() == 0
@@ -255,7 +255,7 @@ def test_after_five_errors_it_fails_with_a_reason_and_is_tried_again_by_its_owne
         for tries in range(1, jobs.MAX_FAILURES + 1):
             row.refresh_from_db()
             assert row.is_under_way, tries
-            Import.objects.update(due_at=timezone.now())
+            ImportJob.objects.update(due_at=timezone.now())
             run_imports()
     assert "Something went wrong in Cato itself (ConnectionError)" in shown(page, row)
     assert reverse("retry_import", args=[row.pk]) in shown(page, row)
@@ -321,8 +321,8 @@ def test_the_worker_is_told_of_a_new_file_and_by_the_sweep_of_one_that_was_left(
 
 def test_the_file_of_a_failed_import_goes_after_a_day_and_with_it_the_second_try(page, folder):
     old, young = sent(page, export("bread")), sent(page, export("tides"))
-    Import.objects.update(state="failed", finished_at=timezone.now())
-    Import.objects.filter(pk=old.pk).update(finished_at=ago(days=2))
+    ImportJob.objects.update(state="failed", finished_at=timezone.now())
+    ImportJob.objects.filter(pk=old.pk).update(finished_at=ago(days=2))
 
     imports.resume_imports()
 
@@ -348,13 +348,13 @@ def test_who_leaves_takes_their_imports_along_and_nothing_of_them_comes_afterwar
     PersonFactory()
     sent(page, export("bread"))
     over = sent(page, b"nothing of the kind")
-    Import.objects.filter(pk=over.pk).update(state="failed", error="The title of a secret")
+    ImportJob.objects.filter(pk=over.pk).update(state="failed", error="The title of a secret")
     delete_account(person)
     late = imports.receive(ContentFile(export("tides"), name="late.json"), owner_id=person.pk)
 
     run_account_deletions()
 
-    assert not Import.objects.exists()
+    assert not ImportJob.objects.exists()
     assert files(folder) == []
     assert run_imports() == 0
     assert not Thread.objects.filter(owner=person).exists()

@@ -19,7 +19,7 @@ from chat.imports.formats import conversations
 from chat.imports.formats.conversation import Unread
 from chat.imports.formats.pieces import pieces
 from chat.imports.importer import ImportReport, import_conversations
-from chat.models import Session, Thread, Turn
+from chat.models import Thread, ThreadSession, Turn
 from chat.threads.lifecycle import delete_thread
 from memory.errors import ExtractionError, InvalidInputError
 from memory.models import Exchange
@@ -201,7 +201,7 @@ def test_dates_and_models_are_kept(person):
     of_bread = Thread.objects.get(title=BREAD)
     first = of_bread.turns.order_by("position").first()
     assert of_bread.created_at == datetime(2024, 5, 1, 10, 0, tzinfo=UTC)
-    assert of_bread.spoken_at == datetime(2024, 5, 1, 10, 2, tzinfo=UTC)
+    assert of_bread.last_message_at == datetime(2024, 5, 1, 10, 2, tzinfo=UTC)
     assert first.created_at == datetime(2024, 5, 1, 10, 0, tzinfo=UTC)
     assert first.completed_at == datetime(2024, 5, 1, 10, 0, 21, tzinfo=UTC)
     assert (first.model, first.state) == ("gpt-4o", "complete")
@@ -221,7 +221,7 @@ def test_it_lies_in_ones_own_space_in_one_session_and_the_next_message_follows_i
     of_tides = Thread.objects.get(title=TIDES)
     turns = list(of_tides.turns.order_by("position"))
     assert (of_tides.owner, of_tides.space) == (person, access.personal_space(person.id))
-    assert Session.objects.get(thread=of_tides).seq == 0
+    assert ThreadSession.objects.get(thread=of_tides).seq == 0
     assert of_tides.head == turns[-1]
     assert [one.parent_id for one in turns] == [None, turns[0].id, turns[1].id]
 
@@ -360,7 +360,7 @@ def test_nothing_goes_into_a_thread_that_was_just_deleted(memory, person):
 
 def test_a_turn_that_was_left_for_another_branch_is_not_remembered_by_importing_again(person):
     bring_json(person, [simple("One", "1", "Two")])
-    Turn.objects.filter(message="Two").update(stands=False)
+    Turn.objects.filter(message="Two").update(is_on_active_branch=False)
     bring_json(person, [simple("One", "1", "Two", "2")])
     assert said_in("About simple") == [("One", "1"), ("Two", "2")]
     assert Exchange.objects.get().user_message == "One"

@@ -15,7 +15,7 @@ from memory import signals
 from memory.embeddings import local
 from memory.errors import EmbeddingDimensionError, EmbeddingError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.index import generations, parts, store
-from memory.models import CachedEmbedding, Embedding, Generation, Job
+from memory.models import CachedEmbedding, EmbeddingJob, IndexGeneration, Job
 from memory.spaces import access
 from tests.factories import exchange
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 def due_now() -> None:
-    Embedding.objects.update(due_at=timezone.now() - timedelta(seconds=1), locked_until=None)
+    EmbeddingJob.objects.update(due_at=timezone.now() - timedelta(seconds=1), locked_until=None)
 
 
 def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
@@ -107,7 +107,7 @@ def test_a_provider_that_keeps_failing_ends_as_failed_and_can_be_tried_again(mem
     assert memory.memory_states([one.id]) == {one.id: "failed"}
     assert told == [False] * 4 + [True]
     assert memory.memory_counts(None).failed == 1
-    assert memory.retry_failed(Embedding.objects.all()) == 1
+    assert memory.retry_failed(EmbeddingJob.objects.all()) == 1
     assert memory.index_pending() == 1
     assert memory.memory_counts(None).failed == 0
 
@@ -131,7 +131,7 @@ def test_one_text_that_the_index_or_the_provider_refuses_fails_alone(memory, per
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", refuse_text)
 
     assert memory.index_pending() == 3
-    waiting, failed = (Embedding.objects.get(exchange=row) for row in (by_index, by_provider))
+    waiting, failed = (EmbeddingJob.objects.get(exchange=row) for row in (by_index, by_provider))
     assert (waiting.state, waiting.failures, waiting.error) == (Job.State.PENDING, 1, "refused by the index")
     assert (failed.state, failed.error) == (Job.State.FAILED, "refused by the provider")
 
@@ -166,7 +166,7 @@ def test_a_provider_that_says_when_is_not_asked_before(memory, person, monkeypat
     )
     memory.index_pending()
 
-    wait = Embedding.objects.get().due_at - timezone.now()
+    wait = EmbeddingJob.objects.get().due_at - timezone.now()
     assert timedelta(seconds=110) < wait <= timedelta(seconds=120)
 
 
@@ -183,21 +183,21 @@ def test_a_worker_that_comes_too_late_changes_nothing(memory, person, monkeypatc
     real = store.upsert
 
     def another_takes_over(*args: object) -> None:
-        Embedding.objects.update(attempt=99)
+        EmbeddingJob.objects.update(attempt=99)
         real(*args)
 
     with monkeypatch.context() as slow:
         slow.setattr(store, "upsert", another_takes_over)
         assert memory.index_pending(limit=1) == 0
-    assert Embedding.objects.get(exchange=one).state == Job.State.PENDING
+    assert EmbeddingJob.objects.get(exchange=one).state == Job.State.PENDING
 
 
 def test_a_row_whose_worker_died_is_taken_over_when_its_lease_ends(memory, person):
     exchange(person, "The boiler was replaced.")
-    Embedding.objects.update(locked_until=timezone.now() + timedelta(seconds=60), attempt=1)
+    EmbeddingJob.objects.update(locked_until=timezone.now() + timedelta(seconds=60), attempt=1)
     assert memory.index_pending() == 0
 
-    Embedding.objects.update(locked_until=timezone.now() - timedelta(seconds=1))
+    EmbeddingJob.objects.update(locked_until=timezone.now() - timedelta(seconds=1))
     assert memory.index_pending() == 1
 
 
@@ -219,7 +219,7 @@ def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_t
     readable = access.readable_space_ids(person.id)
     old = generations.active_generation()
     assert not memory.embedding_model_status().differ
-    generations.Generation.objects.filter(pk=old.pk).update(model="all-MiniLM-L6-v2-old")
+    generations.IndexGeneration.objects.filter(pk=old.pk).update(model="all-MiniLM-L6-v2-old")
     monkeypatch.setattr(generations, "embedder_for", lambda generation: _local(generation))
 
     assert memory.embedding_model_status().differ
@@ -228,7 +228,7 @@ def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_t
     assert memory.search("boiler", spaces=readable).results[0].exchange.id == said.id
 
     memory.index_pending()
-    collection = Embedding.objects.get(generation=old).index.collection
+    collection = EmbeddingJob.objects.get(generation=old).index.collection
     assert generations.activate_built_generation()
 
     assert not memory.embedding_model_status().differ
@@ -236,10 +236,10 @@ def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_t
     assert store.count(collection) > 0, "kept, to switch back to"
     assert generations.drop_retired_generations() == 1
     assert store.count(collection) == 0
-    assert Generation.objects.count() == 1
+    assert IndexGeneration.objects.count() == 1
 
 
-def _local(generation: Generation) -> local.LocalEmbedder:
+def _local(generation: IndexGeneration) -> local.LocalEmbedder:
     from django.conf import settings
 
     from memory import embeddings

@@ -24,7 +24,7 @@ from memory.utils import formatting
 from tests import catalog, server
 from tests.fake_endpoint import FakeEndpoint
 from tests.server import wait_for
-from tests.socket import listening
+from tests.socket import open_socket
 
 # What stands in a sentence to be filled in, or has a meaning to the browser.
 _PLACES = re.compile(r"%\(\w+\)[.\d]*[a-z]|%%|\*|</?\w+>")
@@ -58,7 +58,7 @@ def ada(german: server.Cato) -> server.Client:
 @pytest.fixture(scope="module")
 def thread(ada: server.Client) -> str:
     """A thread with one turn that is remembered."""
-    begun = ada.say(WORD)
+    begun = ada.send_message(WORD)
     wait_for(lambda: '<span class="turn__memory-text">Gemerkt</span>' in ada.thread_page(begun), "the worker")
     return begun
 
@@ -72,29 +72,31 @@ def texts(page: str) -> list[str]:
 
 def left_over(page: str) -> list[str]:
     """The texts of a page that are English."""
-    same = {entry.text for entry in catalog.entries() if entry.text in entry.said.values()}
+    same = {entry.text for entry in catalog.entries() if entry.text in entry.translations.values()}
     ours = {entry.text for entry in catalog.entries()} - same
     return [text for text in texts(page) if text in ours or _ENGLISH.search(text)]
 
 
 def test_all_that_is_marked_in_the_code_is_in_the_catalog_and_nothing_else():
-    asked, said = catalog.asked(), {entry.asked for entry in catalog.entries()}
+    asked, said = catalog.marked_texts(), {entry.key for entry in catalog.entries()}
     assert {text: where for text, where in asked.items() if text not in said} == {}, "make messages, and translate"
     assert said - set(asked) == set(), "make messages"
 
 
 def test_every_text_is_said_in_german_and_none_is_a_guess():
-    wanting = [e.text for e in catalog.entries() if e.is_guess or not all(e.said.values()) or not e.said]
+    wanting = [
+        e.text for e in catalog.entries() if e.is_fuzzy or not all(e.translations.values()) or not e.translations
+    ]
     assert wanting == []
-    assert [e.text for e in catalog.entries() if len(e.said) != (2 if e.plural else 1)] == []
+    assert [e.text for e in catalog.entries() if len(e.translations) != (2 if e.plural else 1)] == []
 
 
 def test_what_is_filled_in_in_english_is_filled_in_in_german():
     for entry in catalog.entries():
         wanted = sorted(_PLACES.findall(entry.plural or entry.text))
-        assert sorted(_PLACES.findall(entry.said[max(entry.said)])) == wanted, entry.text
+        assert sorted(_PLACES.findall(entry.translations[max(entry.translations)])) == wanted, entry.text
         # "The last turn" may say no number.
-        assert set(_PLACES.findall(entry.said[0])) <= set(wanted), entry.text
+        assert set(_PLACES.findall(entry.translations[0])) <= set(wanted), entry.text
 
 
 def test_what_is_compiled_is_what_is_written():
@@ -105,7 +107,9 @@ def test_what_is_compiled_is_what_is_written():
     for entry in catalog.entries():
         key = f"{entry.context}\x04{entry.text}" if entry.context else entry.text
         written |= (
-            {(key, number): text for number, text in entry.said.items()} if entry.plural else {key: entry.said[0]}
+            {(key, number): text for number, text in entry.translations.items()}
+            if entry.plural
+            else {key: entry.translations[0]}
         )
     assert compiled == written, "make messages"
 
@@ -285,12 +289,12 @@ def test_a_message_that_is_too_long_is_told_its_length_with_points(ada, thread):
 
 def test_frames_and_what_the_worker_says_are_german(ada, thread, endpoint):
     endpoint.script("german", answer="Alles klar.", token_delay=0.2)
-    with listening(ada, thread) as page:
+    with open_socket(ada, thread) as page:
         page.hello()
-        ada.say("Die Säge liegt daneben.", thread)
+        ada.send_message("Die Säge liegt daneben.", thread)
         page.until("Antwort anhalten")
         frame = page.until('<span class="turn__memory-text">Gemerkt</span>')
-        heard = "".join(page.heard)
+        heard = "".join(page.received)
     assert "Gemerkt" in texts(frame)
     assert left_over(heard) == []
 

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def job() -> Operation:
     now = timezone.now()
-    asked_by = AdministratorFactory()
-    return Operation.objects.create(kind=Operation.Kind.BACKFILL, asked_by=asked_by, asked_at=now, due_at=now)
+    created_by = AdministratorFactory()
+    return Operation.objects.create(kind=Operation.Kind.BACKFILL, created_by=created_by, created_at=now, due_at=now)
 
 
 def claim() -> Lease[Operation] | None:

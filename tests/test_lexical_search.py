@@ -14,7 +14,7 @@ from memory.lexical.analyser import analyse, query_terms
 from memory.lexical.candidates import build_lexical_query, lexical_candidates
 from memory.lexical.expected import amount, kind_asked, says
 from memory.lexical.postings import statistics
-from memory.models import Words
+from memory.models import LexicalEntry
 from memory.retrieval.fusion import together
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, exchange
@@ -146,7 +146,7 @@ def test_forgotten_words_are_gone_at_once(memory, person, no_index):
 
     memory.forget([kept.id], by=person.id)
 
-    assert not Words.objects.filter(exchange=kept).exists()
+    assert not LexicalEntry.objects.filter(exchange=kept).exists()
     assert memory.search("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
 
 
@@ -207,7 +207,7 @@ def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
 
     assert {result.exchange.id for result in found} == {row.id for row in mine}
     assert proposed_to_quiet == [row.id.hex for row in reversed(mine)]
-    newest = Words.objects.filter(exchange__in=others).order_by("-id").values_list("exchange_id", flat=True)[:100]
+    newest = LexicalEntry.objects.filter(exchange__in=others).order_by("-id").values_list("exchange_id", flat=True)[:100]
     assert proposed_to_loud == [id.hex for id in newest]
 
 

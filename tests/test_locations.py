@@ -12,7 +12,7 @@ from memory.documents import server_folders
 from memory.errors import InvalidInputError
 from memory.models import Document
 from memory.spaces import access
-from tests.factories import work_on_documents
+from tests.factories import process_documents
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_vdoc_adds_a_folder_and_shows_a_chip_for_each_file(memory, person, calle
         ("docs/rent.txt", False),
         ("docs/manuals/saw.md", False),
     ]
-    work_on_documents()
+    process_documents()
     found = memory.search("who services the saw", spaces=access.readable_space_ids(person.id)).results
     assert found[0].exchange.source_file == "docs/manuals/saw.md"
     assert set(Document.objects.values_list("source", flat=True)) == {"vdoc_command"}

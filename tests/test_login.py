@@ -25,16 +25,16 @@ def alice(db):
     cache.clear()
 
 
-def sign_in(email: str, password: str, address: str = "192.0.2.1", **query: str):
+def login_session(email: str, password: str, address: str = "192.0.2.1", **query: str):
     return Client(REMOTE_ADDR=address).post(
-        reverse("sign_in", query=query) if query else reverse("sign_in"), {"email": email, "password": password}
+        reverse("login_session", query=query) if query else reverse("login_session"), {"email": email, "password": password}
     )
 
 
 @pytest.mark.parametrize("typed", TYPED)
 def test_what_is_typed_into_the_form_is_no_cache_key(alice, typed):
-    assert sign_in(typed, PASSWORD).status_code == 422
-    assert sign_in("somebody@halden.example", PASSWORD).status_code == 422
+    assert login_session(typed, PASSWORD).status_code == 422
+    assert login_session("somebody@halden.example", PASSWORD).status_code == 422
     keys = " ".join(cache._cache)
     for part in (*typed.split(), "somebody"):
         assert part not in keys
@@ -53,8 +53,8 @@ def test_what_is_typed_into_the_form_is_not_logged(cato):
 
 
 def test_the_eleventh_try_for_an_account_waits_and_says_how_long(alice):
-    answers = [sign_in(alice.email, "wrong").status_code for _ in range(10)]
-    refused = sign_in(alice.email.upper(), PASSWORD)
+    answers = [login_session(alice.email, "wrong").status_code for _ in range(10)]
+    refused = login_session(alice.email.upper(), PASSWORD)
     assert set(answers) == {422}
     assert refused.status_code == 429
     assert int(refused["Retry-After"]) == 300
@@ -62,27 +62,27 @@ def test_the_eleventh_try_for_an_account_waits_and_says_how_long(alice):
 
 def test_who_guesses_elsewhere_does_not_lock_the_account_for_its_person(alice):
     for _ in range(11):
-        sign_in(alice.email, "wrong", address="192.0.2.66")
-    assert sign_in(alice.email, PASSWORD, address="192.0.2.66").status_code == 429
-    assert sign_in(alice.email, PASSWORD, address="192.0.2.1").status_code == 302
+        login_session(alice.email, "wrong", address="192.0.2.66")
+    assert login_session(alice.email, PASSWORD, address="192.0.2.66").status_code == 429
+    assert login_session(alice.email, PASSWORD, address="192.0.2.1").status_code == 302
 
 
 def test_an_account_is_not_guessed_from_ever_more_addresses(alice):
     for number in range(100):
-        sign_in(alice.email, "wrong", address=f"192.0.2.{number}")
-    assert sign_in(alice.email, PASSWORD, address="198.51.100.1").status_code == 429
+        login_session(alice.email, "wrong", address=f"192.0.2.{number}")
+    assert login_session(alice.email, PASSWORD, address="198.51.100.1").status_code == 429
 
 
 @pytest.mark.parametrize(
     "target", ["word", "admin_people", "https://evil.example/", "//evil.example", "javascript:alert(1)"]
 )
 def test_signing_in_leads_to_paths_of_this_cato_only(alice, target):
-    answer = sign_in(alice.email, PASSWORD, next=target)
+    answer = login_session(alice.email, PASSWORD, next=target)
     assert (answer.status_code, answer["Location"]) == (302, "/")
 
 
 def test_signing_in_leads_to_the_page_that_was_asked_for(alice):
-    assert sign_in(alice.email, PASSWORD, next="/stats?days=7")["Location"] == "/stats?days=7"
+    assert login_session(alice.email, PASSWORD, next="/stats?days=7")["Location"] == "/stats?days=7"
 
 
 # Names
@@ -114,16 +114,16 @@ def test_a_name_loses_what_would_reorder_the_text_beside_it(alice):
 
 
 def test_pages_fragments_exports_and_api_answers_are_stored_in_no_cache(cato, alice_online):
-    thread = alice_online.say("Nobody keeps a copy of this")
-    program = alice_online.program()
+    thread = alice_online.send_message("Nobody keeps a copy of this")
+    api_client = alice_online.api_client()
     asked = [
         *(alice_online.get(path) for path in ("/", f"/t/{thread}", "/settings", "/search", "/threads", "/stats")),
         *(alice_online.get(f"/t/{thread}/export/{kind}") for kind in ("md", "json", "html")),
         alice_online.get("/find", params={"q": "copy"}, headers={"HX-Request": "true"}),
         alice_online.get("/nothing-here"),
         alice_online.post("/settings/export"),
-        *(program.get(path) for path in ("/api/me", "/api/threads", "/api/nothing", "/v1/models")),
-        program.post("/mcp", content=json.dumps({})),
+        *(api_client.get(path) for path in ("/api/me", "/api/threads", "/api/nothing", "/v1/models")),
+        api_client.post("/mcp", content=json.dumps({})),
         httpx.get(f"{cato.url}/sign-in"),
         httpx.get(f"{cato.url}/mcp"),
     ]

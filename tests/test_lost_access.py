@@ -62,14 +62,14 @@ def states(cato: Cato, thread: str) -> list[tuple[str, str, str]]:
 class Reading(threading.Thread):
     """Reads a streamed answer until it ends, or comes for the whole of it."""
 
-    def __init__(self, program: httpx.Client, path: str, body: dict[str, Any], **headers: str) -> None:
+    def __init__(self, api_client: httpx.Client, path: str, body: dict[str, Any], **headers: str) -> None:
         super().__init__()
-        self.program, self.path, self.body, self.headers = program, path, body, headers
+        self.api_client, self.path, self.body, self.headers = api_client, path, body, headers
         self.text = ""
         self.start()
 
     def run(self) -> None:
-        with self.program.stream("POST", self.path, json=self.body, headers=self.headers, timeout=60) as response:
+        with self.api_client.stream("POST", self.path, json=self.body, headers=self.headers, timeout=60) as response:
             for piece in response.iter_text():
                 self.text += piece
 
@@ -92,7 +92,7 @@ def test_whoever_is_removed_from_a_group_receives_no_more_of_an_answer_there(
     cato: Cato, administrator: Client, bob: Client, crew: str, thread: str, request_of: Callable[..., Any], stream: bool
 ) -> None:
     path, body, headers = request_of(thread, stream)
-    reading = Reading(bob.program("ask"), path, body, **headers)
+    reading = Reading(bob.api_client("ask"), path, body, **headers)
     wait_for(lambda: "word2" in states(cato, thread)[-1][2], "the answer to begin")
     remove_from_group(cato, administrator, crew, bob)
     reading.join(20)
@@ -107,7 +107,7 @@ def test_an_answer_ends_when_its_token_is_revoked(
     cato: Cato, bob: Client, thread: str, request_of: Callable[..., Any]
 ) -> None:
     path, body, headers = request_of(thread, True)
-    reading = Reading(bob.program("ask"), path, body, **headers)
+    reading = Reading(bob.api_client("ask"), path, body, **headers)
     wait_for(lambda: "word2" in states(cato, thread)[-1][2], "the answer to begin")
     ((token,),) = cato.sql("SELECT id FROM people_apitoken WHERE person_id = ?", uuid.UUID(person_id(cato, bob)).hex)
     bob.post("/settings/tokens/withdraw", {"token": str(uuid.UUID(str(token)))})
@@ -120,7 +120,7 @@ def test_an_answer_ends_when_its_token_is_revoked(
 def test_an_answer_asked_on_a_page_ends_when_its_author_is_deactivated(
     cato: Cato, administrator: Client, alice: Client, bob: Client, thread: str
 ) -> None:
-    bob.say("Tell me all of it", thread=thread)
+    bob.send_message("Tell me all of it", thread=thread)
     wait_for(lambda: "word2" in states(cato, thread)[-1][2], "the answer to begin")
     administrator.post(f"/admin/people/{person_id(cato, bob)}/active", {"active": "no"})
 
@@ -139,31 +139,31 @@ def test_a_queued_question_recalls_nothing_that_was_added_after_its_author_was_r
     endpoint: Any,
     request_of: Callable[..., Any],
 ) -> None:
-    alice.say("Keep the model busy", thread=thread)
+    alice.send_message("Keep the model busy", thread=thread)
     wait_for(lambda: running_turn(cato, thread), "the answer to begin")
     path, body, headers = request_of(thread, True)
     question = f"What is the {HIDDEN} code?"
     body = json.loads(json.dumps(body).replace("Tell me all of it", question))
-    reading = Reading(bob.program("ask"), path, body, **headers)
+    reading = Reading(bob.api_client("ask"), path, body, **headers)
     wait_for(lambda: states(cato, thread)[-1][0] == "queued", "the question to wait")
     remove_from_group(cato, administrator, crew, bob)
-    note = alice.program().post("/api/exchanges", json={"text": f"The {HIDDEN} code is 4711.", "space": crew})
+    note = alice.api_client().post("/api/exchanges", json={"text": f"The {HIDDEN} code is 4711.", "space": crew})
     assert note.is_success, note.text
     stop_all(alice, thread)
     reading.join(20)
 
     wait_for(lambda: states(cato, thread)[-1] == ("stopped", "access_lost", ""), "the question to be ended")
     assert "4711" not in reading.text
-    assert question not in str(endpoint.asked(KEY))
+    assert question not in str(endpoint.requests(KEY))
 
 
 def test_the_next_question_in_the_queue_is_answered_all_the_same(
     cato: Cato, administrator: Client, alice: Client, bob: Client, crew: str, thread: str, endpoint: Any
 ) -> None:
-    alice.say("Keep the model busy", thread=thread)
+    alice.send_message("Keep the model busy", thread=thread)
     wait_for(lambda: running_turn(cato, thread), "the answer to begin")
-    bob.say("Asked by who is about to leave", thread=thread)
-    alice.say("Asked by who stays", thread=thread)
+    bob.send_message("Asked by who is about to leave", thread=thread)
+    alice.send_message("Asked by who stays", thread=thread)
     remove_from_group(cato, administrator, crew, bob)
     endpoint.script(KEY, answer="All right.")
     stop_all(alice, thread)

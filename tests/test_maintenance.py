@@ -19,7 +19,7 @@ from memory.errors import EmbeddingError
 from memory.exchanges import lifecycle
 from memory.index import generations, purge, reconcile, store, vectors
 from memory.lexical.indexing import index_terms
-from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Words
+from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job, LexicalEntry
 from memory.spaces import access
 from tests import server
 from tests.factories import AdministratorFactory, exchange
@@ -54,7 +54,7 @@ def at_rest() -> bool:
 
 
 def test_backfill_makes_the_index_again_after_its_files_were_removed(memory, person, told):
-    store.drop(Index.objects.get().collection)
+    store.drop(Collection.objects.get().collection)
     assert not at_rest()
 
     assert "3 exchanges embedded" in run("backfill")
@@ -64,26 +64,26 @@ def test_backfill_makes_the_index_again_after_its_files_were_removed(memory, per
 
 
 def test_backfill_embeds_what_has_no_row_or_failed_and_writes_missing_words(memory, person, told):
-    Embedding.objects.filter(exchange=told[0]).delete()
-    Embedding.objects.filter(exchange=told[1]).update(state=Job.State.FAILED, error="HTTP 500")
-    Words.objects.filter(exchange=told[2]).delete()
+    EmbeddingJob.objects.filter(exchange=told[0]).delete()
+    EmbeddingJob.objects.filter(exchange=told[1]).update(state=Job.State.FAILED, error="HTTP 500")
+    LexicalEntry.objects.filter(exchange=told[2]).delete()
 
     assert "2 exchanges embedded" in run("backfill")
 
     assert set(memory.memory_states([row.id for row in told]).values()) == {"remembered"}
-    assert Words.objects.count() == 3
+    assert LexicalEntry.objects.count() == 3
 
 
 def test_a_new_worker_writes_the_words_that_an_earlier_version_did_not(memory, person, told):
-    Words.objects.all().delete()
+    LexicalEntry.objects.all().delete()
 
     run_startup_backfills()
 
-    assert Words.objects.count() == 3
+    assert LexicalEntry.objects.count() == 3
 
 
 def test_what_is_forgotten_while_words_are_written_gets_none(memory, person, told, monkeypatch):
-    Words.objects.all().delete()
+    LexicalEntry.objects.all().delete()
     listed = reconcile.iterate_by_pk
 
     def forgets_what_was_listed(*args: Any) -> Any:
@@ -94,7 +94,7 @@ def test_what_is_forgotten_while_words_are_written_gets_none(memory, person, tol
     monkeypatch.setattr(reconcile, "iterate_by_pk", forgets_what_was_listed)
     assert memory.index_missing_terms() == 2
 
-    assert not Words.objects.filter(exchange=told[0]).exists()
+    assert not LexicalEntry.objects.filter(exchange=told[0]).exists()
 
 
 def test_backfill_says_what_could_not_be_embedded(memory, person, monkeypatch):
@@ -108,8 +108,8 @@ def test_backfill_says_what_could_not_be_embedded(memory, person, monkeypatch):
 
 def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(memory, person, told):
     lost, outdated, forgotten = told
-    index = Index.objects.get()
-    parts = Embedding.objects.first().parts
+    index = Collection.objects.get()
+    parts = EmbeddingJob.objects.first().parts
     store.delete(index.collection, vectors.vector_ids(lost.id, 1, parts)[:1])
     Exchange.objects.filter(pk=outdated.pk).update(version=2)
     memory.forget([forgotten.id], by=person.id)
@@ -118,7 +118,7 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
     store.upsert(
         index.collection, [*stray, "not one of ours"], np.ones((2, 384), dtype=np.float32), [{"said": 1.0}] * 2
     )
-    Words.objects.filter(exchange=lost).delete()
+    LexicalEntry.objects.filter(exchange=lost).delete()
     index_terms([forgotten])
     CachedEmbedding.objects.create(content_hash="0" * 64, provider="local", model="m", vectors=b"")
     unnamed = generations.next_collection_name(index.collection)
@@ -163,7 +163,7 @@ def test_reconcile_misses_nothing_in_an_index_that_is_made_anew_meanwhile(memory
 
     def after_it_was_made_anew(collection: str, ids: Any) -> set[str]:
         monkeypatch.setattr(store, "existing_ids", real)
-        assert purge.rebuild_collection(Index.objects.get())
+        assert purge.rebuild_collection(Collection.objects.get())
         return real(collection, ids)
 
     monkeypatch.setattr(store, "existing_ids", after_it_was_made_anew)
@@ -174,10 +174,10 @@ def test_reconcile_misses_nothing_in_an_index_that_is_made_anew_meanwhile(memory
 
 def test_drift_counts_what_one_side_lacks_and_administrators_see_it(memory, person, told, client):
     assert at_rest()
-    index = Index.objects.get()
+    index = Collection.objects.get()
     store.delete(index.collection, vectors.vector_ids(told[0].id, 1, 1))
     assert reconcile.measure_drift() == reconcile.Drift(rows_without_vector=1, vectors_without_row=0)
-    Embedding.objects.filter(exchange=told[1]).delete()
+    EmbeddingJob.objects.filter(exchange=told[1]).delete()
     assert reconcile.measure_drift().vectors_without_row > 0
 
     client.force_login(person)
@@ -201,7 +201,7 @@ def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_ba
     assert set(FACTS) <= set(embedded), "nothing came from the cache"
     later = exchange(person, "The gate code hangs on the fridge.")
     memory.index_pending()
-    assert not Embedding.objects.filter(exchange=later, generation=old)
+    assert not EmbeddingJob.objects.filter(exchange=later, generation=old)
 
     run("reembed", "--back")
     assert generations.active_generation().pk == old.pk
@@ -211,7 +211,7 @@ def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_ba
     collections = [index.collection for index in new.indexes.all()]
     assert "1 dropped" in run("reembed", "--drop-old")
     assert [store.count(collection) for collection in collections] == [0]
-    assert list(Generation.objects.all()) == [old]
+    assert list(IndexGeneration.objects.all()) == [old]
     with pytest.raises(CommandError, match="No earlier index"):
         run("reembed", "--back")
 
@@ -219,7 +219,7 @@ def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_ba
 def test_half_an_index_never_serves(memory, person, told, monkeypatch):
     """Not even where the sweep comes by while the exchanges are being queued."""
     monkeypatch.setattr(generations, "_PAGE", 1)
-    real = Embedding.objects.bulk_create
+    real = EmbeddingJob.objects.bulk_create
     switched: list[bool] = []
 
     def sweep_in_between(*args: Any, **kwargs: Any) -> Any:
@@ -229,7 +229,7 @@ def test_half_an_index_never_serves(memory, person, told, monkeypatch):
         return made
 
     old = generations.active_generation()
-    monkeypatch.setattr(Embedding.objects, "bulk_create", sweep_in_between)
+    monkeypatch.setattr(EmbeddingJob.objects, "bulk_create", sweep_in_between)
     generations.start_reindex(again=True)
 
     assert switched == [False, False, True]
@@ -256,10 +256,10 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
 
     monkeypatch.setattr(store, "copy", in_the_middle)
     memory.forget([exchange(person, "Something else entirely.").id], by=person.id)
-    before = Index.objects.get().collection
-    assert purge.rebuild_collection(Index.objects.get())
+    before = Collection.objects.get().collection
+    assert purge.rebuild_collection(Collection.objects.get())
 
-    index = Index.objects.get()
+    index = Collection.objects.get()
     assert index.collection == generations.next_collection_name(before)
     assert store.count(before) == 0
     memory.index_pending()
@@ -277,20 +277,20 @@ def test_the_old_index_is_not_called_left_over_in_the_moment_before_it_is_droppe
         unnamed.append(reconcile.reconcile(dry_run=True).collections_dropped)
 
     monkeypatch.setattr("memory.index.purge.time.sleep", pause)
-    assert purge.rebuild_collection(Index.objects.get())
+    assert purge.rebuild_collection(Collection.objects.get())
     assert unnamed == [0]
     assert at_rest()
 
 
 def test_an_index_whose_files_were_removed_is_made_anew_all_the_same(memory, person, told):
-    store.drop(Index.objects.get().collection)
-    assert purge.rebuild_collection(Index.objects.get())
+    store.drop(Collection.objects.get().collection)
+    assert purge.rebuild_collection(Collection.objects.get())
     memory.index_pending()
     assert at_rest()
 
 
 def test_an_index_is_made_anew_by_one_at_a_time_and_taken_over_from_one_that_died(memory, person, told, monkeypatch):
-    index = Index.objects.get()
+    index = Collection.objects.get()
     target = generations.next_collection_name(index.collection)
     assert store.recreate_collection(target, unless_touched_within=60)
 
@@ -313,14 +313,14 @@ def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, pe
             broken.setattr(store, name, lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
                 purge.purge_pending()
-        assert Index.objects.exclude(soiled_at=None).exists(), name
+        assert Collection.objects.exclude(purge_needed_since=None).exists(), name
 
         run("erase")
 
-        assert not Index.objects.exclude(soiled_at=None).exists(), name
+        assert not Collection.objects.exclude(purge_needed_since=None).exists(), name
         assert at_rest()
-        named = set(Index.objects.values_list("collection", flat=True))
-        here = f"{Index.objects.get().collection.rpartition('.')[0]}"
+        named = set(Collection.objects.values_list("collection", flat=True))
+        here = f"{Collection.objects.get().collection.rpartition('.')[0]}"
         assert set(store.collections(here, untouched_for=0)) <= named, name
     assert is_found(memory, person, "what warms the house") == FACTS[0]
 
@@ -328,14 +328,14 @@ def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, pe
 def test_the_sweep_erases_within_the_time_that_is_configured(memory, person, told, monkeypatch):
     memory.forget([told[0].id], by=person.id)
     memory.sweep()
-    soiled = Index.objects.get()
-    assert soiled.soiled_at is not None
+    soiled = Collection.objects.get()
+    assert soiled.purge_needed_since is not None
 
-    Index.objects.update(soiled_at=soiled.soiled_at - 0.6 * (soiled.soiled_at - _hours_before(soiled.soiled_at, 24)))
+    Collection.objects.update(purge_needed_since=soiled.purge_needed_since - 0.6 * (soiled.purge_needed_since - _hours_before(soiled.purge_needed_since, 24)))
     memory.sweep()
 
-    assert Index.objects.get().soiled_at is None
-    assert Index.objects.get().collection != soiled.collection
+    assert Collection.objects.get().purge_needed_since is None
+    assert Collection.objects.get().collection != soiled.collection
 
 
 def _hours_before(moment: Any, hours: float) -> Any:

@@ -38,9 +38,9 @@ def test_no_byte_of_a_thread_that_is_not_remembered_is_outside_its_turns(tmp_pat
         first = {"message": f"Give the {SECRET} my PIN", "client_key": str(uuid.uuid4()), "remembered": "no"}
         begun = re.search(r"/t/([0-9a-f-]{36})", alice.post("/", first).headers["location"])[1]
         wait_for(lambda: "keeps it" in alice.thread_page(begun), "the answer")
-        alice.say(f"And the second one, {SECRET}", begun)
+        alice.send_message(f"And the second one, {SECRET}", begun)
         wait_for(lambda: "Once more" in alice.thread_page(begun), "the second answer")
-        other = alice.say("What does the vole keep?")
+        other = alice.send_message("What does the vole keep?")
         wait_for(lambda: "Remembered</span>" in alice.thread_page(other), "another thread to be remembered")
 
         assert tables_with(cato, SECRET) == {"chat_turn", "chat_thread"}
@@ -114,7 +114,7 @@ def test_what_was_answered_while_memory_was_disabled_is_stored_by_command_alone(
     switch(False)
     kept, off, deleted = thread(person), thread(person), thread(person)
     answered(kept, "The key hangs behind the clock.")
-    answered(kept, "A version that is not shown", stands=False)
+    answered(kept, "A version that is not shown", is_on_active_branch=False)
     answered(off, "This is off the record")
     set_memory_enabled(off, False)
     set_memory_enabled(off, True)

@@ -70,9 +70,9 @@ def test_on_the_whole_path_only_the_configured_endpoint_and_its_own_servers_are_
 
 def _whole_path(ada: Client) -> None:
     """Chat, a document, a search, forgetting, taking out."""
-    thread = ada.say("When does the ferry leave?")
+    thread = ada.send_message("When does the ferry leave?")
     wait_for(lambda: "Remembered</span>" in ada.thread_page(thread), "it to be remembered", seconds=60)
-    again = ada.say("And the ferry of tomorrow, when does that one leave?")
+    again = ada.send_message("And the ferry of tomorrow, when does that one leave?")
     wait_for(lambda: "Remembered</span>" in ada.thread_page(again), "that one too", seconds=60)
     files = {"files": ("tides.pdf", pdf(["High water at Halden is at noon."]), "application/pdf")}
     ada.post("/documents", files=files)

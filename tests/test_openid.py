@@ -23,7 +23,7 @@ from joserfc.jwk import KeySet, RSAKey
 
 from cato_web.accounts import deletion, openid, services
 from cato_web.accounts.export.archive import archive_files
-from cato_web.accounts.models import AuditEntry, Identity, Pass, SignIn, User
+from cato_web.accounts.models import AuditEntry, Identity, LoginSession, OneTimeLink, User
 from cato_web.accounts.openid import SignInRejectedError, VerifiedIdentity
 from memory.spaces import access
 from tests import server
@@ -275,7 +275,7 @@ def test_the_provider_is_asked_with_a_proof_key_that_only_this_sign_in_can_show(
     digest = hashlib.sha256(fake.seen["code_verifier"].encode()).digest()
     assert base64.urlsafe_b64encode(digest).decode().rstrip("=") == asked["code_challenge"]
     assert is_signed_in(browser)
-    assert SignIn.objects.filter(person=alice).count() == 1
+    assert LoginSession.objects.filter(person=alice).count() == 1
 
 
 def test_the_session_gets_a_new_key(alice, fake):
@@ -415,7 +415,7 @@ def test_only_the_named_domains_are_let_in(alice, fake, configure):
 def test_an_invitation_serves_once_and_is_kept_for_who_had_an_account_already(alice, on, fake):
     token = services.create_invitation(by=on, role="administrator")
     assert arrive(Client(), fake, invitation=token).status_code == 302
-    assert Pass.objects.get(kind="invitation").used_at is None
+    assert OneTimeLink.objects.get(kind="invitation").used_at is None
 
     # Some providers verify no e-mail; an invitation says who it is for by itself.
     fake.claims = {"sub": "b-1", "email": "bob@halden.example", "email_verified": None, "name": None}
@@ -424,7 +424,7 @@ def test_an_invitation_serves_once_and_is_kept_for_who_had_an_account_already(al
     assert arrive(Client(), fake, invitation=token).status_code == 302
     bob = User.objects.get(email="bob@halden.example")
     assert (bob.name, bob.role) == ("bob", "administrator")
-    assert Pass.objects.get(kind="invitation").used_by == bob
+    assert OneTimeLink.objects.get(kind="invitation").used_by == bob
     fake.claims |= {"sub": "c-1", "email": "charlie@halden.example"}
     assert too_late.get(fake.approve(address)).status_code == 404
     assert Client().post("/sign-in/openid", {"invitation": token}).status_code == 404
@@ -444,16 +444,16 @@ def test_two_who_share_an_invitation_at_the_same_moment_are_one_too_many(on, con
     configure(issuer="https://login.example")
     token = services.create_invitation(by=on)
     invitation = services.validate_link(token, "invitation").pk
-    openid.sign_in(VerifiedIdentity("https://login.example", "1", "one@halden.example", False, "One"), invitation)
+    openid.login_session(VerifiedIdentity("https://login.example", "1", "one@halden.example", False, "One"), invitation)
     with pytest.raises(services.InvalidLinkError):
-        openid.sign_in(VerifiedIdentity("https://login.example", "2", "two@halden.example", False, "Two"), invitation)
+        openid.login_session(VerifiedIdentity("https://login.example", "2", "two@halden.example", False, "Two"), invitation)
     assert not User.objects.filter(name="Two").exists()
 
 
 def test_an_unverified_email_with_an_invitation_leads_into_no_account_that_is_there(alice, on, configure):
     invitation = services.validate_link(services.create_invitation(by=on), "invitation").pk
     with pytest.raises(SignInRejectedError, match=NO_ACCOUNT):
-        openid.sign_in(VerifiedIdentity("https://login.example", "1", alice.email, False, "Mallory"), invitation)
+        openid.login_session(VerifiedIdentity("https://login.example", "1", alice.email, False, "Mallory"), invitation)
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:alert(1)", ""])

@@ -10,7 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from cato_web.accounts import deletion, services
-from cato_web.accounts.models import AuditEntry, Pass, User
+from cato_web.accounts.models import AuditEntry, OneTimeLink, User
 from tests.factories import AdministratorFactory, PersonFactory, ago
 
 pytestmark = pytest.mark.django_db
@@ -58,7 +58,7 @@ def test_a_bad_password_keeps_the_link(ada, person):
 def test_a_new_link_takes_the_place_of_the_one_before_and_a_day_ends_it(ada, person):
     first, second = link_for(ada, person), link_for(ada, person)
     assert Client().get(first).status_code == 404
-    Pass.objects.filter(kind=Pass.Kind.RESET).update(expires_at=ago(seconds=1))
+    OneTimeLink.objects.filter(kind=OneTimeLink.Kind.RESET).update(expires_at=ago(seconds=1))
     assert Client().get(second).status_code == 404
 
 
@@ -120,7 +120,7 @@ def test_links_end_when_their_author_loses_the_role_or_the_account(ada, person, 
     lose_it(other, ada)
 
     assert [Client().get(link).status_code for link in links] == [404, 404]
-    assert not Pass.objects.filter(used_at=None).exists()
+    assert not OneTimeLink.objects.filter(used_at=None).exists()
     assert Client().post(links[1], {"password": NEW}).status_code == 404
     User.objects.filter(pk=other.pk).update(role=User.Role.ADMINISTRATOR, is_active=True)
     assert [Client().get(link).status_code for link in links] == [404, 404]
@@ -146,7 +146,7 @@ def test_open_links_are_listed_and_revoked(ada, person):
     assert f"Password link for {person.name}" in listed
     assert len(re.findall(r"<td>\s*<bdi>Ada Admin</bdi>\s*</td>", listed)) == 2
 
-    for link in Pass.objects.all():
+    for link in OneTimeLink.objects.all():
         page.post(reverse("revoke_link", args=[link.pk]))
     assert [Client().get(link).status_code for link in (invitation, reset)] == [404, 404]
     assert "Open links" not in page.get(reverse("admin_people")).content.decode()

@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from cato_web.accounts.models import Pass, User
+from cato_web.accounts.models import OneTimeLink, User
 from chat.models import Thread, Turn
 from memory.administration import operations, reveals
 from memory.models import Exchange, Membership, Reveal, Space
@@ -121,7 +121,7 @@ def post(case: Case) -> bool:
 def stop(case: Case) -> bool:
     case.set_turn(state=Turn.State.ANSWERING)
     case.on_turn("stop")
-    return case.reread().stop_asked
+    return case.reread().stop_requested
 
 
 @check("Edit the message")
@@ -152,11 +152,11 @@ def resume(case: Case) -> bool:
 
 @check("Switch versions")
 def switch(case: Case) -> bool:
-    case.set_turn(stands=False)
+    case.set_turn(is_on_active_branch=False)
     newer = turn(case.thread, "Where is the oar?", "In the cellar.", author=case.turn.author)
     Thread.objects.filter(id=case.thread.id).update(head=newer)
     case.on_turn("choose")
-    return case.reread().stands
+    return case.reread().is_on_active_branch
 
 
 @check("Take back the message while it is queued")
@@ -271,13 +271,13 @@ def rename_group(case: Case) -> bool:
 @check("Invite somebody")
 def invite(case: Case) -> bool:
     case.post("admin_people", role="member")
-    return Pass.objects.filter(kind=Pass.Kind.INVITATION).exists()
+    return OneTimeLink.objects.filter(kind=OneTimeLink.Kind.INVITATION).exists()
 
 
 @check("Make a password link")
 def make_password_link(case: Case) -> bool:
     case.post("reset_link", case.bystander.pk)
-    return Pass.objects.filter(kind=Pass.Kind.RESET).exists()
+    return OneTimeLink.objects.filter(kind=OneTimeLink.Kind.RESET).exists()
 
 
 @check("Change a role")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import pytest
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.sessions.models import Session as SignIn
+from django.contrib.sessions.models import Session as LoginSession
 from django.db import transaction
 from django.utils import timezone
 from hypothesis import Phase
@@ -39,7 +39,7 @@ from memory.errors import CatoError, NotFoundError
 from memory.filters import parse_filter
 from memory.index import generations, store, vectors
 from memory.lexical.candidates import build_lexical_query, lexical_candidates
-from memory.models import Chunk, Exchange, Index, Space
+from memory.models import Chunk, Collection, Exchange, Space
 from memory.retrieval import duplicates
 from memory.retrieval.candidate_rows import CandidateLoader
 from memory.retrieval.recall_filter import RecallFilter, describe_recall_filter
@@ -47,9 +47,9 @@ from memory.retrieval.recall_log import RecallRate, recall_counts, recall_rate
 from memory.retrieval.search import rank
 from memory.spaces import access as spaces
 from memory.views.space_choices import space_choices
-from tests.factories import AdministratorFactory, PersonFactory, upload, work_on_documents
+from tests.factories import AdministratorFactory, PersonFactory, process_documents, upload
 from tests.factories import group as make_group
-from tests.property_model import COMMON, Person, Piece, Team, Thing, made_up_words, sentence, words_in
+from tests.property_model import COMMON, Entry, Person, Resource, Team, made_up_words, sentence, words_in
 from tests.topology import IS_LONG
 
 pytestmark = pytest.mark.django_db
@@ -103,14 +103,14 @@ class TeamLife(RuleBasedStateMachine):
         names = {group.pk: name for group, name in zip(base.groups, base.names, strict=True)}
         self.team = Team(spaces.team_space().pk, people, {group: set() for group in names}, names)
         self.words = islice(made_up_words(), len(base.names), None)
-        self.order = [*(person.own for person in people.values()), *names, self.team.team]
-        self.seats: list[tuple[access.SocketIdentity, int, str, Thing | None]] = []
-        self.last: Thing | None = None
+        self.order = [*(person.personal_space for person in people.values()), *names, self.team.team]
+        self.seats: list[tuple[access.SocketIdentity, int, str, Resource | None]] = []
+        self.last: Resource | None = None
         self.is_settled, self.steps = True, 0
 
     def teardown(self) -> None:
         held = [vector for row in Exchange.objects.all() for vector in vectors.all_vector_ids(row.pk, row.version)]
-        for collection in Index.objects.values_list("collection", flat=True):
+        for collection in Collection.objects.values_list("collection", flat=True):
             store.delete(collection, held)
         transaction.set_rollback(True)
         self.example.__exit__(None, None, None)
@@ -121,15 +121,15 @@ class TeamLife(RuleBasedStateMachine):
         return one_of([person for person in self.team.people.values() if person.is_active], number)
 
     def places(self, person: Person) -> list[uuid.UUID]:
-        readable = self.team.reads(person.id)
+        readable = self.team.readable_spaces(person.id)
         return [space for space in self.order if space in readable]
 
-    def add(self, thing: Thing) -> None:
-        self.team.things.append(thing)
-        self.changed(thing)
+    def add(self, resource: Resource) -> None:
+        self.team.resources.append(resource)
+        self.changed(resource)
 
-    def changed(self, thing: Thing) -> None:
-        self.last, self.is_settled = thing, False
+    def changed(self, resource: Resource) -> None:
+        self.last, self.is_settled = resource, False
 
     def refused(self, verb: Any, *arguments: Any, **named: Any) -> None:
         """It looks as it does for something that was never there."""
@@ -148,49 +148,49 @@ class TeamLife(RuleBasedStateMachine):
         for person, group in ((bob, first), (cleo, first), (cleo, second)):
             groups.add_member(memory.get_group(group), self.rows[person], by=self.admin)
             self.team.groups[group].add(person)
-        self.say(1, 0, 1, True, True)
-        self.say(2, 0, 3, True, False)
+        self.send_message(1, 0, 1, True, True)
+        self.send_message(2, 0, 3, True, False)
         self.note(2, 0)
         self.keep_record(1, 1)
         self.upload(2, 1)
         self.worker_comes_by()
-        self.say(1, 0, 0, True, True)
-        self.say(2, 0, 2, True, True)
+        self.send_message(1, 0, 0, True, True)
+        self.send_message(2, 0, 2, True, True)
         self.worker_comes_by()
         for who in range(len(self.ids)):
             self.open_page(who, 0)
         self.move(1, 0, 1)
 
     @rule(who=NUMBER, what=NUMBER, where=NUMBER, is_remembered=st.booleans(), is_titled=st.booleans())
-    def say(self, who: int, what: int, where: int, is_remembered: bool, is_titled: bool) -> None:
+    def send_message(self, who: int, what: int, where: int, is_remembered: bool, is_titled: bool) -> None:
         person = self.actor(who)
         if person is None:
             return
         said, answered, title = islice(self.words, 3)
         message = f"Where lies the {said.capitalize()}? What lies in the {COMMON} until the evening?"
-        thing = one_of([None, *self.team.there(self.team.reads(person.id), "thread")], what)
+        resource = one_of([None, *self.team.resources_in(self.team.readable_spaces(person.id), "thread")], what)
         key = uuid.uuid4()
-        if thing is None:
+        if resource is None:
             space = one_of(self.places(person), where)
             place = spaces.get_space(person.id, space)
             turn = chat.create_thread_with_message(
                 person.id, message=message, client_key=key, space=place, is_remembered=is_remembered
             ).turn
-            thing = Thing("thread", turn.thread_id, person.id, place.pk, {said}, is_remembered=is_remembered)
-            self.team.things.append(thing)
+            resource = Resource("thread", turn.thread_id, person.id, place.pk, {said}, is_remembered=is_remembered)
+            self.team.resources.append(resource)
             if is_titled:
                 chat.rename_thread(turn.thread, f"About {title}")
-                thing.names = {title}
+                resource.names = {title}
         else:
-            thread = access.get_thread(person.id, thing.id)
+            thread = access.get_thread(person.id, resource.id)
             turn = chat.post_message(thread, author_id=person.id, message=message, client_key=key).turn
-        self.answer(turn, thing, person, said, answered)
+        self.answer(turn, resource, person, said, answered)
 
-    def answer(self, turn: Turn, thing: Thing, person: Person, said: str, answered: str) -> None:
+    def answer(self, turn: Turn, resource: Resource, person: Person, said: str, answered: str) -> None:
         """What the answer to a turn is given from memory, and remembering it."""
-        may = self.team.read_by_all_of(thing.space)
-        history = {piece.kept_as for piece in thing.pieces if not piece.is_forgotten}
-        candidates = {id for id in self.team.found(may) if id not in history}
+        may = self.team.shared_by_all_readers(resource.space)
+        history = {entry.stored_as for entry in resource.entries if not entry.is_forgotten}
+        candidates = {id for id in self.team.findable_entries(may) if id not in history}
         recollection = persistence.recall_for_turn(turn.id)
         recalled = {result.exchange.id for result in recollection.results}
         assert recalled <= candidates, "what was recalled is for all who read the thread"
@@ -199,14 +199,14 @@ class TeamLife(RuleBasedStateMachine):
         brief, begun = persistence.load_job(turn.id), persistence.prepare_answer(turn.id, turn.attempt, recollection, 7)
         assert brief is not None
         assert begun is not None
-        own = {word for piece in thing.pieces if not piece.is_forgotten for word in piece.words}
-        assert words_in(begun.messages) <= self.team.found_words(may) | own | {said}
+        own = {word for entry in resource.entries if not entry.is_forgotten for word in entry.words}
+        assert words_in(begun.messages) <= self.team.findable_words(may) | own | {said}
         ending = persistence.AnswerOutcome(Turn.State.COMPLETE, f"Noted, {answered}.")
         persistence.complete_turn(brief, ending, begun.revision + 1)
         turn.refresh_from_db()
-        assert (turn.exchange_id is not None) == thing.is_remembered
-        thing.pieces.append(Piece({said, answered}, person.id, turn.exchange_id, turn.id, tuple(recalled)))
-        self.changed(thing)
+        assert (turn.exchange_id is not None) == resource.is_remembered
+        resource.entries.append(Entry({said, answered}, person.id, turn.exchange_id, turn.id, tuple(recalled)))
+        self.changed(resource)
 
     @rule(who=NUMBER, where=NUMBER)
     def note(self, who: int, where: int) -> None:
@@ -219,7 +219,7 @@ class TeamLife(RuleBasedStateMachine):
         (kept,) = memory.add_note(
             sentence(word), space=place, owner_id=person.id, source="vadd_command", manual_entry=True
         )
-        self.add(Thing("note", kept.pk, person.id, space, pieces=[Piece({word}, person.id, kept.pk)]))
+        self.add(Resource("note", kept.pk, person.id, space, entries=[Entry({word}, person.id, kept.pk)]))
 
     @rule(who=NUMBER, where=NUMBER)
     def keep_record(self, who: int, where: int) -> None:
@@ -230,7 +230,7 @@ class TeamLife(RuleBasedStateMachine):
         name, word, value = islice(self.words, 3)
         record = memory.NewRecord(name, sentence(word), {"zone": value})
         (kept,) = memory.upsert_records([record], space=spaces.get_space(person.id, space), owner_id=person.id)
-        self.add(Thing("record", kept, person.id, space, {name}, {value}, [Piece({word}, person.id, kept)]))
+        self.add(Resource("record", kept, person.id, space, {name}, {value}, [Entry({word}, person.id, kept)]))
 
     @rule(who=NUMBER, where=NUMBER)
     def upload(self, who: int, where: int) -> None:
@@ -241,42 +241,42 @@ class TeamLife(RuleBasedStateMachine):
         name, word, value = islice(self.words, 3)
         place, owner = spaces.get_space(person.id, space), self.rows[person.id]
         received = upload(owner, f"{name}.txt", sentence(word), space=place, metadata={"zone": value})
-        pieces = [Piece({word}, person.id)]
+        entries = [Entry({word}, person.id)]
         self.add(
-            Thing(
-                "document", received.version.document_id, person.id, space, {name}, {value}, pieces, is_under_way=True
+            Resource(
+                "document", received.version.document_id, person.id, space, {name}, {value}, entries, is_running=True
             )
         )
 
     @rule(who=NUMBER, what=NUMBER, where=NUMBER)
     def move(self, who: int, what: int, where: int) -> None:
-        thing = one_of(self.movable(), what)
+        resource = one_of(self.movable(), what)
         # Most often its owner; the others are refused.
-        person = self.team.people[thing.owner] if thing and who % 4 else self.actor(who)
-        if person is None or thing is None or not person.is_active:
+        person = self.team.people[resource.owner] if resource and who % 4 else self.actor(who)
+        if person is None or resource is None or not person.is_active:
             return
-        to = one_of([space for space in self.places(person) if space != thing.space], where)
+        to = one_of([space for space in self.places(person) if space != resource.space], where)
         place = spaces.get_space(person.id, to)
-        if thing.kind == "thread":
-            if thing.owner != person.id or thing.space not in self.team.reads(person.id):
-                self.refused(access.get_owned_thread, person.id, thing.id)
+        if resource.kind == "thread":
+            if resource.owner != person.id or resource.space not in self.team.readable_spaces(person.id):
+                self.refused(access.get_owned_thread, person.id, resource.id)
                 return
-            chat.move_thread(access.get_owned_thread(person.id, thing.id), to=place, by=person.id)
+            chat.move_thread(access.get_owned_thread(person.id, resource.id), to=place, by=person.id)
         else:
-            if thing.space not in self.team.reads(person.id):
-                self.refused(readable_document, spaces.readable_space_ids(person.id), thing.id)
+            if resource.space not in self.team.readable_spaces(person.id):
+                self.refused(readable_document, spaces.readable_space_ids(person.id), resource.id)
                 return
-            document = readable_document(spaces.readable_space_ids(person.id), thing.id)
-            if thing.is_under_way:
+            document = readable_document(spaces.readable_space_ids(person.id), resource.id)
+            if resource.is_running:
                 with pytest.raises(CatoError, match="still being read"):
                     memory.move_document(document, to=place, by=person.id)
                 return
             memory.move_document(document, to=place, by=person.id)
-        thing.space = place.pk
-        self.changed(thing)
+        resource.space = place.pk
+        self.changed(resource)
 
-    def movable(self) -> list[Thing]:
-        return [thing for thing in self.team.there(self.order) if thing.kind in ("thread", "document")]
+    def movable(self) -> list[Resource]:
+        return [resource for resource in self.team.resources_in(self.order) if resource.kind in ("thread", "document")]
 
     @rule(which=NUMBER, who=NUMBER)
     def join(self, which: int, who: int) -> None:
@@ -315,96 +315,96 @@ class TeamLife(RuleBasedStateMachine):
 
     @rule(who=NUMBER, what=NUMBER)
     def forget(self, who: int, what: int) -> None:
-        person, found = self.actor(who), list(self.team.found(self.order).items())
+        person, found = self.actor(who), list(self.team.findable_entries(self.order).items())
         chosen = one_of(found, what)
         if person is None or chosen is None:
             return
-        id, (thing, piece) = chosen
-        may = person.is_administrator or (thing.kind == "thread" and thing.owner == person.id)
+        id, (resource, entry) = chosen
+        may = person.is_administrator or (resource.kind == "thread" and resource.owner == person.id)
         verb = chat.forget_exchange
-        if piece.author == person.id or (may and thing.space in self.team.reads(person.id)):
+        if entry.author == person.id or (may and resource.space in self.team.readable_spaces(person.id)):
             verb(person.id, id, is_administrator=person.is_administrator)
-            piece.was_forgotten = True
-            self.changed(thing)
+            entry.was_forgotten = True
+            self.changed(resource)
         else:
             self.refused(verb, person.id, id, is_administrator=person.is_administrator)
 
     @rule(what=NUMBER, is_remembered=st.booleans(), forgets=st.booleans())
     def remember_or_not(self, what: int, is_remembered: bool, forgets: bool) -> None:
-        thing = one_of(self.team.there(self.order, "thread"), what)
-        if thing is None:
+        resource = one_of(self.team.resources_in(self.order, "thread"), what)
+        if resource is None:
             return
-        thread = Thread.objects.get(id=thing.id)
+        thread = Thread.objects.get(id=resource.id)
         chat.set_memory_enabled(thread, is_remembered)
-        thing.is_remembered = is_remembered
+        resource.is_remembered = is_remembered
         if forgets and not is_remembered:
-            chat.forget_thread_exchanges(thread, by=thing.owner)
-            for piece in thing.pieces:
-                piece.was_forgotten = piece.was_forgotten or piece.exchange is not None
-        self.changed(thing)
+            chat.forget_thread_exchanges(thread, by=resource.owner)
+            for entry in resource.entries:
+                entry.was_forgotten = entry.was_forgotten or entry.exchange is not None
+        self.changed(resource)
 
     @rule(what=NUMBER)
     def delete(self, what: int) -> None:
-        thing = one_of(self.team.there(self.order, "thread", "document", "record"), what)
-        if thing is None:
+        resource = one_of(self.team.resources_in(self.order, "thread", "document", "record"), what)
+        if resource is None:
             return
-        if thing.kind == "thread":
-            chat.delete_thread(Thread.objects.get(id=thing.id))
+        if resource.kind == "thread":
+            chat.delete_thread(Thread.objects.get(id=resource.id))
         else:
-            if thing.kind == "document":
-                memory.forget_documents([thing.id], by=thing.owner)
+            if resource.kind == "document":
+                memory.forget_documents([resource.id], by=resource.owner)
             else:
-                gone = memory.delete_records(spaces=frozenset({thing.space}), by=thing.owner, ids=thing.names)
-                assert gone == (not thing.pieces[0].is_forgotten)
-            for piece in thing.pieces:
-                piece.was_forgotten = True
-        thing.is_deleted = True
-        self.changed(thing)
+                gone = memory.delete_records(spaces=frozenset({resource.space}), by=resource.owner, ids=resource.names)
+                assert gone == (not resource.entries[0].is_forgotten)
+            for entry in resource.entries:
+                entry.was_forgotten = True
+        resource.is_deleted = True
+        self.changed(resource)
 
     @rule(what=NUMBER, who=NUMBER)
     def take_back(self, what: int, who: int) -> None:
         person = self.actor(who)
-        thing = one_of([t for t in self.team.things if t.kind == "thread" and t.is_deleted], what)
-        if person is None or thing is None:
+        resource = one_of([t for t in self.team.resources if t.kind == "thread" and t.is_deleted], what)
+        if person is None or resource is None:
             return
-        is_there = Thread.objects.filter(id=thing.id).exists()
-        if thing.owner == person.id and thing.space in self.team.reads(person.id) and is_there:
-            assert chat.restore_thread(access.get_deleted_thread(person.id, thing.id))
-            thing.is_deleted = False
-            self.changed(thing)
+        is_there = Thread.objects.filter(id=resource.id).exists()
+        if resource.owner == person.id and resource.space in self.team.readable_spaces(person.id) and is_there:
+            assert chat.restore_thread(access.get_deleted_thread(person.id, resource.id))
+            resource.is_deleted = False
+            self.changed(resource)
         else:
-            self.refused(access.get_deleted_thread, person.id, thing.id)
+            self.refused(access.get_deleted_thread, person.id, resource.id)
 
     @rule()
     def regret_is_over(self) -> None:
         Thread.objects.exclude(deleted_at=None).update(deleted_at=timezone.now() - timedelta(minutes=1))
         while chat.purge_deleted():
             self.is_settled = False
-        for thing in self.team.things:
-            for piece in thing.pieces if thing.is_deleted else ():
-                piece.was_forgotten = True
+        for resource in self.team.resources:
+            for entry in resource.entries if resource.is_deleted else ():
+                entry.was_forgotten = True
 
     @rule(who=NUMBER, what=NUMBER, at=NUMBER)
     def fork(self, who: int, what: int, at: int) -> None:
         person = self.actor(who)
-        thing = one_of(self.team.there(self.order, "thread"), what)
-        piece = one_of(thing.pieces, at) if thing else None
-        if person is None or thing is None or piece is None:
+        resource = one_of(self.team.resources_in(self.order, "thread"), what)
+        entry = one_of(resource.entries, at) if resource else None
+        if person is None or resource is None or entry is None:
             return
-        if thing.space not in self.team.reads(person.id):
-            self.refused(access.get_turn, person.id, thing.id, piece.turn)
+        if resource.space not in self.team.readable_spaces(person.id):
+            self.refused(access.get_turn, person.id, resource.id, entry.turn)
             return
-        forked = chat.fork_thread(access.get_turn(person.id, thing.id, piece.turn), person_id=person.id)
-        copied = thing.pieces[: thing.pieces.index(piece) + 1]
+        forked = chat.fork_thread(access.get_turn(person.id, resource.id, entry.turn), person_id=person.id)
+        copied = resource.entries[: resource.entries.index(entry) + 1]
         turns = list(forked.turns.order_by("position").values_list("id", flat=True))
-        pieces = [Piece(p.words, p.author, turn=turn, of=p) for p, turn in zip(copied, turns, strict=True)]
-        own, is_remembered = self.team.people[person.id].own, thing.is_remembered
-        self.add(Thing("thread", forked.id, person.id, own, set(thing.names), set(), pieces, is_remembered))
+        entries = [Entry(p.words, p.author, turn=turn, of=p) for p, turn in zip(copied, turns, strict=True)]
+        own, is_remembered = self.team.people[person.id].personal_space, resource.is_remembered
+        self.add(Resource("thread", forked.id, person.id, own, set(resource.names), set(), entries, is_remembered))
 
     @rule(who=NUMBER, what=NUMBER)
     def pin(self, who: int, what: int) -> None:
         person = self.actor(who)
-        found = list(self.team.found(self.team.reads(person.id))) if person else []
+        found = list(self.team.findable_entries(self.team.readable_spaces(person.id))) if person else []
         chosen = one_of(found, what)
         if person and chosen:
             memory.set_feedback(person.id, access.get_exchange(person.id, chosen), "pinned")
@@ -414,20 +414,20 @@ class TeamLife(RuleBasedStateMachine):
         person = self.actor(who)
         if person is None:
             return
-        thing = one_of([None, *self.team.there(self.team.reads(person.id), "thread")], what)
+        resource = one_of([None, *self.team.resources_in(self.team.readable_spaces(person.id), "thread")], what)
         user = User.objects.get(pk=person.id)
-        sign_in = SignIn.objects.create(session_key=uuid.uuid4().hex, expire_date=timezone.now() + timedelta(days=1))
-        seat = access.SocketIdentity(person.id, sign_in.session_key, user.epoch, thing.id if thing else None)
-        self.seats.append((seat, person.epoch, user.get_session_auth_hash(), thing))
+        login_session = LoginSession.objects.create(session_key=uuid.uuid4().hex, expire_date=timezone.now() + timedelta(days=1))
+        seat = access.SocketIdentity(person.id, login_session.session_key, user.epoch, resource.id if resource else None)
+        self.seats.append((seat, person.epoch, user.get_session_auth_hash(), resource))
 
     @rule()
     def worker_comes_by(self) -> None:
-        work_on_documents()
+        process_documents()
         chat.interrupt_stale_answers()
-        for thing in self.team.there(self.order, "document"):
-            if thing.is_under_way:
-                (chunk,) = Chunk.objects.filter(version__document_id=thing.id)
-                thing.pieces[0].exchange, thing.is_under_way = chunk.exchange_id, False
+        for resource in self.team.resources_in(self.order, "document"):
+            if resource.is_running:
+                (chunk,) = Chunk.objects.filter(version__document_id=resource.id)
+                resource.entries[0].exchange, resource.is_running = chunk.exchange_id, False
         self.is_settled = True
 
     # What they reach, held against the model.
@@ -452,9 +452,11 @@ class TeamLife(RuleBasedStateMachine):
     def hears(self) -> None:
         """Who listens, who is told, who is signed in."""
         allowed = access.authorize_sockets(seat for seat, *_ in self.seats)
-        for seat, epoch, signed, thing in self.seats:
+        for seat, epoch, signed, resource in self.seats:
             person = self.team.people[seat.person_id]
-            reads_it = thing is None or (thing.space in self.team.reads(person.id) and not thing.is_deleted)
+            reads_it = resource is None or (
+                resource.space in self.team.readable_spaces(person.id) and not resource.is_deleted
+            )
             assert (seat in allowed) == (person.is_active and person.epoch == epoch and reads_it)
             is_same = User.objects.get(pk=person.id).get_session_auth_hash() == signed
             assert is_same == (person.epoch == epoch), "a sign-in ends with the epoch it began in"
@@ -465,62 +467,64 @@ class TeamLife(RuleBasedStateMachine):
 
     def shared_pages(self) -> None:
         """What is drawn of a thread once for everybody who reads it: its page, what sockets give, its files."""
-        for thing in self.team.there(self.order, "thread"):
-            thread = Thread.objects.select_related("space", "owner").get(id=thing.id)
+        for resource in self.team.resources_in(self.order, "thread"):
+            thread = Thread.objects.select_related("space", "owner").get(id=resource.id)
             turns = list(thread.turns.active_branch().select_related("author"))
-            found = self.team.found(self.team.read_by_all_of(thing.space))
-            shown = {id for piece in thing.pieces for id in piece.recalled if id in found}
-            labels = {word for id in shown for word in found[id][0].called | found[id][1].words}
+            found = self.team.findable_entries(self.team.shared_by_all_readers(resource.space))
+            shown = {id for entry in resource.entries for id in entry.recalled if id in found}
+            labels = {word for id in shown for word in found[id][0].label_words | found[id][1].words}
             panels = memory.recalled_for(
                 [t.id for t in turns], spaces=spaces.space_ids_shared_by_all_readers(thread.space_id)
             )
             in_panels = {item.exchange.id for items in panels.values() for item in items if item.exchange}
             self.same("panels", in_panels, shown)
             page = words_in(turn_rows(thread, turns))
-            self.same("page", page, thing.words | labels, must=thing.words - thing.called)
-            if thing is self.last:
+            self.same("page", page, resource.words | labels, must=resource.words - resource.label_words)
+            if resource is self.last:
                 for write in (export.to_markdown, export.to_json, export.to_html):
-                    self.same("export", words_in("".join(write(thread, turns))), thing.words | labels, must=thing.words)
+                    self.same(
+                        "export", words_in("".join(write(thread, turns))), resource.words | labels, must=resource.words
+                    )
 
     def core(self, person: Person) -> None:
         """The doors that everybody has always: spaces, search by meaning and by word, lists, ids."""
         readable, team = spaces.readable_space_ids(person.id), self.team
-        may = team.reads(person.id)
-        found = team.found(may)
+        may = team.readable_spaces(person.id)
+        found = team.findable_entries(may)
         self.same("spaces", readable, may)
         results = memory.search(COMMON, spaces=readable, count=ALL).results
         self.same("search", {result.exchange.id for result in results}, found)
-        self.same("what search shows", words_in(results), team.found_words(may), must=self.said(found))
+        self.same("what search shows", words_in(results), team.findable_words(may), must=self.said(found))
         reader = CandidateLoader(readable)
         sharing = lexical_candidates(build_lexical_query(COMMON, readable), list(readable), ALL)
         reader.read(sharing)
         self.same("words", {uuid.UUID(id) for id in sharing if id in reader.rows}, found)
         self.same("what is beside them", {uuid.UUID(id) for id in reader.rows}, found)
-        threads, documents = team.there(may, "thread"), team.there(may, "document")
+        threads, documents = team.resources_in(may, "thread"), team.resources_in(may, "document")
         listed = {link.id for part in sidebar.thread_groups(person.id, None) for link in part.threads}
-        self.same("list", listed, {thing.id for thing in threads})
+        self.same("list", listed, {resource.id for resource in threads})
         states = document_statuses(active_documents(readable).select_related("space", "owner"))
-        self.same("documents", {state.id for state in states}, {thing.id for thing in documents})
+        self.same("documents", {state.id for state in states}, {resource.id for resource in documents})
         if self.last is not None:
             self.by_id(person, self.last)
         figures = memory.memory_counts(readable)
-        sources = [thing.source for thing, _ in found.values()]
+        sources = [resource.source for resource, _ in found.values()]
         assert figures.exchanges == len(found)
         assert figures.by_source == {source: sources.count(source) for source in set(sources)}
         if self.is_settled:
             assert (figures.pending, figures.failed, figures.to_erase) == (0, 0, 0)
 
-    def by_id(self, person: Person, thing: Thing) -> None:
+    def by_id(self, person: Person, resource: Resource) -> None:
         """A thing at its address: there or, as if it had never been, not."""
-        may = thing.space in self.team.reads(person.id) and not thing.is_deleted
-        if thing.kind == "thread":
-            self.opens("thread", may, access.get_thread, person.id, thing.id)
-        if thing.kind == "document":
-            self.opens("document", may, readable_document, spaces.readable_space_ids(person.id), thing.id)
-        for piece in thing.pieces:
-            if piece.exchange:
-                is_there = may and not piece.is_forgotten
-                self.opens("exchange", is_there, access.get_exchange, person.id, piece.exchange)
+        may = resource.space in self.team.readable_spaces(person.id) and not resource.is_deleted
+        if resource.kind == "thread":
+            self.opens("thread", may, access.get_thread, person.id, resource.id)
+        if resource.kind == "document":
+            self.opens("document", may, readable_document, spaces.readable_space_ids(person.id), resource.id)
+        for entry in resource.entries:
+            if entry.exchange:
+                is_there = may and not entry.is_forgotten
+                self.opens("exchange", is_there, access.get_exchange, person.id, entry.exchange)
 
     def opens(self, door: str, may: bool, verb: Any, *arguments: Any) -> None:
         said = ""
@@ -533,24 +537,24 @@ class TeamLife(RuleBasedStateMachine):
     def at_hand(self, person: Person) -> None:
         """The doors to everything that a person has: by id, by meaning alone, records, counts, all of their own."""
         readable, team = spaces.readable_space_ids(person.id), self.team
-        may = team.reads(person.id)
-        found = team.found(may)
-        records = {id for id, (thing, _) in found.items() if thing.kind == "record"}
+        may = team.readable_spaces(person.id)
+        found = team.findable_entries(may)
+        records = {id for id, (resource, _) in found.items() if resource.kind == "record"}
         hits = memory.query_records(spaces=readable, text=COMMON, top_k=ALL)
         self.same("records", {hit.exchange_id for hit in hits}, records)
         self.counts(person)
         by_meaning = rank(COMMON, spaces=readable, wanted=ALL, strategy_name="default").results
         exact = found if self.is_settled else ()
         self.same("meaning", {result.exchange.id for result in by_meaning}, found, must=exact)
-        threads = team.there(may, "thread")
+        threads = team.resources_in(may, "thread")
         groups_of = {team.names[space] for space in may if space in team.names}
         drawn = words_in(frames.thread_list(person.id, threads[0].id if threads else None))
         self.same("drawn list", drawn, self.names(threads) | groups_of, must=self.names(threads))
         self.same("groups", words_in(*(place.name for place in space_choices(person.id))), groups_of)
-        for thing in team.things[self.steps % 3 :: 3]:
-            self.by_id(person, thing)
-        mine = b"".join(b"".join(member.pieces) for member in archive.archive_files(self.rows[person.id], readable))
-        said = team.said_by(person.id)
+        for resource in team.resources[self.steps % 3 :: 3]:
+            self.by_id(person, resource)
+        mine = b"".join(b"".join(member.entries) for member in archive.archive_files(self.rows[person.id], readable))
+        said = team.exported_words(person.id)
         self.same("own data", words_in(mine.decode()), said | groups_of | self.labels(person), must=said)
 
     def about_the_last(self, person: Person) -> None:
@@ -558,33 +562,33 @@ class TeamLife(RuleBasedStateMachine):
         readable, team, last = spaces.readable_space_ids(person.id), self.team, self.last
         if last is None:
             return
-        may = team.reads(person.id)
-        found, theirs, all_words = team.found(may), team.there(may), team.words(may)
+        may = team.readable_spaces(person.id)
+        found, theirs, all_words = team.findable_entries(may), team.resources_in(may), team.words(may)
         is_theirs = last in theirs
-        words = sorted(last.called.union(*(piece.words for piece in last.pieces)))
+        words = sorted(last.label_words.union(*(entry.words for entry in last.entries)))
         self.asks_for(person, words[self.steps % len(words)])
         if last.kind == "thread":
-            pieces = {id for id, (thing, _) in found.items() if thing is last}
+            entries = {id for id, (resource, _) in found.items() if resource is last}
             topic = memory.search_by_topic(COMMON, spaces=readable, thread_id=last.id).results
-            self.same("topic", {result.exchange.id for result in topic}, pieces)
+            self.same("topic", {result.exchange.id for result in topic}, entries)
             others = {
                 t.id
                 for t in theirs
-                if t.kind == "thread" and t is not last and any(p.exchange in found for p in t.pieces)
+                if t.kind == "thread" and t is not last and any(p.exchange in found for p in t.entries)
             }
             related = {thread.thread_id for thread in memory.related_threads(last.id, spaces=readable)}
-            self.same("related", related, others if pieces else (), must=())
+            self.same("related", related, others if entries else (), must=())
             if is_theirs:
                 told = sync.missing_updates(person.id, last.id, {})[0]
-                self.same("socket", words_in(told), all_words, must=last.words - last.called)
+                self.same("socket", words_in(told), all_words, must=last.words - last.label_words)
                 turn = Turn.objects.select_related("thread").filter(thread_id=last.id).last()
                 rows = own_rows(turn, person.id, is_administrator=person.is_administrator) if turn else []
                 self.same("own panel", words_in(rows), all_words, must=())
         if last.kind == "document" and is_theirs:
             document = readable_document(readable, last.id)
             pieces_shown = list_chunks(document, since=0, count=9)
-            text = set() if last.is_under_way else last.words - last.called
-            self.same("document", words_in(document.name, document.metadata, pieces_shown), last.called | text)
+            text = set() if last.is_running else last.words - last.label_words
+            self.same("document", words_in(document.name, document.metadata, pieces_shown), last.label_words | text)
         if last.kind == "document":
             named = last.names & words_in(*describe_recall_filter(RecallFilter((last.id,)), spaces=readable))
             assert bool(named) == is_theirs
@@ -592,44 +596,49 @@ class TeamLife(RuleBasedStateMachine):
 
     def counts(self, person: Person) -> None:
         """How often things came back, and how many answers had something, as far as this person may know of them."""
-        readable, may = spaces.readable_space_ids(person.id), self.team.reads(person.id)
-        pieces = [piece for thing in self.team.things for piece in thing.pieces]
-        times = recall_counts([piece.exchange for piece in pieces if piece.exchange], spaces=readable)
+        readable, may = spaces.readable_space_ids(person.id), self.team.readable_spaces(person.id)
+        entries = [entry for resource in self.team.resources for entry in resource.entries]
+        times = recall_counts([entry.exchange for entry in entries if entry.exchange], spaces=readable)
         assert times == self.team.times_recalled(may)
-        answers = [piece for _, piece in self.team.found(may).values() if piece.turn]
-        with_context = sum(1 for piece in answers if piece.recalled)
+        answers = [entry for _, entry in self.team.findable_entries(may).values() if entry.turn]
+        with_context = sum(1 for entry in answers if entry.recalled)
         assert recall_rate(readable) == RecallRate(answers=len(answers), with_context=with_context)
 
     def asks_for(self, person: Person, word: str) -> None:
         """Everything that takes words, asked for one."""
-        readable, may = spaces.readable_space_ids(person.id), self.team.reads(person.id)
-        found, all_words = self.team.found(may), self.team.words(may)
-        holding = {id for id, (thing, piece) in found.items() if word in piece.words}
+        readable, may = spaces.readable_space_ids(person.id), self.team.readable_spaces(person.id)
+        found, all_words = self.team.findable_entries(may), self.team.words(may)
+        holding = {id for id, (resource, entry) in found.items() if word in entry.words}
         hits = {result.exchange.id for result in memory.search(word, spaces=readable).results}
         self.same(f"search for {word}", hits, found, must=holding)
         box = quick_search.quick_search(word, person_id=person.id)
         self.same("box", words_in(box.memories), all_words, must=self.said(holding))
-        called = [thing for thing in self.team.there(may) if word in thing.names]
-        self.same("box of threads", {t.id for t in box.threads}, {t.id for t in called if t.kind == "thread"})
-        self.same("box of documents", {d.pk for d in box.documents}, {t.id for t in called if t.kind == "document"})
+        label_words = [resource for resource in self.team.resources_in(may) if word in resource.names]
+        self.same("box of threads", {t.id for t in box.threads}, {t.id for t in label_words if t.kind == "thread"})
+        self.same(
+            "box of documents", {d.pk for d in box.documents}, {t.id for t in label_words if t.kind == "document"}
+        )
         turns = {
-            piece.turn: piece
-            for thing in self.team.there(may, "thread")
-            if not thing.is_remembered
-            for piece in thing.pieces
-            if word in piece.words and piece.exchange is None and not piece.is_forgotten
+            entry.turn: entry
+            for resource in self.team.resources_in(may, "thread")
+            if not resource.is_remembered
+            for entry in resource.entries
+            if word in entry.words and entry.exchange is None and not entry.is_forgotten
         }
         self.same("box of turns", {turn.id for turn in box.turns}, turns)
         where = parse_filter({"metadata.zone": word})
         filtered = {result.exchange.id for result in memory.search(COMMON, spaces=readable, filters=where).results}
-        zoned = {id for id, (thing, piece) in found.items() if word in thing.zone}
+        zoned = {id for id, (resource, entry) in found.items() if word in resource.zone}
         self.same("filter", filtered, zoned)
         context = memory.get_relevant_context(f"The {word} lies in the {COMMON}.", spaces=readable, max_tokens=2000)
-        self.same("context", words_in(context), self.team.found_words(may), must=())
+        self.same("context", words_in(context), self.team.findable_words(may), must=())
 
-    def commands(self, person: Person, last: Thing) -> None:
+    def commands(self, person: Person, last: Resource) -> None:
         """Slash commands, as this person gives them."""
-        found, may = self.team.found(self.team.reads(person.id)), self.team.reads(person.id)
+        found, may = (
+            self.team.findable_entries(self.team.readable_spaces(person.id)),
+            self.team.readable_spaces(person.id),
+        )
         is_theirs = last.space in may and not last.is_deleted
         thread = Thread.objects.get(id=last.id) if last.kind == "thread" and is_theirs else None
         caller = commands.CommandContext(person.id, person.is_administrator, "on", lambda mode: None, thread)
@@ -637,19 +646,19 @@ class TeamLife(RuleBasedStateMachine):
         assert stats.figure == f"{len(found):,}"
         card = commands.run(f"/vquery {COMMON} {ALL}", caller)
         self.same("/vquery", {row.exchange_id for row in card.results}, found)
-        assert words_in(card) <= self.team.found_words(may)
+        assert words_in(card) <= self.team.findable_words(may)
         if thread is not None:
             card = commands.run("/vget thread", caller)
             self.same(
-                "/vget", {row.exchange_id for row in card.results}, {p.exchange for p in last.pieces} & set(found)
+                "/vget", {row.exchange_id for row in card.results}, {p.exchange for p in last.entries} & set(found)
             )
             assert words_in(commands.run("/history", caller)) <= last.words
         if last.kind == "thread" and not is_theirs:
             self.same_words(caller, f"/continue {last.id}", str(last.id))
-        for piece in last.pieces:
-            if piece.exchange and piece.exchange not in found:
-                self.same_words(caller, f"/vget {piece.exchange}", str(piece.exchange))
-                self.same_words(caller, f"/vdelete {piece.exchange}", str(piece.exchange))
+        for entry in last.entries:
+            if entry.exchange and entry.exchange not in found:
+                self.same_words(caller, f"/vget {entry.exchange}", str(entry.exchange))
+                self.same_words(caller, f"/vdelete {entry.exchange}", str(entry.exchange))
         for space, name in self.team.names.items():
             if space not in may:
                 self.same_words(caller, f'/vadd something --space "Crew {name}"', f"Crew {name}")
@@ -663,19 +672,19 @@ class TeamLife(RuleBasedStateMachine):
             said.append(str(refused.value).replace(what, "it"))
         assert said[0] == said[1]
 
-    def names(self, things: Iterable[Thing]) -> set[str]:
-        return set().union(*(thing.names for thing in things))
+    def names(self, resources: Iterable[Resource]) -> set[str]:
+        return set().union(*(resource.names for resource in resources))
 
     def said(self, exchanges: Iterable[uuid.UUID]) -> set[str]:
-        found = self.team.found(self.order)
+        found = self.team.findable_entries(self.order)
         return set().union(*(found[id][1].words for id in exchanges))
 
     def labels(self, person: Person) -> set[str]:
         """What panels beside a person's own threads call that which was recalled there."""
         words: set[str] = set()
-        for thing in self.team.there(self.team.reads(person.id), "thread"):
-            found = self.team.found(self.team.read_by_all_of(thing.space))
-            words |= self.names(found[id][0] for piece in thing.pieces for id in piece.recalled if id in found)
+        for resource in self.team.resources_in(self.team.readable_spaces(person.id), "thread"):
+            found = self.team.findable_entries(self.team.shared_by_all_readers(resource.space))
+            words |= self.names(found[id][0] for entry in resource.entries for id in entry.recalled if id in found)
         return words
 
 

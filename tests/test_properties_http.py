@@ -18,9 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from websockets.exceptions import ConnectionClosed
 
 from tests.fake_endpoint import FakeEndpoint
-from tests.property_model import Person, Piece, Team, Thing, made_up_words, sentence, words_in
+from tests.property_model import Entry, Person, Resource, Team, made_up_words, sentence, words_in
 from tests.server import Cato, Client, wait_for
-from tests.socket import Listener, listening
+from tests.socket import PageSocket, open_socket
 from tests.topology import IS_LONG
 
 T = TypeVar("T")
@@ -45,9 +45,9 @@ class Page:
     """A page somebody opened: who, on which thread (None: on none), signed in how often."""
 
     person: Person
-    thing: Thing | None
+    resource: Resource | None
     epoch: int
-    socket: Listener
+    socket: PageSocket
 
 
 def one_of(some: Sequence[T], number: int) -> T:
@@ -68,7 +68,7 @@ class PagesOfATeam(RuleBasedStateMachine):
         self.clients: dict[uuid.UUID, Client] = {}
         self.pages: list[Page] = []
         self.open = ExitStack()
-        self.last: Thing | None = None
+        self.last: Resource | None = None
         self.steps = 0
 
     def teardown(self) -> None:
@@ -87,10 +87,10 @@ class PagesOfATeam(RuleBasedStateMachine):
         self.team = Team(team, people, {group: set() for group in names}, names)
         self.ever = {id: set[str]() for id in people}
         self.before = self.count(self.clients[next(iter(people))])
-        self.order = [*(person.own for person in people.values()), *names, self.team.team]
+        self.order = [*(person.personal_space for person in people.values()), *names, self.team.team]
         for who, which in ((0, 0), (1, 0), (1, 1)):
             self.join_or_leave(who, which, True)
-        self.say(0, 0, 1)
+        self.send_message(0, 0, 1)
         self.move(1, 0, 1)
         self.open_page(1, 0)
         self.let_in_or_out(2, True)
@@ -109,33 +109,33 @@ class PagesOfATeam(RuleBasedStateMachine):
         return one_of(active, number) if active else None
 
     def places(self, person: Person) -> list[uuid.UUID]:
-        readable = self.team.reads(person.id)
+        readable = self.team.readable_spaces(person.id)
         return [space for space in self.order if space in readable]
 
-    def add(self, thing: Thing) -> None:
-        self.last = thing
-        self.team.things.append(thing)
+    def add(self, resource: Resource) -> None:
+        self.last = resource
+        self.team.resources.append(resource)
 
     # What people do.
 
     @rule(who=NUMBER, what=NUMBER, where=NUMBER)
-    def say(self, who: int, what: int, where: int) -> None:
+    def send_message(self, who: int, what: int, where: int) -> None:
         person = self.actor(who)
         if person is None:
             return
         client, word = self.clients[person.id], next(self.fresh)
-        thing = one_of([None, *self.team.there(self.team.reads(person.id), "thread")], what)
-        if thing is None:
+        resource = one_of([None, *self.team.resources_in(self.team.readable_spaces(person.id), "thread")], what)
+        if resource is None:
             space = one_of(self.places(person), where)
             sent = {"message": sentence(word), "client_key": str(uuid.uuid4()), "space": str(space)}
             begun = client.post("/", sent).headers["location"].rsplit("/", 1)[1]
-            thing = Thing("thread", uuid.UUID(begun), person.id, space, {word})
-            self.team.things.append(thing)
+            resource = Resource("thread", uuid.UUID(begun), person.id, space, {word})
+            self.team.resources.append(resource)
         else:
-            client.say(sentence(word), str(thing.id))
-        turn, exchange = wait_for(lambda: self.answered(thing.id, word), "the answer", every=0.02)
-        thing.pieces.append(Piece({word}, person.id, exchange, turn))
-        self.last = thing
+            client.send_message(sentence(word), str(resource.id))
+        turn, exchange = wait_for(lambda: self.answered(resource.id, word), "the answer", every=0.02)
+        resource.entries.append(Entry({word}, person.id, exchange, turn))
+        self.last = resource
 
     def answered(self, thread: uuid.UUID, word: str) -> tuple[uuid.UUID, uuid.UUID] | None:
         query = "SELECT id, exchange_id FROM chat_turn WHERE thread_id = ? AND message = ? AND state = 'complete'"
@@ -148,13 +148,13 @@ class PagesOfATeam(RuleBasedStateMachine):
         if person is None:
             return
         space, word = one_of(self.places(person), where), next(self.fresh)
-        name = self.called(space)
+        name = self.label_words(space)
         card = self.command(person, f'/vadd "{sentence(word)}" --space "{name}"')
         assert "Remembered" in card
         kept = self.id_of("SELECT id FROM memory_exchange WHERE user_message = ?", sentence(word))
-        self.add(Thing("note", kept, person.id, space, pieces=[Piece({word}, person.id, kept)]))
+        self.add(Resource("note", kept, person.id, space, entries=[Entry({word}, person.id, kept)]))
 
-    def called(self, space: uuid.UUID) -> str:
+    def label_words(self, space: uuid.UUID) -> str:
         if space in self.team.names:
             return f"Crew {self.team.names[space]}"
         return "team" if space == self.team.team else "own"
@@ -169,29 +169,31 @@ class PagesOfATeam(RuleBasedStateMachine):
         self.clients[person.id].post("/documents", {"space": str(space)}, files=files)
         query = "SELECT id FROM memory_document WHERE name = ? AND serving_id IS NOT NULL"
         wait_for(lambda: self.cato.sql(query, f"{name}.txt"), "the document to serve")
-        piece = self.id_of("SELECT id FROM memory_exchange WHERE source_file = ?", f"{name}.txt")
+        entry = self.id_of("SELECT id FROM memory_exchange WHERE source_file = ?", f"{name}.txt")
         id = self.id_of(query, f"{name}.txt")
-        self.add(Thing("document", id, person.id, space, {name}, set(), [Piece({word}, person.id, piece)]))
+        self.add(Resource("document", id, person.id, space, {name}, set(), [Entry({word}, person.id, entry)]))
 
     @rule(who=NUMBER, what=NUMBER, where=NUMBER)
     def move(self, who: int, what: int, where: int) -> None:
-        things = self.team.there(self.order, "thread", "document")
-        thing = one_of(things, what) if things else None
+        resources = self.team.resources_in(self.order, "thread", "document")
+        resource = one_of(resources, what) if resources else None
         # Most often its owner; the others are refused.
-        person = self.team.people[thing.owner] if thing and who % 4 else self.actor(who)
-        if thing is None or person is None or not person.is_active:
+        person = self.team.people[resource.owner] if resource and who % 4 else self.actor(who)
+        if resource is None or person is None or not person.is_active:
             return
-        to = one_of([space for space in self.places(person) if space != thing.space], where)
-        answer = self.clients[person.id].post(f"{address(thing)}/move", {"space": str(to)})
-        if thing.owner != person.id or thing.space not in self.team.reads(person.id):
+        to = one_of([space for space in self.places(person) if space != resource.space], where)
+        answer = self.clients[person.id].post(f"{address(resource)}/move", {"space": str(to)})
+        if resource.owner != person.id or resource.space not in self.team.readable_spaces(person.id):
             assert answer.status_code == 404
             return
-        before, thing.space, self.last = thing.space, to, thing
-        gained = [id for id in self.clients if id in self.team.readers(to) and before not in self.team.reads(id)]
+        before, resource.space, self.last = resource.space, to, resource
+        gained = [
+            id for id in self.clients if id in self.team.readers(to) and before not in self.team.readable_spaces(id)
+        ]
         reader = self.clients[gained[0]] if gained else None
-        word = next(iter(thing.pieces[0].words))
-        if reader and not thing.pieces[0].is_forgotten:
-            wait_for(lambda: link(thing, thing.pieces[0]) in self.search(reader, word), "the search to find it")
+        word = next(iter(resource.entries[0].words))
+        if reader and not resource.entries[0].is_forgotten:
+            wait_for(lambda: link(resource, resource.entries[0]) in self.search(reader, word), "the search to find it")
 
     @rule(who=NUMBER, which=NUMBER, is_in=st.booleans())
     def join_or_leave(self, who: int, which: int, is_in: bool) -> None:
@@ -207,47 +209,48 @@ class PagesOfATeam(RuleBasedStateMachine):
         person.is_active, person.epoch = is_active, person.epoch + 1
         assert self.clients[person.id].get("/").headers["location"].startswith("/sign-in")
         if is_active:
-            self.clients[person.id] = self.cato.sign_in(self.clients[person.id])
+            self.clients[person.id] = self.cato.login_session(self.clients[person.id])
 
     @rule(who=NUMBER, what=NUMBER)
     def forget(self, who: int, what: int) -> None:
-        person, found = self.actor(who), list(self.team.found(self.order).items())
+        person, found = self.actor(who), list(self.team.findable_entries(self.order).items())
         if person is None or not found:
             return
-        id, (thing, piece) = one_of(found, what)
+        id, (resource, entry) = one_of(found, what)
         answer = self.clients[person.id].post(f"/m/{id}/forget")
-        may = person.id == thing.owner and thing.space in self.team.reads(person.id)
-        may = may or person.id == piece.author
+        may = person.id == resource.owner and resource.space in self.team.readable_spaces(person.id)
+        may = may or person.id == entry.author
         assert answer.status_code == (302 if may else 404)
         if may:
-            piece.was_forgotten, self.last = True, thing
+            entry.was_forgotten, self.last = True, resource
 
     @rule(what=NUMBER)
     def delete(self, what: int) -> None:
-        things = [
-            thing
-            for thing in self.team.there(self.order, "thread", "document")
-            if self.team.people[thing.owner].is_active and thing.space in self.team.reads(thing.owner)
+        resources = [
+            resource
+            for resource in self.team.resources_in(self.order, "thread", "document")
+            if self.team.people[resource.owner].is_active
+            and resource.space in self.team.readable_spaces(resource.owner)
         ]
-        if not things:
+        if not resources:
             return
-        thing = one_of(things, what)
-        verb = "delete" if thing.kind == "thread" else "forget"
-        assert self.clients[thing.owner].post(f"{address(thing)}/{verb}").status_code in (200, 302)
-        thing.is_deleted, self.last = True, thing
+        resource = one_of(resources, what)
+        verb = "delete" if resource.kind == "thread" else "forget"
+        assert self.clients[resource.owner].post(f"{address(resource)}/{verb}").status_code in (200, 302)
+        resource.is_deleted, self.last = True, resource
 
     @rule(who=NUMBER, what=NUMBER)
     def open_page(self, who: int, what: int) -> None:
         person = self.actor(who)
         if person is None or len(self.pages) > 3:
             return
-        thing = one_of([*self.team.there(self.team.reads(person.id), "thread"), None], what)
-        thread = str(thing.id) if thing else None
-        socket = self.open.enter_context(listening(self.clients[person.id], thread))
-        if thing is not None:
+        resource = one_of([*self.team.resources_in(self.team.readable_spaces(person.id), "thread"), None], what)
+        thread = str(resource.id) if resource else None
+        socket = self.open.enter_context(open_socket(self.clients[person.id], thread))
+        if resource is not None:
             socket.hello()
-            assert words_in(socket.until("harbour")) >= set().union(*(piece.words for piece in thing.pieces))
-        self.pages.append(Page(person, thing, person.epoch, socket))
+            assert words_in(socket.until("harbour")) >= set().union(*(entry.words for entry in resource.entries))
+        self.pages.append(Page(person, resource, person.epoch, socket))
 
     # What they reach, held against the model.
 
@@ -270,48 +273,48 @@ class PagesOfATeam(RuleBasedStateMachine):
 
     def may(self, person: Person) -> set[str]:
         """The words that may be anywhere on this person's pages."""
-        readable = self.team.reads(person.id)
+        readable = self.team.readable_spaces(person.id)
         return self.team.words(readable) | {name for space, name in self.team.names.items() if space in readable}
 
     def words(self, text: str) -> set[str]:
         """This example's words in it."""
-        everything = set().union(*(thing.words for thing in self.team.things), self.team.names.values())
+        everything = set().union(*(resource.words for resource in self.team.resources), self.team.names.values())
         return words_in(text) & everything
 
     def lists(self, person: Person) -> None:
         """What every page shows beside, the lists, and the number that counts it all."""
-        client, readable = self.clients[person.id], self.team.reads(person.id)
+        client, readable = self.clients[person.id], self.team.readable_spaces(person.id)
         may = self.may(person)
-        titles = {word for thing in self.team.there(readable, "thread") for word in thing.names}
-        names = {word for thing in self.team.there(readable, "document") for word in thing.names}
+        titles = {word for resource in self.team.resources_in(readable, "thread") for word in resource.names}
+        names = {word for resource in self.team.resources_in(readable, "document") for word in resource.names}
         groups = {name for space, name in self.team.names.items() if space in readable}
         for path, must in (("/", groups | titles), ("/threads", titles), ("/documents", names | groups)):
             answer = client.get(path)
             assert answer.status_code == 200, path
             shown = self.words(answer.text)
             assert must <= shown <= may, (path, shown - may, must - shown)
-        assert self.count(client) == self.before + len(self.team.found(readable))
+        assert self.count(client) == self.before + len(self.team.findable_entries(readable))
 
     def count(self, client: Client) -> int:
         shown = re.search(r'<dd class="stat-tile__value">([\d,]+)</dd>', client.get("/stats").text)
         assert shown
         return int(shown[1].replace(",", ""))
 
-    def at_its_address(self, person: Person, thing: Thing) -> None:
+    def at_its_address(self, person: Person, resource: Resource) -> None:
         """A thing at all of its addresses, and asked for by its words."""
         client, may = self.clients[person.id], self.may(person)
-        is_there = thing.space in self.team.reads(person.id) and not thing.is_deleted
-        for path in addresses(thing):
-            self.opens(client, path, str(thing.id), is_there, may)
-        for piece in thing.pieces:
-            found = is_there and not piece.is_forgotten
-            self.opens(client, f"/m/{piece.exchange}", str(piece.exchange), found, may)
-            if piece.turn:
-                self.opens(client, f"/turns/{piece.turn}/recalled", str(piece.turn), is_there, may)
-            self.asks_for(person, thing, piece, found)
-        for word in thing.names:
+        is_there = resource.space in self.team.readable_spaces(person.id) and not resource.is_deleted
+        for path in addresses(resource):
+            self.opens(client, path, str(resource.id), is_there, may)
+        for entry in resource.entries:
+            found = is_there and not entry.is_forgotten
+            self.opens(client, f"/m/{entry.exchange}", str(entry.exchange), found, may)
+            if entry.turn:
+                self.opens(client, f"/turns/{entry.turn}/recalled", str(entry.turn), is_there, may)
+            self.asks_for(person, resource, entry, found)
+        for word in resource.names:
             box = client.get(f"/find?q={word}", headers=HTMX).text
-            assert (f'href="{address(thing)}' in box) == is_there
+            assert (f'href="{address(resource)}' in box) == is_there
             assert self.words(box) <= may | {word}
 
     def opens(self, client: Client, path: str, id: str, is_there: bool, may: set[str]) -> None:
@@ -324,17 +327,17 @@ class PagesOfATeam(RuleBasedStateMachine):
         never = client.get(path.replace(id, str(uuid.uuid4())))
         assert (answer.status_code, plain(answer)) == (404, plain(never)), path
 
-    def asks_for(self, person: Person, thing: Thing, piece: Piece, is_found: bool) -> None:
+    def asks_for(self, person: Person, resource: Resource, entry: Entry, is_found: bool) -> None:
         """Search page, the box and the cards of commands, asked for a piece's word."""
         client, may = self.clients[person.id], self.may(person)
-        (word,) = piece.words
+        (word,) = entry.words
         for text in (self.search(client, word), client.get(f"/find?q={word}", headers=HTMX).text):
-            assert (link(thing, piece) in text) == is_found
+            assert (link(resource, entry) in text) == is_found
             assert self.words(text) <= may | {word}
         card = self.command(person, f"/vquery {word} 100")
-        assert (str(piece.exchange) in card) == is_found
+        assert (str(entry.exchange) in card) == is_found
         assert self.words(card) <= may | {word}
-        card = self.command(person, f"/vget {piece.exchange}")
+        card = self.command(person, f"/vget {entry.exchange}")
         assert (word in self.words(card)) == is_found
         if not is_found:
             never = str(uuid.uuid4())
@@ -342,14 +345,14 @@ class PagesOfATeam(RuleBasedStateMachine):
 
     def whole(self, person: Person) -> None:
         """All of their own as a file, the number on the card, and the spaces they may name."""
-        client, readable = self.clients[person.id], self.team.reads(person.id)
+        client, readable = self.clients[person.id], self.team.readable_spaces(person.id)
         with zipfile.ZipFile(io.BytesIO(client.post("/settings/export").content)) as archive:
             taken = self.words(
                 " ".join(archive.namelist()) + "".join(archive.read(n).decode() for n in archive.namelist())
             )
-        own = self.team.said_by(person.id)
+        own = self.team.exported_words(person.id)
         assert own <= taken <= self.may(person), (own - taken, taken - self.may(person))
-        assert f"{self.before + len(self.team.found(readable)):,}" in self.command(person, "/vstats")
+        assert f"{self.before + len(self.team.findable_entries(readable)):,}" in self.command(person, "/vstats")
         for space, name in self.team.names.items():
             if space not in readable:
                 card = self.command(person, f'/vadd "nothing" --space "Crew {name}"')
@@ -359,28 +362,33 @@ class PagesOfATeam(RuleBasedStateMachine):
     def listen(self) -> None:
         """Open pages hear nothing that their reader could never read; who lost the right is let go within seconds."""
         for page in list(self.pages):
-            thing, reads = page.thing, self.team.reads(page.person.id)
+            resource, reads = page.resource, self.team.readable_spaces(page.person.id)
             is_lost = not page.person.is_active or page.person.epoch != page.epoch
-            is_lost |= thing is not None and (thing.space not in reads or thing.is_deleted)
+            is_lost |= resource is not None and (resource.space not in reads or resource.is_deleted)
             if is_lost:
-                assert page.socket.closed_with(15) in LOST
+                assert page.socket.close_code(15) in LOST
                 self.pages.remove(page)
-                with listening(self.clients[page.person.id], str(thing.id) if thing else None) as again:
-                    if thing is None and page.person.is_active:
+                with open_socket(self.clients[page.person.id], str(resource.id) if resource else None) as again:
+                    if resource is None and page.person.is_active:
                         continue
-                    if thing is not None and page.person.is_active and thing.space in reads and not thing.is_deleted:
+                    if (
+                        resource is not None
+                        and page.person.is_active
+                        and resource.space in reads
+                        and not resource.is_deleted
+                    ):
                         continue
-                    assert again.closed_with() in REFUSED
+                    assert again.close_code() in REFUSED
             else:
                 self.drain(page.socket)
-            heard = self.words("".join(page.socket.heard))
+            heard = self.words("".join(page.socket.received))
             assert heard <= self.ever[page.person.id], heard - self.ever[page.person.id]
 
-    def drain(self, socket: Listener) -> None:
+    def drain(self, socket: PageSocket) -> None:
         """Hear what came; a page that is still allowed may be told to come back, but not to stay away."""
         try:
             while True:
-                socket.heard.append(str(socket.connection.recv(timeout=0)))
+                socket.received.append(str(socket.connection.recv(timeout=0)))
         except TimeoutError:
             return
         except ConnectionClosed as closed:
@@ -394,22 +402,22 @@ class PagesOfATeam(RuleBasedStateMachine):
         return plain(self.clients[person.id].post("/", sent, htmx=True), keep=True)
 
 
-def address(thing: Thing) -> str:
-    return f"/{'t' if thing.kind == 'thread' else 'd'}/{thing.id}"
+def address(resource: Resource) -> str:
+    return f"/{'t' if resource.kind == 'thread' else 'd'}/{resource.id}"
 
 
-def addresses(thing: Thing) -> list[str]:
+def addresses(resource: Resource) -> list[str]:
     """The pages and files of a thing."""
-    if thing.kind == "thread":
-        return [address(thing), *(f"{address(thing)}/export/{kind}" for kind in ("md", "json", "html"))]
-    if thing.kind == "document":
-        return [address(thing), f"{address(thing)}/row", f"{address(thing)}/original/1"]
+    if resource.kind == "thread":
+        return [address(resource), *(f"{address(resource)}/export/{kind}" for kind in ("md", "json", "html"))]
+    if resource.kind == "document":
+        return [address(resource), f"{address(resource)}/row", f"{address(resource)}/original/1"]
     return []
 
 
-def link(thing: Thing, piece: Piece) -> str:
+def link(resource: Resource, entry: Entry) -> str:
     """What a page that found the piece leads to."""
-    return address(thing) if thing.kind == "document" else f"/m/{piece.exchange}"
+    return address(resource) if resource.kind == "document" else f"/m/{entry.exchange}"
 
 
 def plain(answer: httpx.Response, *, keep: bool = False) -> str:

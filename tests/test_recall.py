@@ -10,7 +10,7 @@ import pytest
 
 from memory.errors import InvalidInputError
 from memory.index import store
-from memory.models import Embedding, Exchange, Job, Recall
+from memory.models import EmbeddingJob, Exchange, Job, RecallLogEntry
 from memory.retrieval import STRATEGIES
 from memory.retrieval.prompt_context import build_prompt_context
 from memory.spaces import access
@@ -187,7 +187,7 @@ def test_moving_a_thread_is_followed_at_once_by_sql_and_soon_by_meaning(memory):
     assert [
         r.exchange.id for r in memory.search("where are the antennas", spaces=access.readable_space_ids(bob.id)).results
     ] == [said.id]
-    old = Embedding.objects.get(exchange=said)
+    old = EmbeddingJob.objects.get(exchange=said)
     assert store.count(old.index.collection) == old.parts
     assert memory.move_thread(thread_id, to=access.personal_space(alice.id), by=alice.id) == 1
     assert memory.search("where are the antennas", spaces=access.readable_space_ids(bob.id)).results == ()
@@ -256,7 +256,7 @@ def test_recalled_text_is_kept_nowhere_but_with_its_exchange(memory, person):
 
     (noted,) = memory.recalled_for([turn_id], spaces=access.readable_space_ids(person.id))[turn_id]
     assert noted.exchange.user_message == said.user_message
-    assert {f.name for f in Recall._meta.get_fields()}.isdisjoint({"text", "user_message", "excerpt"})
+    assert {f.name for f in RecallLogEntry._meta.get_fields()}.isdisjoint({"text", "user_message", "excerpt"})
     assert memory.recalled_for([turn_id], spaces=frozenset())[turn_id][0].exchange is None
     assert Exchange.objects.count() == 1
 
@@ -266,11 +266,11 @@ def test_an_index_whose_files_are_gone_is_built_again(memory, person):
     memory.index_pending()
     readable = access.readable_space_ids(person.id)
     before = [r.similarity for r in memory.search("boiler", spaces=readable).results]
-    store.drop(Embedding.objects.get().index.collection)
+    store.drop(EmbeddingJob.objects.get().index.collection)
 
     meanwhile = memory.recall(["boiler"], spaces=readable)
     assert (meanwhile.note, [r.similarity for r in meanwhile.results]) == ("words", [None])
-    assert Embedding.objects.get().state == Job.State.PENDING
+    assert EmbeddingJob.objects.get().state == Job.State.PENDING
     memory.index_pending()
 
     assert [r.similarity for r in memory.search("boiler", spaces=readable).results] == pytest.approx(before)

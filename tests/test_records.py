@@ -13,7 +13,7 @@ from memory.errors import InvalidInputError, VectorStoreDisabledError, VectorSto
 from memory.exchanges.records import NewRecord, RecordHit, delete_records, query_records, upsert_records
 from memory.index import generations, store
 from memory.index.indexing import vectors_given
-from memory.models import Embedding, Exchange, Generation, Record
+from memory.models import EmbeddingJob, Exchange, IndexGeneration, Record
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange
 
@@ -117,7 +117,7 @@ def test_vectors_given_are_kept_normalised_and_for_the_index_they_were_meant_for
     generation = generations.active_generation()
 
     assert vectors_given([id], generation)[id].tolist() == [pointing(towards=0).tolist()]
-    another = Generation.objects.create(provider="openai", model="other", state=Generation.State.BUILDING)
+    another = IndexGeneration.objects.create(provider="openai", model="other", state=IndexGeneration.State.BUILDING)
     assert vectors_given([id], another) == {}
 
 
@@ -139,7 +139,7 @@ def test_metadata_alone_that_changes_raises_the_version_and_reaches_the_index(me
     (id,) = keep(chunk("device-1", zone="DMZ", extra="x"))
     keep(NewRecord("device-1", SERVER, {"zone": "LAN"}))
 
-    row = Embedding.objects.select_related("index", "exchange").get()
+    row = EmbeddingJob.objects.select_related("index", "exchange").get()
     assert (row.exchange_id, row.exchange.version, row.version) == (id, 2, 2)
     assert row.exchange.metadata == {"zone": "LAN"}
     assert list(row.exchange.metadata_values.values_list("key", "text")) == [("zone", "LAN")]

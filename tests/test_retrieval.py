@@ -13,7 +13,7 @@ from memory.errors import InvalidInputError
 from memory.filters import parse_filter
 from memory.index import generations, store
 from memory.index.vectors import Similarities, best_by_exchange
-from memory.models import Opinion
+from memory.models import Feedback
 from memory.retrieval import candidates, gate, levels, strategies
 from memory.retrieval.courtesy import is_small_talk
 from memory.retrieval.search import RecallOptions, iter_recall, rank
@@ -156,12 +156,12 @@ def test_of_a_model_that_knows_english_alone_other_languages_need_more_and_of_no
 def test_what_must_not_come_back_takes_no_place_among_the_sixty_that_the_gate_looks_at(memory, person, work):
     readable, said = access.readable_space_ids(person.id), "When do we have lunch together?"
     nearest_sixty = [result.exchange.id for result in rank(said, spaces=readable, wanted=60).results]
-    serving = generations.active_generation()
-    vector = generations.embedder_for(serving).embed_query(said)
+    active = generations.active_generation()
+    vector = generations.embedder_for(active).embed_query(said)
 
     pool = candidates.gather_candidates(
         Query(
-            said, lambda: vector, serving, readable, wanted=5, now=datetime.now(UTC), exclude=frozenset(nearest_sixty)
+            said, lambda: vector, active, readable, wanted=5, now=datetime.now(UTC), exclude=frozenset(nearest_sixty)
         )
     )
 
@@ -176,11 +176,11 @@ def test_how_near_a_sharer_of_words_is_is_known_beyond_those_that_meaning_propos
         exchange(person, f"Musicians gave a concert on day {number}.")
     far = exchange(person, "Ticket 48213: the radiator leaks, the caretaker drains it and orders a valve.")
     memory.index_pending()
-    serving, readable = generations.active_generation(), access.readable_space_ids(person.id)
+    active, readable = generations.active_generation(), access.readable_space_ids(person.id)
     said = "Who plays an instrument, says 48213?"
-    vector = generations.embedder_for(serving).embed_query(said)
+    vector = generations.embedder_for(active).embed_query(said)
 
-    pool = candidates.gather_candidates(Query(said, lambda: vector, serving, readable, wanted=1, now=datetime.now(UTC)))
+    pool = candidates.gather_candidates(Query(said, lambda: vector, active, readable, wanted=1, now=datetime.now(UTC)))
 
     assert len(pool.candidates) == 3
     assert {c.id: c.similarity for c in pool.candidates}[far.id.hex] == min(pool.similarities) < 0.2
@@ -371,7 +371,7 @@ def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, per
     shared = group("Workshop", person, other)
     said = exchange(person, "The boiler was replaced with a heat pump.", space=shared)
     memory.index_pending()
-    memory.set_feedback(person.id, said, Opinion.Kind.IRRELEVANT)
+    memory.set_feedback(person.id, said, Feedback.Kind.IRRELEVANT)
     question, readable = ["What about the boiler?"], access.readable_space_ids(other.id)
 
     assert memory.recall(question, spaces=readable, person_id=person.id).results == ()

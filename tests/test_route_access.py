@@ -20,7 +20,7 @@ from chat.realtime.routing import routes
 from memory import api
 from memory.models import Space
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, picture_of, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, image_of, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -40,7 +40,7 @@ DOORS: dict[str, Door] = {
     "alive": Door("anyone"),
     "ready": Door("anyone"),
     "metrics": Door("anyone"),  # on this machine, or with the token: tests/test_health.py
-    "sign_in": Door("anyone", ("get", "post")),
+    "login_session": Door("anyone", ("get", "post")),
     "set_up": Door("anyone", ("get", "post")),
     "join": Door("anyone", ("get", "post")),
     "openid": Door("anyone", POST),
@@ -183,7 +183,7 @@ def things(chroma):
     one = turn(of_alice, "My secret is 4711", "I keep it.", state="failed")
     said = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
     kept = document(alice, "secret.txt", "The secret of Alice is 4711, and it is written here. " * 20)
-    picture = picture_of(alice)
+    picture = image_of(alice)
     one.images.add(picture)
     imported = receive_import(ContentFile(b"[]", name="The secret of Alice.json"), owner_id=alice.pk)
     api.log_recall(one.id, api.search("secret", spaces=access.readable_space_ids(alice.pk)).results)

@@ -22,7 +22,7 @@ import pytest
 
 from tests.deployment import certificate, postgres, proxy, redis
 from tests.server import Cato, Client, Process, running, start, wait_for
-from tests.socket import listening
+from tests.socket import open_socket
 from tests.topology import TOPOLOGY, clean_environment, free_port
 
 _KEYS = "SELECT client_key FROM chat_turn WHERE message LIKE ?"
@@ -43,7 +43,7 @@ class Deployed:
 
     def at_the_proxy(self, person: Client) -> Client:
         """The same person, at the address that people type."""
-        return self.cato.sign_in(person, self.url)
+        return self.cato.login_session(person, self.url)
 
     def figure(self, name: str) -> list[float]:
         """A figure of each web process."""
@@ -100,8 +100,8 @@ def test_the_proxy_keeps_the_figures_to_itself_and_says_who_asks(deployed, ada):
 
 
 def test_the_socket_comes_through_the_proxy(deployed, ada, endpoint):
-    thread = ada.say("Is anybody there?")
-    with listening(ada, thread) as listener:
+    thread = ada.send_message("Is anybody there?")
+    with open_socket(ada, thread) as listener:
         listener.hello()
         listener.until("All right, noted")
 
@@ -142,7 +142,7 @@ def test_two_hundred_answers_are_shared_out_fairly_and_hold_no_connection(deploy
 
     def begin(first: int) -> None:
         for n in range(first, 200, 8):
-            people[first].say(f"Stream {n}")
+            people[first].send_message(f"Stream {n}")
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(begin, range(8)))

@@ -118,8 +118,8 @@ def test_only_its_owner_reaches_the_servers_it_starts(tmp_path: Path) -> None:
         assert running.note["chroma_url"].startswith("http://127.0.0.1:")
         assert (running.data_dir / "serve.json").stat().st_mode & 0o777 == 0o600
         assert running.data_dir.stat().st_mode & 0o777 == 0o700
-        listening = [c.laddr for child in _all_up(running).values() for c in child.net_connections("tcp")]
-        assert {address.ip for address in listening} == {"127.0.0.1"}
+        open_socket = [c.laddr for child in _all_up(running).values() for c in child.net_connections("tcp")]
+        assert {address.ip for address in open_socket} == {"127.0.0.1"}
 
 
 def test_what_the_servers_write_as_they_start_is_not_shown_but_why_one_fails_is(
@@ -132,8 +132,8 @@ def test_what_the_servers_write_as_they_start_is_not_shown_but_why_one_fails_is(
     script = "import sys; sys.exit('the disk is full')"
     failing = ChildProcess("chroma", [sys.executable, "-c", script], os.environ, quiet=True)
     failing.start()
-    _wait(lambda: failing.ended)
-    failing.revive()
+    _wait(lambda: failing.has_exited)
+    failing.restart_if_exited()
     assert capfd.readouterr().err == "chroma ended (exit code 1); starting it again in 0.2 s\nthe disk is full\n"
 
 

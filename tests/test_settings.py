@@ -12,13 +12,13 @@ from django.utils import timezone
 
 from cato_web.accounts import login_sessions, model_choices
 from cato_web.accounts.model_choices import ModelChoices
-from cato_web.accounts.models import AuditEntry, SignIn, User
+from cato_web.accounts.models import AuditEntry, LoginSession, User
 from chat import access, services
 from chat.llm.endpoint import ModelEndpoint
 from chat.models import Thread
 from tests.factories import PersonFactory, thread
 from tests.server import PASSWORD
-from tests.socket import listening
+from tests.socket import open_socket
 
 pytestmark = pytest.mark.django_db
 
@@ -146,21 +146,21 @@ def test_browsers_are_told_by_what_they_are_and_not_by_what_they_claim_to_be():
 
 def test_one_sign_in_is_ended_and_the_others_stay(alice):
     phone, desk = signed_in(alice, CHROME), signed_in(alice)
-    on_the_phone = SignIn.objects.get(browser="Chrome on Android")
+    on_the_phone = LoginSession.objects.get(browser="Chrome on Android")
 
-    desk.post("/settings/sign-ins", {"sign_in": str(on_the_phone.id)})
+    desk.post("/settings/sign-ins", {"login_session": str(on_the_phone.id)})
 
     assert phone.get("/settings").status_code == 302
     assert desk.get("/settings").status_code == 200
-    assert not SignIn.objects.filter(id=on_the_phone.id).exists()
+    assert not LoginSession.objects.filter(id=on_the_phone.id).exists()
 
 
 def test_nobody_ends_a_sign_in_of_another(alice):
     hers = signed_in(alice)
-    of_alice = SignIn.objects.get(person=alice)
+    of_alice = LoginSession.objects.get(person=alice)
 
     for which in (str(of_alice.id), "no id"):
-        answer = signed_in(PersonFactory()).post("/settings/sign-ins", {"sign_in": which}, follow=True)
+        answer = signed_in(PersonFactory()).post("/settings/sign-ins", {"login_session": which}, follow=True)
         assert "Already signed out." in answer.content.decode()
     assert hers.get("/settings").status_code == 200
 
@@ -168,17 +168,17 @@ def test_nobody_ends_a_sign_in_of_another(alice):
 def test_signing_out_everywhere_else_ends_every_other_sign_in_and_this_one_gets_a_new_key(alice):
     phone, desk = signed_in(alice, CHROME), signed_in(alice)
     forgotten_by_the_list = signed_in(alice)
-    SignIn.objects.exclude(browser="Chrome on Android").exclude(session_id=desk.session.session_key).delete()
-    since, key = SignIn.objects.get(session_id=desk.session.session_key).since, desk.session.session_key
+    LoginSession.objects.exclude(browser="Chrome on Android").exclude(session_id=desk.session.session_key).delete()
+    since, key = LoginSession.objects.get(session_id=desk.session.session_key).since, desk.session.session_key
     seat = access.SocketIdentity(alice.pk, key, alice.epoch, thread(alice).id)
     assert access.authorize_sockets([seat])
 
-    desk.post("/settings/sign-ins", {"sign_in": "others"})
+    desk.post("/settings/sign-ins", {"login_session": "others"})
 
     assert desk.get("/settings").status_code == 200
     assert desk.session.session_key != key
     assert [c.get("/settings").status_code for c in (phone, forgotten_by_the_list)] == [302, 302]
-    (left,) = SignIn.objects.filter(person=alice)
+    (left,) = LoginSession.objects.filter(person=alice)
     assert (left.session_id, left.since) == (desk.session.session_key, since)
     assert not access.authorize_sockets([seat]), "pages that are open are let go"
     assert AuditEntry.objects.filter(who=alice, action="session.others_ended").exists()
@@ -191,7 +191,7 @@ def test_a_new_password_ends_the_other_sign_ins_too(alice):
 
     assert desk.get("/settings").status_code == 200
     assert phone.get("/settings").status_code == 302
-    assert SignIn.objects.filter(person=alice).count() == 1
+    assert LoginSession.objects.filter(person=alice).count() == 1
 
 
 def test_who_was_let_in_again_signs_in_again(alice):
@@ -207,43 +207,43 @@ def test_who_was_let_in_again_signs_in_again(alice):
 
 def test_a_sign_in_is_gone_with_its_session(alice):
     page = signed_in(alice)
-    assert SignIn.objects.count() == 1
+    assert LoginSession.objects.count() == 1
 
     page.post("/sign-out")
 
-    assert SignIn.objects.count() == 0
+    assert LoginSession.objects.count() == 0
 
 
 def test_when_it_was_last_seen_is_noted_now_and_then(alice):
     page = signed_in(alice)
     long_ago = timezone.now() - timedelta(days=2)
-    SignIn.objects.update(seen_at=long_ago)
+    LoginSession.objects.update(last_seen_at=long_ago)
     page.get("/stats")
-    seen = SignIn.objects.get().seen_at
+    seen = LoginSession.objects.get().last_seen_at
     assert seen > long_ago
 
     page.get("/stats")
-    assert SignIn.objects.get().seen_at == seen
+    assert LoginSession.objects.get().last_seen_at == seen
 
 
 def test_a_sign_in_of_an_earlier_version_enters_the_list_when_it_is_used(alice):
     page = signed_in(alice)
-    SignIn.objects.all().delete()
+    LoginSession.objects.all().delete()
 
     assert "Firefox on Windows" in page.get("/settings").content.decode()
-    assert SignIn.objects.get().session_id == page.session.session_key
+    assert LoginSession.objects.get().session_id == page.session.session_key
 
 
 def test_open_pages_elsewhere_end_within_seconds_of_signing_out_everywhere(alice_at_home, cato):
-    talk = alice_at_home.say("Listening")
-    elsewhere = cato.sign_in(alice_at_home)
-    with listening(elsewhere, talk) as there:
+    talk = alice_at_home.send_message("Listening")
+    elsewhere = cato.login_session(alice_at_home)
+    with open_socket(elsewhere, talk) as there:
         there.hello()
         there.until("Listening")
-        alice_at_home.post("/settings/sign-ins", {"sign_in": "others"})
-        assert there.closed_with(15) in (1013, 4404)
-    with listening(elsewhere, talk) as again:
-        assert again.closed_with() == 4401
+        alice_at_home.post("/settings/sign-ins", {"login_session": "others"})
+        assert there.close_code(15) in (1013, 4404)
+    with open_socket(elsewhere, talk) as again:
+        assert again.close_code() == 4401
     assert alice_at_home.get("/settings").status_code == 200
 
 

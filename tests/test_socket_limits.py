@@ -10,7 +10,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from tests.server import Cato, Client, wait_for
-from tests.socket import listening
+from tests.socket import open_socket
 
 DEEP = "[" * 5000
 MALFORMED = [
@@ -46,8 +46,8 @@ def test_a_socket_of_a_foreign_or_malformed_origin_is_closed(
 
 @pytest.mark.parametrize("frame", MALFORMED)
 def test_an_invalid_frame_is_answered_and_repeated_ones_close_the_socket(cato: Cato, alice: Client, frame: str) -> None:
-    thread = alice.say("Hello")
-    with listening(alice, thread) as page:
+    thread = alice.send_message("Hello")
+    with open_socket(alice, thread) as page:
         page.hello()
         page.until("turn-")
         page.connection.send(frame)
@@ -55,27 +55,27 @@ def test_an_invalid_frame_is_answered_and_repeated_ones_close_the_socket(cato: C
         page.connection.send(json.dumps({"seen": True}))  # one mistake costs nothing
         for _ in range(4):
             page.connection.send(frame)
-        assert page.closed_with() == 1008
+        assert page.close_code() == 1008
 
 
 def test_a_socket_that_floods_is_closed(alice: Client) -> None:
-    with listening(alice, None) as page:
+    with open_socket(alice, None) as page:
         try:
             for _ in range(500):
                 page.connection.send(json.dumps({"seen": True}))
         except ConnectionClosed:
             pass
-        assert page.closed_with() == 1008
+        assert page.close_code() == 1008
 
 
 def test_one_person_has_a_limited_number_of_sockets_and_others_are_not_affected(alice: Client, bob: Client) -> None:
     with ExitStack() as stack:
-        pages = [stack.enter_context(listening(alice, None)) for _ in range(20)]
+        pages = [stack.enter_context(open_socket(alice, None)) for _ in range(20)]
         for page in pages:
             page.connection.send(json.dumps({"back": True}))
             page.until("threads")  # it is counted
-        with listening(alice, None) as one_more:
-            assert one_more.closed_with() == 4429
+        with open_socket(alice, None) as one_more:
+            assert one_more.close_code() == 4429
         assert is_updated(bob)
         pages[0].connection.close()
         wait_for(lambda: is_updated(alice), "a place to become free", every=0.5)
@@ -83,7 +83,7 @@ def test_one_person_has_a_limited_number_of_sockets_and_others_are_not_affected(
 
 def is_updated(person: Client) -> bool:
     """Whether another page of this person is told of its list of threads."""
-    with listening(person, None) as page:
+    with open_socket(person, None) as page:
         page.connection.send(json.dumps({"back": True}))
         try:
             return bool(page.until("threads"))
@@ -92,12 +92,12 @@ def is_updated(person: Client) -> bool:
 
 
 def test_none_of_this_leaves_a_traceback_in_the_log(cato: Cato, alice: Client) -> None:
-    with listening(alice, None) as page:
+    with open_socket(alice, None) as page:
         page.connection.send(DEEP)
         page.until("error")
     close_code(cato.url.replace("http", "ws") + "/ws", "http://[::1")
     close_code(cato.url.replace("http", "ws") + "/nothing", cato.url)
-    with listening(alice, None) as page:
+    with open_socket(alice, None) as page:
         page.connection.send(json.dumps({"back": True}))  # the page is gone before its list is drawn
 
     for mistake in ("RecursionError", "OverflowError", "No route found", "ClientDisconnected", "never retrieved"):

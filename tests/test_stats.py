@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cato_web.stats import charts
 from chat import stats as figures
-from memory.models import Embedding, Exchange, Job, Recall
+from memory.models import EmbeddingJob, Exchange, Job, RecallLogEntry
 from memory.spaces import access
 from memory.stats import history
 from tests.factories import AdministratorFactory, PersonFactory, ago, exchange, thread, turn
@@ -91,7 +91,7 @@ def test_what_was_forgotten_counts_no_more_and_is_said(chroma, alice, memory):
 def test_answers_with_context_stand_by_week_and_recalls_by_day(chroma, alice):
     said = exchange(alice, "The key hangs behind the clock", turn_id=uuid.uuid4())
     asked = exchange(alice, "Where is the key?", turn_id=uuid.uuid4())
-    Recall.objects.create(turn_id=asked.turn_id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
+    RecallLogEntry.objects.create(turn_id=asked.turn_id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
     page = stats(alice)
     assert "The last: 50% of 2." in page
     assert "How often something was recalled, by day. The last: 1." in page
@@ -128,7 +128,7 @@ def test_tokens_are_summed_by_model_and_person_where_one_may_read_the_thread(chr
 
 def test_a_failure_leads_an_administrator_to_another_try(chroma, alice):
     row = exchange(alice, "Broken")
-    Embedding.objects.filter(exchange=row).update(state=Job.State.FAILED)
+    EmbeddingJob.objects.filter(exchange=row).update(state=Job.State.FAILED)
     turn(thread(alice), state="failed")
     page = stats(alice)
     assert "1 failed" in tile(page, "Still to be embedded")

@@ -15,7 +15,7 @@ from chat.threads.titles import apply_model_title, title_prompt
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, thread, turn
 from tests.server import running, wait_for
-from tests.socket import listening
+from tests.socket import open_socket
 
 
 def links(person) -> dict[str, sidebar.ThreadLink]:
@@ -107,14 +107,14 @@ def test_every_open_page_hears_of_a_new_thread_of_its_end_and_of_its_title(tmp_p
         tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="titles", CATO_CHAT_TITLES="true"
     ) as cato:
         alice = cato.set_up()
-        with listening(alice, None) as elsewhere:
-            begun = alice.say("Where does the key of the shed hang?")
+        with open_socket(alice, None) as elsewhere:
+            begun = alice.send_message("Where does the key of the shed hang?")
             running_mark = elsewhere.until('aria-label="answering"')
             assert "Where does the key of the shed hang?" in running_mark
             elsewhere.until_all(
                 f"thread-{begun}", 'aria-label="new"', 'class="sidebar__thread-title">The key of the shed</span>'
             )
-        with listening(alice, begun) as page:
+        with open_socket(alice, begun) as page:
             page.hello()
             page.connection.send(json.dumps({"back": True}))
             assert 'id="thread-title" title="The key of the shed"' in page.until("thread-title")
@@ -122,8 +122,8 @@ def test_every_open_page_hears_of_a_new_thread_of_its_end_and_of_its_title(tmp_p
 
 def test_who_looks_at_the_end_of_an_answer_is_not_told_that_it_is_new(alice, endpoint):
     endpoint.script("cato", answer="Behind the clock.", token_delay=0.05)
-    begun = alice.say("Where does it hang?")
-    with listening(alice, begun) as page, listening(alice, None) as elsewhere:
+    begun = alice.send_message("Where does it hang?")
+    with open_socket(alice, begun) as page, open_socket(alice, None) as elsewhere:
         page.hello()
         page.until(r'class="turn__actions"')
         page.connection.send(json.dumps({"seen": True}))
@@ -136,8 +136,8 @@ def test_who_looks_at_the_end_of_an_answer_is_not_told_that_it_is_new(alice, end
 
 
 def test_a_stranger_hears_nothing_of_it(alice, bob):
-    with listening(bob, None) as page:
-        alice.say("A secret of Alice's")
+    with open_socket(bob, None) as page:
+        alice.send_message("A secret of Alice's")
         page.connection.send(json.dumps({"back": True}))
         page.until('hx-swap-oob="innerHTML:#threads"')
-        assert "secret" not in "".join(page.heard)
+        assert "secret" not in "".join(page.received)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from chat import services
 from chat.errors import InvalidMessageError, ThreadBusyError
 from chat.models import Thread, Turn
-from memory.models import Exchange, Recall
+from memory.models import Exchange, RecallLogEntry
 from memory.retrieval.search import search
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange, thread, turn
@@ -47,7 +47,7 @@ def sidebar(person) -> str:
 
 def test_a_pinned_thread_stands_first_and_an_archived_one_not_at_all(memory, person):
     ladder, saw = told(person, "The ladder", "ladder"), told(person, "The saw", "saw")
-    Thread.objects.filter(id=ladder.id).update(spoken_at=timezone.now() - timezone.timedelta(days=3))
+    Thread.objects.filter(id=ladder.id).update(last_message_at=timezone.now() - timezone.timedelta(days=3))
     client = browser(person)
 
     client.post(reverse("mark", args=[ladder.id]), {"mark": "pin"})
@@ -101,7 +101,7 @@ def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(me
 
     assert not Thread.objects.exists()
     assert not Turn.objects.exists()
-    assert not Recall.objects.exists()
+    assert not RecallLogEntry.objects.exists()
     assert not Exchange.objects.exclude(user_message="").exists()
     assert browser(person).post(reverse("take_back", args=[one.id])).status_code == 404
 

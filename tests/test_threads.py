@@ -14,7 +14,7 @@ from chat.answers import persistence
 from chat.errors import ConflictError
 from chat.llm import endpoint
 from chat.llm.prompts import build_prompt, fit_history
-from chat.models import Endpoint, Session, Thread, Turn
+from chat.models import Endpoint, Thread, ThreadSession, Turn
 from chat.realtime.sync import WINDOW
 from memory.spaces import access
 from tests.factories import PersonFactory, exchange, thread, turn
@@ -67,8 +67,8 @@ def test_writing_after_a_rest_begins_the_next_session(alice):
     soon = services.post_message(first.thread, author_id=alice.id, message="Again", client_key=uuid.uuid4()).turn
     Turn.objects.update(state=Turn.State.COMPLETE)
     seven_hours_ago = timezone.now() - timedelta(hours=7)
-    Thread.objects.update(spoken_at=seven_hours_ago)
-    Session.objects.update(started_at=seven_hours_ago)
+    Thread.objects.update(last_message_at=seven_hours_ago)
+    ThreadSession.objects.update(started_at=seven_hours_ago)
     later = services.post_message(
         first.thread, author_id=alice.id, message="Good evening", client_key=uuid.uuid4()
     ).turn

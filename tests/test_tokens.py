@@ -16,7 +16,7 @@ from django.utils import timezone
 from cato_web.accounts import deletion, services
 from cato_web.accounts.models import ApiToken, AuditEntry
 from cato_web.config.schema import Config
-from tests.factories import PersonFactory, ago, program
+from tests.factories import PersonFactory, ago, api_client
 
 pytestmark = pytest.mark.django_db
 
@@ -69,7 +69,7 @@ def test_only_its_hash_is_kept(alice):
     token = made(signed_in(alice).post("/settings/tokens", chosen()).content.decode())
 
     row = ApiToken.objects.get()
-    assert token not in json.dumps([row.name, row.token_hash, row.begins_with, row.scopes])
+    assert token not in json.dumps([row.name, row.token_hash, row.prefix, row.scopes])
 
 
 def test_the_settings_tell_when_it_was_last_used_and_when_it_ends(alice):
@@ -115,7 +115,7 @@ def test_a_withdrawn_token_lets_nobody_in_and_the_log_tells_of_both(alice):
 
 
 def test_nobody_withdraws_the_token_of_another(alice):
-    one = program(alice)
+    one = api_client(alice)
     bob = signed_in(PersonFactory(name="Bob Team"))
 
     others = bob.post("/settings/tokens/withdraw", {"token": str(ApiToken.objects.get().pk)}, follow=True)
@@ -128,7 +128,7 @@ def test_nobody_withdraws_the_token_of_another(alice):
 
 
 def test_a_token_ends_by_itself(alice):
-    one = program(alice)
+    one = api_client(alice)
     ApiToken.objects.update(expires_at=ago(seconds=1))
 
     assert one.get("/api/me").status_code == 401
@@ -136,7 +136,7 @@ def test_a_token_ends_by_itself(alice):
 
 
 def test_the_tokens_of_a_deactivated_person_do_nothing_until_they_are_back(alice):
-    one, administrator = program(alice), PersonFactory(name="Ada Admin", role="administrator")
+    one, administrator = api_client(alice), PersonFactory(name="Ada Admin", role="administrator")
 
     services.set_active(alice.pk, False, by=administrator)
     assert one.get("/api/me").status_code == 401
@@ -147,7 +147,7 @@ def test_the_tokens_of_a_deactivated_person_do_nothing_until_they_are_back(alice
 
 def test_the_tokens_of_who_leaves_are_gone(alice):
     PersonFactory(name="Ada Admin", role="administrator")
-    one = program(alice)
+    one = api_client(alice)
 
     deletion.delete_account(alice)
 
@@ -167,7 +167,7 @@ def test_ones_own_data_names_the_tokens_and_tells_none(alice):
 
 
 def test_too_many_requests_have_to_wait(alice, settings):
-    one = program(alice)
+    one = api_client(alice)
     settings.CATO = with_api(settings.CATO, requests_per_minute=2)
     cache.clear()
 

@@ -54,7 +54,7 @@ def bob(upgraded) -> server.Client:
 
 
 def signed_in(cato: server.Cato, name: str, email: str) -> server.Client:
-    return cato.sign_in(server.Client(cato.url, name, email, httpx.Client()))
+    return cato.login_session(server.Client(cato.url, name, email, httpx.Client()))
 
 
 def hits(person: server.Client, query: str) -> list[str]:
@@ -121,7 +121,7 @@ def test_nothing_has_to_be_made_anew_and_nothing_is_adrift(upgraded):
 
 def test_the_conversation_goes_on_and_what_is_said_is_remembered(ada, upgraded):
     (thread,) = [t for t in threads(ada) if "<title>Where does the spare key" in ada.thread_page(t)]
-    ada.say("The greenhouse got a new lock: zebra-17.", thread)
+    ada.send_message("The greenhouse got a new lock: zebra-17.", thread)
 
     server.wait_for(lambda: "zebra-17" in ada.thread_page(thread), "the message")
     server.wait_for(lambda: any("zebra-17" in hit for hit in hits(ada, "lock of the greenhouse")), "it to be found")

@@ -1,4 +1,4 @@
-"API tokens of people in a running Cato, made where its users would make them: beside it."
+"""API tokens of people in a running Cato, created by command."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ for scopes in {scopes!r}:
 """
 
 
-def tokens(cato: Cato, person: Client, *scopes: str) -> list[str]:
-    """One token of this person for each of `scopes`, whose words are separated by spaces."""
-    code = _MAKE.format(email=person.email, scopes=[words.split() for words in scopes])
-    said = cato.manage("shell", "--verbosity", "0", "-c", code).stdout
-    return [line.split()[1] for line in said.splitlines() if line.startswith("token ")]
+def create_tokens(cato: Cato, person: Client, *scopes: str) -> list[str]:
+    """Create one token of this person for each item of `scopes`, whose words are separated by spaces."""
+    code = _MAKE.format(email=person.email, scopes=[names.split() for names in scopes])
+    output = cato.manage("shell", "--verbosity", "0", "-c", code).stdout
+    return [line.split()[1] for line in output.splitlines() if line.startswith("token ")]

@@ -1,7 +1,7 @@
-"""What the suite runs on, chosen by CATO_TEST_TOPOLOGY before Django reads its settings.
+"""Infrastructure of the suite, chosen by CATO_TEST_TOPOLOGY before Django reads its settings.
 
-`embedded` (the default): SQLite, and what `serve` starts. `services`: PostgreSQL, a Redis server and a Chroma server,
-with two web processes and two workers. Tests do not know which; only this module and tests/server.py do.
+`embedded` (the default): SQLite, and what `serve` starts. `services`: PostgreSQL, Redis and Chroma servers with two web
+processes and two workers. Only this module and tests/server.py know the difference.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 TOPOLOGY = os.environ.get("CATO_TEST_TOPOLOGY", "embedded")
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 POSTGRES = os.environ.get("CATO_TEST_POSTGRES", "postgresql://postgres@127.0.0.1:5432/postgres")
-IS_LONG = os.environ.get("CATO_TEST_LONG") == "1"  # all examples of what `make test` tries with a part of them
+IS_LONG = os.environ.get("CATO_TEST_LONG") == "1"  # run all examples of the tests of which `make test` runs a part
 REDIS = os.environ.get("CATO_TEST_REDIS", "redis://127.0.0.1:6379")
 
 
 def is_left_out(file: Path) -> bool:
-    """Whether the topology does not run the tests of this module."""
+    """Return whether the topology skips this module."""
     if TOPOLOGY == "embedded" or not file.name.startswith("test_"):
         return False
     name = file.stem.removeprefix("test_")
@@ -29,20 +29,20 @@ def is_left_out(file: Path) -> bool:
 
 
 def free_port() -> int:
-    """A port on loopback that nobody listens on."""
+    """Return a port on loopback on which nothing listens."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
 
 
 def is_open(port: int) -> bool:
-    """Whether somebody listens on this port on loopback."""
+    """Return whether something listens on this port on loopback."""
     with socket.socket() as sock:
         return sock.connect_ex(("127.0.0.1", port)) == 0
 
 
 def clean_environment() -> dict[str, str]:
-    """This environment without anything that configures Cato, so that the machine's own settings do not leak in."""
+    """Return this environment without the machine's own configuration of Cato."""
     configures = ("CATO_", "OPENAI_")
     exact = {"DATABASE_URL", "REDIS_URL", "CHROMA_URL", "SECRET_KEY"}
     keep = {"CATO_TEST_TOPOLOGY", "CATO_TEST_LONG", "CATO_TEST_POSTGRES", "CATO_TEST_REDIS"}
@@ -53,7 +53,7 @@ def clean_environment() -> dict[str, str]:
     }
 
 
-# Modules that the services topology leaves out: they touch neither database, Redis nor Chroma, or take long and are the
+# Modules that the services topology skips: they use neither database, Redis nor Chroma, or take long and behave the
 # same on both.
 TOPOLOGY_INDEPENDENT = {
     *("api_schema", "architecture", "chunking", "chroma_cleanup", "command_line", "config", "embeddings", "evaluation"),
@@ -73,7 +73,7 @@ TOPOLOGY_INDEPENDENT = {
 }
 
 HOME = Path(tempfile.mkdtemp(prefix=f"cato-tests-{WORKER}-"))
-# Of all processes of one run: xdist's workers inherit the address from the process that starts them.
+# Shared by all processes of a run: xdist's workers inherit it.
 SHARED = Path(os.environ.get("CATO_TEST_SHARED") or HOME / "shared")
 if SHARED.parent == HOME:
     atexit.register(shutil.rmtree, HOME, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The line between a browser and Cato, which can be cut: a relay of bytes on a port of its own."""
+"""A relay of bytes between a browser and Cato whose connections can be cut."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 
-class Line:
-    """`url` is Cato as it is reached over this line."""
+class TcpRelay:
+    """Relay connections at `url` to Cato."""
 
     def __init__(self, url: str) -> None:
         host, port = url.removeprefix("http://").split(":")
@@ -21,17 +21,17 @@ class Line:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Every connection breaks, and no new one comes about."""
+        """Break all connections and refuse new ones."""
         self._is_cut = True
         for end in list(self._ends):
-            _hang_up(end)
+            _shut_down(end)
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         self._is_cut = False
 
     def close(self) -> None:
         self.cut()
-        _hang_up(self._listener)
+        _shut_down(self._listener)
 
     def _accept(self) -> None:
         while True:
@@ -53,20 +53,20 @@ class Line:
                 target.sendall(data)
         for end in (source, target):
             self._ends.discard(end)
-            _hang_up(end)
+            _shut_down(end)
 
 
 @contextmanager
-def line_to(url: str) -> Iterator[Line]:
-    line = Line(url)
+def relay_to(url: str) -> Iterator[TcpRelay]:
+    relay = TcpRelay(url)
     try:
-        yield line
+        yield relay
     finally:
-        line.close()
+        relay.close()
 
 
-def _hang_up(end: socket.socket) -> None:
-    # Shutting down wakes whoever reads from it; closing alone does not.
+def _shut_down(end: socket.socket) -> None:
+    # Shutting down wakes readers; closing alone does not.
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
     end.close()

@@ -6,7 +6,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import KEY, begin, say, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn
 from tests.groups import make_group
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -63,7 +63,7 @@ def look(request: pytest.FixtureRequest) -> dict[str, object]:
 
 def test_no_page_has_anything_to_complain_of(cato, administrator, visit, look):
     page = visit(administrator, "/", **look)
-    begin(page, "Where is the key to the greenhouse?")
+    begin_thread(page, "Where is the key to the greenhouse?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     found = []
     for path in [*MEMBER_PAGES, *ADMIN_PAGES, f"/spaces/{make_group(cato, administrator)}"]:
@@ -96,15 +96,15 @@ def test_pages_for_who_is_signed_out_have_none(cato, visit, look):
 def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
     endpoint.script(KEY, answer="The key hangs behind the clock.")
     page = visit(alice, "/", **look)
-    begin(page, "The key to the greenhouse hangs behind the clock.")
+    begin_thread(page, "The key to the greenhouse hangs behind the clock.")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     page.goto("/")
     endpoint.script(KEY, answer=ANSWER, reasoning="I think of the greenhouse, and of its key. " * 3, token_delay=0.25)
-    path = begin(page, "Where does the key to the greenhouse hang?")
+    path = begin_thread(page, "Where does the key to the greenhouse hang?")
     expect(turn(page).locator(".reasoning__text")).to_contain_text("greenhouse")
     found = complaints(page)
     turn(page).locator(".reasoning summary").click()
-    say(page, "One more that waits")
+    send_message(page, "One more that waits")
     expect(turn(page)).to_contain_text("Queued until the answer before it ends")
     found += complaints(page)
     page.get_by_role("button", name="Withdraw message").click()
@@ -131,7 +131,7 @@ def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
     page.get_by_label("Message", exact=True).fill("/help")
     page.keyboard.press("Enter")
     expect(page.locator(".card")).to_be_visible()
-    say(page, "/vstast")
+    send_message(page, "/vstast")
     expect(page.get_by_role("alert").filter(has_text="Did you mean")).to_be_visible()
     found += complaints(page)
     page.context.set_offline(True)
@@ -152,7 +152,7 @@ def test_an_answer_that_failed_and_a_document_have_none(alice, visit, endpoint, 
     found += complaints(page)
     endpoint.script(KEY, mode="error-500")
     page.goto("/")
-    begin(page, "This fails")
+    begin_thread(page, "This fails")
     expect(turn(page).locator(".turn__status--failed")).to_be_visible()
     found += complaints(page)
     assert not found, "\n".join(found)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import KEY, begin, say, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn
 
 
 def test_a_message_is_edited_answered_anew_and_the_first_one_is_a_step_away(visit, alice, cato, endpoint):
     endpoint.script(KEY, answer=["Behind the clock.", "Under the mat.", "In the birch.", "On the hook."])
     page = visit(alice)
-    path = begin(page, "Where is the key to the greenhouse?")
+    path = begin_thread(page, "Where is the key to the greenhouse?")
     expect(turn(page).locator(".answer")).to_contain_text("Behind the clock.")
-    say(page, "And the other one?")
+    send_message(page, "And the other one?")
     expect(turn(page, 1).locator(".answer")).to_contain_text("Under the mat.")
     elsewhere = visit(alice, path, url=cato.other_url)
 
@@ -40,7 +40,7 @@ def test_a_message_is_edited_answered_anew_and_the_first_one_is_a_step_away(visi
 
 def test_the_arrow_up_changes_what_was_said_last(visit, alice):
     page = visit(alice)
-    begin(page, "Where is the key?")
+    begin_thread(page, "Where is the key?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
 
     page.get_by_label("Message", exact=True).press("ArrowUp")

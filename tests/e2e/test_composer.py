@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Route, expect
 
-from tests.e2e.conftest import KEY, begin, say, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn
 
 
 def box(page):
@@ -15,10 +15,10 @@ def box(page):
 
 def test_a_message_stands_on_the_page_while_it_is_sent_and_once_when_it_is(visit, alice):
     page = visit(alice)
-    begin(page, "First")
+    begin_thread(page, "First")
     held: list[Route] = []
     page.route("**/say", lambda route: held.append(route))
-    say(page, "A second one, on a slow line")
+    send_message(page, "A second one, on a slow line")
 
     expect(turn(page)).to_contain_text("Sending…")
     expect(turn(page).locator(".turn__message-text")).to_have_text("A second one, on a slow line")
@@ -31,10 +31,10 @@ def test_a_message_stands_on_the_page_while_it_is_sent_and_once_when_it_is(visit
 
 def test_what_could_not_be_sent_is_in_the_box_again_before_what_was_typed_since(visit, alice):
     page = visit(alice)
-    begin(page, "First")
+    begin_thread(page, "First")
     held: list[Route] = []
     page.route("**/say", lambda route: held.append(route))
-    say(page, "Do not lose me")
+    send_message(page, "Do not lose me")
     box(page).fill("and this neither")
     expect(turn(page)).to_contain_text("Sending…")
     held[0].abort()
@@ -50,9 +50,9 @@ def test_what_could_not_be_sent_is_in_the_box_again_before_what_was_typed_since(
 
 def test_a_message_on_its_way_is_still_there_after_a_reload(visit, alice):
     page = visit(alice)
-    begin(page, "First")
+    begin_thread(page, "First")
     page.route("**/say", lambda route: None)
-    say(page, "Sent into nothing")
+    send_message(page, "Sent into nothing")
     expect(turn(page)).to_contain_text("Sending…")
     page.reload()
 
@@ -61,11 +61,11 @@ def test_a_message_on_its_way_is_still_there_after_a_reload(visit, alice):
 
 def test_offline_one_writes_on_and_is_told_why_nothing_is_sent(visit, alice):
     page = visit(alice)
-    begin(page, "First")
+    begin_thread(page, "First")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     page.context.set_offline(True)
     expect(page.get_by_role("status").filter(has_text="You are offline")).to_be_visible()
-    say(page, "Written on a train")
+    send_message(page, "Written on a train")
     expect(box(page)).to_have_value("Written on a train")
     expect(page.locator("article.turn")).to_have_count(1)
 
@@ -78,8 +78,8 @@ def test_offline_one_writes_on_and_is_told_why_nothing_is_sent(visit, alice):
 def test_a_message_that_waits_is_taken_back_into_the_box(visit, alice, endpoint):
     endpoint.script(KEY, answer="Slowly but surely I answer this one.", token_delay=0.3)
     page = visit(alice)
-    begin(page, "First")
-    say(page, "Second thoughts")
+    begin_thread(page, "First")
+    send_message(page, "Second thoughts")
     expect(turn(page)).to_contain_text("Queued until the answer before it ends")
     page.get_by_role("button", name="Withdraw message").click()
 
@@ -93,7 +93,7 @@ def test_whether_a_thread_is_remembered_is_chosen_before_its_first_message(visit
     page.get_by_role("switch").focus()
     page.keyboard.press("Space")
     expect(page.get_by_text("Not remembered")).to_be_visible()
-    path = begin(page, "My PIN is 8253")
+    path = begin_thread(page, "My PIN is 8253")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
 
     expect(page.get_by_role("switch", name="Not remembered")).to_have_attribute("aria-checked", "false")
@@ -102,7 +102,7 @@ def test_whether_a_thread_is_remembered_is_chosen_before_its_first_message(visit
 
 def test_the_thread_says_what_becomes_of_what_was_remembered_before_it_stops(visit, alice):
     page = visit(alice)
-    begin(page, "The key hangs behind the clock")
+    begin_thread(page, "The key hangs behind the clock")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     page.get_by_role("switch").click()
     dialog = page.get_by_role("dialog")
@@ -116,14 +116,14 @@ def test_the_thread_says_what_becomes_of_what_was_remembered_before_it_stops(vis
 
 def test_a_thread_forked_from_the_menu_goes_on_by_itself(visit, alice):
     page = visit(alice)
-    first = begin(page, "The key hangs behind the clock")
+    first = begin_thread(page, "The key hangs behind the clock")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     turn(page).locator("summary", has_text="More").click()
     page.get_by_role("button", name="Fork into a new thread").click()
     page.wait_for_url(lambda url: "/t/" in url and first not in url)
 
     expect(turn(page).locator(".turn__message-text")).to_have_text("The key hangs behind the clock")
-    say(page, "And the boat?")
+    send_message(page, "And the boat?")
     expect(turn(page, 1).locator(".answer__blocks")).to_have_text("All right.")
     page.goto(first)
     expect(page.locator("article.turn")).to_have_count(1)

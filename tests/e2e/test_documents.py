@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import KEY, begin, turn
+from tests.e2e.conftest import KEY, begin_thread, turn
 
 BUOYS = """# Uplink backoff
 
@@ -52,9 +52,9 @@ def test_a_dropped_file_is_read_recalled_and_cited_and_the_citation_opens_the_pa
     expect(chip(page, file.name)).to_contain_text("Remembered")
 
     endpoint.script(KEY, answer="It stays silent until midnight [1]. That is final [8].")
-    begin(page, "When does the buoy give up dialling for the day?")
+    begin_thread(page, "When does the buoy give up dialling for the day?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
-    prompt = endpoint.asked(KEY)[-1]["messages"][-1]["content"]
+    prompt = endpoint.requests(KEY)[-1]["messages"][-1]["content"]
     assert 'source="Uplink backoff.md"' in prompt
     assert "After forty attempts" in prompt
     expect(turn(page).locator(".citation--unknown")).to_have_text("[8]")

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import begin, say, tab_to, turn
+from tests.e2e.conftest import begin_thread, send_message, tab_to, turn
 from tests.groups import make_group
 from tests.server import wait_for
 
@@ -46,7 +46,7 @@ ADMIN_PAGES = [
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_scrolls_sideways_at_any_width(cato, administrator, visit, width, scheme):
     page = visit(administrator, "/", viewport={"width": width, "height": 800}, color_scheme=scheme)
-    thread = begin(page, "A word that is rather long: " + "Donaudampfschifffahrtsgesellschaft" * 4)
+    thread = begin_thread(page, "A word that is rather long: " + "Donaudampfschifffahrtsgesellschaft" * 4)
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     group = make_group(cato, administrator)
     for path in [thread, *MEMBER_PAGES, *ADMIN_PAGES, f"/spaces/{group}"]:
@@ -79,7 +79,7 @@ def test_without_javascript_a_message_is_said_and_its_answer_read(alice, visit):
 
 def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
     page = visit(alice, "/")
-    begin(page, "The greenhouse key hangs behind the clock.")
+    begin_thread(page, "The greenhouse key hangs behind the clock.")
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
 
     page.keyboard.press("Control+k")
@@ -100,7 +100,7 @@ def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
 
 def test_whatever_the_tab_key_reaches_shows_that_it_has_the_focus(administrator, visit):
     page = visit(administrator, "/")
-    thread = begin(page, "Hello")
+    thread = begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     for path in [thread, "/search?q=hello", "/settings", *ADMIN_PAGES]:
         page.goto(path)
@@ -111,15 +111,15 @@ def test_whatever_the_tab_key_reaches_shows_that_it_has_the_focus(administrator,
 
 def test_a_command_shows_its_card_and_a_wrong_one_keeps_the_text(alice, visit):
     page = visit(alice, "/")
-    begin(page, "Hello")
+    begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
 
-    say(page, "/vstats")
+    send_message(page, "/vstats")
     expect(page.locator(".card")).to_contain_text("Only you see this")
     expect(page.locator(".card")).to_contain_text("Exchanges you may read")
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
 
-    say(page, "/vstast")
+    send_message(page, "/vstast")
     expect(page.locator("#composer-error")).to_contain_text("Did you mean /vstats?")
     expect(page.get_by_label("Message", exact=True)).to_have_value("/vstast")
     page.reload()
@@ -129,7 +129,7 @@ def test_a_command_shows_its_card_and_a_wrong_one_keeps_the_text(alice, visit):
 
 def test_an_invitation_works_once_and_the_new_person_sees_nothing_of_the_others(administrator, alice, visit):
     theirs = visit(alice, "/")
-    begin(theirs, "The safe combination is 12-34-56.")
+    begin_thread(theirs, "The safe combination is 12-34-56.")
     expect(turn(theirs).get_by_text("Remembered", exact=True)).to_be_visible()
 
     page = visit(administrator, "/admin/people")
@@ -151,7 +151,7 @@ def test_an_invitation_works_once_and_the_new_person_sees_nothing_of_the_others(
 
 def test_an_administrator_forgets_by_ticking_and_gets_a_receipt(administrator, visit):
     page = visit(administrator, "/")
-    begin(page, "Test test test, does this work")
+    begin_thread(page, "Test test test, does this work")
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
     page.goto("/admin/exchanges")
     row = page.get_by_role("row", name=re.compile("Test test test")).first
@@ -179,7 +179,7 @@ def test_what_could_not_be_embedded_is_listed_with_its_reason_and_tried_again(tm
         CATO_VECTOR_STORE_EMBEDDING_API_KEY="broken",
     ) as cato:
         page = visit(cato.set_up(), "/")
-        begin(page, "This cannot be embedded yet")
+        begin_thread(page, "This cannot be embedded yet")
         expect(turn(page)).to_contain_text("Could not save to memory.")
         page.goto("/admin/jobs")
         expect(page.get_by_role("row", name=re.compile("400"))).to_have_count(1)

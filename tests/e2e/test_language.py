@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests import server
-from tests.e2e.conftest import begin, turn
+from tests.e2e.conftest import begin_thread, turn
 from tests.fake_endpoint import FakeEndpoint
 from tests.server import wait_for
 
@@ -85,7 +85,7 @@ def test_a_page_the_other_way_round_has_its_sidebar_at_the_right_and_fits(admini
     # Before anything is drawn, on every page from now on.
     page.add_init_script("new MutationObserver(() => document.documentElement?.setAttribute('dir', 'rtl'))"
                          ".observe(document, { childList: true })")  # fmt: skip
-    thread = begin(page, "Where is the ladder?")
+    thread = begin_thread(page, "Where is the ladder?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     for path in [thread, "/search?q=ladder", "/documents", "/settings", "/admin/exchanges"]:
         page.goto(path)
@@ -101,7 +101,7 @@ def test_a_page_the_other_way_round_has_its_sidebar_at_the_right_and_fits(admini
 
 def test_the_way_to_the_answer_before_points_to_where_one_began_to_read(administrator, visit):
     page = visit(administrator, "/", viewport={"width": 1280, "height": 800})
-    begin(page, "Twice, please")
+    begin_thread(page, "Twice, please")
     turn(page).get_by_role("button", name="Regenerate").click()
     before = page.get_by_role("button", name="Show previous version")
     expect(before).to_be_visible()

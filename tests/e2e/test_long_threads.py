@@ -6,7 +6,7 @@ import json
 
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import KEY, say, turn
+from tests.e2e.conftest import KEY, send_message, turn
 from tests.server import wait_for
 
 TURNS = 130
@@ -45,7 +45,7 @@ def test_earlier_turns_come_while_one_scrolls_up_and_nothing_moves(visit, alice,
 def test_what_is_said_while_one_reads_above_does_not_take_one_away(visit, alice, cato, endpoint, tmp_path):
     endpoint.script(KEY, answer="A long answer. " * 60, token_delay=0.02)
     page = visit(alice, long_thread(cato, alice, tmp_path))
-    say(page, "One more")
+    send_message(page, "One more")
     expect(turn(page).locator(".answer__streaming")).to_contain_text("A long answer")
     page.mouse.move(600, 300)
     page.mouse.wheel(0, -900)

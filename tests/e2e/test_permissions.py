@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import begin, say, turn
+from tests.e2e.conftest import begin_thread, send_message, turn
 from tests.groups import make_group, start_thread
 
 CHANGES = "[data-author-only]"
@@ -18,13 +18,13 @@ def test_only_authors_and_the_owner_are_offered_to_change_a_message(cato, admini
     expect(turn(his, 0).locator(f"{CHANGES}:visible")).to_have_count(0)
 
     # A turn that arrives while the page is open, and the same after a reload.
-    say(his, "And the spare one?")
+    send_message(his, "And the spare one?")
     expect(turn(his, 1).locator(".answer__blocks")).to_have_text("All right.")
     expect(turn(his, 1).get_by_title("Regenerate")).to_be_visible()
     hers = visit(alice, f"/t/{thread}")
     for number in (0, 1):
         expect(turn(hers, number).get_by_title("Regenerate")).to_be_visible()
-    say(hers, "Thanks")
+    send_message(hers, "Thanks")
     expect(turn(his, 2).locator(".answer__blocks")).to_have_text("All right.")
     expect(turn(his, 2).locator(f"{CHANGES}:visible")).to_have_count(0)
     turn(his, 0).get_by_title("More", exact=True).click()
@@ -34,9 +34,9 @@ def test_only_authors_and_the_owner_are_offered_to_change_a_message(cato, admini
 
 def test_messages_above_the_limit_are_queued_and_say_what_they_wait_for(cato, alice, endpoint, visit):
     endpoint.script("cato", answer="word " * 60, token_delay=0.3)
-    threads = [alice.say(f"Question {number}") for number in range(3)]
+    threads = [alice.send_message(f"Question {number}") for number in range(3)]
     page = visit(alice)
-    begin(page, "Question 3")
+    begin_thread(page, "Question 3")
     expect(turn(page)).to_contain_text("Alice Owner already has 3 answers in progress")
     stop = visit(alice, f"/t/{threads[0]}")
     endpoint.script("cato", answer="All right.")
@@ -47,10 +47,10 @@ def test_messages_above_the_limit_are_queued_and_say_what_they_wait_for(cato, al
 def test_related_threads_open_over_the_thread(cato, alice, endpoint, visit):
     endpoint.script("cato", answer="The key of the archive hangs behind the boiler room's door.")
     first = visit(alice)
-    begin(first, "Where does the key of the archive hang?")
+    begin_thread(first, "Where does the key of the archive hang?")
     expect(turn(first).locator(".turn__memory-text")).to_have_text("Remembered")
     page = visit(alice)
-    begin(page, "Who has the key of the archive?")
+    begin_thread(page, "Who has the key of the archive?")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     page.get_by_title("This thread").click()
     page.get_by_text("Related threads…").click()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import begin, turn
+from tests.e2e.conftest import begin_thread, turn
 
 
 def test_ctrl_k_finds_a_thread_and_enter_opens_it(visit, alice):
     page = visit(alice)
-    path = begin(page, "Where does the red boat lie in winter?")
+    path = begin_thread(page, "Where does the red boat lie in winter?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     page.goto("/stats")
 
@@ -42,7 +42,7 @@ def test_the_list_of_shortcuts_opens_and_closes(visit, alice):
 
 def test_what_was_typed_and_not_sent_survives_a_reload_in_its_own_thread(visit, alice):
     page = visit(alice)
-    path = begin(page, "Hello")
+    path = begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     box = page.get_by_label("Message", exact=True)
     box.press_sequentially("half a thought")

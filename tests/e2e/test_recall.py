@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import KEY, begin, say, turn
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def told(visit, alice, endpoint) -> tuple[Page, str]:
     """Alice has told Cato something in one thread, and it is remembered."""
     endpoint.script(KEY, answer="Noted: the greenhouse key hangs **behind the clock**.")
     page = visit(alice)
-    path = begin(page, "The greenhouse key hangs behind the clock in the hall.")
+    path = begin_thread(page, "The greenhouse key hangs behind the clock in the hall.")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     endpoint.script(KEY, answer="Behind the clock.", first_delay=1.5)
     return page, path
@@ -24,7 +24,7 @@ def told(visit, alice, endpoint) -> tuple[Page, str]:
 def test_what_was_said_in_one_thread_comes_back_in_another_and_shows_why_and_where(visit, alice, told):
     _, path = told
     page = visit(alice)
-    begin(page, "Where do we keep the thing that opens the glass house?")
+    begin_thread(page, "Where do we keep the thing that opens the glass house?")
 
     panel = turn(page).locator(".recall__panel")
     expect(panel.locator(".recall__count")).to_have_text("1 recalled")
@@ -48,7 +48,7 @@ def test_what_was_said_in_one_thread_comes_back_in_another_and_shows_why_and_whe
 def test_forgetting_from_the_panel_asks_once_and_shows_in_the_other_browser_at_once(visit, alice, cato, told):
     first, path = told
     page = visit(alice)
-    second = begin(page, "Where do we keep the thing that opens the glass house?")
+    second = begin_thread(page, "Where do we keep the thing that opens the glass house?")
     expect(turn(page).locator(".recall__count")).to_have_text("1 recalled")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     elsewhere = visit(alice, second, url=cato.other_url)
@@ -73,14 +73,14 @@ def test_forgetting_from_the_panel_asks_once_and_shows_in_the_other_browser_at_o
     expect(elsewhere.locator("#turns")).not_to_contain_text("in the hall")
     expect(first.locator(".recall__forgotten")).to_contain_text("Forgotten by Alice Owner")
 
-    say(page, "And the key?")
+    send_message(page, "And the key?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     expect(turn(page).locator(".recall-item .recall-item__excerpt")).to_have_text([re.compile("opens the glass house")])
 
 
 def test_a_thread_that_is_not_remembered_says_so_before_and_after(visit, alice, told):
     page = visit(alice)
-    begin(page, "Hello there")
+    begin_thread(page, "Hello there")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     switch = page.get_by_role("switch")
     expect(switch).to_be_checked()
@@ -89,7 +89,7 @@ def test_a_thread_that_is_not_remembered_says_so_before_and_after(visit, alice, 
     expect(switch).not_to_be_checked()
     expect(switch).to_have_text("Not remembered")
 
-    say(page, "Where do we keep the thing that opens the glass house?")
+    send_message(page, "Where do we keep the thing that opens the glass house?")
     expect(turn(page).locator(".recall__count")).to_have_text("1 recalled")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     expect(turn(page).locator(".turn__memory--remembered")).to_have_count(0)
@@ -97,11 +97,11 @@ def test_a_thread_that_is_not_remembered_says_so_before_and_after(visit, alice, 
 
 def test_how_recall_is_shown_is_each_persons_choice(visit, alice, told):
     page = visit(alice)
-    path = begin(page, "Where do we keep the thing that opens the glass house?")
+    path = begin_thread(page, "Where do we keep the thing that opens the glass house?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
 
     for mode, shown, is_open in (("on", 1, True), ("off", 0, False), ("summary", 1, False)):
-        say(page, f"/showcontext {mode}")
+        send_message(page, f"/showcontext {mode}")
         expect(page.locator(".card").last).to_contain_text(f"Recalled context: {mode}")
         page.goto(path)
         expect(page.locator(".recall__panel:visible")).to_have_count(shown)

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import begin, row_count, say, turn
+from tests.e2e.conftest import begin_thread, row_count, send_message, turn
 from tests.server import PASSWORD, running, wait_for
 
 SECRET = "sk-never-in-a-page-8253"
@@ -34,7 +34,7 @@ def test_the_first_person_sets_up_chats_in_dummy_mode_and_connects_a_model_witho
         expect(page.get_by_label("Message", exact=True)).to_be_focused()
 
         expect(page.locator("#banner")).to_contain_text("Dummy mode.")
-        path = begin(page, "Is anybody there?")
+        path = begin_thread(page, "Is anybody there?")
         expect(turn(page).locator(".answer__blocks")).to_contain_text("Placeholder: no model is connected.")
         expect(turn(page).locator(".turn__actions")).to_be_visible()
         assert row_count(cato, "chat_turn") == 1
@@ -56,7 +56,7 @@ def test_the_first_person_sets_up_chats_in_dummy_mode_and_connects_a_model_witho
 
         page.goto(path)
         expect(page.locator("#banner")).to_be_empty()
-        say(page, "And now?")
+        send_message(page, "And now?")
         expect(turn(page).locator(".answer__blocks")).to_have_text("A real answer.")
         expect(turn(page).locator(".turn__memory")).to_have_text(re.compile("Remembered"))
         said = cato.sql("SELECT user_message, assistant_message FROM memory_exchange")

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import KEY, begin, row_count, say, turn
+from tests.e2e.conftest import KEY, begin_thread, row_count, send_message, turn
 from tests.server import PASSWORD, wait_for
 
 # The browser's own notifications lie outside the page: this notes what would be shown, and answers as `permission` says.
@@ -46,7 +46,7 @@ def choose_density(page, name: str) -> None:
 
 def test_compact_takes_less_room_and_its_letters_stay_legible(alice, visit):
     page = visit(alice, "/")
-    thread = begin(page, "Hello")
+    thread = begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     measured = {}
     for density in ("Comfortable", "Compact"):
@@ -73,7 +73,7 @@ def test_compact_takes_less_room_and_its_letters_stay_legible(alice, visit):
 def test_compact_leaves_what_fingers_press_large_enough_and_no_page_scrolls_sideways(alice, visit, width):
     page = visit(alice, "/settings", viewport={"width": width, "height": 800}, has_touch=True, is_mobile=width < 800)
     choose_density(page, "Compact")
-    thread = alice.say("Hello")
+    thread = alice.send_message("Hello")
     # What is measured must not be swapped for something newer meanwhile.
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
     for path in (f"/t/{thread}", "/settings", "/settings/leave", "/search", "/stats"):
@@ -102,7 +102,7 @@ def test_new_threads_begin_with_the_model_chosen_from_the_endpoints_list(alice, 
     expect(page.get_by_label("Model of new threads")).to_have_value("fake-large")
 
     page.goto("/")
-    thread = begin(page, "Which one are you?")
+    thread = begin_thread(page, "Which one are you?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     assert cato.sql("SELECT model FROM chat_thread WHERE id = ?", thread.removeprefix("/t/").replace("-", "")) == [
         ("fake-large",)
@@ -116,13 +116,13 @@ def test_an_answer_that_ends_while_one_is_elsewhere_is_told_with_the_threads_tit
     expect(page.get_by_text("Notifications on.")).to_be_visible()
     expect(page.locator("#notification-settings")).to_contain_text("On.")
     page.goto("/")
-    begin(page, "When is the greenhouse painted?")
+    begin_thread(page, "When is the greenhouse painted?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     title = page.title()
     assert page.evaluate("shown") == [], "who is here sees the answer"
 
     page.evaluate(LEAVE)
-    say(page, "And the shed?")
+    send_message(page, "And the shed?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     expect(page).to_have_title(f"● {title}")
     (told,) = page.evaluate("shown")
@@ -131,7 +131,7 @@ def test_an_answer_that_ends_while_one_is_elsewhere_is_told_with_the_threads_tit
 
     page.evaluate(COME_BACK)
     expect(page).to_have_title(title)
-    say(page, "And the house?")
+    send_message(page, "And the house?")
     expect(page.locator("article.turn")).to_have_count(3)
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     assert len(page.evaluate("shown")) == 1
@@ -141,12 +141,12 @@ def test_who_did_not_ask_for_it_gets_the_mark_in_the_title_alone(alice, visit):
     page = visit(alice, "/")
     with_notifications(page, "granted")
     page.evaluate("sessionStorage.setItem('permission', 'granted')")
-    begin(page, "Hello")
+    begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     title = page.title()
 
     page.evaluate(LEAVE)
-    say(page, "Are you there?")
+    send_message(page, "Are you there?")
     expect(page).to_have_title(f"● {title}")
     assert page.evaluate("shown") == []
 
@@ -185,7 +185,7 @@ def test_a_browser_that_shows_none_is_told_so(alice, visit):
 
 def test_everything_is_downloaded_by_one_button(alice, visit, tmp_path):
     page = visit(alice, "/")
-    begin(page, "The greenhouse is painted in May.")
+    begin_thread(page, "The greenhouse is painted in May.")
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
     page.goto("/settings")
     with page.expect_download() as coming:
@@ -200,7 +200,7 @@ def test_everything_is_downloaded_by_one_button(alice, visit, tmp_path):
 
 
 def test_other_sign_ins_are_seen_and_ended_from_the_page(alice, visit, cato):
-    elsewhere = cato.sign_in(alice)
+    elsewhere = cato.login_session(alice)
     page = visit(alice, "/settings")
     rows = page.locator("[aria-labelledby=sign-ins] tbody tr")
     expect(rows).to_have_count(2)
@@ -215,7 +215,7 @@ def test_deleting_the_account_ends_with_a_receipt_that_completes_by_itself(cato,
     endpoint.script(KEY, answer="All right.")
     charlie = cato.join(administrator, "Charlie Gone")
     page = visit(charlie, "/")
-    path = begin(page, "The boat lies at pier 77-43.")
+    path = begin_thread(page, "The boat lies at pier 77-43.")
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
     threads = row_count(cato, "chat_thread")
 

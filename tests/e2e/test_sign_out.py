@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import begin, turn
+from tests.e2e.conftest import begin_thread, turn
 
 DRAFTS = "Object.entries(localStorage).filter(([key]) => key.startsWith('draft ')).map(([, text]) => text)"
 SIGN_IN = re.compile("/sign-in")
@@ -18,7 +18,7 @@ UNSENT = "A secret that was never sent"
 def page(alice, visit) -> Page:
     """A thread with a draft in its composer."""
     page = visit(alice, "/")
-    begin(page, "Hello")
+    begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     page.get_by_label("Message", exact=True).fill(UNSENT)
     assert page.evaluate(DRAFTS) == [UNSENT]
@@ -37,8 +37,8 @@ def test_a_draft_is_gone_after_signing_out(page):
 
 
 def test_an_open_page_and_its_draft_are_gone_when_the_sign_in_is_ended_elsewhere(page, alice, cato):
-    elsewhere = cato.sign_in(alice)
-    elsewhere.post("/settings/sign-ins", {"sign_in": "others"})
+    elsewhere = cato.login_session(alice)
+    elsewhere.post("/settings/sign-ins", {"login_session": "others"})
     page.wait_for_url(SIGN_IN)
     page.wait_for_load_state()
     assert page.evaluate(DRAFTS) == []

@@ -9,8 +9,8 @@ import time
 
 from playwright.sync_api import Page, WebSocketRoute, expect
 
-from tests.e2e.conftest import KEY, begin, say, turn
-from tests.e2e.tcp_relay import line_to
+from tests.e2e.conftest import KEY, begin_thread, send_message, turn
+from tests.e2e.tcp_relay import relay_to
 from tests.server import wait_for
 
 ANSWER = """Here is the plan for the **greenhouse**.
@@ -54,7 +54,7 @@ DRAWN = """() => {
 def test_markdown_and_code_are_drawn_while_the_answer_is_written(visit, alice, endpoint):
     endpoint.script(KEY, answer=ANSWER, token_delay=0.1)
     page = visit(alice)
-    begin(page, "How do we water?")
+    begin_thread(page, "How do we water?")
 
     expect(turn(page).locator(".answer__blocks strong")).to_have_text("greenhouse")
     expect(turn(page).locator(".answer__blocks .highlight span").first).to_be_visible()
@@ -70,7 +70,7 @@ def test_markdown_and_code_are_drawn_while_the_answer_is_written(visit, alice, e
 def test_a_model_that_thinks_for_long_is_seen_to_think(visit, alice, endpoint):
     endpoint.script(KEY, answer="At last.", first_delay=4.5)
     page = visit(alice)
-    begin(page, "Think about it")
+    begin_thread(page, "Think about it")
 
     expect(turn(page).locator(".answer__phase")).to_have_text("Thinking…")
     expect(turn(page).locator(".answer__phase")).to_have_text("Thinking… 3 s")
@@ -80,8 +80,8 @@ def test_a_model_that_thinks_for_long_is_seen_to_think(visit, alice, endpoint):
 def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, cato, endpoint):
     endpoint.script(KEY, answer=ANSWER, token_delay=0.12)
     writer = visit(alice)
-    path = begin(writer, "How do we water?")
-    with line_to(cato.other_url) as line:
+    path = begin_thread(writer, "How do we water?")
+    with relay_to(cato.other_url) as line:
         cut_off = visit(alice, path, url=line.url)
         expect(turn(cut_off).locator(".answer__blocks .code-block")).to_be_visible()
         line.cut()
@@ -91,7 +91,7 @@ def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, c
         writer.reload()
         time.sleep(5.0)  # so long is the line cut
         assert turn(cut_off).locator(".answer").inner_text() == then
-        line.mend()
+        line.restore()
 
         pages = {"the writer's": writer, "the latecomer's": latecomer, "the one that was cut off": cut_off}
         for page in pages.values():
@@ -104,7 +104,7 @@ def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, c
 
 def test_a_page_that_told_what_it_has_before_its_message_was_taken_still_shows_all_of_the_turn(visit, alice, endpoint):
     page = visit(alice)
-    begin(page, "The greenhouse key hangs behind the clock in the hall.")
+    begin_thread(page, "The greenhouse key hangs behind the clock in the hall.")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     held = []
 
@@ -113,13 +113,13 @@ def test_a_page_that_told_what_it_has_before_its_message_was_taken_still_shows_a
         near.on_message(lambda told: held.append((far, told)))
 
     page.goto("/")
-    path = begin(page, "Hello")
+    path = begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     page.route_web_socket("**/ws/**", on_a_slow_line)
     page.goto(path)
     wait_for(lambda: page.title() and held, "the page to have told what it has")
     endpoint.script(KEY, answer="Behind the clock.", first_delay=4)
-    say(page, "Where do we keep the thing that opens the glass house?")
+    send_message(page, "Where do we keep the thing that opens the glass house?")
     expect(turn(page, 1).locator(".answer__streaming")).to_contain_text("Recalling…")
     wait_for(lambda: "Thinking…" in alice.thread_page(path.split("/")[-1]), "the model to be asked")
     for far, told in held:
@@ -133,7 +133,7 @@ def test_a_page_that_told_what_it_has_before_its_message_was_taken_still_shows_a
 def test_what_is_selected_in_a_finished_paragraph_stays_selected_while_the_answer_goes_on(visit, alice, endpoint):
     endpoint.script(KEY, answer=ANSWER, token_delay=0.06)
     page = visit(alice)
-    begin(page, "How do we water?")
+    begin_thread(page, "How do we water?")
     first = turn(page).locator(".answer__blocks > .answer__block").first
     expect(first).to_be_visible()
     first.evaluate("node => getSelection().selectAllChildren(node)")
@@ -149,7 +149,7 @@ def test_a_frame_has_the_browser_look_at_what_is_new_however_long_the_answer_is(
     paragraphs = "\n\n".join(f"Paragraph {number} says a little." for number in range(150))
     endpoint.script(KEY, answer=f"# All of it\n\n{paragraphs}", token_delay=0.01)
     page = visit(alice)
-    begin(page, "Tell me everything")
+    begin_thread(page, "Tell me everything")
 
     early = restyled_until(page, 5, 25)
     late = restyled_until(page, 110, 145)
@@ -172,8 +172,8 @@ def restyled_until(page: Page, first: int, last: int) -> float:
 def test_a_message_sent_while_an_answer_runs_stands_once_and_is_answered_after_it(visit, alice, endpoint):
     endpoint.script(KEY, answer="Slowly but surely I answer this one.", token_delay=0.15)
     page = visit(alice)
-    begin(page, "First")
-    say(page, "Second")
+    begin_thread(page, "First")
+    send_message(page, "Second")
     expect(page.get_by_label("Message", exact=True)).to_have_value("")
     expect(turn(page, 1).locator(".answer__streaming")).to_contain_text("Queued until the answer before it ends")
 
@@ -185,7 +185,7 @@ def test_a_message_sent_while_an_answer_runs_stands_once_and_is_answered_after_i
 def test_the_button_that_stops_is_not_replaced_under_the_finger(visit, alice, endpoint):
     endpoint.script(KEY, tokens=6000, token_delay=0.01)
     page = visit(alice)
-    begin(page, "Count as far as you can")
+    begin_thread(page, "Count as far as you can")
     stop = page.locator(".send-button--stop")
     expect(turn(page)).to_contain_text("word3")
     box = stop.bounding_box()
@@ -193,7 +193,7 @@ def test_the_button_that_stops_is_not_replaced_under_the_finger(visit, alice, en
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     page.mouse.down()
     path = page.url.partition("#")[0].removeprefix(alice.url)
-    alice.say("One more that waits", path.removeprefix("/t/"))
+    alice.send_message("One more that waits", path.removeprefix("/t/"))
     expect(turn(page)).to_contain_text("Queued until the answer before it ends")
     page.mouse.up()
     expect(page.locator("article.turn").first.locator(".turn__status-text")).to_have_text("Stopped")
@@ -204,11 +204,11 @@ def test_fifty_of_fifty_stops_take_effect_at_once_wherever_they_are_pressed(visi
     endpoint.script(KEY, tokens=6000, token_delay=0.01)
     chance = random.Random(20)
     here = visit(alice)
-    path = begin(here, "Fifty stops, 0")
+    path = begin_thread(here, "Fifty stops, 0")
     elsewhere = visit(alice, path, url=cato.other_url)
     for number in range(50):
         if number:
-            say(here, f"Fifty stops, {number}")
+            send_message(here, f"Fifty stops, {number}")
         expect(here.locator("article.turn")).to_have_count(number + 1)
         expect(here.locator(".send-button--stop")).to_be_visible()
         if number % 3 == 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from tests.e2e.conftest import KEY, begin, turn
+from tests.e2e.conftest import KEY, begin_thread, turn
 from tests.e2e.test_streaming import DRAWN
 
 FORMULAS = (
@@ -40,7 +40,7 @@ def test_formulas_and_long_words_stay_in_their_line(visit, alice, endpoint):
     endpoint.script(KEY, answer=f"{FORMULAS}\n\n{WORDS}")
     for width in (390, 1280):
         page = visit(alice, "/", viewport={"width": width, "height": 900})
-        begin(page, "Show me everything that is wide")
+        begin_thread(page, "Show me everything that is wide")
         expect(turn(page).locator(".turn__actions")).to_be_visible()
         assert_fits(page)
         page.reload()
@@ -51,7 +51,7 @@ def test_formulas_and_long_words_stay_in_their_line(visit, alice, endpoint):
 def test_a_small_formula_stands_on_the_line_and_does_not_scroll(visit, alice, endpoint):
     endpoint.script(KEY, answer=r"So $\frac{a}{b}$, $\sqrt{x^2}$, $\hat{x}$, $\sum_{i=1}^n i$ and $x_1$ it is.")
     page = visit(alice)
-    begin(page, "Some formulas")
+    begin_thread(page, "Some formulas")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     scrolling, offset = page.evaluate(
         """() => {
@@ -67,8 +67,8 @@ def test_a_small_formula_stands_on_the_line_and_does_not_scroll(visit, alice, en
 
 
 def test_the_page_of_a_note_is_not_wider_than_the_window(visit, alice):
-    with alice.program() as program:
-        kept = program.post("/api/exchanges", json={"text": WORDS[:9000] + "<b>" * 900 + "/" * 4000})
+    with alice.api_client() as api_client:
+        kept = api_client.post("/api/exchanges", json={"text": WORDS[:9000] + "<b>" * 900 + "/" * 4000})
         row = kept.json()["exchanges"][0]
     for width in (390, 1280):
         page = visit(alice, f"/m/{row['id']}", viewport={"width": width, "height": 900})
@@ -80,7 +80,7 @@ def test_a_long_open_block_comes_in_segments_and_ends_as_the_page_that_is_loaded
     lines = "".join(f"line {number} of the code\n" for number in range(600))
     endpoint.script(KEY, answer=f"Here:\n\n```\n{lines}```\n\nThat was it.", token_delay=0.001)
     page = visit(alice)
-    begin(page, "A long listing")
+    begin_thread(page, "A long listing")
     expect(turn(page).locator(".answer__segments > pre").nth(1)).to_be_visible()
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     expect(turn(page).locator(".answer__segments")).to_be_empty()

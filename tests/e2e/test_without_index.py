@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import begin, say, turn
+from tests.e2e.conftest import begin_thread, send_message, turn
 from tests.server import running, start_chroma, wait_for
 from tests.topology import free_port
 
@@ -17,10 +17,10 @@ def test_without_the_index_the_chat_goes_on_says_so_and_remembers_when_it_is_bac
     ) as cato:
         page = visit(cato.set_up())
         expect(page.locator("#banner")).to_contain_text("The search index is down.")
-        begin(page, "The greenhouse key hangs behind the clock.")
+        begin_thread(page, "The greenhouse key hangs behind the clock.")
         expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
         expect(turn(page).locator(".turn__memory-text")).to_have_text("Waiting for the search index")
-        say(page, "Where does it hang?")
+        send_message(page, "Where does it hang?")
         expect(turn(page).locator(".recall__status")).to_contain_text("recalled by keyword only")
         expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
 
