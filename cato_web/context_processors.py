@@ -38,13 +38,14 @@ class PageContext:
     density: str
     context_mode: str
     is_notified: bool
+    new_thread_url: str
 
 
 def page_context(request: HttpRequest) -> dict[str, PageContext]:
     """Return the page context under the name `shell`."""
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:
-        return {"shell": PageContext(None, [], None, "", "", settings.CATO.vector_store.context_mode, False)}
+        return {"shell": PageContext(None, [], None, "", "", settings.CATO.vector_store.context_mode, False, "")}
     login_sessions.touch(request, user)
     return {
         "shell": PageContext(
@@ -55,6 +56,7 @@ def page_context(request: HttpRequest) -> dict[str, PageContext]:
             density=user.density,
             context_mode=user.context_mode or settings.CATO.vector_store.context_mode,
             is_notified=user.is_notified,
+            new_thread_url=reverse("new_thread"),
         )
     }
 
@@ -79,7 +81,7 @@ def banner(is_administrator: bool) -> Banner | None:
     models = memory.embedding_model_status()
     if models.differ:
         text = _("%(configured)s is configured. Run `reembed` to switch; %(serving)s is used until then.")
-        facts = {"serving": models.serving, "configured": models.configured}
+        facts = {"serving": models.active, "configured": models.configured}
         return Banner(_("Embedding model changed."), text % facts)
     if endpoint.current() is None:
         link = (reverse("model_settings"), _("Connect a model")) if is_administrator else ("", "")

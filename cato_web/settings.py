@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from django.urls import reverse
+
 from cato_web.config import loader
 
 CATO = loader.load()
@@ -28,6 +30,9 @@ FORMAT_MODULE_PATH = "cato_web.formats"
 USE_I18N = USE_THOUSAND_SEPARATOR = True
 TIME_ZONE = "UTC"
 USE_TZ = True
+
+# An exchange's page may lead to its thread, so chat has the view; memory links to it through the model.
+ABSOLUTE_URL_OVERRIDES = {"memory.exchange": lambda exchange: reverse("exchange", args=[exchange.pk])}
 
 INSTALLED_APPS = [
     "cato_web",

@@ -20,7 +20,7 @@ def place_of_image(image: Image, name: str) -> str:
     return f"{IMAGES}/{image.id}"
 
 
-def place_of_import(row: Import, name: str) -> str:
+def place_of_import(row: ImportJob, name: str) -> str:
     """Where a file to import is kept until it is read."""
     return f"{IMPORTS}/{row.id}"
 
@@ -47,7 +47,7 @@ class Thread(models.Model):
     )
     head = models.ForeignKey("Turn", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
-    spoken_at = models.DateTimeField(help_text="when somebody last said something")
+    last_message_at = models.DateTimeField(help_text="when somebody last said something")
     changed_at = models.DateTimeField(null=True, help_text="when a message or an answer last was complete")
     pinned_at = models.DateTimeField(null=True, help_text="since when it stands at the head of the list")
     archived_at = models.DateTimeField(null=True, help_text="since when it is out of the list")
@@ -55,7 +55,7 @@ class Thread(models.Model):
 
     class Meta:
         indexes = [
-            models.Index(fields=["space", "-spoken_at"]),
+            models.Index(fields=["space", "-last_message_at"]),
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="thread_to_remove"),
             models.Index(fields=["space", "-pinned_at"], condition=Q(pinned_at__isnull=False), name="thread_pinned"),
             models.Index(fields=["owner", "opening"]),
@@ -70,19 +70,19 @@ class Thread(models.Model):
         return self.turns.filter(state__in=[*Turn.RUNNING_STATES, Turn.State.QUEUED]).exists()
 
 
-class ReadMark(models.Model):
+class ReadMarker(models.Model):
     """How far somebody has seen a thread: what was complete by then."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="read_marks")
-    seen_at = models.DateTimeField()
-    here_at = models.DateTimeField(null=True, help_text="when a page of theirs last said that it is open here")
+    last_read_at = models.DateTimeField()
+    last_present_at = models.DateTimeField(null=True, help_text="when a page of theirs last said that it is open here")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["person", "thread"], name="one_mark_for_each_reader")]
 
 
-class Session(models.Model):
+class ThreadSession(models.Model):
     """One sitting in a thread; `seq` counts them from 0."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -114,7 +114,7 @@ class TurnQuerySet(models.QuerySet["Turn"]):
 
     def active_branch(self) -> TurnQuerySet:
         """Those of the branch that stands, in its order."""
-        return self.filter(stands=True).order_by("position")
+        return self.filter(is_on_active_branch=True).order_by("position")
 
 
 class Turn(models.Model):
@@ -140,10 +140,10 @@ class Turn(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="turns")
-    session = models.ForeignKey(Session, on_delete=models.PROTECT, related_name="turns")
+    session = models.ForeignKey(ThreadSession, on_delete=models.PROTECT, related_name="turns")
     parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
     position = models.PositiveIntegerField(help_text="place in the thread, from 0; later than its parent's")
-    stands = models.BooleanField(default=True, help_text="on the branch that is shown, goes on and is remembered")
+    is_on_active_branch = models.BooleanField(default=True, help_text="on the branch that is shown, goes on and is remembered")
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     client_key = models.UUIDField(help_text="made by the page; a message sent twice makes one turn")
     api_token_id = models.UUIDField(
@@ -157,7 +157,7 @@ class Turn(models.Model):
     revision = models.PositiveIntegerField(default=0, help_text="rises with everything that pages are told")
     attempt = models.PositiveIntegerField(default=0, help_text="rises with every try; fences an older writer")
     heartbeat_at = models.DateTimeField(null=True)
-    stop_asked = models.BooleanField(default=False)
+    stop_requested = models.BooleanField(default=False)
     requested_model = models.CharField(max_length=120, blank=True, help_text="by an API client; empty: the thread's")
     model = models.CharField(max_length=120, blank=True)
     is_dummy = models.BooleanField(default=False)
@@ -172,7 +172,7 @@ class Turn(models.Model):
     error = models.CharField(max_length=300, blank=True)
     recall_ms = models.PositiveIntegerField(null=True, help_text="how long recall kept the model waiting")
     recall_note = models.CharField(max_length=20, blank=True, help_text="why nothing could be recalled: slow, down")
-    is_blind = models.BooleanField(default=False, help_text="the model takes no images and answered without them")
+    images_dropped = models.BooleanField(default=False, help_text="the model takes no images and answered without them")
     exchange_id = models.UUIDField(null=True, help_text="what memory keeps of this turn")
     is_missing_in_memory = models.BooleanField(
         default=False, help_text="answered while the vector store was disabled; `backfill --from-history` stores it"
@@ -228,7 +228,7 @@ class Endpoint(models.Model):
     changed_at = models.DateTimeField(auto_now=True)
 
 
-class Import(Job):
+class ImportJob(Job):
     """A file of conversations that a worker takes in: how far it is, and what became of it.
 
     The file goes when nothing more is to be done with it. What a row counts, `chat.imports.importer.Report` explains.
@@ -244,7 +244,7 @@ class Import(Job):
     imported = models.PositiveIntegerField(default=0)
     already_there = models.PositiveIntegerField(default=0)
     turns = models.PositiveIntegerField(default=0)
-    passed_over = models.PositiveIntegerField(default=0)
+    skipped_count = models.PositiveIntegerField(default=0)
     skipped = models.JSONField(default=list, help_text="titles, each with the reason")
     left_out = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -39,7 +39,7 @@ def quick_search(text: str, *, person_id: uuid.UUID) -> QuickSearchResults:
     words = text.split()
     threads = access.readable_threads(person_id)
     if not words:
-        return QuickSearchResults(threads=list(threads.filter(archived_at=None).order_by("-spoken_at")[:_EACH]))
+        return QuickSearchResults(threads=list(threads.filter(archived_at=None).order_by("-last_message_at")[:_EACH]))
     readable = memory.readable_space_ids(person_id)
     note, memories = "", list[Hit]()
     try:
@@ -51,7 +51,7 @@ def quick_search(text: str, *, person_id: uuid.UUID) -> QuickSearchResults:
         note = str(error)
     asked = text.lstrip("/").lower()
     return QuickSearchResults(
-        threads=list(contains_all_words(threads, words, "title").order_by("-spoken_at")[:_EACH]),
+        threads=list(contains_all_words(threads, words, "title").order_by("-last_message_at")[:_EACH]),
         memories=memories,
         turns=list(_search_unstored_turns(threads, words)),
         documents=list(contains_all_words(active_documents(readable), words, "name").order_by("-created_at")[:_EACH]),

@@ -11,7 +11,7 @@ from django.dispatch import receiver
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import publish
-from memory.api import Recall, signals
+from memory.api import RecallLogEntry, signals
 
 
 @receiver(signals.indexed)
@@ -24,7 +24,7 @@ def on_exchanges_indexed(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
 @receiver(signals.forgotten)
 def on_exchanges_forgotten(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
     """The forgotten turns themselves, and every answer that had recalled them."""
-    used_in = Recall.objects.filter(exchange_id__in=exchange_ids).values("turn_id")
+    used_in = RecallLogEntry.objects.filter(exchange_id__in=exchange_ids).values("turn_id")
     turns = _kept_as(exchange_ids) | Turn.objects.filter(id__in=used_in)
     for turn_id in _bump_revisions(turns):
         publish(frames.turn(turn_id))

@@ -21,7 +21,7 @@ from memory.index.reconcile import (
     queue_missing_vectors,
     queue_unindexed,
 )
-from memory.models import Embedding, Generation, Index, Job, Operation
+from memory.models import Collection, EmbeddingJob, IndexGeneration, Job, Operation
 
 _SLICE = 500
 # Limit of exchanges that a sweep embeds itself, so that its other work is not delayed. A worker embeds the rest.
@@ -66,16 +66,16 @@ def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     """
     index_missing_terms(progress=progress)
     queue_unindexed()
-    alive = Embedding.objects.filter(exchange__forgotten_at=None, generation__in=generations.writable_generations())
+    alive = EmbeddingJob.objects.filter(exchange__forgotten_at=None, generation__in=generations.writable_generations())
     jobs.requeue(alive.filter(state=Job.State.FAILED))
-    for index in Index.objects.filter(generation__in=generations.writable_generations()).order_by("pk"):
+    for index in Collection.objects.filter(generation__in=generations.writable_generations()).order_by("pk"):
         queue_missing_vectors(index, progress=progress)
     return embed_queued(progress=progress)
 
 
 def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     """Embed queued exchanges of all generations that are not retired; stop when the rest waits after an error."""
-    rows = Embedding.objects.filter(exchange__forgotten_at=None).exclude(generation__state=Generation.State.RETIRED)
+    rows = EmbeddingJob.objects.filter(exchange__forgotten_at=None).exclude(generation__state=IndexGeneration.State.RETIRED)
     pending = rows.filter(state=Job.State.PENDING)
     embedded = 0
     while left := pending.count():

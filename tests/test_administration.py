@@ -338,13 +338,13 @@ def test_an_operation_goes_on_where_a_dead_worker_left_it(memory, page, bob, mon
     with pytest.raises(KeyboardInterrupt):
         operations.run_operations()
     row.refresh_from_db()
-    assert (row.state, row.done) == (Job.State.PENDING, 2)
+    assert (row.state, row.processed) == (Job.State.PENDING, 2)
     assert operations.run_operations() == 0  # it is still leased
 
     Operation.objects.update(locked_until=ago(seconds=1))
     assert operations.run_operations() == 1
     row.refresh_from_db()
-    assert (row.state, row.done, row.counts) == (Job.State.DONE, 5, {"exchanges": 5})
+    assert (row.state, row.processed, row.counts) == (Job.State.DONE, 5, {"exchanges": 5})
 
 
 def test_a_cancelled_operation_goes_no_further(memory, page, bob, monkeypatch):

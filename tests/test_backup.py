@@ -267,7 +267,7 @@ def test_where_somebody_is_already_nothing_is_restored(told):
     data = create_backup()
     before = everything()
 
-    with pytest.raises(RestoreError, match="people or things they said here already"):
+    with pytest.raises(RestoreError, match="This installation is not empty"):
         restore(io.BytesIO(data))
 
     assert everything() == before

@@ -82,7 +82,7 @@ while set(api.memory_states(ids).values()) != {"remembered"}:
     time.sleep(.1)
 vectors = []
 for exchange in [*gone, follower]:
-    row = Embedding.objects.select_related("index").get(exchange=exchange)
+    row = EmbeddingJob.objects.select_related("index").get(exchange=exchange)
     found = store._collection(row.index.collection).get(
         ids=vector_ids(row.exchange_id, row.version, row.parts), include=["embeddings"])
     import numpy as np
@@ -115,7 +115,7 @@ api.forget_documents(Document.objects.values_list("pk", flat=True), by=by)
 api.forget(ids, by=by)
 while api.cleanup_documents():
     pass
-while (receipt := forgetting.receipt_for(ids)).under_way or Embedding.objects.exclude(state="done").exists():
+while (receipt := forgetting.receipt_for(ids)).under_way or EmbeddingJob.objects.exclude(state="done").exists():
     api.erase_forgotten()
     api.index_pending()
     time.sleep(.2)

@@ -56,7 +56,7 @@ def test_every_strategy_is_measured_and_kept_in_one_run(known, capsys):
     rows = Evaluation.objects.all()
     assert [row.strategy for row in rows.order_by("pk")] == retrieval.strategy_names()
     assert len({row.run for row in rows}) == 1
-    assert {(row.questions, row.k, row.asked_by) for row in rows} == {(len(FACTS), 5, WITHOUT_RAREST_WORDS)}
+    assert {(row.questions, row.k, row.rephrased_by) for row in rows} == {(len(FACTS), 5, WITHOUT_RAREST_WORDS)}
     assert all(0 <= row.empty <= 1 and row.median_ms > 0 for row in rows)
     assert rows.get(strategy="hybrid").recall > 0.5
     assert f"{len(FACTS)} exchanges, asked for by {WITHOUT_RAREST_WORDS}" in said
@@ -73,7 +73,7 @@ def test_a_chat_model_that_is_there_puts_them_in_other_words(known, endpoint, ca
     passages = [body["messages"][-1]["content"] for body in endpoint.requests("eval")]
     assert len(passages) == 3
     assert all(any(fact in passage for fact, _ in FACTS) for passage in passages)
-    assert Evaluation.objects.get().asked_by == "gpt-small"
+    assert Evaluation.objects.get().rephrased_by == "gpt-small"
 
 
 def test_the_questions_are_kept_nowhere(known, endpoint, capsys):
@@ -236,7 +236,7 @@ def stats_page(person) -> str:
 
 
 def evaluated(recall: float, strategy: str, run: uuid.UUID, **more) -> Evaluation:
-    fields = {"questions": 50, "asked_by": "gpt-small", "k": 5, "empty": 0.1, "median_ms": 12.3} | more
+    fields = {"questions": 50, "rephrased_by": "gpt-small", "k": 5, "empty": 0.1, "median_ms": 12.3} | more
     return Evaluation.objects.create(run=run, strategy=strategy, recall=recall, **fields)
 
 

@@ -51,7 +51,7 @@ def test_after_a_takeover_nothing_of_the_first_worker_is_written(job):
     second = claimed()
 
     for write in (
-        lambda: first.update(done=1),
+        lambda: first.update(processed=1),
         first.renew,
         first.check,
         first.release,
@@ -62,11 +62,11 @@ def test_after_a_takeover_nothing_of_the_first_worker_is_written(job):
             write()
     assert not first.is_held()
     job.refresh_from_db()
-    assert (job.done, job.state, job.error) == (0, Job.State.PENDING, "")
+    assert (job.processed, job.state, job.error) == (0, Job.State.PENDING, "")
 
-    second.finish(done=5)
+    second.finish(processed=5)
     job.refresh_from_db()
-    assert (job.done, job.state, job.locked_until) == (5, Job.State.DONE, None)
+    assert (job.processed, job.state, job.locked_until) == (5, Job.State.DONE, None)
 
 
 def test_a_cancelled_job_is_lost_at_once(job):

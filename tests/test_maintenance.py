@@ -328,14 +328,14 @@ def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, pe
 def test_the_sweep_erases_within_the_time_that_is_configured(memory, person, told, monkeypatch):
     memory.forget([told[0].id], by=person.id)
     memory.sweep()
-    soiled = Collection.objects.get()
-    assert soiled.purge_needed_since is not None
+    collection = Collection.objects.get()
+    assert collection.purge_needed_since is not None
 
-    Collection.objects.update(purge_needed_since=soiled.purge_needed_since - 0.6 * (soiled.purge_needed_since - _hours_before(soiled.purge_needed_since, 24)))
+    Collection.objects.update(purge_needed_since=collection.purge_needed_since - 0.6 * (collection.purge_needed_since - _hours_before(collection.purge_needed_since, 24)))
     memory.sweep()
 
     assert Collection.objects.get().purge_needed_since is None
-    assert Collection.objects.get().collection != soiled.collection
+    assert Collection.objects.get().collection != collection.collection
 
 
 def _hours_before(moment: Any, hours: float) -> Any:
@@ -354,7 +354,7 @@ from django.core.management import call_command
 from django.db import connection
 from cato_web.accounts.services import create_person
 from memory import api, maintenance
-from memory.models import Embedding, Exchange, Job, Words
+from memory.models import EmbeddingJob, Exchange, Job, LexicalEntry
 from memory.index import generations, purge, reconcile, store
 from memory.spaces import access
 
@@ -396,7 +396,7 @@ def fill(most):
     insert(Words, {"exchange_id": "new"}, fresh + "(SELECT * FROM memory_words LIMIT 1) AS one", count)
     insert(Embedding, {"exchange_id": "new", "index_id": index.pk, "version": 1},
         fresh + "(SELECT * FROM memory_embedding LIMIT 1) AS one", count)
-    ids = list(Embedding.objects.order_by("-pk").values_list("exchange_id", flat=True)[:count])
+    ids = list(EmbeddingJob.objects.order_by("-pk").values_list("exchange_id", flat=True)[:count])
     store.upsert(index.collection, [f"{id}:whole:1" for id in ids], Model().embed_documents(["x"] * count),
         [{"said": 1.0}] * count)
     return there + count
@@ -407,7 +407,7 @@ def work():
     doomed = list(Exchange.objects.filter(space=space, forgotten_at=None).values_list("pk", flat=True)[:300])
     api.forget(doomed, by=person.pk)
     api.erase_forgotten()
-    Embedding.objects.filter(pk__in=list(Embedding.objects.values_list("pk", flat=True)[:200])).delete()
+    EmbeddingJob.objects.filter(pk__in=list(EmbeddingJob.objects.values_list("pk", flat=True)[:200])).delete()
     maintenance.backfill()
     reconcile.reconcile()
     purge.purge_all()
@@ -452,12 +452,12 @@ def empty_database(tmp_path):
 def test_nothing_reads_an_unbounded_number_of_rows_or_vectors(chroma, empty_database):
     """All of upkeep goes over many exchanges in a process that takes hardly more for them than for 1,000."""
     count, most_kb = (50_000, 30_000) if IS_LONG else (12_000, 15_000)
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", MEASURED, str(count)],
         cwd=server.ROOT, env=empty_database, capture_output=True, text=True, timeout=280,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    measured = json.loads(done.stdout.splitlines()[-1])
+    assert completed.returncode == 0, completed.stderr[-3000:]
+    measured = json.loads(completed.stdout.splitlines()[-1])
 
     assert measured["grown_kb"] < most_kb
     assert measured["rows"] == measured["vectors"] == count - 300

@@ -37,7 +37,7 @@ def note_move(by: uuid.UUID, to: Space, **kwargs: Any) -> None:
 
 @receiver(memory.operation_asked)
 def note_operation(operation: Operation, **kwargs: Any) -> None:
-    _note(AuditEntry.Action.OPERATION_STARTED, f"{operation.kind} {operation.pk}", operation.asked_by_id)
+    _note(AuditEntry.Action.OPERATION_STARTED, f"{operation.kind} {operation.pk}", operation.created_by_id)
 
 
 @receiver(memory.revealed)

@@ -18,9 +18,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from cato_web.accounts import login_sessions, services
-from cato_web.accounts.models import ApiToken, AuditEntry, Departure, Identity, User
+from cato_web.accounts.models import AccountDeletion, ApiToken, AuditEntry, Identity, User
 from chat import services as chat
-from chat.models import ReadMark, Thread, Turn
+from chat.models import ReadMarker, Thread, Turn
 from memory import api as memory
 from memory.api import Document, Exchange, Space, format_datetime, format_number, jobs
 
@@ -94,12 +94,12 @@ def delete_account(person: User) -> str:
     check_can_delete(person)
     now, token = timezone.now(), secrets.token_urlsafe(32)
     contents = account_contents(person)
-    Departure.objects.create(
+    AccountDeletion.objects.create(
         person=person,
         token_hash=services.hash_token(token),
-        asked_at=now,
+        created_at=now,
         due_at=now,
-        sign_ins=login_sessions.revoke_all(person),
+        login_sessions=login_sessions.revoke_all(person),
         threads=contents.threads,
         exchanges=contents.exchanges,
         documents=contents.documents,
@@ -107,7 +107,7 @@ def delete_account(person: User) -> str:
     services.expire_links(person)
     Identity.objects.filter(person=person).delete()
     ApiToken.objects.filter(person=person).delete()
-    ReadMark.objects.filter(person_id=person.pk).delete()
+    ReadMarker.objects.filter(person_id=person.pk).delete()
     memory.remove_from_all_groups(person.pk)
     services.record_audit(person, AuditEntry.Action.ACCOUNT_DELETED, str(person.pk))
     _anonymise(person)
@@ -116,7 +116,7 @@ def delete_account(person: User) -> str:
 
 def run_account_deletions() -> int:
     """Continue one due account deletion; return how many accounts are now empty. Can be repeated in any process."""
-    return sum(_continue(job) for job in jobs.claim(Departure.objects.order_by("due_at", "id"), 1))
+    return sum(_continue(job) for job in jobs.claim(AccountDeletion.objects.order_by("due_at", "id"), 1))
 
 
 def get_receipt(token: str) -> tuple[list[dict[str, str]], bool]:
@@ -124,20 +124,20 @@ def get_receipt(token: str) -> tuple[list[dict[str, str]], bool]:
 
     Raises ReceiptNotFoundError.
     """
-    deletion = Departure.objects.filter(token_hash=services.hash_token(token)).first()
+    deletion = AccountDeletion.objects.filter(token_hash=services.hash_token(token)).first()
     if deletion is None:
         raise ReceiptNotFoundError
     own = memory.personal_space(deletion.person_id)
-    receipt, originals = memory.space_receipt(own.pk, since=deletion.asked_at)
+    receipt, originals = memory.space_receipt(own.pk, since=deletion.created_at)
     threads = Thread.objects.filter(space=own).count()
-    purged_by = deletion.asked_at + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
+    purged_by = deletion.created_at + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
     is_empty = deletion.emptied_at is not None
     forgotten = "%(count)s" if is_empty else _("%(count)s, under way")
     under_way = _("%(count)s under way") % {"count": format_number(originals)}
     purge_text = _("by %(moment)s") % {"moment": format_datetime(purged_by)}
     lines = [
-        {"label": _("Closed, name and e-mail removed"), "figure": format_datetime(deletion.asked_at)},
-        {"label": _("Sign-ins ended"), "figure": format_number(deletion.sign_ins)},
+        {"label": _("Closed, name and e-mail removed"), "figure": format_datetime(deletion.created_at)},
+        {"label": _("Sign-ins ended"), "figure": format_number(deletion.login_sessions)},
         {"label": _("Threads removed"), "figure": _progress_text(deletion.threads, threads)},
         {"label": _("Exchanges forgotten"), "figure": forgotten % {"count": format_number(receipt.exchanges)}},
         {"label": _("Documents deleted"), "figure": format_number(deletion.documents)},
@@ -151,7 +151,7 @@ def get_receipt(token: str) -> tuple[list[dict[str, str]], bool]:
     return lines, is_empty and not receipt.under_way and not originals
 
 
-def _continue(job: Departure) -> bool:
+def _continue(job: AccountDeletion) -> bool:
     space = memory.personal_space(job.person_id)
     for _slice in range(_BATCHES_PER_RUN):
         # First, so that no worker adds rows to the spaces that are emptied here.
@@ -162,7 +162,7 @@ def _continue(job: Departure) -> bool:
             break
     now = timezone.now()
     is_empty = not Thread.objects.filter(space=space).exists() and not removed
-    recheck_at = job.asked_at + _RECHECK_AFTER
+    recheck_at = job.created_at + _RECHECK_AFTER
     lease = jobs.Lease(job)
     try:
         if is_empty and job.emptied_at is None:

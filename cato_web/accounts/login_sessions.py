@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from cato_web.accounts import services
-from cato_web.accounts.models import AuditEntry, SignIn, User
+from cato_web.accounts.models import AuditEntry, LoginSession, User
 
 log = logging.getLogger(__name__)
 
@@ -58,27 +58,27 @@ def on_login(request: HttpRequest, user: User, **kwargs: Any) -> None:
 def touch(request: HttpRequest, person: User) -> None:
     """Record that this login session is in use, and create its row if an older version did not."""
     now = timezone.now()
-    rows = SignIn.objects.filter(session_id=request.session.session_key, person=person)
-    seen_at = rows.values_list("seen_at", flat=True).first()
+    rows = LoginSession.objects.filter(session_id=request.session.session_key, person=person)
+    last_seen_at = rows.values_list("last_seen_at", flat=True).first()
     try:
-        if seen_at is None:
+        if last_seen_at is None:
             if Session.objects.filter(pk=request.session.session_key).exists():
                 _save(request, person, since=now)
-        elif now - seen_at > _TOUCH_INTERVAL:
-            rows.update(seen_at=now)
+        elif now - last_seen_at > _TOUCH_INTERVAL:
+            rows.update(last_seen_at=now)
     except DatabaseError as error:
         # The page is more important than its "last seen" time.
         log.warning("could not update a login session: %s", type(error).__name__)
 
 
-def active_sessions(person: User) -> QuerySet[SignIn]:
+def active_sessions(person: User) -> QuerySet[LoginSession]:
     """Return the user's login sessions that have not expired, most recently used first."""
-    return SignIn.objects.filter(person=person, session__expire_date__gt=timezone.now()).order_by("-seen_at", "id")
+    return LoginSession.objects.filter(person=person, session__expire_date__gt=timezone.now()).order_by("-last_seen_at", "id")
 
 
 def revoke(person: User, sign_in_id: uuid.UUID) -> bool:
     """End one of the user's login sessions with its open pages; return False if there is no such session."""
-    sessions = Session.objects.filter(pk__in=SignIn.objects.filter(person=person, id=sign_in_id).values("session"))
+    sessions = Session.objects.filter(pk__in=LoginSession.objects.filter(person=person, id=sign_in_id).values("session"))
     if not sessions.delete()[0]:
         return False
     services.record_audit(person, AuditEntry.Action.SESSION_ENDED, str(sign_in_id))
@@ -88,26 +88,26 @@ def revoke(person: User, sign_in_id: uuid.UUID) -> bool:
 def revoke_all(person: User) -> int:
     """End all login sessions of the user; return how many were active."""
     count = active_sessions(person).count()
-    Session.objects.filter(pk__in=SignIn.objects.filter(person=person).values("session")).delete()
+    Session.objects.filter(pk__in=LoginSession.objects.filter(person=person).values("session")).delete()
     return count
 
 
 def rotate(request: HttpRequest, person: User) -> int:
     """Give the current login session a new key after the epoch was raised, and end the others; return their number."""
-    this = SignIn.objects.filter(session_id=request.session.session_key, person=person).first()
+    this = LoginSession.objects.filter(session_id=request.session.session_key, person=person).first()
     others = active_sessions(person).exclude(session_id=request.session.session_key).count()
     since = this.since if this else timezone.now()
     update_session_auth_hash(request, person)
-    Session.objects.filter(pk__in=SignIn.objects.filter(person=person).values("session")).delete()
+    Session.objects.filter(pk__in=LoginSession.objects.filter(person=person).values("session")).delete()
     _save(request, person, since=since)
     return others
 
 
 def _save(request: HttpRequest, person: User, *, since: datetime) -> None:
     browser = describe_user_agent(request.META.get("HTTP_USER_AGENT", ""))
-    SignIn.objects.update_or_create(
+    LoginSession.objects.update_or_create(
         session_id=request.session.session_key,
-        defaults={"person": person, "browser": browser, "since": since, "seen_at": timezone.now()},
+        defaults={"person": person, "browser": browser, "since": since, "last_seen_at": timezone.now()},
     )
 
 

@@ -90,7 +90,7 @@ def initials_of(name: str) -> str:
     return (words[0][0] + (words[-1][0] if len(words) > 1 else words[0][1:2])).upper()
 
 
-class Pass(models.Model):
+class OneTimeLink(models.Model):
     """A one-time link for the first account, an invitation or a new password; only the hash of its token is stored."""
 
     class Kind(models.TextChoices):
@@ -104,22 +104,22 @@ class Pass(models.Model):
     person = models.ForeignKey(
         User, null=True, on_delete=models.CASCADE, related_name="+", help_text="of a reset: whose"
     )
-    made_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
-    made_at = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
     used_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
 
 
-class SignIn(models.Model):
+class LoginSession(models.Model):
     """A login session as the settings page lists it; deleted together with its Django session."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_ins")
+    person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="login_sessions")
     session = models.OneToOneField("sessions.Session", on_delete=models.CASCADE, related_name="+")
     browser = models.CharField(max_length=80, help_text="in words")
     since = models.DateTimeField()
-    seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
 
 
 class Identity(models.Model):
@@ -162,19 +162,19 @@ class ApiToken(models.Model):
     person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=80, help_text="what it is for, in its owner's words")
     token_hash = models.CharField(max_length=64, unique=True)
-    begins_with = models.CharField(max_length=12, help_text="by which its owner tells it from others")
+    prefix = models.CharField(max_length=12, help_text="by which its owner tells it from others")
     scopes = models.JSONField(default=list)
-    made_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True)
     used_at = models.DateTimeField(null=True, help_text="to the minute")
 
     objects = ApiTokenQuerySet.as_manager()
 
     class Meta:
-        ordering = ["-made_at"]
+        ordering = ["-created_at"]
 
 
-class Departure(Job):
+class AccountDeletion(Job):
     """An account deletion: what the account contained, and the job that removes it.
 
     Only the hash of the receipt's token is stored.
@@ -182,9 +182,9 @@ class Departure(Job):
 
     person = models.OneToOneField(User, on_delete=models.PROTECT, related_name="+")
     token_hash = models.CharField(max_length=64, unique=True)
-    asked_at = models.DateTimeField()
+    created_at = models.DateTimeField()
     emptied_at = models.DateTimeField(null=True, help_text="since when nothing of it can be found any more")
-    sign_ins = models.PositiveIntegerField()
+    login_sessions = models.PositiveIntegerField()
     threads = models.PositiveIntegerField()
     exchanges = models.PositiveIntegerField()
     documents = models.PositiveIntegerField()

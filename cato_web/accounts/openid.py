@@ -22,7 +22,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from cato_web.accounts import services
-from cato_web.accounts.models import AuditEntry, Identity, Pass, User
+from cato_web.accounts.models import AuditEntry, Identity, OneTimeLink, User
 from memory.api import clean_name, clean_text, format_list
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def name() -> str:
     return settings.CATO.openid.name if settings.CATO.openid.issuer else ""
 
 
-def start(request: HttpRequest, *, target: str, invitation: Pass | None = None) -> str:
+def start(request: HttpRequest, *, target: str, invitation: OneTimeLink | None = None) -> str:
     """Return the provider's URL to which to redirect. Raises IdentityProviderUnavailableError."""
     callback_url = _callback_url(request)
     with _provider_errors():
@@ -109,11 +109,11 @@ def complete(request: HttpRequest) -> SignInResult:
         integration.clear_state_data(request.session, state)
         log.warning("identity provider rejected a sign-in: %.80r", request.GET["error"])
         raise SignInRejectedError(_("%(name)s did not let you in. Try again, or use your password.") % {"name": name()})
-    person, greeting = sign_in(_exchange_code(request), state_data["invitation"])
+    person, greeting = login_session(_exchange_code(request), state_data["invitation"])
     return SignInResult(person, state_data["target"], greeting)
 
 
-def sign_in(identity: VerifiedIdentity, invitation_id: int | None = None) -> tuple[User, str]:
+def login_session(identity: VerifiedIdentity, invitation_id: int | None = None) -> tuple[User, str]:
     """Return the account of an identity, and a greeting if the account was linked or created just now.
 
     Raises SignInRejectedError, and InvalidLinkError if a required invitation is no longer valid.

@@ -13,7 +13,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from cato_web.accounts.models import AuditEntry, Pass, User
+from cato_web.accounts.models import AuditEntry, OneTimeLink, User
 from memory import api as memory
 from memory.api import clean_name, clean_text
 
@@ -54,14 +54,14 @@ def setup_token() -> str | None:
     """Return a new token for the set-up page, replacing earlier ones, or None if an account exists."""
     if is_set_up():
         return None
-    Pass.objects.filter(kind=Pass.Kind.SETUP).delete()
-    return _create_link(Pass.Kind.SETUP, role=User.Role.ADMINISTRATOR, days=_SETUP_DAYS, by=None)
+    OneTimeLink.objects.filter(kind=OneTimeLink.Kind.SETUP).delete()
+    return _create_link(OneTimeLink.Kind.SETUP, role=User.Role.ADMINISTRATOR, days=_SETUP_DAYS, by=None)
 
 
 @transaction.atomic
 def create_invitation(*, by: User, role: str = User.Role.MEMBER) -> str:
     """Return a token with which one person can create an account. Only its hash is stored."""
-    token = _create_link(Pass.Kind.INVITATION, role=role, days=INVITATION_DAYS, by=by)
+    token = _create_link(OneTimeLink.Kind.INVITATION, role=role, days=INVITATION_DAYS, by=by)
     record_audit(by, AuditEntry.Action.INVITATION_CREATED, role)
     return token
 
@@ -72,8 +72,8 @@ def reset_link(person: User, *, by: User | None) -> str:
 
     `by` is None on the server's command line.
     """
-    Pass.objects.filter(kind=Pass.Kind.RESET, person=person, used_at=None).delete()
-    token = _create_link(Pass.Kind.RESET, role=person.role, days=RESET_DAYS, by=by, person=person)
+    OneTimeLink.objects.filter(kind=OneTimeLink.Kind.RESET, person=person, used_at=None).delete()
+    token = _create_link(OneTimeLink.Kind.RESET, role=person.role, days=RESET_DAYS, by=by, person=person)
     record_audit(by, AuditEntry.Action.PASSWORD_LINK_CREATED, str(person.pk))
     return token
 
@@ -81,7 +81,7 @@ def reset_link(person: User, *, by: User | None) -> str:
 @transaction.atomic
 def reset_password(token: str, password: str) -> User:
     """Set a new password with a one-time link and end all login sessions. Raises InvalidLinkError."""
-    link = validate_link(token, Pass.Kind.RESET)
+    link = validate_link(token, OneTimeLink.Kind.RESET)
     person = link.person
     if person is None or not person.is_active:
         raise InvalidLinkError
@@ -123,13 +123,13 @@ def make_administrator(email: str, name: str) -> tuple[User, str]:
     return person, reset_link(person, by=None)
 
 
-def open_links() -> QuerySet[Pass]:
+def open_links() -> QuerySet[OneTimeLink]:
     """Return the invitations and password links that can still be used.
 
     A link is only valid while its author is an administrator.
     """
-    has_valid_author = Q(made_by=None) | Q(made_by__is_active=True, made_by__role=User.Role.ADMINISTRATOR)
-    links = Pass.objects.exclude(kind=Pass.Kind.SETUP).filter(has_valid_author)
+    has_valid_author = Q(created_by=None) | Q(created_by__is_active=True, created_by__role=User.Role.ADMINISTRATOR)
+    links = OneTimeLink.objects.exclude(kind=OneTimeLink.Kind.SETUP).filter(has_valid_author)
     return links.filter(used_at=None, expires_at__gt=timezone.now())
 
 
@@ -137,18 +137,18 @@ def open_links() -> QuerySet[Pass]:
 def revoke_link(link_id: int, *, by: User) -> bool:
     """Revoke an open invitation or password link; return False if there is no such link."""
     link = open_links().filter(pk=link_id).first()
-    if link is None or not Pass.objects.filter(pk=link_id, used_at=None).delete()[0]:
+    if link is None or not OneTimeLink.objects.filter(pk=link_id, used_at=None).delete()[0]:
         return False
     record_audit(by, AuditEntry.Action.LINK_REVOKED, f"{link.kind} {link.person_id or link.role}")
     return True
 
 
-def validate_link(token: str, kind: str) -> Pass:
+def validate_link(token: str, kind: str) -> OneTimeLink:
     """Return the one-time link of a token. Raises InvalidLinkError."""
     now = timezone.now()
-    links = Pass.objects.filter(used_at=None, expires_at__gt=now) if kind == Pass.Kind.SETUP else open_links()
+    links = OneTimeLink.objects.filter(used_at=None, expires_at__gt=now) if kind == OneTimeLink.Kind.SETUP else open_links()
     link = links.filter(token_hash=hash_token(token), kind=kind).first()
-    if link is None or (kind == Pass.Kind.SETUP and is_set_up()):
+    if link is None or (kind == OneTimeLink.Kind.SETUP and is_set_up()):
         raise InvalidLinkError
     return link
 
@@ -159,20 +159,20 @@ def register(token: str, kind: str, *, name: str, email: str, password: str) -> 
     return redeem_link(validate_link(token, kind), name=name, email=email, password=password)
 
 
-def open_invitation(invitation_id: int) -> Pass:
+def open_invitation(invitation_id: int) -> OneTimeLink:
     """Return an invitation that can still be used. Raises InvalidLinkError."""
-    link = open_links().filter(kind=Pass.Kind.INVITATION, pk=invitation_id).first()
+    link = open_links().filter(kind=OneTimeLink.Kind.INVITATION, pk=invitation_id).first()
     if link is None:
         raise InvalidLinkError
     return link
 
 
 @transaction.atomic
-def redeem_link(link: Pass, *, name: str, email: str, password: str | None) -> User:
+def redeem_link(link: OneTimeLink, *, name: str, email: str, password: str | None) -> User:
     """Mark the link as used and create its account. Raises InvalidLinkError."""
     _mark_used(link)
     person = create_person(name=name, email=email, password=password, role=link.role)
-    Pass.objects.filter(pk=link.pk).update(used_by=person)
+    OneTimeLink.objects.filter(pk=link.pk).update(used_by=person)
     record_audit(person, AuditEntry.Action.PERSON_JOINED, link.role)
     return person
 
@@ -271,21 +271,21 @@ def _lock_administrators(by: User) -> set[uuid.UUID]:
 
 
 def _expire_links_of_author(person: User, *, by: User) -> None:
-    count = Pass.objects.filter(made_by=person, used_at=None).delete()[0]
+    count = OneTimeLink.objects.filter(created_by=person, used_at=None).delete()[0]
     if count:
         record_audit(by, AuditEntry.Action.LINK_ALL_REVOKED, f"{person.pk} {count}")
 
 
 def _expire_links_for(person: User) -> None:
-    Pass.objects.filter(kind=Pass.Kind.RESET, person=person, used_at=None).delete()
+    OneTimeLink.objects.filter(kind=OneTimeLink.Kind.RESET, person=person, used_at=None).delete()
 
 
-def _mark_used(link: Pass, person: User | None = None) -> None:
+def _mark_used(link: OneTimeLink, person: User | None = None) -> None:
     """Mark the link as used. Raises InvalidLinkError if it was used or revoked in the meantime."""
     # `set_role` and `set_active` lock the author's row, too, so a concurrent demotion is seen here.
-    if link.made_by_id is not None:
-        User.objects.select_for_update().get(pk=link.made_by_id)
-    links = Pass.objects.filter(used_at=None) if link.kind == Pass.Kind.SETUP else open_links()
+    if link.created_by_id is not None:
+        User.objects.select_for_update().get(pk=link.created_by_id)
+    links = OneTimeLink.objects.filter(used_at=None) if link.kind == OneTimeLink.Kind.SETUP else open_links()
     if not links.filter(pk=link.pk).update(used_at=timezone.now(), used_by=person):
         raise InvalidLinkError
 
@@ -293,8 +293,8 @@ def _mark_used(link: Pass, person: User | None = None) -> None:
 def _create_link(kind: str, *, role: str, days: int, by: User | None, person: User | None = None) -> str:
     token = secrets.token_urlsafe(32)
     expires = timezone.now() + timedelta(days=days)
-    Pass.objects.create(
-        token_hash=hash_token(token), kind=kind, role=role, made_by=by, expires_at=expires, person=person
+    OneTimeLink.objects.create(
+        token_hash=hash_token(token), kind=kind, role=role, created_by=by, expires_at=expires, person=person
     )
     return token
 

@@ -36,7 +36,7 @@ def create_token(person: User, *, name: str, scopes: Iterable[str], days: int | 
         person=person,
         name=name,
         token_hash=hash_token(token),
-        begins_with=token[:_VISIBLE_LENGTH],
+        prefix=token[:_VISIBLE_LENGTH],
         scopes=sorted(set(scopes)),
         expires_at=timezone.now() + timedelta(days=days) if days else None,
     )

@@ -198,7 +198,7 @@ class Document(ResponseModel):
     who: str
     metadata: dict[str, Any]
     created_at: datetime
-    serving: int | None
+    live_version: int | None
     newest: Version
 
 
@@ -248,7 +248,7 @@ class Thread(ResponseModel):
     is_archived: bool
     is_remembered: bool
     created_at: datetime
-    spoken_at: datetime
+    last_message_at: datetime
 
 
 class RelatedThread(ResponseModel):

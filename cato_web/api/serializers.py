@@ -60,7 +60,7 @@ def thread_fields(thread: Thread) -> dict[str, Any]:
         "is_archived": thread.archived_at is not None,
         "is_remembered": thread.is_remembered,
         "created_at": thread.created_at,
-        "spoken_at": thread.spoken_at,
+        "spoken_at": thread.last_message_at,
     }
 
 
@@ -119,7 +119,7 @@ def _document(state: DocumentStatus, row: Document) -> dict[str, Any]:
         "who": state.owner_name,
         "metadata": row.metadata,
         "created_at": state.created_at,
-        "serving": state.serving.number if state.serving else None,
+        "serving": state.live_version.number if state.live_version else None,
         "newest": schemas.Version.model_validate(state.newest),
     }
 

@@ -38,7 +38,7 @@ def list_threads(
     if space is not None:
         rows = rows.filter(space_id__in=list(readable_spaces(request, space)))
     rows = contains_all_words(rows.select_related("owner"), (q or "").split(), "title")
-    page, after = paginate(rows, "spoken_at", cursor, limit)
+    page, after = paginate(rows, "last_message_at", cursor, limit)
     return schemas.Threads(threads=[serializers.serialize_thread(thread) for thread in page], next=after)
 
 

@@ -1,4 +1,4 @@
-"""All that an installation keeps as one file, and an installation made of such a file.
+"""Backup of a whole installation into one file, and restore.
 
-`writing.back_up` and `restoring.restore` are the verbs; `archive` knows the file, `rows` the tables, and neither the other.
+Entry points: `writing.back_up` and `restoring.restore`. `archive` knows the file format, `rows` the tables.
 """

@@ -1,4 +1,4 @@
-"""Restoring a backup where nobody is yet: all of it in one transaction, or nothing."""
+"""Restore a backup into an empty installation, in one transaction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from memory.api import Document, Exchange, ProgressCallback, delete_file_on_roll
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What came back. `is_key_lost`: the model's API key cannot be read here and has to be typed anew."""
+    """What was restored. `is_key_lost`: the model's stored API key cannot be decrypted and must be entered again."""
 
     made_at: datetime
     rows: int
@@ -40,13 +40,13 @@ class RestoreResult:
 
 
 def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> RestoreResult:
-    """Make this empty installation what the backup says; its index is still to be built.
+    """Load a backup into this empty installation; the search index still has to be built.
 
-    A backup of an older Cato is brought up to date. Raises RestoreError, CorruptBackupError; then nothing is changed.
+    A backup of an older version is migrated. Raises RestoreError and CorruptBackupError, then nothing is changed.
     """
     _check_empty()
     with archive.open_reader(source) as members:
-        manifest = _manifest_in(members)
+        manifest = _read_manifest(members)
         models = rows.tables(schema.migrate_to(manifest["migrations"], version=manifest["cato"]))
         try:
             loaded, files, secret = _load_all(members, manifest["rows"], models, progress)
@@ -63,22 +63,22 @@ def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> R
 
 
 def _check_empty() -> None:
-    there = set(connection.introspection.table_names())
+    existing_tables = set(connection.introspection.table_names())
     for model in (User, Thread, Exchange, Document):
-        if model._meta.db_table in there and model._base_manager.exists():
+        if model._meta.db_table in existing_tables and model._base_manager.exists():
             raise RestoreError(
-                "There are people or things they said here already, and a backup would take their place. Restore it into "
+                "This installation is not empty, and a backup would replace its data. Restore it into "
                 "an empty data directory and database. Nothing was changed."
             )
 
 
-def _manifest_in(members: Iterator[tuple[str, IO[bytes]]]) -> dict[str, Any]:
+def _read_manifest(members: Iterator[tuple[str, IO[bytes]]]) -> dict[str, Any]:
     name, content = next(members, ("", None))
     if name != archive.MANIFEST or content is None:
-        raise CorruptBackupError("it does not say what it is")
+        raise CorruptBackupError("it has no manifest")
     manifest = archive.read_json(content)
     if manifest.get("format") != FORMAT or not {"cato", "made_at", "rows", "migrations"} <= manifest.keys():
-        raise RestoreError("This backup is of a form that this Cato does not know. Nothing was changed.")
+        raise RestoreError("This version of Cato does not support the backup's format. Nothing was changed.")
     return manifest
 
 
@@ -88,53 +88,53 @@ def _load_all(
     models: dict[str, type[Model]],
     progress: ProgressCallback,
 ) -> tuple[dict[str, int], int, bool]:
-    """Rows, files and key; returns how many rows of each table, how many files, and whether the key came along."""
+    """Load everything; return the rows per table, the number of files, and whether the secret key was restored."""
     loaded: dict[str, int] = defaultdict(int)
     end: dict[str, Any] = {}
     secret = ""
     try:
-        with ExitStack() as kept, transaction.atomic():
-            store = _FileRestorer(kept)
-            rows.remove_all(models.values())
+        with ExitStack() as rollback, transaction.atomic():
+            restorer = _FileRestorer(rollback)
+            rows.delete_all_rows(models.values())
             for name, content in members:
                 if name.startswith(archive.ROWS):
                     table = name.removeprefix(archive.ROWS).rpartition("/")[0]
                     if table not in models:
-                        raise CorruptBackupError(f"it has rows of {table}, which its own version does not know")
+                        raise CorruptBackupError(f"it has rows of {table}, a table that its version does not have")
                     count = rows.load_table(models[table], content)
                     loaded[table] += count
                     progress("rows", count)
                 elif name.startswith(archive.FILES):
-                    store(name.removeprefix(archive.FILES), content)
+                    restorer(name.removeprefix(archive.FILES), content)
                     progress("files", 1)
                 elif name == archive.SECRET:
                     secret = content.read().decode()
                 elif name == archive.END:
                     end = archive.read_json(content)
-            if {table: loaded[table] for table in expected} != expected or end.get("files") != store.count:
-                raise CorruptBackupError("something of it is missing")
+            if {table: loaded[table] for table in expected} != expected or end.get("files") != restorer.count:
+                raise CorruptBackupError("rows or files are missing")
             rows.reset_sequences(models.values())
             connection.check_constraints()
-            came_along = bool(secret) and keep_secret_key(settings.CATO, secret)
+            is_key_restored = bool(secret) and keep_secret_key(settings.CATO, secret)
     except DatabaseError as error:
-        raise CorruptBackupError(f"the database does not take its rows ({str(error).strip()})") from error
+        raise CorruptBackupError(f"the database rejects its rows ({str(error).strip()})") from error
     except (SuspiciousFileOperation, UnicodeDecodeError) as error:
         raise CorruptBackupError("a part of it cannot be read") from error
-    return loaded, store.count, came_along
+    return loaded, restorer.count, is_key_restored
 
 
 class _FileRestorer:
-    """Puts files where the rows expect them; each is removed again where what `kept` lasts for does not end well."""
+    """Stores files; deletes them again if the `rollback` stack ends with an error."""
 
-    def __init__(self, kept: ExitStack) -> None:
-        self._kept = kept
+    def __init__(self, rollback: ExitStack) -> None:
+        self._rollback = rollback
         self.count = 0
 
     def __call__(self, name: str, content: IO[bytes]) -> None:
-        # Nobody is here, so a file of that name is what somebody left behind.
+        # The installation is empty, so an existing file of this name is left over.
         default_storage.delete(name)
         stored = default_storage.save(name, File(content, name=name))
-        self._kept.enter_context(delete_file_on_rollback(stored))
+        self._rollback.enter_context(delete_file_on_rollback(stored))
         self.count += 1
         if stored != name:
             raise CorruptBackupError(f"{name} cannot be stored under this name")

@@ -1,4 +1,4 @@
-"""The rows of all tables as lines of JSON that any database takes, and back."""
+"""Rows of all tables as JSON lines that any database accepts, and back."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from django.db.models import Exists, Field, Model, OuterRef, QuerySet
 from django.db.models.sql import InsertQuery
 
 from cato_web.backups.errors import CorruptBackupError
-from memory.api import EMPTY_TEXT, CachedEmbedding, DocumentVersion, Embedding, Exchange, Job, batched
+from memory.api import EMPTY_TEXT, CachedEmbedding, DocumentVersion, EmbeddingJob, Exchange, Job, batched
 
-_TOGETHER = 500
+_BATCH_SIZE = 500
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """Which rows of a table are written, and what they say of themselves there."""
+    """Which rows of a table are written, and which of their values are replaced."""
 
-    which: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows
-    said: Callable[[Row], Row] = field(default=lambda row: {})
+    filter: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows
+    overrides: Callable[[Row], Row] = field(default=lambda row: {})
 
 
-def _of_living(rows: QuerySet[Any]) -> QuerySet[Any]:
+def _of_remembered_exchanges(rows: QuerySet[Any]) -> QuerySet[Any]:
     return rows.filter(exchange__forgotten_at=None)
 
 
-def _still_said(rows: QuerySet[Any]) -> QuerySet[Any]:
+def _with_live_text(rows: QuerySet[Any]) -> QuerySet[Any]:
     return rows.filter(Exists(Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)))
 
 
-# The index stays behind: where it is restored every vector is still to be put into one.
-_STILL_TO_BE_INDEXED = {
+# The search index is not backed up: every vector has to be indexed again after a restore.
+_PENDING_INDEXING = {
     "state": Job.State.PENDING,
     "index_id": None,
     "version": 0,
@@ -53,79 +53,79 @@ _STILL_TO_BE_INDEXED = {
     "error": "",
 }
 _RULES: dict[type[Model], _Rule] = {
-    # What was forgotten has no text here, even where a worker is not through with it.
-    Exchange: _Rule(said=lambda row: EMPTY_TEXT if row["forgotten_at"] else {}),
-    Embedding: _Rule(_of_living, lambda row: _STILL_TO_BE_INDEXED),
-    CachedEmbedding: _Rule(_still_said),
+    # Forgotten exchanges have no text in a backup, even if they are not erased yet.
+    Exchange: _Rule(overrides=lambda row: EMPTY_TEXT if row["forgotten_at"] else {}),
+    EmbeddingJob: _Rule(_of_remembered_exchanges, lambda row: _PENDING_INDEXING),
+    CachedEmbedding: _Rule(_with_live_text),
 }
-# Where the collections of the old index are; and who is signed in, which ends with the move.
+# Collections of the search index, and login sessions, which a restore ends.
 LEFT_OUT = {"memory.index", "people.signin"}
 
 
-def names_of_apps() -> list[str]:
-    """The applications whose tables hold what an installation keeps: all but Django's own."""
+def app_labels() -> list[str]:
+    """Return the labels of Cato's own applications."""
     return [app.label for app in installed.get_app_configs() if not app.name.startswith("django")]
 
 
 def tables(apps: Apps = installed) -> dict[str, type[Model]]:
-    """Every table of these applications by its name, those between two others too."""
-    ours = set(names_of_apps())
+    """Return all tables of these applications by name, including many-to-many tables."""
+    labels = set(app_labels())
     return {
         model._meta.label_lower: model
         for model in apps.get_models(include_auto_created=True)
-        if model._meta.app_label in ours and model._meta.managed and not model._meta.proxy
+        if model._meta.app_label in labels and model._meta.managed and not model._meta.proxy
     }
 
 
-def kept_tables() -> dict[str, type[Model]]:
-    """The tables that a backup holds."""
+def backed_up_tables() -> dict[str, type[Model]]:
+    """Return the tables that a backup contains."""
     return {name: model for name, model in tables().items() if name not in LEFT_OUT}
 
 
 def count(model: type[Model]) -> int:
-    """How many lines `dump_table` gives."""
-    return _chosen(model).count()
+    """Return how many lines `dump_table` yields."""
+    return _select_rows(model).count()
 
 
 def dump_table(model: type[Model]) -> Iterator[bytes]:
-    """The table's rows, each as a line of JSON, read from the database a few at a time."""
-    said = _rule(model).said
-    for row in _chosen(model).values(*_columns(model)).iterator(chunk_size=_TOGETHER):
-        line = json.dumps(row | said(row), ensure_ascii=False, separators=(",", ":"), default=_written)
+    """Yield the rows as JSON lines, read from the database in batches."""
+    overrides = _rule(model).overrides
+    for row in _select_rows(model).values(*_columns(model)).iterator(chunk_size=_BATCH_SIZE):
+        line = json.dumps(row | overrides(row), ensure_ascii=False, separators=(",", ":"), default=_encode)
         yield line.encode(errors="surrogatepass") + b"\n"
 
 
-def files_of(model: type[Model]) -> Iterator[str]:
-    """The names of the stored files that the table's rows name; not of those that are about to be removed."""
-    for each in model._meta.concrete_fields:
-        if each.get_internal_type() == "FileField":
-            rows = _chosen(model).exclude(**{each.attname: ""})
+def file_names(model: type[Model]) -> Iterator[str]:
+    """Yield the names of the table's stored files, except those about to be deleted."""
+    for field in model._meta.concrete_fields:
+        if field.get_internal_type() == "FileField":
+            rows = _select_rows(model).exclude(**{field.attname: ""})
             if model is DocumentVersion:
                 rows = rows.exclude(stage=DocumentVersion.Stage.REMOVED)
-            yield from rows.values_list(each.attname, flat=True).iterator(chunk_size=_TOGETHER)
+            yield from rows.values_list(field.attname, flat=True).iterator(chunk_size=_BATCH_SIZE)
 
 
 def load_table(model: type[Model], lines: Iterable[bytes]) -> int:
-    """Write rows as they are, with their keys and dates; returns how many. Raises CorruptBackupError."""
+    """Insert rows unchanged, with keys and dates; return their number. Raises CorruptBackupError."""
     loaded = 0
-    for some in batched(lines, _size_of_a_batch(model)):
-        objects = [_made(model, line) for line in some]
+    for batch in batched(lines, _insert_batch_size(model)):
+        objects = [_parse_row(model, line) for line in batch]
         query = InsertQuery(model)
-        # Raw: neither today's date nor a signal, as it is not today that these are made.
+        # Raw: without default dates and signals.
         query.insert_values(model._meta.concrete_fields, objects, raw=True)
         query.get_compiler(connection=connection).execute_sql(None)
         loaded += len(objects)
     return loaded
 
 
-def remove_all(models: Iterable[type[Model]]) -> None:
-    """Remove every row; what refers to what does not matter before the transaction ends."""
+def delete_all_rows(models: Iterable[type[Model]]) -> None:
+    """Delete all rows; foreign keys are only checked when the transaction ends."""
     for model in models:
         model._base_manager.all()._raw_delete(using=connection.alias)
 
 
 def reset_sequences(models: Iterable[type[Model]]) -> None:
-    """Have the database number new rows after those that brought their numbers along."""
+    """Continue the databases' sequences after the loaded keys."""
     with connection.cursor() as cursor:
         for statement in connection.ops.sequence_reset_sql(no_style(), list(models)):
             cursor.execute(statement)
@@ -135,39 +135,39 @@ def _rule(model: type[Model]) -> _Rule:
     return _RULES.get(model, _Rule())
 
 
-def _chosen(model: type[Model]) -> QuerySet[Any]:
-    return _rule(model).which(model._base_manager.order_by("pk"))
+def _select_rows(model: type[Model]) -> QuerySet[Any]:
+    return _rule(model).filter(model._base_manager.order_by("pk"))
 
 
 def _columns(model: type[Model]) -> list[str]:
-    return [each.attname for each in model._meta.concrete_fields]
+    return [field.attname for field in model._meta.concrete_fields]
 
 
 def _column(model: type[Model], name: str) -> Field[Any, Any]:
-    found = model._meta.get_field(name)
-    if not isinstance(found, Field):
+    field = model._meta.get_field(name)
+    if not isinstance(field, Field):
         raise FieldDoesNotExist(name)
-    return found
+    return field
 
 
-def _size_of_a_batch(model: type[Model]) -> int:
+def _insert_batch_size(model: type[Model]) -> int:
     fields = model._meta.concrete_fields
-    return min(_TOGETHER, connection.ops.bulk_batch_size(fields, range(_TOGETHER)))
+    return min(_BATCH_SIZE, connection.ops.bulk_batch_size(fields, range(_BATCH_SIZE)))
 
 
-def _made(model: type[Model], line: bytes) -> Model:
+def _parse_row(model: type[Model], line: bytes) -> Model:
     try:
         row = json.loads(line)
         return model(**{name: _column(model, name).to_python(value) for name, value in row.items()})
     except (ValueError, TypeError, AttributeError, FieldDoesNotExist, ValidationError) as error:
-        raise CorruptBackupError(f"a row of {model._meta.label_lower} in it cannot be read") from error
+        raise CorruptBackupError(f"a row of {model._meta.label_lower} cannot be read") from error
 
 
-def _written(value: object) -> str:
+def _encode(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, bytes | memoryview):
         return base64.b64encode(value).decode()
     if isinstance(value, UUID):
         return str(value)
-    raise TypeError(f"{type(value)} has no place in a backup.")
+    raise TypeError(f"{type(value)} cannot be backed up.")

@@ -1,4 +1,4 @@
-"""Which tables there are: the migrations that a backup is of, and a database brought to the same ones."""
+"""The migrations of a backup, and migrating a database to the same ones."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.graph import MigrationGraph
 
 from cato_web.backups.errors import BackupWriteError, RestoreError
-from cato_web.backups.rows import names_of_apps
+from cato_web.backups.rows import app_labels
 
 Migrations = dict[str, list[str]]
 
 
 def applied() -> Migrations:
-    """The migrations of this database, by application. Raises BackupWriteError where some are still to be applied."""
+    """Return the applied migrations by application. Raises BackupWriteError if migrations are missing."""
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        raise BackupWriteError("The database is not of this version of Cato. Start it once, or call `prepare`, before.")
-    done = executor.loader.applied_migrations
-    return {app: sorted(name for label, name in done if label == app) for app in names_of_apps()}
+        raise BackupWriteError("The database is not of this version of Cato. Start Cato once, or run `prepare`, first.")
+    applied_migrations = executor.loader.applied_migrations
+    return {app: sorted(name for label, name in applied_migrations if label == app) for app in app_labels()}
 
 
-def migrate_to(wanted: Migrations, *, version: str) -> Apps:
-    """Give an empty database the tables that a backup of this version is of; returns the models of that time.
+def migrate_to(migrations: Migrations, *, version: str) -> Apps:
+    """Migrate an empty database to these migrations; return the models of that time.
 
-    Raises RestoreError where this Cato does not know them.
+    Raises RestoreError if this version does not have the migrations.
     """
     executor = MigrationExecutor(connection)
     graph = executor.loader.graph
-    nodes = {(app, name) for app, names in wanted.items() for name in names}
+    nodes = {(app, name) for app, names in migrations.items() for name in names}
     if nodes - graph.nodes.keys():
         raise RestoreError(
-            f"This backup is of Cato {version}, which has tables that this one does not know. Restore it with that "
+            f"This backup is of Cato {version}, which has tables that this version does not have. Restore it with that "
             "version or a later one. Nothing was changed."
         )
-    ours = set(names_of_apps())
-    targets = [node for node in graph.leaf_nodes() if node[0] not in ours]
+    labels = set(app_labels())
+    targets = [node for node in graph.leaf_nodes() if node[0] not in labels]
     targets += [node for node in nodes if not any(child[0] == node[0] for child in nodes & _children(graph, node))]
     executor.migrate(targets)
     return MigrationExecutor(connection).loader.project_state(targets).apps

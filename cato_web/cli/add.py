@@ -1,4 +1,4 @@
-"""Adding files to memory from the command line, and waiting until they can be found."""
+"""Add files to memory from the command line, and wait until they can be found."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _Stage = DocumentVersion.Stage
 
 
 def add(path: Path, *, person_id: uuid.UUID, is_quiet: bool) -> list[dict[str, Any]]:
-    """Add the file, or the files of the folder, at `path` to the person's personal space, with a bar for a folder.
+    """Add a file, or the files of a folder with a progress bar, to the user's personal space.
 
-    Returns for each its name with the document's id, what became of it and how many passages it has, or with the error.
-    Raises InvalidInputError where there is no file, VectorStoreUnavailableError where what is kept can be embedded only later.
+    Returns for each file its name with the document's id, outcome and number of passages, or with the error. Raises
+    InvalidInputError if there is no file, and VectorStoreUnavailableError if stored text can only be embedded later.
     """
     files = memory.list_server_folder(path)
     bar = tqdm(files, unit=" files", disable=True if is_quiet or len(files) == 1 else None, file=sys.stderr)
@@ -30,7 +30,7 @@ def add(path: Path, *, person_id: uuid.UUID, is_quiet: bool) -> list[dict[str, A
 def _add(file: ServerFile, person_id: uuid.UUID) -> dict[str, Any]:
     try:
         with memory.open_server_file(file) as content:
-            received = memory.upload_document(
+            uploaded = memory.upload_document(
                 content,
                 name=file.name,
                 space=memory.personal_space(person_id),
@@ -38,12 +38,12 @@ def _add(file: ServerFile, person_id: uuid.UUID) -> dict[str, Any]:
                 source="cli",
                 source_path=str(file.path),
             )
-        version = _finished(received.version)
+        version = _wait_until_live(uploaded.version)
     except InvalidInputError as error:
         return {"name": file.name, "error": str(error)}
     if version.stage != _Stage.READY:
         return {"name": file.name, "error": f"{file.name}: {version.error or 'cancelled'}"}
-    outcome = "unchanged" if received.is_known else "added" if version.number == 1 else f"version {version.number}"
+    outcome = "unchanged" if uploaded.is_known else "added" if version.number == 1 else f"version {version.number}"
     return {
         "name": version.document.name,
         "path": str(file.path),
@@ -53,8 +53,8 @@ def _add(file: ServerFile, person_id: uuid.UUID) -> dict[str, Any]:
     }
 
 
-def _finished(version: DocumentVersion) -> DocumentVersion:
-    """Work on a version, beside workers that may be at it too, until it serves or cannot."""
+def _wait_until_live(version: DocumentVersion) -> DocumentVersion:
+    """Process a version, possibly beside workers, until it is live or has failed."""
     while version.stage in DocumentVersion.UNDER_WAY:
         memory.read_documents(limit=1)
         memory.index_pending()
@@ -63,7 +63,7 @@ def _finished(version: DocumentVersion) -> DocumentVersion:
         if version.stage in DocumentVersion.UNDER_WAY:
             if memory.is_blocked(version):
                 raise VectorStoreUnavailableError(
-                    "The file is kept, but it could not be embedded yet. It is tried again while Cato runs."
+                    "The file is stored, but could not be embedded yet. Cato tries again while it runs."
                 )
-            time.sleep(0.1)  # a worker has it in hand
+            time.sleep(0.1)  # a worker is processing it
     return version

@@ -1,7 +1,7 @@
-"""Cato's command line: add, query, ask and count, beside a running `serve` and without one.
+"""Cato's command line: add, query, ask and count, with or without a running `serve`.
 
-Results go to stdout, everything else to stderr. Exit codes: 0 success, 1 failure (also of one file among several),
-2 usage, 3 configuration.
+Results go to stdout, everything else to stderr. Exit codes: 0 success, 1 failure (also of one file among several), 2
+usage, 3 configuration.
 """
 
 from __future__ import annotations
@@ -26,43 +26,44 @@ SUCCESS, FAILURE, USAGE, CONFIGURATION = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class CommandResult:
-    """What an action gives: plain values for JSON, the same in words for people, and what of it failed."""
+    """The result of an action: plain values for JSON, text for people, metadata, and partial errors."""
 
     result: Any
-    words: str
+    text: str
     meta: Mapping[str, str | None]
     error: str | None = None
 
 
 class CommandFailedError(Exception):
-    """An action could not be done; the message is for the person who asked for it."""
+    """An action failed."""
 
 
 class UsageError(Exception):
-    """The arguments cannot be used; the message says which and why."""
+    """The arguments are invalid."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises UsageError instead of ending the process, so that JSON can be printed for it too."""
+    """Raises UsageError instead of exiting, so that it can be printed as JSON, too."""
 
     def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
         raise UsageError(f"{self.format_usage()}{self.prog}: {message}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; returns the exit code."""
+    """Run the command; return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["serve"]:
         from cato_web.supervisor.main import main as serve
 
         return serve(arguments[1:])
-    began = time.monotonic()
+    started_at = time.monotonic()
     try:
         options = _parser().parse_args(arguments)
     except UsageError as error:
         is_json = "json" in arguments or "--output=json" in arguments
         unparsed = argparse.Namespace(output="json" if is_json else "text", quiet=False, dummy_mode=False)
-        return _print_result(unparsed, None, None, str(error), began, USAGE)
+        return _print_result(unparsed, None, None, str(error), started_at, USAGE)
     overrides = {
         "dummy_mode": options.dummy_mode or None,
         "vector_store.enabled": False if options.no_vector_store else None,
@@ -71,15 +72,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = configuration.load(path=options.config, overrides=overrides)
         configuration.ensure_data_dir(config)
     except configuration.ConfigError as error:
-        return _print_result(options, None, None, str(error), began, CONFIGURATION)
+        return _print_result(options, None, None, str(error), started_at, CONFIGURATION)
     try:
         with _environment(config, overrides), _store(config, options):
-            outcome = _run_action(options)
+            result = _run_action(options)
     except UsageError as error:
-        return _print_result(options, config, None, str(error), began, USAGE)
+        return _print_result(options, config, None, str(error), started_at, USAGE)
     except (CommandFailedError, StartupError) as error:
-        return _print_result(options, config, None, str(error), began, FAILURE)
-    return _print_result(options, config, outcome, outcome.error, began, FAILURE if outcome.error else SUCCESS)
+        return _print_result(options, config, None, str(error), started_at, FAILURE)
+    return _print_result(options, config, result, result.error, started_at, FAILURE if result.error else SUCCESS)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -88,25 +89,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument(
-        "--add-to-vector-store", metavar="PATH", type=Path, help="remember a file, or the files of a folder"
+        "--add-to-vector-store", metavar="PATH", type=Path, help="add a file, or the files of a folder, to memory"
     )
-    action.add_argument("--query-vector-store", metavar="QUERY", help="find what is near in meaning")
-    action.add_argument("--vector-store-stats", action="store_true", help="how much is remembered")
+    action.add_argument("--query-vector-store", metavar="QUERY", help="search memory")
+    action.add_argument("--vector-store-stats", action="store_true", help="show the size of memory")
     action.add_argument("--ask", metavar="TEXT", help="ask the model, with what memory recalls")
-    parser.add_argument("--stdin", action="store_true", help="put standard input under the text of --ask")
-    parser.add_argument(
-        "--user", metavar="NAME", help="whose memory, by name or e-mail; needed where there are several"
-    )
+    parser.add_argument("--stdin", action="store_true", help="append standard input to the text of --ask")
+    parser.add_argument("--user", metavar="NAME", help="account, by name or e-mail; required if there are several")
     parser.add_argument("--no-vector-store", action="store_true", help="without memory")
-    parser.add_argument("--dummy-mode", action="store_true", help="answer a placeholder, ask no model")
+    parser.add_argument("--dummy-mode", action="store_true", help="answer with a placeholder, without a model")
     parser.add_argument("--config", metavar="PATH", type=Path, help="configuration file")
     parser.add_argument("--output", choices=("text", "json"), default="text")
-    parser.add_argument("--quiet", action="store_true", help="nothing on stderr but errors")
+    parser.add_argument("--quiet", action="store_true", help="only errors on stderr")
     return parser
 
 
 def _run_action(options: argparse.Namespace) -> CommandResult:
-    """Run the one action that was asked for, with Django set up. Raises CommandFailedError."""
+    """Set up Django and run the selected action. Raises CommandFailedError."""
     import django
 
     django.setup()
@@ -130,12 +129,12 @@ def _run_action(options: argparse.Namespace) -> CommandResult:
 
 
 def _action(options: argparse.Namespace) -> str:
-    given = {
+    is_action = {
         "add": options.add_to_vector_store,
         "query": options.query_vector_store is not None,
         "stats": options.vector_store_stats,
     }
-    return next((name for name, is_given in given.items() if is_given), "ask")
+    return next((name for name, is_selected in is_action.items() if is_selected), "ask")
 
 
 def _resolve_user(name: str | None) -> Any:
@@ -147,10 +146,10 @@ def _resolve_user(name: str | None) -> Any:
             return get_user_by_name(name)
         except UserLookupError as error:
             raise UsageError(str(error)) from error
-    found = list(User.objects.filter(is_active=True)[:2])
-    if len(found) == 1:
-        return found[0]
-    if found:
+    users = list(User.objects.filter(is_active=True)[:2])
+    if len(users) == 1:
+        return users[0]
+    if users:
         raise UsageError("There are several accounts. Name one with --user NAME.")
     raise CommandFailedError("There is no account yet. Start Cato and create one.")
 
@@ -167,13 +166,13 @@ def _add(options: argparse.Namespace, person: Any) -> CommandResult:
 
 
 def _query(options: argparse.Namespace, person: Any) -> CommandResult:
-    """The nearest exchanges, not gated."""
+    """Search without the relevance gate."""
     from memory import api as memory
     from memory.api import excerpt
 
     if not options.query_vector_store.strip():
         raise UsageError("Write what to look for after --query-vector-store.")
-    found = memory.search(options.query_vector_store, spaces=memory.readable_space_ids(person.pk), count=5)
+    results = memory.search(options.query_vector_store, spaces=memory.readable_space_ids(person.pk), count=5)
     rows = [
         {
             "id": str(hit.exchange.id),
@@ -186,19 +185,19 @@ def _query(options: argparse.Namespace, person: Any) -> CommandResult:
             "assistant_message": hit.exchange.assistant_message,
             "reason": hit.reason,
         }
-        for hit in found.results
+        for hit in results.results
     ]
     lines = [
         f"{row['similarity']}  {str(row['said_at'])[:10]}  {row['who']}: {excerpt(str(row['user_message']), 90)}"
         for row in rows
     ]
-    if found.by_words_alone:
+    if results.by_words_alone:
         lines.insert(0, "The search index does not answer: found by keywords only.")
-    return CommandResult(rows, "\n".join(lines) or "Nothing was found.", {**_embedding_meta(), "note": found.note})
+    return CommandResult(rows, "\n".join(lines) or "Nothing was found.", {**_embedding_meta(), "note": results.note})
 
 
 def _stats(options: argparse.Namespace, person: Any) -> CommandResult:
-    """Return how much this person may read of memory, and where the vector store is."""
+    """Count what the user can read, and locate the vector store."""
     from dataclasses import asdict
 
     from memory import api as memory
@@ -206,11 +205,11 @@ def _stats(options: argparse.Namespace, person: Any) -> CommandResult:
 
     figures = asdict(memory.memory_counts(memory.readable_space_ids(person.pk)))
     figures |= {"store": index_location(), "store_bytes": disk_use().index}
-    lines = [f"{name.replace('_', ' ')}: {_in_words(value)}" for name, value in figures.items()]
+    lines = [f"{name.replace('_', ' ')}: {_format_value(value)}" for name, value in figures.items()]
     return CommandResult(figures, "\n".join(lines), _embedding_meta())
 
 
-def _in_words(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
     if isinstance(value, bool):
@@ -219,7 +218,7 @@ def _in_words(value: Any) -> str:
 
 
 def _embedding_meta() -> dict[str, str | None]:
-    """The model that adding and searching use."""
+    """Return the configured embedding model."""
     from django.conf import settings
 
     from memory import api as memory
@@ -229,7 +228,7 @@ def _embedding_meta() -> dict[str, str | None]:
 
 
 def _ask(options: argparse.Namespace, person: Any) -> CommandResult:
-    """Ask in a new thread, as the chat does, and print the answer."""
+    """Ask in a new thread, as in the chat, and wait for the answer."""
     import asyncio
     import uuid
 
@@ -241,13 +240,11 @@ def _ask(options: argparse.Namespace, person: Any) -> CommandResult:
     text = options.ask
     if options.stdin:
         text = f"{text}\n\n{sys.stdin.read()}"
-    asked = services.create_thread_with_message(person.pk, message=text, client_key=uuid.uuid4())
-    asyncio.run(runner.run_answer(asked.turn.id))
-    turn = Turn.objects.get(id=asked.turn.id)
-    while turn.state in (
-        *Turn.RUNNING_STATES,
-        Turn.State.QUEUED,
-    ):  # queued behind other answers; a web process writes it
+    posted = services.create_thread_with_message(person.pk, message=text, client_key=uuid.uuid4())
+    asyncio.run(runner.run_answer(posted.turn.id))
+    turn = Turn.objects.get(id=posted.turn.id)
+    # A queued turn is answered by a web process.
+    while turn.state in (*Turn.RUNNING_STATES, Turn.State.QUEUED):
         time.sleep(0.3)
         turn.refresh_from_db()
     is_stopped = turn.state == Turn.State.STOPPED
@@ -261,13 +258,15 @@ def _ask(options: argparse.Namespace, person: Any) -> CommandResult:
         "turn_id": str(turn.id),
     }
     text = f"{turn.answer}\n\nThe answer was stopped.".strip() if is_stopped else turn.answer
-    answering = endpoint.current()
-    return CommandResult(result, text, {"provider": answering.host if answering else None, "model": turn.model})
+    model_endpoint = endpoint.current()
+    return CommandResult(
+        result, text, {"provider": model_endpoint.host if model_endpoint else None, "model": turn.model}
+    )
 
 
 @contextmanager
 def _environment(config: Config, overrides: Mapping[str, object]) -> Iterator[None]:
-    """What Django's settings will read: this configuration, and the servers of a running `serve`."""
+    """Set the environment that Django's settings read: this configuration, and the servers of a running `serve`."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "cato_web.settings"
     if config.file is not None:
         os.environ["CATO_CONFIG_FILE"] = str(config.file)
@@ -277,18 +276,18 @@ def _environment(config: Config, overrides: Mapping[str, object]) -> Iterator[No
         os.environ["CATO_VECTOR_STORE_ENABLED"] = "false"
     from cato_web.management.store_command import running_server_info
 
-    served = running_server_info(config)
+    server_info = running_server_info(config)
     for name, key in (("REDIS_URL", "redis_url"), ("CHROMA_URL", "chroma_url")):
-        if served.get(key):
-            os.environ.setdefault(name, served[key])
+        if server_info.get(key):
+            os.environ.setdefault(name, server_info[key])
     yield
 
 
 @contextmanager
 def _store(config: Config, options: argparse.Namespace) -> Iterator[None]:
-    """A vector store for as long as the command runs, where none is configured or running."""
-    needed = config.vector_store.enabled and not options.vector_store_stats
-    if not needed or "CHROMA_URL" in os.environ or config.chroma_url is not None:
+    """Run a vector store for the duration of the command if none is configured or running."""
+    needs_store = config.vector_store.enabled and not options.vector_store_stats
+    if not needs_store or "CHROMA_URL" in os.environ or config.chroma_url is not None:
         yield
         return
     from cato_web.management.store_command import temporary_chroma
@@ -304,29 +303,29 @@ def _store(config: Config, options: argparse.Namespace) -> Iterator[None]:
 def _print_result(
     options: argparse.Namespace,
     config: Config | None,
-    outcome: CommandResult | None,
+    result: CommandResult | None,
     error: str | None,
-    began: float,
+    started_at: float,
     code: int,
 ) -> int:
     if options.output == "json":
         meta: dict[str, Any] = {
             "provider": None,
             "model": None,
-            "duration_ms": round((time.monotonic() - began) * 1000),
+            "duration_ms": round((time.monotonic() - started_at) * 1000),
             "config_path": str(config.file) if config and config.file else None,
         }
-        whole = {
+        document = {
             "ok": code == SUCCESS,
             "mode": "dummy" if options.dummy_mode else "cli",
             "action": _action(options) if code != USAGE or config else None,
-            "result": outcome.result if outcome else None,
+            "result": result.result if result else None,
             "error": error,
-            "meta": meta | dict(outcome.meta if outcome else {}),
+            "meta": meta | dict(result.meta if result else {}),
         }
-        sys.stdout.write(json.dumps(whole, ensure_ascii=False, default=str) + "\n")
-    elif outcome is not None and outcome.words:
-        sys.stdout.write(outcome.words + "\n")
+        sys.stdout.write(json.dumps(document, ensure_ascii=False, default=str) + "\n")
+    elif result is not None and result.text:
+        sys.stdout.write(result.text + "\n")
     if error is not None:
         sys.stderr.write(error + "\n")
     if config is not None and not options.quiet:

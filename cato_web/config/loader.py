@@ -1,4 +1,4 @@
-"""Reads the configuration into one typed object: command line, environment, file, defaults, in this order."""
+"""Load the configuration into one typed object, from command line, environment, file and defaults in this order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cato_web.config.schema import KEYS, SECTIONS, Config, Origin, plain_types
 _KEY_FILE = "secret_key"
 DEFAULTS_FILE = Path(__file__).parents[1] / "defaults.yaml"
 
-# Names that are usual elsewhere or short, beside the systematic CATO_<SECTION>_<KEY>; the first one set wins.
+# Common or short names, in addition to CATO_<SECTION>_<KEY>; the first one that is set wins.
 ENVIRONMENT_ALIASES: dict[str, tuple[str, ...]] = {
     "server.data_dir": ("CATO_DATA_DIR",),
     "server.host": ("CATO_HOST",),
@@ -34,7 +34,7 @@ ENVIRONMENT_ALIASES: dict[str, tuple[str, ...]] = {
 
 
 class ConfigError(Exception):
-    """A value of the configuration that cannot be worked with; the message is for the person who set it."""
+    """The configuration is invalid."""
 
 
 def load(
@@ -45,21 +45,21 @@ def load(
 ) -> Config:
     """Read the configuration.
 
-    `path` is the user's file (else CATO_CONFIG_FILE, else ~/.config/cato/config.yaml where it exists);
-    `overrides` are the command line's values by dotted key (None: not given); `environ` is the process's own
-    unless given. Raises ConfigError, with a sentence that names key, value, origin and what is allowed.
+    `path` is the user's file (default: CATO_CONFIG_FILE, or ~/.config/cato/config.yaml if it exists). `overrides` are
+    command line values by dotted key (None: not given). `environ` defaults to the process's environment. Raises
+    ConfigError with key, value, origin and the allowed values.
     """
     environ = os.environ if environ is None else environ
     values = dict(_flatten(_read_yaml(DEFAULTS_FILE)))
     origins: dict[str, Origin] = {}
     warnings: list[str] = []
     file = _user_file(path, environ)
-    given: list[tuple[Origin, dict[str, object]]] = [
+    layers: list[tuple[Origin, dict[str, object]]] = [
         ("file", dict(_flatten(_read_yaml(file))) if file else {}),
         ("environment", _from_environment(environ)),
         ("command line", {key: value for key, value in (overrides or {}).items() if value is not None}),
     ]
-    for origin, layer in given:
+    for origin, layer in layers:
         for key, value in layer.items():
             if key not in KEYS:
                 if key in SECTIONS:
@@ -80,61 +80,61 @@ def load(
 
 
 def redacted(config: Config) -> dict[str, Any]:
-    """The settings in force as plain values for people to read: secrets as ***, no passwords in addresses."""
+    """Return the settings as plain values, without secrets and without passwords in URLs."""
     return {key: _masked(key, value) for key, value in config.model_dump(mode="python").items()}
 
 
 def ensure_data_dir(config: Config) -> None:
-    """Make the data directory, closed to others (mode 700). Raises ConfigError where it cannot be written."""
-    folder = config.server.data_dir
-    said = f"server.data_dir: {folder} (from the {config.origin('server.data_dir')})"
+    """Create the data directory with mode 700. Raises ConfigError if it cannot be written."""
+    directory = config.server.data_dir
+    label = f"server.data_dir: {directory} (from the {config.origin('server.data_dir')})"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # New, or a volume just mounted. A folder in use keeps the mode its owner gave it.
-        if not any(folder.iterdir()):
-            folder.chmod(0o700)
+        directory.mkdir(parents=True, exist_ok=True)
+        # New, or a volume just mounted. A directory in use keeps its mode.
+        if not any(directory.iterdir()):
+            directory.chmod(0o700)
     except OSError as error:
-        raise ConfigError(f"{said} cannot be used: {error.strerror}. Name one you may write to.") from error
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"{said} cannot be written to. Name one you may write to.")
+        raise ConfigError(f"{label} cannot be used: {error.strerror}. Name one you may write to.") from error
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise ConfigError(f"{label} cannot be written to. Name one you may write to.")
 
 
 def secret_key(config: Config) -> str:
-    """The key that signs cookies: the configured one, else one made once and kept in data_dir (mode 600)."""
+    """Return the key that signs cookies: the configured one, or one generated once in data_dir (mode 600)."""
     if config.secret_key is not None:
         return config.secret_key.get_secret_value()
-    kept = config.server.data_dir / _KEY_FILE
-    if not kept.exists():
-        draft = _draft_of(kept, secrets.token_urlsafe(48))
+    path = config.server.data_dir / _KEY_FILE
+    if not path.exists():
+        temporary = _write_temporary(path, secrets.token_urlsafe(48))
         try:
-            os.link(draft, kept)  # fails where another process was first, and never shows half a key
+            os.link(temporary, path)  # atomic; fails if another process was first
         except FileExistsError:
             pass
         finally:
-            draft.unlink()
-    return kept.read_text().strip()
+            temporary.unlink()
+    return path.read_text().strip()
 
 
 def keep_secret_key(config: Config, key: str) -> bool:
-    """Let this key of before take the place of the one made here; False where a key is configured, which stays."""
+    """Replace the generated key by a restored one; return False if a key is configured, which stays."""
     if config.secret_key is not None:
         return False
-    kept = config.server.data_dir / _KEY_FILE
-    _draft_of(kept, key).replace(kept)
+    path = config.server.data_dir / _KEY_FILE
+    _write_temporary(path, key).replace(path)
     return True
 
 
-def _draft_of(kept: Path, key: str) -> Path:
-    draft = kept.with_name(f"{kept.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    draft.touch(mode=0o600)
-    draft.write_text(key)
-    return draft
+def _write_temporary(path: Path, key: str) -> Path:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    temporary.touch(mode=0o600)
+    temporary.write_text(key)
+    return temporary
 
 
 def _user_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
-    named = path or environ.get("CATO_CONFIG_FILE")
-    if named:
-        file = Path(named).expanduser().absolute()
+    name = path or environ.get("CATO_CONFIG_FILE")
+    if name:
+        file = Path(name).expanduser().absolute()
         if not file.is_file():
             raise ConfigError(f"There is no configuration file {file}.")
         return file
@@ -146,7 +146,7 @@ def _user_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 def _read_yaml(file: Path) -> dict[str, object]:
     try:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except yaml.MarkedYAMLError as error:  # its own text would quote the line, which may hold a secret
+    except yaml.MarkedYAMLError as error:  # its message quotes the line, which may contain a secret
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         message = f"The configuration file {file} is not YAML: {error.problem}, line {line}."
         raise ConfigError(message) from None
@@ -164,7 +164,7 @@ def _flatten(data: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str
         key = f"{prefix}{name}"
         if isinstance(value, dict) and key not in KEYS:
             yield from _flatten(value, f"{key}.")
-        elif value is not None or key not in SECTIONS:  # a section left empty in a file says nothing
+        elif value is not None or key not in SECTIONS:  # ignore empty sections
             yield key, value
 
 
@@ -172,25 +172,25 @@ def _nest(values: Mapping[str, object]) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for key, value in values.items():
         *sections, name = key.split(".")
-        place = nested
+        section_values = nested
         for section in sections:
-            place = place.setdefault(section, {})
-        place[name] = value
+            section_values = section_values.setdefault(section, {})
+        section_values[name] = value
     return nested
 
 
 def _variables(key: str) -> tuple[str, ...]:
-    """Names of the environment variables that set a key, the first one set wins."""
+    """Return the environment variables of a key; the first one that is set wins."""
     return ("CATO_" + key.replace(".", "_").upper(), *ENVIRONMENT_ALIASES.get(key, ()))
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for key in KEYS:
         value = next((environ[name] for name in _variables(key) if environ.get(name)), None)
         if value is not None:
-            found[key] = value
-    return found
+            values[key] = value
+    return values
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
@@ -204,8 +204,8 @@ def _unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def _suggestion(key: str) -> str:
-    near = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.75)
-    return f" Did you mean {near[0]}?" if near else ""
+    matches = difflib.get_close_matches(key, KEYS, n=1, cutoff=0.75)
+    return f" Did you mean {matches[0]}?" if matches else ""
 
 
 def _fill_in(value: object, data_dir: str) -> object:
@@ -215,19 +215,21 @@ def _fill_in(value: object, data_dir: str) -> object:
 def _format_errors(
     error: ValidationError, values: Mapping[str, object], origins: Mapping[str, Origin], file: Path | None
 ) -> str:
-    """One line for each wrong value."""
+    """Return one line per invalid value."""
     lines = []
     for item in error.errors(include_url=False, include_context=False):
-        spot = [str(part) for part in item["loc"]]
-        key = next((k for n in range(len(spot), 0, -1) if (k := ".".join(spot[:n])) in KEYS), ".".join(spot))
+        location = [str(part) for part in item["loc"]]
+        key = next(
+            (k for n in range(len(location), 0, -1) if (k := ".".join(location[:n])) in KEYS), ".".join(location)
+        )
         rule = item["msg"].removeprefix("Value error, ").replace("Input should", "it should").rstrip(".")
-        if key not in KEYS:  # two values that do not agree
+        if key not in KEYS:  # raised by a validator of the whole section
             lines.append(f"{key}: {rule}.")
             continue
         origin = origins.get(key, "default")
         detail = {"file": f" {file}", "environment": f", {' or '.join(_variables(key))}"}.get(origin, "")
-        shown = "***" if SecretStr in plain_types(KEYS[key]) else repr(_masked(key, values.get(key)))
-        lines.append(f"{key}: {shown} (from the {origin}{detail}) is not allowed: {rule}.")
+        display = "***" if SecretStr in plain_types(KEYS[key]) else repr(_masked(key, values.get(key)))
+        lines.append(f"{key}: {display} (from the {origin}{detail}) is not allowed: {rule}.")
     return "\n".join(dict.fromkeys(lines))
 
 

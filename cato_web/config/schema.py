@@ -1,4 +1,4 @@
-"""The shape of the configuration: sections, keys, what each may hold. Defaults stand in defaults.yaml."""
+"""Schema of the configuration: sections, keys and allowed values. The defaults are in defaults.yaml."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from pydantic import (
 Origin = Literal["command line", "environment", "file", "default"]
 
 
-def _url_of(*schemes: str) -> AfterValidator:
-    begins = " or ".join(f"{scheme}://" for scheme in schemes)
+def _url_with_scheme(*schemes: str) -> AfterValidator:
+    prefixes = " or ".join(f"{scheme}://" for scheme in schemes)
 
     def check(url: str) -> str:
         if urlsplit(url).scheme not in schemes:
-            raise ValueError(f"it should be an address that begins with {begins}")
+            raise ValueError(f"it should be an address that begins with {prefixes}")
         return url
 
     return AfterValidator(check)
@@ -50,15 +50,18 @@ def _split_locations(value: object) -> object:
     return {alias.strip(): folder.strip() for alias, folder in pairs}
 
 
-def _collection_prefix(name: str) -> str:
-    """Chroma takes names of 3 to 512 such characters; the space and the generation follow this prefix."""
+def _check_collection_prefix(name: str) -> str:
+    """Check the prefix of collection names, to which space and generation are appended.
+
+    Chroma accepts 3 to 512 of these characters.
+    """
     if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{2,99}", name):
         raise ValueError("it should be 3 to 100 letters, digits, dots, dashes or underscores, a letter or digit first")
     return name
 
 
-def _issuer(url: str) -> str:
-    """What the identity tokens name; what is asked of a provider elsewhere must not be readable on the way."""
+def _check_issuer(url: str) -> str:
+    """Check the issuer, which identity tokens name; it must use HTTPS unless it is on this machine."""
     parts = urlsplit(url)
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise ValueError("it should be the provider's address alone, without a name, ? or #")
@@ -68,47 +71,47 @@ def _issuer(url: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether this address or name is that of the machine itself."""
+    """Return whether the address or name is that of this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def _scopes(text: str) -> str:
+def _check_scopes(text: str) -> str:
     if "openid" not in text.split():
         raise ValueError("it should hold the word openid, others after a space")
     return text
 
 
-def _domain(name: str) -> str:
+def _check_domain(name: str) -> str:
     if not re.fullmatch(r"(?:[a-z0-9-]+\.)+[a-z0-9-]+", name.lower()):
         raise ValueError("it should be domains such as example.org, several separated by commas")
     return name.lower()
 
 
-def _mode_word(value: object) -> object:
-    """YAML reads the words on and off as true and false."""
+def _mode_from_bool(value: object) -> object:
+    """Undo YAML's conversion of on and off to booleans."""
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
-# For addresses that may carry a password: they stay out of repr as secrets do.
-HIDDEN = Field(repr=False)
-WebUrl = Annotated[str, _url_of("http", "https")]
+# For URLs that may contain a password.
+NO_REPR = Field(repr=False)
+WebUrl = Annotated[str, _url_with_scheme("http", "https")]
 FilePath = Annotated[Path, AfterValidator(lambda path: path.expanduser().absolute())]
-Share = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
 Similarity = Annotated[float, Field(ge=-1, le=1)]
 Count = Annotated[int, Field(ge=1)]
 
 
 class Section(BaseModel):
-    """A frozen part of the configuration. Unknown keys are left to `load`, which warns about them."""
+    """A frozen section of the configuration. Unknown keys are ignored here; `load` warns about them."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, allow_inf_nan=False)
 
     @field_validator("*", mode="before")
     @classmethod
-    def _truth_is_no_number(cls, value: object, info: ValidationInfo) -> object:
+    def _reject_bool_for_number(cls, value: object, info: ValidationInfo) -> object:
         annotation = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and {int, float} & set(plain_types(annotation)):
             raise ValueError("it should be a number")
@@ -116,7 +119,7 @@ class Section(BaseModel):
 
 
 class Server(Section):
-    """Where the web process listens and where everything is kept."""
+    """Address of the web process and location of all data."""
 
     data_dir: FilePath
     host: Annotated[str, Field(min_length=1)]
@@ -131,7 +134,7 @@ class Llm(Section):
     """The chat model and its prompt."""
 
     model: str | None
-    base_url: Annotated[WebUrl | None, HIDDEN]
+    base_url: Annotated[WebUrl | None, NO_REPR]
     api_key: SecretStr | None
     temperature: Annotated[float, Field(ge=0, le=2)]
     max_tokens: Count
@@ -143,7 +146,7 @@ class Llm(Section):
 
 
 class Hnsw(Section):
-    """Parameters of the index's graph; the names are those of the HNSW paper."""
+    """Parameters of the HNSW graph, named as in its paper."""
 
     M: Annotated[int, Field(ge=2)]
     ef_construction: Count
@@ -151,14 +154,14 @@ class Hnsw(Section):
 
 
 class VectorStore(Section):
-    """Memory: what is recalled, how documents are cut, which model embeds."""
+    """Memory: recall, chunking and embedding."""
 
     enabled: bool
     path: FilePath
-    collection_name: Annotated[str, AfterValidator(_collection_prefix)]
+    collection_name: Annotated[str, AfterValidator(_check_collection_prefix)]
     context_results: Annotated[int, Field(ge=1, le=100)]
     context_max_tokens: Count
-    context_mode: Annotated[Literal["off", "summary", "on"], BeforeValidator(_mode_word)]
+    context_mode: Annotated[Literal["off", "summary", "on"], BeforeValidator(_mode_from_bool)]
     inject_context: bool
     search_context_window: Annotated[int, Field(ge=1, le=50)]
     retrieval_strategy: Annotated[str, Field(min_length=1)]
@@ -170,8 +173,8 @@ class VectorStore(Section):
     dynamic_threshold_max: Similarity
     dynamic_threshold_full_at: Count
     temporal_decay: Annotated[float, Field(gt=0, le=1)]
-    mmr_lambda: Share
-    lexical_weight: Share
+    mmr_lambda: Fraction
+    lexical_weight: Fraction
     reranker: FilePath | None
     chat_window: Annotated[int, Field(ge=-1)]
     erase_within_hours: Annotated[float, Field(gt=0)]
@@ -182,7 +185,7 @@ class VectorStore(Section):
     preserve_sentence_boundaries: bool
     embedding_provider: Literal["local", "openai", "ollama"]
     embedding_model: str | None
-    embedding_base_url: Annotated[WebUrl | None, HIDDEN]
+    embedding_base_url: Annotated[WebUrl | None, NO_REPR]
     embedding_api_key: SecretStr | None
     embedding_dimensions: Count | None
     embedding_batch_size: Annotated[int, Field(ge=1, le=2048)]
@@ -190,7 +193,7 @@ class VectorStore(Section):
     hnsw: Hnsw
 
     @model_validator(mode="after")
-    def _bounds_agree(self) -> VectorStore:
+    def _check_bounds(self) -> VectorStore:
         if self.chunk_size > self.max_chunk_size:
             raise ValueError(
                 f"chunk_size ({self.chunk_size}) should not be above max_chunk_size ({self.max_chunk_size})"
@@ -204,7 +207,7 @@ class VectorStore(Section):
 
 
 class Documents(Section):
-    """What may be uploaded, and how much of the machine reading a file may take."""
+    """Limits of uploads and of text extraction."""
 
     max_file_mb: Count
     max_files: Count
@@ -231,14 +234,14 @@ class Chat(Section):
 
 
 class Api(Section):
-    """How programs come in."""
+    """Access of API clients."""
 
     enabled: bool
     requests_per_minute: Count
 
 
 class Logging(Section):
-    """How much is logged, and in which form."""
+    """Level and format of the log."""
 
     format: Literal["text", "json"]
     requests: bool
@@ -249,25 +252,25 @@ class Logging(Section):
 
 
 class OpenId(Section):
-    """Signing in by an OpenID Connect provider; without an issuer there is no such thing."""
+    """Sign-in with an OpenID Connect provider; off without an issuer."""
 
-    issuer: Annotated[WebUrl, Field(max_length=255), AfterValidator(_issuer)] | None
+    issuer: Annotated[WebUrl, Field(max_length=255), AfterValidator(_check_issuer)] | None
     client_id: str | None
     client_secret: SecretStr | None
     name: Annotated[str, Field(min_length=1, max_length=40)]
-    scopes: Annotated[str, AfterValidator(_scopes)]
+    scopes: Annotated[str, AfterValidator(_check_scopes)]
     joins: bool
-    only_emails_of: Annotated[list[Annotated[str, AfterValidator(_domain)]], BeforeValidator(_split_list)]
+    only_emails_of: Annotated[list[Annotated[str, AfterValidator(_check_domain)]], BeforeValidator(_split_list)]
 
     @model_validator(mode="after")
-    def _knows_its_client(self) -> OpenId:
+    def _require_client_id(self) -> OpenId:
         if self.issuer and not self.client_id:
             raise ValueError(f"issuer is set ({self.issuer}), so client_id should be too: what the provider calls Cato")
         return self
 
 
 class Config(Section):
-    """The whole configuration, with where each value came from."""
+    """The whole configuration, with the origin of each value."""
 
     server: Server
     llm: Llm
@@ -278,9 +281,9 @@ class Config(Section):
     api: Api
     logging: Logging
     locations: Annotated[dict[str, FilePath], BeforeValidator(_split_locations)]
-    database_url: Annotated[Annotated[str, _url_of("postgresql", "postgres")] | None, HIDDEN]
-    redis_url: Annotated[Annotated[str, _url_of("redis", "rediss", "unix")] | None, HIDDEN]
-    chroma_url: Annotated[WebUrl | None, HIDDEN]
+    database_url: Annotated[Annotated[str, _url_with_scheme("postgresql", "postgres")] | None, NO_REPR]
+    redis_url: Annotated[Annotated[str, _url_with_scheme("redis", "rediss", "unix")] | None, NO_REPR]
+    chroma_url: Annotated[WebUrl | None, NO_REPR]
     chroma_tenant: str
     chroma_database: str
     chroma_token: SecretStr | None
@@ -293,21 +296,21 @@ class Config(Section):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each unknown key; the caller prints them."""
+        """Return a warning for each unknown key; the caller prints them."""
         return self._warnings
 
     @property
     def file(self) -> Path | None:
-        """The user's file that was read, if any."""
+        """Return the user's configuration file, if one was read."""
         return self._file
 
     def origin(self, key: str) -> Origin:
-        """Where the value of a dotted `key` ("llm.model") came from."""
+        """Return the origin of the value of a dotted key such as "llm.model"."""
         return self._origins.get(key, "default")
 
 
 def plain_types(annotation: Any) -> Iterator[Any]:
-    """The types a field may take, without Annotated and without the members of lists and dicts."""
+    """Yield the types that a field accepts, without Annotated and without types of members."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from plain_types(get_args(annotation)[0])

@@ -9,11 +9,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.api import format_number as shown
+from memory.api import format_number as format_number
 
 WIDTH, HEIGHT = 600.0, 100.0
-_GAP = 0.3
-_STEPS = 3
+_GAP_RATIO = 0.3
+_TICK_COUNT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Chart:
 
 def area_chart(values: Sequence[int], *, columns: Sequence[str], title: str) -> Chart:
     """One line over its tint from 0 to a round number above the highest; `columns` name the values, oldest first."""
-    top = _round_above(max(values, default=0))
+    top = _round_up(max(values, default=0))
     step = WIDTH / max(1, len(values) - 1)
     points = [f"{round(step * number, 1)},{_y(value, top)}" for number, value in enumerate(values)]
     return Chart(
@@ -52,10 +52,10 @@ def area_chart(values: Sequence[int], *, columns: Sequence[str], title: str) -> 
         area=" ".join([f"0,{HEIGHT}", *points, f"{WIDTH},{HEIGHT}"]) if points else "",
         line=" ".join(points),
         bars=(),
-        labels=_ends(columns),
-        ticks=[shown(round(top * step / _STEPS)) for step in range(_STEPS, -1, -1)],
-        last=shown(values[-1]) if values else "",
-        rows=[(column, shown(value)) for column, value in zip(columns, values, strict=True)],
+        labels=_axis_labels(columns),
+        ticks=[format_number(round(top * step / _TICK_COUNT)) for step in range(_TICK_COUNT, -1, -1)],
+        last=format_number(values[-1]) if values else "",
+        rows=[(column, format_number(value)) for column, value in zip(columns, values, strict=True)],
     )
 
 
@@ -63,12 +63,12 @@ def bar_chart(
     values: Sequence[float | None], *, columns: Sequence[str], title: str, top: float, texts: Sequence[str]
 ) -> Chart:
     """A bar for each value from 0 to `top`, none where there is none; `texts` say the values in words."""
-    room = WIDTH / max(1, len(values))
+    column_width = WIDTH / max(1, len(values))
     bars = [
         Bar(
-            x=round(room * number + room * _GAP / 2, 1),
+            x=round(column_width * number + column_width * _GAP_RATIO / 2, 1),
             y=_y(value, top),
-            width=round(room * (1 - _GAP), 1),
+            width=round(column_width * (1 - _GAP_RATIO), 1),
             height=round(HEIGHT - _y(value, top), 1),
             text=f"{column}: {text}",
         )
@@ -76,22 +76,22 @@ def bar_chart(
         if value is not None
     ]
     rows = list(zip(columns, texts, strict=True))
-    return Chart(title, "", "", bars, _ends(columns), (), texts[-1] if texts else "", rows)
+    return Chart(title, "", "", bars, _axis_labels(columns), (), texts[-1] if texts else "", rows)
 
 
 def _y(value: float, top: float) -> float:
     return round(HEIGHT * (1 - value / top), 1) if top else HEIGHT
 
 
-def _round_above(value: int) -> int:
+def _round_up(value: int) -> int:
     """The next number above that parts into thirds of one or two figures."""
-    if value <= _STEPS:
-        return _STEPS
-    unit = int(10 ** max(0, math.floor(math.log10(value / _STEPS))))
-    return _STEPS * unit * math.ceil(value / (_STEPS * unit))
+    if value <= _TICK_COUNT:
+        return _TICK_COUNT
+    unit = int(10 ** max(0, math.floor(math.log10(value / _TICK_COUNT))))
+    return _TICK_COUNT * unit * math.ceil(value / (_TICK_COUNT * unit))
 
 
-def _ends(columns: Sequence[str]) -> list[str]:
+def _axis_labels(columns: Sequence[str]) -> list[str]:
     """The first, the middle and the last, as far as there are so many."""
     if len(columns) < 3:
         return list(columns)

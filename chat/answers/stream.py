@@ -35,7 +35,7 @@ class AnswerStream:
         self.is_full = False
         self.model = job.model or (job.endpoint.model if job.endpoint else "")
         self.stopped = asyncio.Event()
-        self.is_blind = False
+        self.images_dropped = False
         self.has_lost_lease = False
         self.has_lost_access = False
         self.has_started = False
@@ -141,7 +141,7 @@ class AnswerStream:
             segments=segments,
             is_reset=is_reset,
             is_first=not self._renderer.has_finished,
-            thought=self._new_reasoning(),
+            reasoning=self._new_reasoning(),
         )
 
     def drain(self) -> tuple[list[str], str]:
@@ -166,7 +166,7 @@ class AnswerStream:
             else "",
             error_code=error_code,
             error=error,
-            is_blind=self.is_blind,
+            images_dropped=self.images_dropped,
         )
 
     def _new_reasoning(self) -> str:

@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 from chat import access
 from chat.imports.formats import PROVIDERS, cato, conversations
 from chat.imports.formats.conversation import UNASKED, Conversation, Pair, Unread, pairs_of
-from chat.models import Session, Thread, Turn
+from chat.models import Thread, ThreadSession, Turn
 from memory import api as memory
 from memory.api import (
     Exchange,
@@ -58,12 +58,12 @@ class ImportReport:
     imported: int = 0
     already_there: int = 0
     turns: int = 0
-    passed_over: int = 0
+    skipped_count: int = 0
     skipped: list[tuple[str, str]] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
     def skip(self, title: str, why: str) -> None:
-        self.passed_over += 1
+        self.skipped_count += 1
         if len(self.skipped) < _MOST_TOLD:
             self.skipped.append((title, why))
 
@@ -100,7 +100,7 @@ def import_conversations(
             report.found += 1
             _take_in(each, space, person_id, report, progress)
         progress("conversations", 1)
-    if not report.found and not report.passed_over:
+    if not report.found and not report.skipped_count:
         sentence = _("There are no conversations in it. What can be read: exports of %(providers)s.")
         raise ExtractionError(sentence % {"providers": ", ".join(PROVIDERS)})
     return report
@@ -192,12 +192,12 @@ def _keep(
             "space": space,
             "title": title[:_LONGEST_TITLE],
             "is_remembered": conversation.is_remembered,
-            "spoken_at": first,
+            "last_message_at": first,
         },
     )
     if is_new:
         Thread.objects.filter(id=thread_id).update(created_at=min(first, conversation.created_at or first))
-    session, _is_new = Session.objects.get_or_create(
+    session, _is_new = ThreadSession.objects.get_or_create(
         id=uuid.uuid5(thread_id, "session"),
         defaults={"thread": thread, "seq": 0, "started_by_id": person_id, "started_at": first},
     )
@@ -220,13 +220,13 @@ def _completed(thread: Thread, known: Mapping[uuid.UUID, Turn], arrivals: Sequen
             turn.completed_at = arrival.answered_at
             turn.revision += 1
             changed.append(turn)
-        elif turn.answer and turn.stands and turn.exchange_id is None and _is_remembered(thread):
+        elif turn.answer and turn.is_on_active_branch and turn.exchange_id is None and _is_remembered(thread):
             changed.append(turn)
     Turn.objects.bulk_update(changed, ["answer", "model", "completed_at", "revision"])
     return changed
 
 
-def _written(thread: Thread, session: Session, arrivals: Sequence[_DatedPair]) -> list[Turn]:
+def _written(thread: Thread, session: ThreadSession, arrivals: Sequence[_DatedPair]) -> list[Turn]:
     """New turns at the end of the thread, with the dates at which they were said."""
     if not arrivals:
         return []
@@ -254,14 +254,14 @@ def _written(thread: Thread, session: Session, arrivals: Sequence[_DatedPair]) -
     for turn, arrival in zip(turns, arrivals, strict=True):
         turn.created_at = arrival.said_at
     Turn.objects.bulk_update(turns, ["created_at"])
-    thread.head, thread.spoken_at = turns[-1], max(thread.spoken_at, *(turn.created_at for turn in turns))
-    thread.save(update_fields=["head", "spoken_at"])
+    thread.head, thread.last_message_at = turns[-1], max(thread.last_message_at, *(turn.created_at for turn in turns))
+    thread.save(update_fields=["head", "last_message_at"])
     return turns
 
 
-def _remember(thread: Thread, session: Session, turns: Sequence[Turn]) -> None:
+def _remember(thread: Thread, session: ThreadSession, turns: Sequence[Turn]) -> None:
     """Hand to memory those that stand and have an answer, unless the settings or the conversation say not to."""
-    answered = [turn for turn in turns if turn.answer.strip() and turn.stands]
+    answered = [turn for turn in turns if turn.answer.strip() and turn.is_on_active_branch]
     if not answered or not _is_remembered(thread):
         return
     exchanges = memory.remember_many(

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError
-from chat.models import IMPORTS, Import
+from chat.models import IMPORTS, ImportJob
 from memory import api as memory
 from memory.api import Job, NotFoundError, clean_text, format_number, jobs
 
@@ -22,7 +22,7 @@ _LONGEST_NAME = 255
 _KEPT_FOR = timedelta(days=1)
 
 
-def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Import:
+def receive(file: File[bytes], *, owner_id: uuid.UUID) -> ImportJob:
     """Keep a file of conversations; a worker takes it in. Raises InvalidMessageError for one that is empty or too large."""
     name = clean_text(file.name or "").strip()[-_LONGEST_NAME:] or _("Without a name")
     most = settings.CATO.chat.max_import_mb
@@ -34,7 +34,7 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Import:
             "Whoever runs this Cato can import it with the command import_history."
         )
         raise InvalidMessageError(sentence % {"name": name, "size": format_number(file.size / 1_000_000), "most": most})
-    row = Import(owner_id=owner_id, name=name, due_at=timezone.now())
+    row = ImportJob(owner_id=owner_id, name=name, due_at=timezone.now())
     row.file.save(name, file, save=False)
     with memory.delete_file_on_rollback(str(row.file.name)), transaction.atomic():
         row.save(force_insert=True)
@@ -42,12 +42,12 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> Import:
     return row
 
 
-def list_imports(person_id: uuid.UUID) -> QuerySet[Import]:
+def list_imports(person_id: uuid.UUID) -> QuerySet[ImportJob]:
     """One's own imports, the newest first."""
-    return Import.objects.filter(owner_id=person_id).order_by("-created_at", "id")
+    return ImportJob.objects.filter(owner_id=person_id).order_by("-created_at", "id")
 
 
-def get_import(person_id: uuid.UUID, import_id: uuid.UUID) -> Import:
+def get_import(person_id: uuid.UUID, import_id: uuid.UUID) -> ImportJob:
     """An import of one's own. Raises NotFoundError."""
     row = list_imports(person_id).filter(id=import_id).first()
     if row is None:
@@ -55,10 +55,10 @@ def get_import(person_id: uuid.UUID, import_id: uuid.UUID) -> Import:
     return row
 
 
-def cancel(row: Import) -> bool:
+def cancel(row: ImportJob) -> bool:
     """Go no further with it; what was imported stays. False where it was over already."""
     with transaction.atomic():
-        same = Import.objects.filter(pk=row.pk)
+        same = ImportJob.objects.filter(pk=row.pk)
         if not jobs.cancel(same.filter(state=Job.State.PENDING)):
             return False
         now = timezone.now()
@@ -67,10 +67,10 @@ def cancel(row: Import) -> bool:
     return True
 
 
-def retry(row: Import) -> bool:
+def retry(row: ImportJob) -> bool:
     """Go on with one that failed. False where its file is not kept any more, or it did not fail."""
     with transaction.atomic():
-        failed = Import.objects.filter(pk=row.pk, state=Job.State.FAILED).exclude(file="")
+        failed = ImportJob.objects.filter(pk=row.pk, state=Job.State.FAILED).exclude(file="")
         if not failed.update(finished_at=None):
             return False
         jobs.requeue(failed)
@@ -81,7 +81,7 @@ def retry(row: Import) -> bool:
 def delete_imports_of(person_id: uuid.UUID) -> int:
     """Remove all that is kept of a person's imports, those under way too; returns how many there were."""
     with transaction.atomic():
-        rows = list(Import.objects.filter(owner_id=person_id))
+        rows = list(ImportJob.objects.filter(owner_id=person_id))
         for row in rows:
             memory.delete_after_commit(row.file.name)
             row.delete()
@@ -90,7 +90,7 @@ def delete_imports_of(person_id: uuid.UUID) -> int:
 
 def resume_imports() -> None:
     """Have taken over what a worker left, and remove files that nobody asks for any more. Repeatable."""
-    if jobs.has_due(Import.objects.all()):
+    if jobs.has_due(ImportJob.objects.all()):
         # Not here: it may take minutes, and what else is swept would wait for it.
         memory.after_commit("import_conversations", module="chat.tasks")
     remove_old_imports()
@@ -98,12 +98,12 @@ def resume_imports() -> None:
 
 def remove_old_imports() -> int:
     """Remove the files of imports that failed long ago; returns how many."""
-    old = Import.objects.filter(state=Job.State.FAILED, finished_at__lt=timezone.now() - _KEPT_FOR).exclude(file="")
+    old = ImportJob.objects.filter(state=Job.State.FAILED, finished_at__lt=timezone.now() - _KEPT_FOR).exclude(file="")
     removed = 0
     for row in old:
         with transaction.atomic():
             # Its owner may be trying again at this moment.
-            if Import.objects.filter(pk=row.pk, attempt=row.attempt, state=Job.State.FAILED).update(file=""):
+            if ImportJob.objects.filter(pk=row.pk, attempt=row.attempt, state=Job.State.FAILED).update(file=""):
                 memory.delete_after_commit(row.file.name)
                 removed += 1
     return removed
@@ -111,4 +111,4 @@ def remove_old_imports() -> int:
 
 def delete_orphaned_imports(*, dry_run: bool = False) -> int:
     """Remove stored files that no row names; returns how many."""
-    return memory.delete_orphaned_files(Import, "file", folder=IMPORTS, older_than=_KEPT_FOR, dry_run=dry_run)
+    return memory.delete_orphaned_files(ImportJob, "file", folder=IMPORTS, older_than=_KEPT_FOR, dry_run=dry_run)

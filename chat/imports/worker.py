@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from chat.imports.formats.pieces import pieces
 from chat.imports.formats.sources import DAMAGED, streams
 from chat.imports.importer import ImportReport, import_conversations
-from chat.models import Import
+from chat.models import ImportJob
 from memory import api as memory
 from memory.api import ExtractionError, InvalidInputError, Job, Lease, LeaseLostError, jobs
 
@@ -37,7 +37,7 @@ def run_imports() -> int:
         return 0
     try:
         done = 0
-        while claimed := jobs.claim(Import.objects.order_by("due_at", "id"), 1):
+        while claimed := jobs.claim(ImportJob.objects.order_by("due_at", "id"), 1):
             done += ImportRun(claimed[0]).do()
         return done
     finally:
@@ -47,7 +47,7 @@ def run_imports() -> int:
 class ImportRun:
     """One attempt at a file. It begins at the beginning, finds what earlier attempts took in, and counts that once."""
 
-    def __init__(self, row: Import) -> None:
+    def __init__(self, row: ImportJob) -> None:
         self._row = row
         self._lease = Lease(row)
         self._report = ImportReport()
@@ -124,10 +124,10 @@ class ImportRun:
         """Say how far it is and hold the row for another lease. Raises LeaseLostError."""
         self._told_at, self._told = time.monotonic(), _gained(self._report)
         figures = self._figures()
-        if self._told_skipped == self._report.passed_over:
+        if self._told_skipped == self._report.skipped_count:
             # The list may be long, and there is nothing new in it.
             del figures["skipped"]
-        self._told_skipped = self._report.passed_over
+        self._told_skipped = self._report.skipped_count
         self._lease.renew(**figures)
 
     def _figures(self) -> dict[str, object]:
@@ -139,7 +139,7 @@ class ImportRun:
             "imported": before.imported + report.imported,
             "already_there": max(0, report.already_there - before.imported),
             "turns": before.turns + report.turns,
-            "passed_over": report.passed_over,
+            "skipped_count": report.skipped_count,
             "skipped": [[title[:_LONGEST_TITLE], why] for title, why in report.skipped],
             "left_out": dict(report.left_out),
         }
@@ -158,7 +158,7 @@ class ImportRun:
 
     def _leave_to_its_owner(self) -> None:
         """Where it was cancelled, say how far it came: this worker knows it better than the row did."""
-        cancelled = Import.objects.filter(pk=self._row.pk, attempt=self._row.attempt + 1).exclude(cancelled_at=None)
+        cancelled = ImportJob.objects.filter(pk=self._row.pk, attempt=self._row.attempt + 1).exclude(cancelled_at=None)
         cancelled.update(**self._figures())
 
     def _put_off(self, error: Exception) -> None:
@@ -166,7 +166,7 @@ class ImportRun:
         reason %= {"error": type(error).__name__}
         self._lease.update(**self._figures())
         if jobs.release_for_retry(self._row, reason, counts=True):
-            Import.objects.filter(pk=self._row.pk, state=Job.State.FAILED).update(finished_at=timezone.now())
+            ImportJob.objects.filter(pk=self._row.pk, state=Job.State.FAILED).update(finished_at=timezone.now())
 
 
 def _gained(report: ImportReport) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The socket of a page: it lets a reader in, gives what the page lacks of its thread, then hands on frames and news."""
+"""The socket of a page: authorizes it, sends what the page lacks, then forwards frames and thread lists."""
 
 from __future__ import annotations
 
@@ -24,21 +24,20 @@ from memory.api import NotFoundError
 
 log = logging.getLogger(__name__)
 
-# Pages come back after 1013 (try again later), and stay away after the others. 4429: this person has too many sockets;
-# 1008 (policy violation): frames that are too many or cannot be read.
-SIGNED_OUT, NOT_YOURS, TOO_MANY, COME_BACK, POLICY_VIOLATION = 4401, 4404, 4429, 1013, 1008
-# A page sends a frame when it connects, when its reader looks at it, and when it comes back.
-_MAX_FRAMES, _FRAMES_WINDOW = 300, 60.0  # in so many seconds
+# Pages reconnect after 1013 (try again later), and not after the others. 4429: the person has too many sockets; 1008
+# (policy violation): too many or invalid frames.
+SIGNED_OUT, NO_ACCESS, TOO_MANY, TRY_AGAIN_LATER, POLICY_VIOLATION = 4401, 4404, 4429, 1013, 1008
+# A page sends a frame when it connects, when it is being read, and when it becomes visible again.
+_MAX_FRAMES, _FRAMES_WINDOW = 300, 60.0  # seconds
 _MAX_INVALID_FRAMES = 5
-# The list of threads is drawn anew at most this often, in seconds.
-_LIST_EVERY = 1.0
+_LIST_INTERVAL = 1.0  # seconds, at least, between two thread lists
 
 
 class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Accepts, then closes with a reason where there is none to stay: a refused handshake would be retried for ever."""
+    """The socket of a page. It accepts first and then closes with a code: pages retry a rejected handshake for ever."""
 
-    seat: Subscriber | None = None
-    relay: asyncio.Task[None] | None = None
+    subscriber: Subscriber | None = None
+    forwarder: asyncio.Task[None] | None = None
     listed_at = 0.0
 
     async def connect(self) -> None:
@@ -47,37 +46,37 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         self.listings: set[asyncio.Task[None]] = set()
         await self.accept()
         self.revisions: dict[uuid.UUID, int] = {}
-        self.feet: dict[uuid.UUID, int] = {}
-        user, sign_in = self.scope["user"], self.scope["session"].session_key
-        if not user.is_authenticated or not sign_in:
+        self.footer_revisions: dict[uuid.UUID, int] = {}
+        user, session_key = self.scope["user"], self.scope["session"].session_key
+        if not user.is_authenticated or not session_key:
             await self.close(SIGNED_OUT)
             return
-        self.who = access.SocketIdentity(
-            user.id, sign_in, user.epoch, self.scope["url_route"]["kwargs"].get("thread_id")
+        self.identity = access.SocketIdentity(
+            user.id, session_key, user.epoch, self.scope["url_route"]["kwargs"].get("thread_id")
         )
-        if not await run_in_db_thread(access.authorize_sockets, [self.who]):
-            await self.close(NOT_YOURS)
+        if not await run_in_db_thread(access.authorize_sockets, [self.identity]):
+            await self.close(NO_ACCESS)
             return
         if hub.count_subscribers_of(user.id) >= settings.CATO.chat.sockets_per_person:
             await self.close(TOO_MANY)
             return
-        self.seat = hub.subscribe(self.who.person_id, self.who.thread_id)
-        watchdog.watch(self.who, self.seat)
-        if self.who.thread_id is None:
-            self._begin_to_relay(self.seat)
+        self.subscriber = hub.subscribe(self.identity.person_id, self.identity.thread_id)
+        watchdog.watch(self.identity, self.subscriber)
+        if self.identity.thread_id is None:
+            self._start_forwarding(self.subscriber)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        """What a page says (`snapshots.Told`). Asked again at each such frame: may they?"""
-        if self.seat is None:
+        """Handle a sync request, after another access check."""
+        if self.subscriber is None:
             return
         if self._is_flooding():
             await self._drop(POLICY_VIOLATION)
             return
-        if not await run_in_db_thread(access.authorize_sockets, [self.who]):
-            await self.close(NOT_YOURS)
+        if not await run_in_db_thread(access.authorize_sockets, [self.identity]):
+            await self.close(NO_ACCESS)
             return
         try:
-            told = sync.parse_sync_request(text_data or "")
+            request = sync.parse_sync_request(text_data or "")
         except ValueError:
             self.invalid_frames += 1
             if self.invalid_frames >= _MAX_INVALID_FRAMES:
@@ -86,100 +85,99 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.send(json.dumps({"error": "This socket takes one JSON object with the key have, seen or back."}))
             return
         try:
-            await self._heed(told, self.seat)
+            await self._handle_sync(request, self.subscriber)
         except NotFoundError:
-            await self.close(NOT_YOURS)
+            await self.close(NO_ACCESS)
 
     async def disconnect(self, code: int) -> None:
         self._leave()
 
     def _is_flooding(self) -> bool:
-        """Return whether this frame is one too many in the last minute."""
+        """Count a frame, and return whether it exceeds the limit per minute."""
         now = time.monotonic()
         is_flooding = len(self.frame_times) == _MAX_FRAMES and now - self.frame_times[0] < _FRAMES_WINDOW
         self.frame_times.append(now)
         return is_flooding
 
     async def _drop(self, code: int) -> None:
-        """Close the socket, and look at nothing that still comes through it."""
+        """Close the socket and ignore further frames."""
         self._leave()
         await self.close(code)
 
     def _leave(self) -> None:
-        for task in (self.relay, *self.listings):
+        for task in (self.forwarder, *self.listings):
             if task is not None:
                 task.cancel()
-        if self.seat is not None:
-            watchdog.unwatch(self.seat)
-            hub.unsubscribe(self.seat)
-            self.seat = None
+        if self.subscriber is not None:
+            watchdog.unwatch(self.subscriber)
+            hub.unsubscribe(self.subscriber)
+            self.subscriber = None
 
-    async def _heed(self, told: SyncRequest, seat: Subscriber) -> None:
-        who, thread_id = self.who.person_id, self.who.thread_id
-        if told.is_back:
-            seat.tell()
+    async def _handle_sync(self, request: SyncRequest, subscriber: Subscriber) -> None:
+        person_id, thread_id = self.identity.person_id, self.identity.thread_id
+        if request.refresh_list:
+            subscriber.notify_thread_list()
         if thread_id is None:
             return
-        if told.is_seen:
-            await run_in_db_thread(lambda: mark_read(access.get_thread(who, thread_id), who))
-        if told.have is not None:
-            html, self.revisions = await run_in_db_thread(sync.missing_updates, who, thread_id, told.have)
-            self.feet = dict(self.revisions)
+        if request.mark_read:
+            await run_in_db_thread(lambda: mark_read(access.get_thread(person_id, thread_id), person_id))
+        if request.revisions is not None:
+            html, self.revisions = await run_in_db_thread(sync.missing_updates, identity, thread_id, request.revisions)
+            self.footer_revisions = dict(self.revisions)
             if html:
                 await self.send(html)
-            self._begin_to_relay(seat)
+            self._start_forwarding(subscriber)
 
-    def _begin_to_relay(self, seat: Subscriber) -> None:
-        if self.relay is None:
-            self.relay = asyncio.create_task(self._relay(seat))
+    def _start_forwarding(self, subscriber: Subscriber) -> None:
+        if self.forwarder is None:
+            self.forwarder = asyncio.create_task(self._forward(subscriber))
 
-    def _begin_to_list(self, seat: Subscriber) -> None:
-        listing = asyncio.create_task(self._send_list(seat))
+    def _schedule_thread_list(self, subscriber: Subscriber) -> None:
+        listing = asyncio.create_task(self._send_thread_list(subscriber))
         self.listings.add(listing)
         listing.add_done_callback(self.listings.discard)
 
-    async def _relay(self, seat: Subscriber) -> None:
-        while (heard := await seat.queue.get()) is not None:
-            if isinstance(heard, ThreadListChanged):
-                self._begin_to_list(seat)
+    async def _forward(self, subscriber: Subscriber) -> None:
+        while (item := await subscriber.queue.get()) is not None:
+            if isinstance(item, ThreadListChanged):
+                self._schedule_thread_list(subscriber)
                 continue
-            if self._is_news(heard):
-                await self._send_html(heard.html)
+            if self._is_newer(item):
+                await self._send_html(item.html)
         with suppress(OSError):
-            await self.close(COME_BACK)
+            await self.close(TRY_AGAIN_LATER)
 
     async def _send_html(self, html: str) -> None:
-        """Send from a task of ours; a page that was just closed is no error (ASGI servers raise an OSError then)."""
+        """Send from a background task; ASGI servers raise an OSError if the page was just closed."""
         with suppress(OSError):
             await self.send(html)
 
-    def _is_news(self, frame: Frame) -> bool:
-        """Whether the page does not have it yet."""
+    def _is_newer(self, frame: Frame) -> bool:
         if frame.turn_id is None or frame.revision is None:
             return True
-        known = self.feet if frame.is_foot else self.revisions
+        known = self.footer_revisions if frame.is_footer else self.revisions
         if frame.revision <= known.get(frame.turn_id, -1):
             return False
         known[frame.turn_id] = frame.revision
         return True
 
-    async def _send_list(self, seat: Subscriber) -> None:
-        """Draw the list anew, some time after the last time; what changes from then on is news again."""
-        await asyncio.sleep(max(0.0, self.listed_at + _LIST_EVERY - time.monotonic()))
+    async def _send_thread_list(self, subscriber: Subscriber) -> None:
+        """Send the thread list, at most once a second; changes from then on notify again."""
+        await asyncio.sleep(max(0.0, self.listed_at + _LIST_INTERVAL - time.monotonic()))
         self.listed_at = time.monotonic()
-        seat.has_news = False
+        subscriber.is_list_dirty = False
         try:
-            html = await run_in_db_thread(frames.thread_list, self.who.person_id, self.who.thread_id)
+            html = await run_in_db_thread(frames.thread_list, self.identity.person_id, self.identity.thread_id)
         except DatabaseError as error:
-            log.warning("a list of threads could not be drawn (%s); its page comes back", type(error).__name__)
-            seat.end()
+            log.warning("a thread list could not be rendered (%s); the page reconnects", type(error).__name__)
+            subscriber.close()
         else:
             await self._send_html(html)
 
 
 class UnknownPathConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
-    """Closes a socket at an address that is none."""
+    """Closes sockets at unknown paths."""
 
     async def connect(self) -> None:
         await self.accept()
-        await self.close(NOT_YOURS)
+        await self.close(NO_ACCESS)

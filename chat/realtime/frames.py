@@ -1,4 +1,4 @@
-"""Fragments for the pages of a thread, drawn once for everyone who reads it."""
+"""Frames: HTML fragments for the pages of a thread, rendered once for all readers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chat.realtime.presence import PresentUser
 from chat.rows.sidebar import thread_groups
 from chat.rows.turns import THINKING, TurnRow, turn_rows
 
-# What stands in the forms where a frame has its own.
+# Placeholders in the cached templates.
 _NOBODY = uuid.UUID(int=0)
 _REVISION, _HTML = "{revision}", "{html}"
 
@@ -33,16 +33,18 @@ def answer_progress(
     is_first: bool,
     segments: Sequence[str] = (),
     is_reset: bool = False,
-    thought: str = "",
+    reasoning: str = "",
 ) -> Frame:
-    """What the model thought since the last frame, the blocks its answer just finished, and the rest of the open block.
+    """Return a frame with new reasoning, finished blocks, and the open block.
 
-    `is_first`: no block of the answer is finished, so that the open one stands at its top. `segments`: those of an open
-    block that is too long to be sent whole each time; `is_reset`: the block that earlier ones belong to is finished.
+    `is_first`: no block was finished before. `segments`: parts of an open block too long to be sent whole each time;
+    `is_reset`: the block of earlier segments is finished.
     """
-    # What somebody said is filled in last, so that nothing in it is taken for a place to fill in.
-    appended, replaced, waiting = (form.replace(str(_NOBODY), str(turn_id)) for form in _growing_forms(is_first))
-    if thought and not open_html:
+    # The text is inserted last, so that it cannot contain a placeholder.
+    appended, replaced, waiting = (
+        template.replace(str(_NOBODY), str(turn_id)) for template in _progress_templates(is_first)
+    )
+    if reasoning and not open_html:
         replaced = waiting
     html = replaced.replace(_REVISION, str(revision)).replace(_HTML, open_html, 1)
     if segments or is_reset:
@@ -50,16 +52,16 @@ def answer_progress(
         html = render_to_string("chat/frames/segments.html", new) + html
     if finished:
         html = appended.replace(_HTML, "".join(finished), 1) + html
-    if thought:
-        html = _thought(turn_id, thought) + html
+    if reasoning:
+        html = _reasoning(turn_id, reasoning) + html
     return Frame(thread_id, html, turn_id, revision)
 
 
 @cache
-def _growing_forms(is_first: bool) -> tuple[str, str, str]:
-    """The fragments of a growing answer, drawn once by their template with places to fill in.
+def _progress_templates(is_first: bool) -> tuple[str, str, str]:
+    """Render the fragments of a running answer once, with placeholders.
 
-    There are some fifteen of them a second for each answer; drawing each anew cost more than all else together.
+    An answer publishes some fifteen frames a second; rendering each with Django cost more than everything else.
     """
     blank = {
         "id": _NOBODY,
@@ -79,41 +81,43 @@ def _growing_forms(is_first: bool) -> tuple[str, str, str]:
     )
 
 
-def _thought(turn_id: uuid.UUID, thought: str) -> str:
-    return render_to_string("chat/frames/reasoning.html", {"turn_id": turn_id, "thought": thought})
+def _reasoning(turn_id: uuid.UUID, reasoning: str) -> str:
+    return render_to_string("chat/frames/reasoning.html", {"turn_id": turn_id, "reasoning": reasoning})
 
 
 def turn(turn_id: uuid.UUID) -> Frame:
-    """The whole turn, in place where the page has it, and the button that sends or stops."""
+    """Return a frame that replaces the whole turn and the button that sends or stops."""
     return _whole("chat/frames/turn.html", turn_id)
 
 
 def new_turn(turn_id: uuid.UUID) -> Frame:
-    """A turn that pages do not have yet, at the end of the thread."""
+    """Return a frame that appends a turn to the thread."""
     return _whole("chat/frames/new_turn.html", turn_id)
 
 
-def answer_finished(turn_id: uuid.UUID, last_blocks: Sequence[str] = (), last_thought: str = "") -> tuple[Frame, Frame]:
-    """An answer that is over: what was thought last and its last blocks; and its foot."""
-    thought = _thought(turn_id, last_thought) if last_thought else ""
-    last = {"finished": mark_safe("".join(last_blocks)), "thought": mark_safe(thought)}
+def answer_finished(
+    turn_id: uuid.UUID, last_blocks: Sequence[str] = (), last_reasoning: str = ""
+) -> tuple[Frame, Frame]:
+    """Return a frame with the last reasoning and blocks of a finished answer, and a frame with its footer."""
+    reasoning = _reasoning(turn_id, last_reasoning) if last_reasoning else ""
+    last = {"finished": mark_safe("".join(last_blocks)), "reasoning": mark_safe(reasoning)}
     return _whole("chat/frames/answer_finished.html", turn_id, **last), turn_footer(turn_id)
 
 
 def turn_footer(turn_id: uuid.UUID) -> Frame:
-    """What stands under a turn that is over, and the button that sends again."""
-    return replace(_whole("chat/frames/turn_footer.html", turn_id), is_foot=True)
+    """Return a frame with the footer of a finished turn and the button that sends."""
+    return replace(_whole("chat/frames/turn_footer.html", turn_id), is_footer=True)
 
 
 def branch_switched(thread_id: uuid.UUID, removed_ids: Sequence[uuid.UUID], added_ids: Sequence[uuid.UUID]) -> Frame:
-    """Another branch of a thread stands: the turns that go, and those that come, at the end and in their order."""
+    """Return a frame that removes and appends the turns of a branch switch."""
     turns = Turn.objects.filter(id__in=added_ids).select_related("author", "thread").order_by("position")
     rows = turn_rows(Thread.objects.get(id=thread_id), turns)
     return Frame(thread_id, snapshot([], rows, removed_ids))
 
 
 def thread_list(person_id: uuid.UUID, open_id: uuid.UUID | None) -> str:
-    """One person's list of threads as it is now, and what the one that is open is called."""
+    """Return the HTML of a person's thread list and of the title of the open thread."""
     title = (
         access.readable_threads(person_id).filter(id=open_id).values_list("title", flat=True).first() if open_id else ""
     )
@@ -122,28 +126,27 @@ def thread_list(person_id: uuid.UUID, open_id: uuid.UUID | None) -> str:
 
 
 def presence(thread_id: uuid.UUID, people: Sequence[PresentUser]) -> Frame:
-    """Who has the thread open."""
+    """Return a frame with the people who have the thread open."""
     return Frame(thread_id, render_to_string("chat/frames/presence.html", {"people": people}))
 
 
 def snapshot(rows: Sequence[TurnRow], missing: Sequence[TurnRow], removed_ids: Sequence[uuid.UUID] = ()) -> str:
-    """What a page lacks when it comes (back): turns that changed, in place, turns it has never seen, and those that no
-    longer stand."""
+    """Return HTML that replaces changed turns, appends missing ones, and removes those not on the active branch."""
     active = next((row for row in [*rows, *missing] if row.is_running), None)
     context = {"changed": rows, "missing": missing, "gone": removed_ids, "active": active}
     return render_to_string("chat/frames/snapshot.html", context)
 
 
 def _whole(template: str, turn_id: uuid.UUID, **more: object) -> Frame:
-    found = Turn.objects.select_related("author", "thread").get(id=turn_id)
-    (row,) = turn_rows(found.thread, [found])
+    turn = Turn.objects.select_related("author", "thread").get(id=turn_id)
+    (row,) = turn_rows(turn.thread, [turn])
     active = (
-        Turn.objects.filter(thread_id=found.thread_id, state__in=Turn.RUNNING_STATES)
+        Turn.objects.filter(thread_id=turn.thread_id, state__in=Turn.RUNNING_STATES)
         .select_related("author", "thread")
         .first()
     )
     active_row = None
     if active is not None:
-        active_row = row if active.id == found.id else turn_rows(active.thread, [active])[0]
+        active_row = row if active.id == turn.id else turn_rows(active.thread, [active])[0]
     html = render_to_string(template, {"turn": row, "active": active_row, **more})
-    return Frame(found.thread_id, html, found.id, found.revision)
+    return Frame(turn.thread_id, html, turn.id, turn.revision)

@@ -1,4 +1,4 @@
-"""Stops running answers whose author lost access since they began."""
+"""Stops running answers whose author has lost access."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from chat.executors import run_in_db_thread
 
 log = logging.getLogger(__name__)
 
-# Seconds; an answer ends within three of its author losing access.
-_CHECK_INTERVAL = 2.0
+_CHECK_INTERVAL = 2.0  # seconds; an answer ends within three seconds after its author loses access
 
 
 async def watch(running: Mapping[uuid.UUID, AnswerStream]) -> None:
-    """Check the running answers, by their turns, until there are none.
+    """Check the running answers, by turn, until there are none.
 
-    An answer is stopped once its author may no longer read the thread, or its API token is no longer valid.
+    Stop an answer once its author may no longer read the thread, or its API token is no longer valid.
     """
     while running:
         await asyncio.sleep(_CHECK_INTERVAL)

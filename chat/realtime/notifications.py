@@ -1,4 +1,4 @@
-"""Tells people's open pages that their list of threads is not what it was."""
+"""Notifies open pages that their thread list has changed."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from memory.api import Space
 
 
 def notify_thread_changed(thread_id: uuid.UUID) -> None:
-    """After the commit, everyone who reads this thread has their list drawn anew."""
-    transaction.on_commit(lambda: _tell_readers(thread_id))
+    """Notify everyone who can read this thread, after the commit."""
+    transaction.on_commit(lambda: _notify_readers(thread_id))
 
 
 def notify_after_commit(people: Iterable[uuid.UUID]) -> None:
-    """After the commit, these people have their list drawn anew."""
+    """Notify these people after the commit."""
     ids = list(people)
     transaction.on_commit(lambda: notify_users(ids))
 
 
-def _tell_readers(thread_id: uuid.UUID) -> None:
+def _notify_readers(thread_id: uuid.UUID) -> None:
     thread = Thread.objects.select_related("space").filter(id=thread_id).first()
     if thread is not None:
         notify_users(active_readers(thread.space))
 
 
 def active_readers(space: Space) -> list[uuid.UUID]:
-    """Everybody with an open account who reads `space`."""
+    """Return the ids of the active people who can read `space`."""
     active = get_user_model().objects.filter(is_active=True)
     return list(memory.readers(space, active).values_list("id", flat=True))

@@ -1,4 +1,4 @@
-"""Who has a shared thread open right now."""
+"""Presence: who has a shared thread open."""
 
 from __future__ import annotations
 
@@ -10,42 +10,43 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from chat.models import ReadMark, Thread
+from chat.models import ReadMarker, Thread
 from memory.api import Space
 
-# A page says every few seconds that it is open; who has not been heard of for so long is gone.
-_GONE_AFTER = timedelta(seconds=12)
+_PRESENCE_TTL = timedelta(seconds=12)  # the watchdog records presence every three seconds
 Presence = tuple[uuid.UUID, uuid.UUID]
 
 
-def record_presence(seats: Iterable[Presence]) -> None:
-    """These people (thread, person) have a page of the thread open; noted for threads that others read too."""
-    given = set(seats)
-    shared = Thread.objects.filter(id__in={thread for thread, _ in given}).exclude(space__kind=Space.Kind.OWN)
+def record_presence(presences: Iterable[Presence]) -> None:
+    """Record for pairs of thread and person that the person has the thread open, if the thread is shared."""
+    pairs = set(presences)
+    shared = Thread.objects.filter(id__in={thread for thread, _ in pairs}).exclude(space__kind=Space.Kind.OWN)
     ids = set(shared.values_list("id", flat=True))
     now = timezone.now()
     marks = [
-        ReadMark(thread_id=thread, person_id=person, seen_at=now, here_at=now)
-        for thread, person in given
+        ReadMarker(thread_id=thread, person_id=person, last_read_at=now, last_present_at=now)
+        for thread, person in pairs
         if thread in ids
     ]
-    ReadMark.objects.bulk_create(
-        marks, update_conflicts=True, unique_fields=["person", "thread"], update_fields=["here_at"]
+    ReadMarker.objects.bulk_create(
+        marks, update_conflicts=True, unique_fields=["person", "thread"], update_fields=["last_present_at"]
     )
 
 
 @dataclass(frozen=True, slots=True)
 class PresentUser:
+    """A person who has a thread open."""
+
     name: str
     initials: str
 
 
 def present_users(thread_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, tuple[PresentUser, ...]]:
-    """Those who have each of these threads open, by name, where they are more than one."""
-    marks = ReadMark.objects.filter(
-        thread__in=set(thread_ids), here_at__gt=timezone.now() - _GONE_AFTER, person__is_active=True
+    """Return the people who have each of these threads open, by name, for threads with more than one of them."""
+    marks = ReadMarker.objects.filter(
+        thread__in=set(thread_ids), last_present_at__gt=timezone.now() - _PRESENCE_TTL, person__is_active=True
     )
-    here: dict[uuid.UUID, list[PresentUser]] = defaultdict(list)
+    present: dict[uuid.UUID, list[PresentUser]] = defaultdict(list)
     for mark in marks.select_related("person").order_by("person__name", "person_id"):
-        here[mark.thread_id].append(PresentUser(mark.person.name, mark.person.initials))
-    return {thread_id: tuple(rows) for thread_id, rows in here.items() if len(rows) > 1}
+        present[mark.thread_id].append(PresentUser(mark.person.name, mark.person.initials))
+    return {thread_id: tuple(rows) for thread_id, rows in present.items() if len(rows) > 1}

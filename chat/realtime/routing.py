@@ -1,4 +1,4 @@
-"""The sockets' addresses."""
+"""The URLs of the sockets."""
 
 from channels.routing import URLRouter
 from django.urls import path, re_path

@@ -1,4 +1,4 @@
-"""What a page lacks when it comes or comes back, found by what it says it has."""
+"""Sync requests: a page sends the revisions that it has, and gets what it lacks."""
 
 from __future__ import annotations
 
@@ -10,46 +10,44 @@ from chat import access
 from chat.realtime import frames
 from chat.rows.turns import turn_rows
 
-# How many turns a page shows at once.
-WINDOW = 50
-# More turns than any page shows after a lot of scrolling.
-_MAX_TURNS = 10_000
+WINDOW = 50  # turns on a page at first
+_MAX_TURNS = 10_000  # more than a page has after a lot of scrolling
 
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """What a page says: the turns it has with their revisions, that its reader saw the end, that its list is old."""
+    """A request of a page: the revisions of its turns, that its end was read, that its thread list is outdated."""
 
-    have: dict[uuid.UUID, int] | None = None
-    is_seen: bool = False
-    is_back: bool = False
+    revisions: dict[uuid.UUID, int] | None = None
+    mark_read: bool = False
+    refresh_list: bool = False
 
 
 def parse_sync_request(text: str) -> SyncRequest:
     """Parse an object with `have`, `seen` or `back`. Raises ValueError for anything else."""
     try:
-        told = json.loads(text)
-        have = told.get("have")
+        data = json.loads(text)
+        have = data.get("have")
         revisions = None if have is None else {uuid.UUID(turn): int(revision) for turn, revision in have.items()}
-        understood = SyncRequest(revisions, told.get("seen") is True, told.get("back") is True)
+        request = SyncRequest(revisions, data.get("seen") is True, data.get("back") is True)
     except (TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ValueError("not what a page says") from error
-    if understood == SyncRequest():
-        raise ValueError("nothing is said")
-    if understood.have is not None and len(understood.have) > _MAX_TURNS:
-        raise ValueError("more turns than a page shows")
-    return understood
+        raise ValueError("invalid sync request") from error
+    if request == SyncRequest():
+        raise ValueError("empty sync request")
+    if request.revisions is not None and len(request.revisions) > _MAX_TURNS:
+        raise ValueError("too many turns")
+    return request
 
 
 def missing_updates(
-    person_id: uuid.UUID, thread_id: uuid.UUID, have: dict[uuid.UUID, int]
+    person_id: uuid.UUID, thread_id: uuid.UUID, revisions: dict[uuid.UUID, int]
 ) -> tuple[str, dict[uuid.UUID, int]]:
-    """HTML that brings the page up to date ("" if it is), and the revision of every turn it then shows."""
+    """Return HTML that brings the page up to date ("" if it is), and the revision of each turn that it then has."""
     thread = access.get_thread(person_id, thread_id)
     latest = list(thread.turns.active_branch().select_related("author").order_by("-position")[:WINDOW])[::-1]
     rows = turn_rows(thread, latest)
-    gone = list(thread.turns.filter(id__in=have, stands=False).values_list("id", flat=True))
-    changed = [row for row in rows if row.id in have and have[row.id] != row.revision]
-    missing = [row for row in rows if row.id not in have]
-    html = frames.snapshot(changed, missing, gone) if changed or missing or gone else ""
+    removed = list(thread.turns.filter(id__in=revisions, is_on_active_branch=False).values_list("id", flat=True))
+    changed = [row for row in rows if row.id in revisions and revisions[row.id] != row.revision]
+    missing = [row for row in rows if row.id not in revisions]
+    html = frames.snapshot(changed, missing, removed) if changed or missing or removed else ""
     return html, {row.id: row.revision for row in rows}

@@ -1,4 +1,4 @@
-"""Watches who listens: those who lost access are let go within seconds, and those who share a thread see each other."""
+"""Checks the access of open sockets every three seconds, and publishes presence."""
 
 from __future__ import annotations
 
@@ -16,54 +16,56 @@ from chat.realtime.hub import Subscriber, hub
 
 log = logging.getLogger(__name__)
 
-_EVERY = 3.0
+_INTERVAL = 3.0  # seconds
 _watched: dict[Subscriber, access.SocketIdentity] = {}
-_shown: dict[uuid.UUID, tuple[presence.PresentUser, ...]] = {}
+_published: dict[uuid.UUID, tuple[presence.PresentUser, ...]] = {}
 _task: asyncio.Task[None] | None = None
 
 
-def watch(who: access.SocketIdentity, seat: Subscriber) -> None:
-    """Keep asking whether `who` may still listen, and end `seat` when not."""
+def watch(identity: access.SocketIdentity, subscriber: Subscriber) -> None:
+    """Check this identity regularly, and close its subscriber once it has lost access."""
     global _task
-    _watched[seat] = who
+    _watched[subscriber] = identity
     if _task is None or _task.done():
         _task = asyncio.get_running_loop().create_task(_watch(), context=contextvars.Context())
 
 
-def unwatch(seat: Subscriber) -> None:
-    _watched.pop(seat, None)
+def unwatch(subscriber: Subscriber) -> None:
+    """Stop checking this subscriber."""
+    _watched.pop(subscriber, None)
 
 
 async def _watch() -> None:
     while _watched:
-        await asyncio.sleep(_EVERY)
-        asked = dict(_watched)
+        await asyncio.sleep(_INTERVAL)
+        watched = dict(_watched)
         try:
-            allowed = await run_in_db_thread(access.authorize_sockets, asked.values())
+            allowed = await run_in_db_thread(access.authorize_sockets, watched.values())
         except DatabaseError as error:
-            # Nobody can be asked; whoever may not listen must not hear, so everyone comes back and is asked then.
-            log.warning("readers could not be checked (%s); pages come back", type(error).__name__)
+            # Fail closed: all pages reconnect and are checked then.
+            log.warning("sockets could not be authorized (%s); all pages reconnect", type(error).__name__)
             allowed = set()
-        for seat, who in asked.items():
-            if who not in allowed:
-                seat.end()
-        await _tell_who_is_here({who for who in allowed if who.thread_id})
+        for subscriber, identity in watched.items():
+            if identity not in allowed:
+                subscriber.close()
+        await _publish_presence({identity for identity in allowed if identity.thread_id})
 
 
-async def _tell_who_is_here(present: set[access.SocketIdentity]) -> None:
-    """Note who is where, and tell the pages of this process where that is not what they show."""
-    places = {(who.thread_id, who.person_id) for who in present if who.thread_id}
+async def _publish_presence(identities: set[access.SocketIdentity]) -> None:
+    """Record who has which thread open, and publish changes to the pages of this process."""
+    open_threads = {(identity.thread_id, identity.person_id) for identity in identities if identity.thread_id}
+    thread_ids = {thread_id for thread_id, _ in open_threads}
     try:
-        await run_in_db_thread(presence.record_presence, places)
-        here = await run_in_db_thread(presence.present_users, {thread_id for thread_id, _ in places})
+        await run_in_db_thread(presence.record_presence, open_threads)
+        present = await run_in_db_thread(presence.present_users, thread_ids)
     except DatabaseError as error:
-        log.warning("nobody could be told who is here (%s)", type(error).__name__)
+        log.warning("presence could not be updated (%s)", type(error).__name__)
         return
-    for thread_id in {thread_id for thread_id, _ in places} | set(_shown):
-        people = here.get(thread_id, ())
-        if _shown.get(thread_id, ()) != people:
-            hub.publish_here(frames.presence(thread_id, people))
+    for thread_id in thread_ids | set(_published):
+        people = present.get(thread_id, ())
+        if _published.get(thread_id, ()) != people:
+            hub.publish_local(frames.presence(thread_id, people))
         if people:
-            _shown[thread_id] = people
+            _published[thread_id] = people
         else:
-            _shown.pop(thread_id, None)
+            _published.pop(thread_id, None)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from chat import access
-from chat.models import Session, Thread, Turn
+from chat.models import Thread, ThreadSession, Turn
 from memory import api as memory
 from memory.api import (
     Exchange,
@@ -174,7 +174,7 @@ def titles_of(exchanges: Iterable[ExchangeView]) -> dict[uuid.UUID, str]:
     titles = dict(
         Thread.objects.filter(id__in={e.thread_id for e in exchanges if e.thread_id}).values_list("id", "title")
     )
-    later = Session.objects.filter(id__in={e.session_id for e in exchanges if e.session_id}, seq__gt=0)
+    later = ThreadSession.objects.filter(id__in={e.session_id for e in exchanges if e.session_id}, seq__gt=0)
     for id, thread_id, seq in later.values_list("id", "thread_id", "seq"):
         facts = {"title": titles.get(thread_id, ""), "number": seq + 1}
         titles[id] = _("%(title)s, session %(number)s") % facts

@@ -65,25 +65,25 @@ def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[Threa
             space_kind=thread.space.kind,
             space_name=thread.space.shown_name,
         )
-        groups.setdefault(_("Pinned") if thread.pinned_at else _age(thread.spoken_at), []).append(link)
+        groups.setdefault(_("Pinned") if thread.pinned_at else _age(thread.last_message_at), []).append(link)
     return [ThreadGroup(label, links) for label, links in groups.items()]
 
 
 def _newest(listed: QuerySet[Thread], readable: SpaceIds) -> QuerySet[Thread]:
     """The newest of all spaces: among so many of each, which its index has in order, however many threads there are."""
     of_each = (
-        listed.filter(space_id=space_id).order_by("-spoken_at").values_list("spoken_at", "pk")[:_MOST]
+        listed.filter(space_id=space_id).order_by("-last_message_at").values_list("last_message_at", "pk")[:_MOST]
         for space_id in readable
     )
     newest = sorted(chain.from_iterable(of_each), reverse=True)[:_MOST]
     # By their ids alone: with the spaces beside them, SQLite would walk through all that is in these.
     rows = Thread.objects.select_related("space").filter(pk__in=[pk for _spoken_at, pk in newest])
-    return rows.order_by("-spoken_at")
+    return rows.order_by("-last_message_at")
 
 
-def _age(spoken_at: datetime) -> str:
+def _age(last_message_at: datetime) -> str:
     now = timezone.localtime()
-    then = timezone.localtime(spoken_at)
+    then = timezone.localtime(last_message_at)
     days = (now.date() - then.date()).days
     if days <= 0:
         return _("Today")

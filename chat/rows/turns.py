@@ -209,7 +209,7 @@ def _turn_row(
         said_at=turn.created_at,
         message=turn.message,
         images=[ImageRow(image.name, reverse("image", args=[image.id])) for image in turn.images.all()],
-        images_note=_("This model does not support images; they were not sent.") if turn.is_blind else "",
+        images_note=_("This model does not support images; they were not sent.") if turn.images_dropped else "",
         reasoning=turn.reasoning,
         blocks_html=mark_safe("".join(blocks)),
         segments_html=mark_safe("".join(segments)),

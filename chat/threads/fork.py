@@ -7,7 +7,7 @@ import uuid
 from django.db import transaction
 from django.utils import timezone
 
-from chat.models import Session, Thread, Turn
+from chat.models import Thread, ThreadSession, Turn
 from chat.realtime.notifications import notify_thread_changed
 from memory import api as memory
 
@@ -19,7 +19,7 @@ _COPIED = (
     "state",
     "model",
     "is_dummy",
-    "is_blind",
+    "images_dropped",
     "error",
     "error_code",
 )
@@ -42,9 +42,9 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID) -> Thread:
         model=source.model,
         instructions=source.instructions,
         scope=source.scope,
-        spoken_at=timezone.now(),
+        last_message_at=timezone.now(),
     )
-    session = Session.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())
+    session = ThreadSession.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())
     parent = None
     for position, original in enumerate(_branch(turn)):
         copy = Turn(

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError
 from chat.images import delete_unreferenced, images_of
-from chat.models import ReadMark, Session, Thread, Turn
+from chat.models import ReadMarker, Thread, ThreadSession, Turn
 from chat.realtime.notifications import active_readers, notify_after_commit, notify_thread_changed
 from chat.threads.locks import ensure_idle, ensure_not_answering, lock_thread
 from memory import api as memory
@@ -37,7 +37,7 @@ def create_thread(
         titled_by=Thread.TitledBy.OWN if title else Thread.TitledBy.FIRST,
         model=get_user_model().objects.get(pk=person_id).default_model,
         is_remembered=is_remembered,
-        spoken_at=timezone.now(),
+        last_message_at=timezone.now(),
     )
     notify_thread_changed(thread.id)
     return thread
@@ -74,16 +74,16 @@ def set_recall_filter(thread: Thread, recall_filter: RecallFilter) -> None:
 
 
 @transaction.atomic
-def continue_thread(thread: Thread, *, person_id: uuid.UUID) -> Session:
+def continue_thread(thread: Thread, *, person_id: uuid.UUID) -> ThreadSession:
     """Start the thread's next session; reuse the last one if it has no turns."""
     lock_thread(thread.id)
     last = thread.sessions.order_by("-seq").first()
     now = timezone.now()
     if last is not None and not last.turns.exists():
-        Session.objects.filter(id=last.id).update(started_at=now)
+        ThreadSession.objects.filter(id=last.id).update(started_at=now)
         return last
     seq = 0 if last is None else last.seq + 1
-    return Session.objects.create(thread=thread, seq=seq, started_by_id=person_id, started_at=now)
+    return ThreadSession.objects.create(thread=thread, seq=seq, started_by_id=person_id, started_at=now)
 
 
 @transaction.atomic
@@ -116,7 +116,7 @@ def move_thread(thread: Thread, *, to: Space, by: uuid.UUID) -> int:
     notify_after_commit(active_readers(locked.space))
     Thread.objects.filter(id=thread.id).update(space=to)
     moved = memory.move_thread(thread.id, to=to, by=by)
-    ReadMark.objects.filter(thread=thread).exclude(person_id__in=active_readers(to)).delete()
+    ReadMarker.objects.filter(thread=thread).exclude(person_id__in=active_readers(to)).delete()
     notify_thread_changed(thread.id)
     return moved
 
@@ -162,7 +162,7 @@ def delete_threads_in_space(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
             if locked is None:
                 continue
             locked.turns.filter(state=Turn.State.QUEUED).update(state=Turn.State.STOPPED)
-            if not locked.turns.filter(state__in=Turn.RUNNING_STATES).update(stop_asked=True):
+            if not locked.turns.filter(state__in=Turn.RUNNING_STATES).update(stop_requested=True):
                 _delete_row(locked, by=by)
                 deleted += 1
     return deleted

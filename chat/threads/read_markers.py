@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 
-from chat.models import ReadMark, Thread
+from chat.models import ReadMarker, Thread
 from chat.realtime.notifications import notify_after_commit
 
 
@@ -21,7 +21,7 @@ def mark_read(thread: Thread, person_id: uuid.UUID) -> None:
 
 def ensure_marker(thread: Thread, person_id: uuid.UUID) -> None:
     """Set the read marker to now; whatever completes later is unread."""
-    ReadMark.objects.update_or_create(person_id=person_id, thread=thread, defaults={"seen_at": timezone.now()})
+    ReadMarker.objects.update_or_create(person_id=person_id, thread=thread, defaults={"last_read_at": timezone.now()})
 
 
 def unread_thread_ids(person_id: uuid.UUID, threads: Iterable[Thread]) -> set[uuid.UUID]:
@@ -31,8 +31,8 @@ def unread_thread_ids(person_id: uuid.UUID, threads: Iterable[Thread]) -> set[uu
     not: it has a marker once its owner posts or opens it, so that imported threads are not unread.
     """
     changed = [thread for thread in threads if thread.changed_at is not None]
-    marks = ReadMark.objects.filter(person_id=person_id, thread__in=[t.id for t in changed])
-    read_at = dict(marks.values_list("thread_id", "seen_at"))
+    marks = ReadMarker.objects.filter(person_id=person_id, thread__in=[t.id for t in changed])
+    read_at = dict(marks.values_list("thread_id", "last_read_at"))
     if all(t.id in read_at or t.owner_id == person_id for t in changed):
         joined_at = None
     else:

@@ -100,7 +100,7 @@ def _activate_branch(
 
     Raises ConflictError if that hides another person's turn from memory and `person_id` does not own the thread.
     """
-    fields = ("id", "parent_id", "stands", "exchange_id", "position", "author_id")
+    fields = ("id", "parent_id", "is_on_active_branch", "exchange_id", "position", "author_id")
     rows = {row.id: row for row in thread.turns.values_list(*fields, named=True)}
     branch: set[uuid.UUID] = set()
     turn_id: uuid.UUID | None = leaf
@@ -108,12 +108,12 @@ def _activate_branch(
         branch.add(turn_id)
         turn_id = rows[turn_id].parent_id
     in_order = sorted(rows, key=lambda id: rows[id].position)
-    removed_ids = tuple(id for id in in_order if rows[id].stands and id not in branch)
-    added_ids = tuple(id for id in in_order if id in branch and (not rows[id].stands or id == leaf))
+    removed_ids = tuple(id for id in in_order if rows[id].is_on_active_branch and id not in branch)
+    added_ids = tuple(id for id in in_order if id in branch and (not rows[id].is_on_active_branch or id == leaf))
     if thread.owner_id != person_id and any(rows[id].author_id != person_id for id in removed_ids):
         raise ConflictError(_("This would hide messages that other people wrote after it. Fork the thread instead."))
-    thread.turns.filter(id__in=removed_ids).update(stands=False)
-    thread.turns.filter(id__in=added_ids).update(stands=True)
+    thread.turns.filter(id__in=removed_ids).update(is_on_active_branch=False)
+    thread.turns.filter(id__in=added_ids).update(is_on_active_branch=True)
     memory.deactivate(rows[id].exchange_id for id in removed_ids)
     memory.activate(rows[id].exchange_id for id in added_ids)
     Thread.objects.filter(id=thread.id).update(head=leaf)

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from chat.errors import InvalidMessageError, PermissionDeniedError
-from chat.models import Session, Thread, Turn
+from chat.models import Thread, ThreadSession, Turn
 from chat.threads.locks import ensure_idle, lock_person
 from chat.threads.memory_settings import set_memory_enabled
 from chat.turns.branches import BranchSwitch, edit_message, regenerate
@@ -117,7 +117,7 @@ def _candidates(person_id: uuid.UUID, api_token_id: uuid.UUID, conversation: Cli
         head__api_token_id=api_token_id,
         head__message__in=[conversation.message, *(clean_text(e.message).strip() for e in conversation.earlier[-1:])],
     )
-    return list(threads.select_related("head__parent").order_by("-spoken_at")[:_MAX_CANDIDATES])
+    return list(threads.select_related("head__parent").order_by("-last_message_at")[:_MAX_CANDIDATES])
 
 
 def _is_continued_by(thread: Thread, conversation: ClientConversation) -> bool:
@@ -185,11 +185,11 @@ def _create_thread(
         is_remembered=options.is_remembered is not False,
         instructions=conversation.instructions,
         opening=_opening_hash(conversation),
-        spoken_at=now,
+        last_message_at=now,
     )
     if not conversation.earlier:
         return thread
-    session = Session.objects.create(thread=thread, started_by_id=person_id, started_at=now)
+    session = ThreadSession.objects.create(thread=thread, started_by_id=person_id, started_at=now)
     turns: list[Turn] = []
     for position, exchange in enumerate(conversation.earlier):
         turns.append(
@@ -226,7 +226,7 @@ def _apply_options(thread: Thread, person_id: uuid.UUID, options: ThreadOptions,
 
 def _return_or_retry(turn: Turn) -> BranchSwitch:
     """Return the turn, after a retry if it failed without an answer."""
-    if turn.state not in _UNANSWERED or turn.answer or not turn.stands:
+    if turn.state not in _UNANSWERED or turn.answer or not turn.is_on_active_branch:
         return BranchSwitch(PostedTurn(turn, is_new=False))
     ensure_idle(turn.thread)
     return BranchSwitch(PostedTurn(retry_turn(turn), is_new=True))

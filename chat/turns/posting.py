@@ -16,7 +16,7 @@ from django.utils.translation import ngettext
 
 from chat.errors import ConflictError, InvalidMessageError
 from chat.images import claim_images
-from chat.models import Image, Session, Thread, Turn
+from chat.models import Image, Thread, ThreadSession, Turn
 from chat.realtime.notifications import notify_thread_changed
 from chat.threads.lifecycle import set_recall_filter
 from chat.threads.locks import ensure_not_answering, lock_person, lock_thread
@@ -82,7 +82,7 @@ def create_thread_with_message(
         title=excerpt(message, 80),
         model=person.default_model,
         is_remembered=is_remembered,
-        spoken_at=timezone.now(),
+        last_message_at=timezone.now(),
     )
     if not recall_filter.is_everything:
         set_recall_filter(thread, recall_filter)
@@ -153,7 +153,7 @@ def create_turn(
         **(asdict(origin) if origin else {}),
     )
     turn.images.set(images)
-    Thread.objects.filter(id=thread.id).update(head=turn, spoken_at=now, changed_at=now)
+    Thread.objects.filter(id=thread.id).update(head=turn, last_message_at=now, changed_at=now)
     ensure_marker(thread, author_id)
     notify_thread_changed(thread.id)
     return turn
@@ -217,7 +217,7 @@ def _restart(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
         state=Turn.State.RECALLING,
         attempt=F("attempt") + 1,
         revision=F("revision") + 1,
-        stop_asked=False,
+        stop_requested=False,
         heartbeat_at=timezone.now(),
         error="",
         error_code="",
@@ -250,12 +250,12 @@ def ensure_free_answer(person_id: uuid.UUID) -> None:
         raise ConflictError(sentence % {"count": format_number(settings.CATO.chat.concurrent_answers)})
 
 
-def _current_session(thread: Thread, person_id: uuid.UUID) -> Session:
+def _current_session(thread: Thread, person_id: uuid.UUID) -> ThreadSession:
     """Return the thread's last session, or a new one after `session_idle_hours` without a message."""
     now = timezone.now()
     last = thread.sessions.order_by("-seq").first()
     max_idle = timedelta(hours=settings.CATO.chat.session_idle_hours)
-    if last is not None and now - max(thread.spoken_at, last.started_at) < max_idle:
+    if last is not None and now - max(thread.last_message_at, last.started_at) < max_idle:
         return last
     seq = 0 if last is None else last.seq + 1
-    return Session.objects.create(thread=thread, seq=seq, started_by_id=person_id, started_at=now)
+    return ThreadSession.objects.create(thread=thread, seq=seq, started_by_id=person_id, started_at=now)

@@ -26,7 +26,7 @@ HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 
 def request_stop(turn: Turn) -> bool:
     """Request that this answer stops; return False if it is not running."""
-    return bool(Turn.objects.filter(id=turn.id, state__in=Turn.RUNNING_STATES).update(stop_asked=True))
+    return bool(Turn.objects.filter(id=turn.id, state__in=Turn.RUNNING_STATES).update(stop_requested=True))
 
 
 @transaction.atomic

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from chat.models import Import
+from chat.models import ImportJob
 from memory.api import Job, format_number
 
 
@@ -42,7 +42,7 @@ class ImportRow:
     has_failed: bool
 
 
-def row_of(row: Import) -> ImportRow:
+def row_of(row: ImportJob) -> ImportRow:
     """The row for its owner."""
     skipped = [Skipped(title, why) for title, why in row.skipped]
     may_retry = row.state == Job.State.FAILED and row.file
@@ -55,7 +55,7 @@ def row_of(row: Import) -> ImportRow:
         error=row.error,
         lines=_lines(row) if row.read else [],
         skipped=[] if row.is_under_way else skipped,
-        more_skipped=row.passed_over - len(skipped),
+        more_skipped=row.skipped_count - len(skipped),
         row_url=reverse("import_row", args=[row.id]),
         cancel_url=reverse("cancel_import", args=[row.id]) if row.is_under_way else "",
         retry_url=reverse("retry_import", args=[row.id]) if may_retry else "",
@@ -64,7 +64,7 @@ def row_of(row: Import) -> ImportRow:
     )
 
 
-def _state_text(row: Import) -> str:
+def _state_text(row: ImportJob) -> str:
     if row.cancelled_at:
         return _("Cancelled. What was imported until then stays.")
     if row.state == Job.State.FAILED:
@@ -83,13 +83,13 @@ def _state_text(row: Import) -> str:
     }
 
 
-def _lines(row: Import) -> list[dict[str, str]]:
+def _lines(row: ImportJob) -> list[dict[str, str]]:
     counts = [
         (_("Conversations found"), row.found),
         (_("Imported"), row.imported),
         (_("Messages with their answers"), row.turns),
         (_("Already there"), row.already_there),
-        (_("With something left out"), row.passed_over),
+        (_("With something left out"), row.skipped_count),
         *((_("Left out: %(what)s") % {"what": _(what)}, count) for what, count in sorted(row.left_out.items())),
     ]
     return [{"label": label, "figure": format_number(count)} for label, count in counts]

@@ -47,7 +47,7 @@ def scope(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
             return redirect("scope", thread_id)
         return redirect("thread", thread_id)
     chosen = RecallFilter.from_json(thread.scope)
-    rows = active_documents(readable).exclude(serving=None).order_by("-created_at")
+    rows = active_documents(readable).exclude(live_version=None).order_by("-created_at")
     first = list(rows.filter(pk__in=chosen.documents))
     others = list(rows.exclude(pk__in=chosen.documents)[:_MOST_SHOWN])
     context = {

@@ -40,7 +40,7 @@ def threads(request: PageRequest) -> HttpResponse:
     is_archive = request.GET.get("archived") == "yes"
     rows = access.readable_threads(request.user.pk).filter(archived_at__isnull=not is_archive).select_related("space")
     found = contains_all_words(rows, query.split(), "title")
-    page = Paginator(found.order_by("-spoken_at"), _PAGE).get_page(request.GET.get("page"))
+    page = Paginator(found.order_by("-last_message_at"), _PAGE).get_page(request.GET.get("page"))
     context = {"section": "threads", "page": page, "query": query, "is_archive": is_archive}
     return render(request, "chat/threads.html", context)
 

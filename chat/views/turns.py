@@ -25,7 +25,7 @@ from chat.views.exchanges import place_of
 from chat.views.form_parsing import parse_client_key
 from memory import api as memory
 from memory.api import (
-    Embedding,
+    EmbeddingJob,
     NotFoundError,
     PageRequest,
     RateLimitedError,
@@ -115,7 +115,7 @@ def remember_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUI
     """Try once more to embed what could not be."""
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
     if turn.exchange_id is not None:
-        memory.retry_failed(Embedding.objects.filter(exchange_id=turn.exchange_id))
+        memory.retry_failed(EmbeddingJob.objects.filter(exchange_id=turn.exchange_id))
     return _back(request, turn)
 
 

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from memory.index import generations
 from memory.lexical.analyser import query_terms
 from memory.lexical.postings import rows_with_all_terms
-from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Job, Space
+from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchange, Job, Space
 from memory.spaces.access import SpaceIds, in_spaces
 from memory.text import clean_text
 from memory.utils.formatting import SOURCES
@@ -117,7 +117,7 @@ class ExchangeFilterSet(AdminFilterSet):
         return readable.filter(words__in=rows_with_all_terms(terms)) if terms else readable.none()
 
     def in_state(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
-        made = Embedding.objects.filter(generation=generations.active_generation())
+        made = EmbeddingJob.objects.filter(generation=generations.active_generation())
         if value in _STATES:
             return rows.filter(pk__in=made.filter(state=_STATES[value]).values("exchange_id"))
         return rows.exclude(pk__in=made.values("exchange_id"))

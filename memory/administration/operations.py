@@ -20,7 +20,7 @@ from memory.errors import CatoError, InvalidInputError, NotFoundError
 from memory.exchanges import forgetting
 from memory.index import purge, reconcile, store
 from memory.jobs import Lease, LeaseLostError
-from memory.models import Chunk, Document, Erasure, Exchange, Job, Operation
+from memory.models import Chunk, Document, ErasureJob, Exchange, Job, Operation
 from memory.utils.formatting import format_number
 
 M = TypeVar("M", bound=Model)
@@ -39,7 +39,7 @@ class Progress:
 
     def __init__(self, lease: Lease[Operation]) -> None:
         self._lease, operation = lease, lease.job
-        self._done, self._counts = operation.done, dict(operation.counts)
+        self._done, self._counts = operation.processed, dict(operation.counts)
         self._told_at = time.monotonic()
 
     def __call__(self, what: str, count: int) -> None:
@@ -47,9 +47,9 @@ class Progress:
         self._counts[what] = self._counts.get(what, 0) + count
         self._done += count
         if time.monotonic() - self._told_at > _TELL_EVERY:
-            self.tell()
+            self.update()
 
-    def tell(self, **changed: object) -> None:
+    def update(self, **changed: object) -> None:
         """Write the progress and other changed fields, at once. Raises LeaseLostError."""
         self._told_at = time.monotonic()
         self._lease.renew(**(self._figures() | changed))
@@ -59,12 +59,12 @@ class Progress:
         self._lease.finish(finished_at=timezone.now(), **self._figures())
 
     def _figures(self) -> dict[str, object]:
-        return {"done": self._done, "counts": self._counts}
+        return {"processed": self._done, "counts": self._counts}
 
 
 @transaction.atomic
 def create_operation(
-    kind: Kind, *, by: uuid.UUID, what: Mapping[str, Any] | None = None, total: int | None = None
+    kind: Kind, *, by: uuid.UUID, parameters: Mapping[str, Any] | None = None, total: int | None = None
 ) -> Operation:
     """Create an operation and wake a worker after the commit.
 
@@ -74,7 +74,7 @@ def create_operation(
         raise InvalidInputError(_("“%(what)s” is already running.") % {"what": kind.label})
     now = timezone.now()
     operation = Operation.objects.create(
-        kind=kind, what=dict(what or {}), asked_by_id=by, asked_at=now, due_at=now, total=total
+        kind=kind, parameters=dict(parameters or {}), created_by_id=by, created_at=now, due_at=now, total=total
     )
     nudge.after_commit("run_operations")
     transaction.on_commit(lambda: signals.operation_asked.send(sender=None, operation=operation))
@@ -83,7 +83,7 @@ def create_operation(
 
 def get_operation(operation_id: uuid.UUID) -> Operation:
     """Return the operation. Raises NotFoundError."""
-    found = Operation.objects.select_related("asked_by").filter(pk=operation_id).first()
+    found = Operation.objects.select_related("created_by").filter(pk=operation_id).first()
     if found is None:
         raise NotFoundError(_("There is no such operation."))
     return found
@@ -91,7 +91,7 @@ def get_operation(operation_id: uuid.UUID) -> Operation:
 
 def list_operations() -> QuerySet[Operation]:
     """Return all operations, newest first."""
-    return Operation.objects.select_related("asked_by").order_by("-asked_at", "id")
+    return Operation.objects.select_related("created_by").order_by("-created_at", "id")
 
 
 @transaction.atomic
@@ -121,22 +121,22 @@ def enqueue_retention_if_due() -> bool:
     by = retention.due_rule_author()
     if by is None:
         return False
-    create_operation(Kind.RETENTION, by=by, what={"days": retention.get_rules()})
+    create_operation(Kind.RETENTION, by=by, parameters={"days": retention.get_rules()})
     return True
 
 
 def run_operations() -> int:
     """Run operations until none is due; return how many finished. Safe to repeat, and from any process."""
     finished = 0
-    while claimed := jobs.claim(Operation.objects.order_by("due_at", "asked_at"), 1):
+    while claimed := jobs.claim(Operation.objects.order_by("due_at", "created_at"), 1):
         finished += _run(claimed[0])
     return finished
 
 
 def count_pending_erasures(operation: Operation) -> int:
     """Return how many exchanges forgotten by the operation are not yet verified as erased."""
-    exchanges = Exchange.objects.filter(forgotten_in=operation, erased_at=None).count()
-    documents = operation.what.get("deleted", [])
+    exchanges = Exchange.objects.filter(forgotten_by_operation=operation, erased_at=None).count()
+    documents = operation.parameters.get("deleted", [])
     if not documents:
         return exchanges
     pieces = Chunk.objects.filter(version__document_id__in=documents, exchange__erased_at=None)
@@ -145,9 +145,9 @@ def count_pending_erasures(operation: Operation) -> int:
 
 def given_up(operation: Operation) -> int:
     """Return how many exchanges forgotten by the operation could not be erased after several attempts."""
-    documents = Chunk.objects.filter(version__document_id__in=operation.what.get("deleted", [])).values("exchange_id")
-    forgotten = Q(exchange__forgotten_in=operation) | Q(exchange_id__in=documents)
-    return Erasure.objects.filter(forgotten, state=Job.State.FAILED).count()
+    documents = Chunk.objects.filter(version__document_id__in=operation.parameters.get("deleted", [])).values("exchange_id")
+    forgotten = Q(exchange__forgotten_by_operation=operation) | Q(exchange_id__in=documents)
+    return ErasureJob.objects.filter(forgotten, state=Job.State.FAILED).count()
 
 
 def _run(operation: Operation) -> bool:
@@ -175,28 +175,28 @@ def _put_off(operation: Operation, reason: str) -> None:
 
 
 def _forget(operation: Operation, progress: Progress) -> None:
-    what = operation.what
-    rows = _asked_for(filters.exchanges(what.get("filters"), shown=_shown(what)).certain, operation)
+    parameters = operation.parameters
+    rows = _asked_for(filters.exchanges(parameters.get("filters"), shown=_shown(parameters)).certain, operation)
     _forget_all(rows, operation, progress)
 
 
 def _asked_for(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
     """Return those of `rows` that were selected when the operation was created; later rows are excluded."""
-    rows = rows.filter(created_at__lte=operation.asked_at)
-    return rows.filter(pk__in=operation.what["ids"]) if "ids" in operation.what else rows
+    rows = rows.filter(created_at__lte=operation.created_at)
+    return rows.filter(pk__in=operation.parameters["ids"]) if "ids" in operation.parameters else rows
 
 
 def _forget_all(rows: QuerySet[Exchange], operation: Operation, progress: Progress) -> None:
     while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
         with transaction.atomic():
-            gone = forgetting.forget(ids, by=operation.asked_by_id, operation=operation)
+            gone = forgetting.forget(ids, by=operation.created_by_id, operation=operation)
             progress("exchanges", len(gone))
-            progress.tell()
+            progress.update()
 
 
 def _forget_documents(operation: Operation, progress: Progress) -> None:
-    what = operation.what
-    rows = _asked_for(filters.documents(what.get("filters"), shown=_shown(what)).certain, operation)
+    parameters = operation.parameters
+    rows = _asked_for(filters.documents(parameters.get("filters"), shown=_shown(parameters)).certain, operation)
     _delete_all(rows, operation, progress)
 
 
@@ -207,17 +207,17 @@ def _delete_all(rows: QuerySet[Document], operation: Operation, progress: Progre
     """
     while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
         with transaction.atomic():
-            gone = forget_documents(ids, by=operation.asked_by_id)
-            operation.what["deleted"] = [*operation.what.get("deleted", []), *map(str, ids)]
+            gone = forget_documents(ids, by=operation.created_by_id)
+            operation.parameters["deleted"] = [*operation.parameters.get("deleted", []), *map(str, ids)]
             progress("documents", gone)
-            progress.tell(what=operation.what)
+            progress.update(parameters=operation.parameters)
 
 
 def _retain(operation: Operation, progress: Progress) -> None:
-    rules = operation.what["days"]
-    for documents in retention.documents_too_old(rules, at=operation.asked_at):
+    rules = operation.parameters["days"]
+    for documents in retention.documents_too_old(rules, at=operation.created_at):
         _delete_all(documents, operation, progress)
-    for exchanges in retention.exchanges_too_old(rules, at=operation.asked_at):
+    for exchanges in retention.exchanges_too_old(rules, at=operation.created_at):
         _forget_all(exchanges, operation, progress)
 
 
@@ -226,8 +226,8 @@ def _backfill(operation: Operation, progress: Progress) -> None:
 
 
 def _reconcile(operation: Operation, progress: Progress) -> None:
-    mended = reconcile.reconcile(dry_run=bool(operation.what.get("is_dry_run")), progress=progress)
-    progress.tell(what=operation.what | {"found": {name: getattr(mended, name) for name in type(mended).__slots__}})
+    mended = reconcile.reconcile(dry_run=bool(operation.parameters.get("is_dry_run")), progress=progress)
+    progress.update(parameters=operation.parameters | {"found": {name: getattr(mended, name) for name in type(mended).__slots__}})
 
 
 def _erase(operation: Operation, progress: Progress) -> None:
@@ -236,13 +236,13 @@ def _erase(operation: Operation, progress: Progress) -> None:
         progress("forgotten exchanges", gone)
     purge.purge_all(progress=progress)
     store.request_file_cleanup()
-    if waiting := Erasure.objects.filter(state=Job.State.PENDING).count():
+    if waiting := ErasureJob.objects.filter(state=Job.State.PENDING).count():
         raise CatoError(_("%(count)s exchanges are still being erased.") % {"count": format_number(waiting)})
 
 
-def _shown(what: Mapping[str, Any]) -> frozenset[uuid.UUID]:
+def _shown(parameters: Mapping[str, Any]) -> frozenset[uuid.UUID]:
     """Return the spaces in which words were searched when the operation was created."""
-    return frozenset(uuid.UUID(space) for space in what.get("shown", []))
+    return frozenset(uuid.UUID(space) for space in parameters.get("shown", []))
 
 
 _WORK: dict[Kind, Callable[[Operation, Progress], None]] = {

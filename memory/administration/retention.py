@@ -11,7 +11,7 @@ from django.db.models import Max, Q, QuerySet
 from django.utils import timezone
 
 from memory import signals
-from memory.models import Document, Exchange, Operation, Retention
+from memory.models import Document, Exchange, Operation, RetentionRule
 
 Source = Exchange.Source
 _DAILY = timedelta(days=1)
@@ -19,15 +19,15 @@ _DAILY = timedelta(days=1)
 
 def get_rules() -> dict[str, int]:
     """Return the number of days per source; a source without a rule is kept for ever."""
-    return dict(Retention.objects.values_list("source", "days"))
+    return dict(RetentionRule.objects.values_list("source", "days"))
 
 
 @transaction.atomic
 def save_rules(days: Mapping[str, int], *, by: uuid.UUID) -> None:
     """Replace all retention rules with these."""
-    Retention.objects.exclude(source__in=days).delete()
+    RetentionRule.objects.exclude(source__in=days).delete()
     for source, count in days.items():
-        Retention.objects.update_or_create(source=source, defaults={"days": count, "set_by_id": by})
+        RetentionRule.objects.update_or_create(source=source, defaults={"days": count, "set_by_id": by})
     transaction.on_commit(lambda: signals.retention_set.send(sender=None, by=by, days=dict(days)))
 
 
@@ -63,10 +63,10 @@ def due_rule_author() -> uuid.UUID | None:
 
     A run is due if none was created for a day and the rules would remove something.
     """
-    newest = Retention.objects.order_by("-set_at").first()
+    newest = RetentionRule.objects.order_by("-set_at").first()
     if newest is None:
         return None
     since = timezone.now() - _DAILY
-    if Operation.objects.filter(kind=Operation.Kind.RETENTION, asked_at__gt=since).exists():
+    if Operation.objects.filter(kind=Operation.Kind.RETENTION, created_at__gt=since).exists():
         return None
     return newest.set_by_id if any(map(any, preview(get_rules()).values())) else None

@@ -21,7 +21,7 @@ from memory.errors import ExtractionError
 from memory.exchanges.metadata import save_metadata_values
 from memory.index import generations
 from memory.lexical.indexing import build_entries, save_entries
-from memory.models import Chunk, DocumentVersion, Embedding, Exchange, HiddenPassage, Words
+from memory.models import Chunk, DocumentVersion, EmbeddingJob, Exchange, HiddenPassage, LexicalEntry
 from memory.text import content_hash
 from memory.utils.batching import batched
 
@@ -90,12 +90,12 @@ def _written_already(version: DocumentVersion, spans: list[Span]) -> int:
 
 def _known(version: DocumentVersion, *, skip: int) -> ReusableExchanges:
     """The exchanges of the serving version by the hash of their text, in its order; each may be used once."""
-    serving = version.document.serving
-    if serving is None:
+    live_version = version.document.live_version
+    if live_version is None:
         return {}
     used = set(version.chunks.filter(index__lt=skip).values_list("exchange_id", flat=True))
     known: ReusableExchanges = defaultdict(deque)
-    rows = serving.chunks.filter(exchange__forgotten_at=None).order_by("index")
+    rows = live_version.chunks.filter(exchange__forgotten_at=None).order_by("index")
     for exchange_id, digest in rows.values_list("exchange_id", "exchange__content_hash"):
         if exchange_id not in used:
             known[digest].append(exchange_id)
@@ -107,8 +107,8 @@ def _placed(spans: list[Span], reading: ExtractedText, *, since: int) -> Iterato
     end = spans[since - 1].end if since else 0
     for index, span in enumerate(spans[since:], start=since):
         gap = reading.text[end : span.start]
-        joint = "\n\n" if gap.count("\n") > 1 else "\n" if "\n" in gap else " " if gap else ""
-        yield index, span, joint if index else ""
+        separator = "\n\n" if gap.count("\n") > 1 else "\n" if "\n" in gap else " " if gap else ""
+        yield index, span, separator if index else ""
         end = span.end
 
 
@@ -145,20 +145,20 @@ def _write(
                 index=index,
                 start=span.start,
                 end=span.end,
-                joint=joint,
+                separator=separator,
                 place=places[at][:300],
             )
-            for at, (index, span, joint) in enumerate(placed)
+            for at, (index, span, separator) in enumerate(placed)
         )
         nudge.after_commit("index_pending")
 
 
-def _keep(fresh: list[Exchange], words: list[Words]) -> None:
+def _keep(fresh: list[Exchange], words: list[LexicalEntry]) -> None:
     Exchange.objects.bulk_create(fresh)
     save_entries(words)
     save_metadata_values(fresh)
     now, live = timezone.now(), generations.writable_generations()
-    Embedding.objects.bulk_create([Embedding(exchange=e, generation=g, due_at=now) for e in fresh for g in live])
+    EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=e, generation=g, due_at=now) for e in fresh for g in live])
 
 
 def _still_there(exchange_ids: list[uuid.UUID | None]) -> list[uuid.UUID | None]:

@@ -39,7 +39,7 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
             jobs.cancel(document.versions.filter(stage__in=DocumentVersion.UNDER_WAY))
             document.versions.update(stage=Stage.REMOVED, title="", uploaded_by=by)
             HiddenPassage.objects.filter(version__document=document).delete()
-            document.name, document.source_path, document.metadata, document.serving = "", "", {}, None
+            document.name, document.source_path, document.metadata, document.live_version = "", "", {}, None
             document.forgotten_at = timezone.now()
             document.save()
             gone.append(document.pk)
@@ -63,9 +63,9 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
         jobs.cancel(document.versions.filter(pk=version.pk))
         document.versions.filter(pk=version.pk).update(stage=Stage.REMOVED, uploaded_by=by)
         version.hidden_passages.all().delete()
-        if document.serving_id == version.pk:
+        if document.live_version_id == version.pk:
             _hide(Chunk.objects.filter(version=version))
-            Document.objects.filter(pk=document.pk).update(serving=None)
+            Document.objects.filter(pk=document.pk).update(live_version=None)
             _read_again(others)
         nudge.after_commit("tidy_documents")
 
@@ -100,7 +100,7 @@ def cleanup_documents() -> int:
         # Where the document is forgotten its pieces' rows stay, without words: the receipt is counted from them.
         version.chunks.update(place="")
         DocumentVersion.objects.filter(pk=version.pk).update(
-            original="", digest="", title="", kind="", removed_at=timezone.now()
+            original="", sha256="", title="", kind="", removed_at=timezone.now()
         )
         gone += 1
     return gone

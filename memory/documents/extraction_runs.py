@@ -92,7 +92,7 @@ def has_due_extraction() -> bool:
 
 def _unread() -> QuerySet[DocumentVersion]:
     versions = DocumentVersion.objects.filter(stage__in=[Stage.RECEIVED, Stage.READING, Stage.CHUNKING])
-    return versions.select_related("document__space", "document__serving")
+    return versions.select_related("document__space", "document__live_version")
 
 
 class _ExtractionRun:

@@ -23,7 +23,7 @@ class ChunkLocation:
     index: int
     start: int
     end: int
-    joint: str
+    separator: str
     label: str
 
 
@@ -32,8 +32,8 @@ def locations_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ChunkLoca
     ids = list(exchange_ids)
     if not ids:
         return {}
-    serving = Chunk.objects.filter(exchange_id__in=ids, version__document__serving=F("version"))
-    rows = serving.values_list(
-        "exchange_id", "version__document_id", "version_id", "index", "start", "end", "joint", "place"
+    live_version = Chunk.objects.filter(exchange_id__in=ids, version__document__live_version=F("version"))
+    rows = live_version.values_list(
+        "exchange_id", "version__document_id", "version_id", "index", "start", "end", "separator", "place"
     )
     return {row[0]: ChunkLocation(*row[1:]) for row in rows}

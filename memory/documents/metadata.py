@@ -12,7 +12,7 @@ from memory import jobs, nudge
 from memory.errors import InvalidInputError
 from memory.exchanges.lifecycle import Metadata
 from memory.exchanges.metadata import Checked, save_metadata_values, validate_metadata
-from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange
+from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchange
 from memory.utils.batching import iterate_by_pk
 
 # Keys of a chunk's metadata that Cato sets.
@@ -70,4 +70,4 @@ def _describe_together(pieces: list[Exchange], described: Mapping[str, object]) 
     # Chroma only adds fields to an existing vector, so changed metadata needs new vectors.
     ids = [piece.pk for piece in pieces]
     Exchange.objects.filter(pk__in=ids).update(version=F("version") + 1)
-    jobs.requeue(Embedding.objects.filter(exchange_id__in=ids))
+    jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=ids))

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from memory import jobs, nudge
 from memory.index import generations
-from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Job
+from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchange, Job
 
 Stage = DocumentVersion.Stage
 
@@ -36,9 +36,9 @@ def publish_ready_versions(versions: QuerySet[DocumentVersion] | None = None) ->
     return changed
 
 
-def version_embedding_jobs(version: DocumentVersion) -> QuerySet[Embedding]:
+def version_embedding_jobs(version: DocumentVersion) -> QuerySet[EmbeddingJob]:
     """Return the embeddings of this version's chunks in the active generation, without forgotten ones."""
-    return Embedding.objects.filter(
+    return EmbeddingJob.objects.filter(
         exchange__chunks__version=version, exchange__forgotten_at=None, generation=generations.active_generation()
     )
 
@@ -49,7 +49,7 @@ def _serve(version: DocumentVersion) -> bool:
     version = DocumentVersion.objects.select_for_update().get(pk=version.pk)
     if version.stage != Stage.EMBEDDING or document.forgotten_at is not None:
         return False
-    old, mine = document.serving, Chunk.objects.filter(version=version)
+    old, mine = document.live_version, Chunk.objects.filter(version=version)
     if old is not None:
         left = Chunk.objects.filter(version=old).exclude(exchange__in=mine.values("exchange"))
         Exchange.objects.filter(pk__in=left.values("exchange")).update(is_hidden=True)
@@ -57,7 +57,7 @@ def _serve(version: DocumentVersion) -> bool:
     _link_chunks_in_order(version)
     now = timezone.now()
     DocumentVersion.objects.filter(pk=version.pk).update(stage=Stage.READY, ready_at=now, error="")
-    Document.objects.filter(pk=document.pk).update(serving=version)
+    Document.objects.filter(pk=document.pk).update(live_version=version)
     nudge.after_commit("tidy_documents")
     return True
 

@@ -54,7 +54,7 @@ class DocumentStatus:
     owner_id: uuid.UUID
     owner_name: str
     created_at: datetime
-    serving: VersionStatus | None
+    live_version: VersionStatus | None
     newest: VersionStatus
 
     @property
@@ -70,14 +70,14 @@ class ChunkText:
     index: int
     start: int
     end: int
-    joint: str
+    separator: str
     place: str
     text: str | None
 
 
 def readable_document(spaces: SpaceIds, document_id: uuid.UUID) -> Document:
     """Return the document if it is in `spaces`. Raises the same NotFoundError for missing and unreadable documents."""
-    found = active_documents(spaces).filter(pk=document_id).select_related("space", "owner", "serving").first()
+    found = active_documents(spaces).filter(pk=document_id).select_related("space", "owner", "live_version").first()
     if found is None:
         raise NotFoundError(_("Not found."))
     return found
@@ -119,7 +119,7 @@ def document_statuses(documents: Iterable[Document]) -> list[DocumentStatus]:
                 owner_id=document.owner_id,
                 owner_name=str(document.owner),
                 created_at=document.created_at,
-                serving=states.get(document.serving_id) if document.serving_id else None,
+                live_version=states.get(document.live_version_id) if document.live_version_id else None,
                 newest=next(iter(states.values())),
             )
         )
@@ -136,14 +136,14 @@ def list_versions(document: Document) -> list[VersionStatus]:
 
 def list_chunks(document: Document, *, since: int, count: int) -> list[ChunkText]:
     """Return up to `count` chunks of the live version, from index `since`."""
-    chunks = Chunk.objects.filter(version=document.serving_id, index__gte=since).select_related("exchange")
+    chunks = Chunk.objects.filter(version=document.live_version_id, index__gte=since).select_related("exchange")
     return [
         ChunkText(
             exchange_id=chunk.exchange_id,
             index=chunk.index,
             start=chunk.start,
             end=chunk.end,
-            joint=chunk.joint,
+            separator=chunk.separator,
             place=chunk.place,
             text=None if chunk.exchange.forgotten_at else chunk.exchange.user_message,
         )
@@ -153,7 +153,7 @@ def list_chunks(document: Document, *, since: int, count: int) -> list[ChunkText
 
 def chunk_index_at(document: Document, offset: int) -> int:
     """Return the index of the last chunk of the live version that starts at or before `offset`, or 0."""
-    chunks = Chunk.objects.filter(version=document.serving_id, start__lte=max(offset, 0))
+    chunks = Chunk.objects.filter(version=document.live_version_id, start__lte=max(offset, 0))
     found = chunks.order_by("-index").values_list("index", flat=True).first()
     return found or 0
 

@@ -73,11 +73,11 @@ def upload_document(
     if metadata is not None:
         validate_document_metadata(metadata)
     kind = _kind(file, name)
-    digest = _digest(file)
+    sha256 = _digest(file)
     kept = default_storage.save(place_of(DocumentVersion(), name), file)
     with stored_files.delete_file_on_rollback(kept), transaction.atomic():
         document = _document(name, space, owner_id, source, source_path)
-        known = _same_bytes(document, digest)
+        known = _same_bytes(document, sha256)
         may_change = document.owner_id == owner_id or (version_of is not None and version_of.pk == document.pk)
         if not may_change and (known is None or metadata is not None):
             raise DocumentConflictError(
@@ -86,7 +86,7 @@ def upload_document(
             )
         if metadata is not None:
             set_document_metadata(document, metadata)
-        version = known or _next_version(document, kept, file.size, digest, kind, owner_id)
+        version = known or _next_version(document, kept, file.size, sha256, kind, owner_id)
         nudge.after_commit("read_documents")
     if known:
         default_storage.delete(kept)
@@ -120,11 +120,11 @@ def _kind(file: File[bytes], name: str) -> str:
 
 
 def _digest(file: File[bytes]) -> str:
-    digest = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for chunk in file.chunks():
-        digest.update(chunk)
+        sha256.update(chunk)
     file.seek(0)
-    return digest.hexdigest()
+    return sha256.hexdigest()
 
 
 def _document(name: str, space: Space, owner_id: uuid.UUID, source: str, source_path: str) -> Document:
@@ -152,10 +152,10 @@ def _names(name: str, source_path: str) -> Iterator[str]:
         yield normalise_name("/".join(parts[-count:]))
 
 
-def _same_bytes(document: Document, digest: str) -> DocumentVersion | None:
+def _same_bytes(document: Document, sha256: str) -> DocumentVersion | None:
     """The newest version, where it has these bytes and serves, or is on its way; a failed one is tried again."""
     newest = document.versions.exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED]).order_by("-number").first()
-    if newest is None or newest.digest != digest or newest.stage == Stage.REPLACED:
+    if newest is None or newest.sha256 != sha256 or newest.stage == Stage.REPLACED:
         return None
     if newest.stage == Stage.FAILED:
         return None
@@ -163,7 +163,7 @@ def _same_bytes(document: Document, digest: str) -> DocumentVersion | None:
 
 
 def _next_version(
-    document: Document, kept: str, size: int, digest: str, kind: str, owner_id: uuid.UUID
+    document: Document, kept: str, size: int, sha256: str, kind: str, owner_id: uuid.UUID
 ) -> DocumentVersion:
     """A new version; one that was still on its way gives up its place."""
     overtaken = document.versions.filter(stage__in=[*DocumentVersion.UNDER_WAY, Stage.FAILED])
@@ -175,7 +175,7 @@ def _next_version(
         number=last + 1,
         original=kept,
         size=size,
-        digest=digest,
+        sha256=sha256,
         kind=kind,
         uploaded_by_id=owner_id,
         due_at=timezone.now(),

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils.translation import gettext
 
 from memory.errors import InvalidInputError
-from memory.models import Exchange, Opinion
+from memory.models import Exchange, Feedback
 from memory.retrieval.recall_log import recall_counts
 from memory.spaces.access import SpaceIds
 from memory.utils.formatting import format_list
@@ -40,11 +40,11 @@ class ExchangeFeedback:
 
 def feedback_of(person_id: uuid.UUID) -> FeedbackSets:
     """Return the person's feedback, limited to the newest 200 exchanges of each kind."""
-    rows = Opinion.objects.filter(person_id=person_id).order_by("-at").values_list("kind", "exchange_id")
-    found: dict[str, list[uuid.UUID]] = {kind: [] for kind in Opinion.Kind.values}
+    rows = Feedback.objects.filter(person_id=person_id).order_by("-at").values_list("kind", "exchange_id")
+    found: dict[str, list[uuid.UUID]] = {kind: [] for kind in Feedback.Kind.values}
     for kind in found:
         found[kind] = [exchange_id for _, exchange_id in rows.filter(kind=kind)[:_MOST]]
-    return FeedbackSets(frozenset(found[Opinion.Kind.PINNED]), frozenset(found[Opinion.Kind.IRRELEVANT]))
+    return FeedbackSets(frozenset(found[Feedback.Kind.PINNED]), frozenset(found[Feedback.Kind.IRRELEVANT]))
 
 
 @transaction.atomic
@@ -53,13 +53,13 @@ def set_feedback(person_id: uuid.UUID, exchange: Exchange, kind: str) -> None:
 
     The caller has checked that the person can read the exchange. Raises InvalidInputError for an unknown kind.
     """
-    if kind and kind not in Opinion.Kind.values:
-        known = format_list(Opinion.Kind.values, last=gettext("or"))
+    if kind and kind not in Feedback.Kind.values:
+        known = format_list(Feedback.Kind.values, last=gettext("or"))
         raise InvalidInputError(gettext("An exchange can be %(known)s, not %(kind)s.") % {"known": known, "kind": kind})
     if not kind:
-        Opinion.objects.filter(person_id=person_id, exchange=exchange).delete()
+        Feedback.objects.filter(person_id=person_id, exchange=exchange).delete()
         return
-    Opinion.objects.update_or_create(person_id=person_id, exchange=exchange, defaults={"kind": kind})
+    Feedback.objects.update_or_create(person_id=person_id, exchange=exchange, defaults={"kind": kind})
 
 
 def feedback_for_exchanges(
@@ -67,7 +67,7 @@ def feedback_for_exchanges(
 ) -> dict[uuid.UUID, ExchangeFeedback]:
     """Return the person's feedback on each exchange and its number of recalls in `spaces`, the readable spaces."""
     ids = list(exchange_ids)
-    rows = Opinion.objects.filter(person_id=person_id, exchange_id__in=ids)
+    rows = Feedback.objects.filter(person_id=person_id, exchange_id__in=ids)
     kinds = dict(rows.values_list("exchange_id", "kind"))
     times = recall_counts(ids, spaces=spaces)
     return {id: ExchangeFeedback(kinds.get(id, ""), times.get(id, 0)) for id in ids}

@@ -25,18 +25,18 @@ from memory.index.vectors import all_vector_ids
 from memory.lexical.indexing import delete_entries
 from memory.models import (
     CachedEmbedding,
-    Embedding,
-    Erasure,
+    Collection,
+    EmbeddingJob,
+    ErasureJob,
     Exchange,
-    Index,
+    Feedback,
     Job,
+    LexicalEntry,
     MetadataValue,
     Operation,
-    Opinion,
-    Recall,
+    RecallLogEntry,
     Record,
     Space,
-    Words,
 )
 from memory.utils.batching import batched
 
@@ -103,11 +103,11 @@ def erase_forgotten(limit: int = 10_000) -> int:
     """
     erased = 0
     while erased < limit:
-        due = Erasure.objects.select_related("exchange").order_by("due_at", "id")
+        due = ErasureJob.objects.select_related("exchange").order_by("due_at", "id")
         claimed = jobs.claim(due, _TOGETHER)
         if not claimed:
             break
-        by_space: dict[uuid.UUID, list[Erasure]] = defaultdict(list)
+        by_space: dict[uuid.UUID, list[ErasureJob]] = defaultdict(list)
         for job in claimed:
             by_space[job.exchange.space_id].append(job)
         for some in by_space.values():
@@ -120,14 +120,14 @@ def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
     totals: dict[str, int] = defaultdict(int)
     for some in batched(exchange_ids, _TOGETHER):
         rows = Exchange.objects.filter(pk__in=some).exclude(forgotten_at=None)
-        totals["failed"] += Erasure.objects.filter(exchange__in=rows, state=Job.State.FAILED).count()
-        soiled = set(
-            Index.objects.filter(space__exchange__in=rows).exclude(soiled_at=None).values_list("space", flat=True)
+        totals["failed"] += ErasureJob.objects.filter(exchange__in=rows, state=Job.State.FAILED).count()
+        unpurged = set(
+            Collection.objects.filter(space__exchange__in=rows).exclude(purge_needed_since=None).values_list("space", flat=True)
         )
         for space_id, erased_at, removed in rows.values_list("space_id", "erased_at", "metadata"):
             totals["exchanges"] += 1
             totals["under_way"] += erased_at is None
-            totals["in_files"] += erased_at is None or space_id in soiled
+            totals["in_files"] += erased_at is None or space_id in unpurged
             for place, count in _removed_counts(removed).items():
                 totals[place] += count
     return ErasureReceipt(**{name: totals[name] for name in ErasureReceipt.__slots__})
@@ -147,26 +147,26 @@ def _forget_together(exchange_ids: Sequence[uuid.UUID], by: uuid.UUID, operation
     fresh = list(Exchange.objects.select_for_update().filter(id__in=exchange_ids, forgotten_at=None))
     ids = [exchange.pk for exchange in fresh]
     removed = {
-        "words": _counted(Words.objects.filter(exchange_id__in=ids)),
-        "recalls": _counted(Recall.objects.filter(exchange_id__in=ids)),
+        "words": _counted(LexicalEntry.objects.filter(exchange_id__in=ids)),
+        "recalls": _counted(RecallLogEntry.objects.filter(exchange_id__in=ids)),
         "records": _counted(Record.objects.filter(exchange_id__in=ids)),
     }
     for exchange in fresh:
-        exchange.forgotten_at, exchange.forgotten_by_id, exchange.forgotten_in = now, by, operation
+        exchange.forgotten_at, exchange.forgotten_by_id, exchange.forgotten_by_operation = now, by, operation
         # The metadata of the exchange is deleted. From now on the field holds the counts for the receipt.
         exchange.metadata = {place: counts[exchange.pk] for place, counts in removed.items() if exchange.pk in counts}
-    Exchange.objects.bulk_update(fresh, ["forgotten_at", "forgotten_by", "forgotten_in", "metadata"])
+    Exchange.objects.bulk_update(fresh, ["forgotten_at", "forgotten_by", "forgotten_by_operation", "metadata"])
     delete_entries(ids)
     MetadataValue.objects.filter(exchange_id__in=ids).delete()
     Record.objects.filter(exchange_id__in=ids).delete()
-    Opinion.objects.filter(exchange_id__in=ids).delete()
-    Recall.objects.filter(exchange_id__in=ids).update(reason="")
+    Feedback.objects.filter(exchange_id__in=ids).delete()
+    RecallLogEntry.objects.filter(exchange_id__in=ids).update(reason="")
     busy_until = _embedding_lease_ends(ids, now)
     followers = dict(Exchange.objects.filter(previous_id__in=ids).values_list("pk", "space_id"))
     requeue_changed(followers)
     _flag_collections_for_purge(ids, {*(exchange.space_id for exchange in fresh), *followers.values()})
-    Erasure.objects.bulk_create(
-        [Erasure(exchange_id=id, due_at=busy_until.get(id, now)) for id in ids], ignore_conflicts=True
+    ErasureJob.objects.bulk_create(
+        [ErasureJob(exchange_id=id, due_at=busy_until.get(id, now)) for id in ids], ignore_conflicts=True
     )
     return ids
 
@@ -176,8 +176,8 @@ def _flag_collections_for_purge(exchange_ids: Sequence[uuid.UUID], space_ids: It
     spaces = Space.objects.filter(pk__in=list(space_ids))
     for space in spaces:
         generations.get_collection(space, generations.active_generation())  # the mark needs a row, even without vectors
-    generations.mark_purge_needed(Index.objects.filter(space__in=spaces))
-    generations.mark_purge_needed(Index.objects.filter(embeddings__exchange_id__in=exchange_ids))
+    generations.mark_purge_needed(Collection.objects.filter(space__in=spaces))
+    generations.mark_purge_needed(Collection.objects.filter(embeddings__exchange_id__in=exchange_ids))
 
 
 def _counted(rows: QuerySet[Any]) -> dict[uuid.UUID, int]:
@@ -186,15 +186,15 @@ def _counted(rows: QuerySet[Any]) -> dict[uuid.UUID, int]:
 
 def _embedding_lease_ends(ids: Sequence[uuid.UUID], now: datetime) -> dict[uuid.UUID, datetime]:
     """Return for each exchange the end of the last lease on a following one, which embeds its text as context."""
-    leased = Embedding.objects.filter(exchange__previous_id__in=ids, locked_until__gt=now)
+    leased = EmbeddingJob.objects.filter(exchange__previous_id__in=ids, locked_until__gt=now)
     return dict(leased.values_list("exchange__previous_id").annotate(end=Max("locked_until")).order_by())
 
 
-def _erase_together(claimed: Sequence[Erasure]) -> int:
+def _erase_together(claimed: Sequence[ErasureJob]) -> int:
     """Erase exchanges of one space; return the number erased. Those that are being embedded are retried after 2 s."""
     now = timezone.now()
     leased = set(
-        Embedding.objects.filter(
+        EmbeddingJob.objects.filter(
             exchange_id__in=[job.exchange_id for job in claimed], locked_until__gt=now
         ).values_list("exchange_id", flat=True)
     )
@@ -206,7 +206,7 @@ def _erase_together(claimed: Sequence[Erasure]) -> int:
     return _erase_ready([job for job in claimed if job.exchange_id not in leased])
 
 
-def _erase_ready(ready: Sequence[Erasure]) -> int:
+def _erase_ready(ready: Sequence[ErasureJob]) -> int:
     """Erase exchanges that no worker is embedding; return the number erased.
 
     If the vector store refuses the batch, each half is tried separately, down to the single refused exchange.
@@ -237,7 +237,7 @@ def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
     Return the number of vectors by exchange. Raises VectorStoreRequestError if a collection still has some afterwards.
     """
     ids = [exchange.pk for exchange in exchanges]
-    rows = Embedding.objects.filter(exchange_id__in=ids, state=Job.State.DONE)
+    rows = EmbeddingJob.objects.filter(exchange_id__in=ids, state=Job.State.DONE)
     noted = dict(rows.values_list("exchange_id").annotate(n=Sum("parts")).order_by())
     found: dict[uuid.UUID, int] = defaultdict(int)
     # Followers in the same batch are excluded because all their versions are deleted anyway.
@@ -257,20 +257,20 @@ def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
 
 def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> list[str]:
     """Return all collections that may hold vectors of these exchanges: all generations, and rebuilds in progress."""
-    rows = Embedding.objects.filter(Q(exchange_id__in=ids) | Q(exchange__previous_id__in=ids))
-    indexes = Index.objects.filter(Q(pk__in=rows.values("index_id")) | Q(space_id__in=list(space_ids)))
-    serving = indexes.values_list("collection", flat=True)
-    return sorted({generations.next_collection_name(name, step) for name in serving for step in (-1, 0, 1)})
+    rows = EmbeddingJob.objects.filter(Q(exchange_id__in=ids) | Q(exchange__previous_id__in=ids))
+    indexes = Collection.objects.filter(Q(pk__in=rows.values("index_id")) | Q(space_id__in=list(space_ids)))
+    active = indexes.values_list("collection", flat=True)
+    return sorted({generations.next_collection_name(name, step) for name in active for step in (-1, 0, 1)})
 
 
-def _clear_row(job: Erasure, vectors: int) -> None:
+def _clear_row(job: ErasureJob, vectors: int) -> None:
     """Delete the text of the row, and keep the tombstone with the counts for the receipt."""
     exchange = job.exchange
     digest = exchange.content_hash
     twins = Exchange.objects.filter(content_hash=digest, forgotten_at=None)
     cached = 0 if twins.exists() else CachedEmbedding.objects.filter(content_hash=digest).count()
-    Embedding.objects.filter(exchange=exchange).delete()
-    Opinion.objects.filter(exchange=exchange).delete()
+    EmbeddingJob.objects.filter(exchange=exchange).delete()
+    Feedback.objects.filter(exchange=exchange).delete()
     Record.objects.filter(exchange=exchange).delete()
     Exchange.objects.filter(pk=exchange.pk).update(
         metadata=_removed_counts(exchange.metadata) | {"vectors": vectors, "cached": cached},
@@ -278,4 +278,4 @@ def _clear_row(job: Erasure, vectors: int) -> None:
         **EMPTY_TEXT,
     )
     cache.delete_unreferenced([digest])
-    Erasure.objects.filter(pk=job.pk).update(state=Job.State.DONE, locked_until=None, error="")
+    ErasureJob.objects.filter(pk=job.pk).update(state=Job.State.DONE, locked_until=None, error="")

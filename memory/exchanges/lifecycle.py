@@ -21,7 +21,7 @@ from memory.exchanges.metadata import save_metadata_values, validate_metadata
 from memory.index.generations import writable_generations
 from memory.index.parts import embedding_hash
 from memory.lexical.indexing import index_terms
-from memory.models import Embedding, Exchange, Space
+from memory.models import EmbeddingJob, Exchange, Space
 from memory.text import clean_text
 
 Scalar = str | int | float | bool
@@ -91,7 +91,7 @@ def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
     _write_beside(fresh)
     now = timezone.now()
     generations = writable_generations()
-    Embedding.objects.bulk_create([Embedding(exchange=e, generation=g, due_at=now) for e in fresh for g in generations])
+    EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=e, generation=g, due_at=now) for e in fresh for g in generations])
     nudge.after_commit("index_pending")
     return kept
 
@@ -144,7 +144,7 @@ def requeue_changed(exchange_ids: Iterable[uuid.UUID], *, even_if_the_same: bool
             outdated.append(exchange.content_hash)
     if changed:
         cache.delete_unreferenced(outdated)
-        jobs.requeue(Embedding.objects.filter(exchange_id__in=changed))
+        jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=changed))
         nudge.after_commit("index_pending")
 
 

@@ -55,7 +55,7 @@ def _rows(exchange: Exchange, key: str, value: Scalar | list[Scalar]) -> list[Me
 def _row(exchange: Exchange, key: str, value: Scalar, *, is_member: bool) -> MetadataValue:
     # In Python, bool is a subclass of int.
     if isinstance(value, bool):
-        return MetadataValue(exchange=exchange, key=key, is_member=is_member, truth=value)
+        return MetadataValue(exchange=exchange, key=key, is_member=is_member, boolean=value)
     if isinstance(value, str):
         return MetadataValue(exchange=exchange, key=key, is_member=is_member, text=value)
     return MetadataValue(exchange=exchange, key=key, is_member=is_member, number=float(value))

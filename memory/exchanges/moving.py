@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from memory import jobs, nudge, signals
 from memory.errors import InvalidInputError
 from memory.index import generations
-from memory.models import Chunk, Document, DocumentVersion, Embedding, Exchange, Index, Space, Words
+from memory.models import Chunk, Collection, Document, DocumentVersion, EmbeddingJob, Exchange, LexicalEntry, Space
 from memory.utils.batching import batched
 
 _TOGETHER = 500
@@ -51,9 +51,9 @@ def _move(exchanges: QuerySet[Exchange], to: Space) -> int:
     ids = list(exchanges.exclude(space=to).values_list("id", flat=True))
     for some in batched(ids, _TOGETHER):
         # What is forgotten after the move would else stay in the files of where it was.
-        generations.mark_purge_needed(Index.objects.filter(embeddings__exchange_id__in=some))
+        generations.mark_purge_needed(Collection.objects.filter(embeddings__exchange_id__in=some))
         Exchange.objects.filter(id__in=some).update(space=to)
-        Words.objects.filter(exchange_id__in=some).update(space=to)
-        jobs.requeue(Embedding.objects.filter(exchange_id__in=some))
+        LexicalEntry.objects.filter(exchange_id__in=some).update(space=to)
+        jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=some))
     nudge.after_commit("index_pending")
     return len(ids)

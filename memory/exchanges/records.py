@@ -22,7 +22,7 @@ from memory.exchanges.lifecycle import NewExchange, remember_many, requeue_chang
 from memory.exchanges.metadata import Checked, validate_metadata
 from memory.filters import And, Filter, parse_filter, to_sql
 from memory.index import generations
-from memory.models import Exchange, Generation, Record, Space
+from memory.models import Exchange, IndexGeneration, Record, Space
 from memory.retrieval import get_strategy, query_embedding
 from memory.retrieval.types import Query, RankedHits
 from memory.spaces.access import SpaceIds, in_spaces
@@ -117,11 +117,11 @@ def query_records(
     if not asked and vector is None:
         raise InvalidInputError("Ask with a text or with a vector.")
     required = parse_filter(filters) if filters else None
-    serving = generations.active_generation()
+    active = generations.active_generation()
     query = Query(
         text=asked,
-        embedded=_vector_of(asked, vector, serving),
-        generation=serving,
+        embedded=_vector_of(asked, vector, active),
+        generation=active,
         spaces=spaces,
         wanted=top_k,
         now=timezone.now(),
@@ -218,9 +218,9 @@ def _make(records: Sequence[_ValidatedRecord], space: Space, owner_id: uuid.UUID
         ]
     )
     pairs = list(zip(records, exchanges, strict=True))
-    serving = generations.active_generation()
+    active = generations.active_generation()
     Record.objects.bulk_create(
-        [Record(exchange=e, space=space, name=r.id, vector=r.vector, generation=serving) for r, e in pairs]
+        [Record(exchange=e, space=space, name=r.id, vector=r.vector, generation=active) for r, e in pairs]
     )
     return {r.id: e.pk for r, e in pairs}
 
@@ -240,22 +240,22 @@ def _refuse_conflicts(known: Iterable[Record], owner_id: uuid.UUID) -> None:
 
 
 def _replace(pairs: Iterable[tuple[Record, _ValidatedRecord]]) -> None:
-    serving = generations.active_generation()
+    active = generations.active_generation()
     for row, record in pairs:
         exchange = row.exchange
         vector = None if row.vector is None else bytes(row.vector)
         if (exchange.user_message, exchange.metadata, vector) == (record.text, record.metadata, record.vector):
             continue
-        Record.objects.filter(pk=row.pk).update(vector=record.vector, generation=serving)
+        Record.objects.filter(pk=row.pk).update(vector=record.vector, generation=active)
         Exchange.objects.filter(pk=exchange.pk).update(timestamp=timezone.now())
         update_exchange(exchange, user_message=record.text, assistant_message="", metadata=record.metadata)
         if vector != record.vector:
             requeue_changed([exchange.pk], even_if_the_same=True)
 
 
-def _vector_of(text: str, vector: Vector | None, serving: Generation) -> Callable[[], NDArray[np.float32] | None]:
+def _vector_of(text: str, vector: Vector | None, active: IndexGeneration) -> Callable[[], NDArray[np.float32] | None]:
     if vector is None:
-        return query_embedding.embed_async([text], generations.embedder_for(serving))
+        return query_embedding.embed_async([text], generations.embedder_for(active))
     checked = _checked_vector(vector)
     return lambda: checked
 

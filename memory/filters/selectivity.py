@@ -54,7 +54,7 @@ def _own(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
 
 def _free(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:
     column = COLUMNS[type(condition.values[0])]
-    if column == "truth":  # the column has no index
+    if column == "boolean":  # the column has no index
         return None
     values = MetadataValue.objects.filter(key=condition.key, is_member=condition.operator == "$contains")
     return values.filter(**lookup(column, condition)).values_list("exchange_id", flat=True)

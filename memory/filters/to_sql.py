@@ -13,7 +13,7 @@ from memory.filters.fields import EXCHANGE_FIELDS
 from memory.models import MetadataValue
 
 # Column of MetadataValue for each type.
-COLUMNS = {str: "text", float: "number", bool: "truth"}
+COLUMNS = {str: "text", float: "number", bool: "boolean"}
 
 
 def to_sql(tree: Filter) -> Q:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from memory import embeddings, jobs, signals
 from memory.embeddings.base import Embedder
 from memory.errors import EmbeddingDimensionError
-from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Space
+from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job, Space
 from memory.utils.batching import iterate_by_pk
 
 _PAGE = 1000
@@ -23,15 +23,15 @@ _PAGE = 1000
 class EmbeddingModelStatus:
     """The embedding model of the active index, and the one that is configured."""
 
-    serving: str
+    active: str
     configured: str
 
     @property
     def differ(self) -> bool:
-        return self.serving != self.configured
+        return self.active != self.configured
 
 
-def active_generation() -> Generation:
+def active_generation() -> IndexGeneration:
     """Return the active generation; create it for the configured model if none exists."""
     found = active_generation_or_none()
     if found is not None:
@@ -39,31 +39,31 @@ def active_generation() -> Generation:
     provider, model = embeddings.configured_model(settings.CATO.vector_store)
     try:
         with transaction.atomic():
-            return Generation.objects.create(provider=provider, model=model, state=Generation.State.SERVING)
+            return IndexGeneration.objects.create(provider=provider, model=model, state=IndexGeneration.State.ACTIVE)
     except IntegrityError:  # another process was first
-        return Generation.objects.get(state=Generation.State.SERVING)
+        return IndexGeneration.objects.get(state=IndexGeneration.State.ACTIVE)
 
 
-def active_generation_or_none() -> Generation | None:
+def active_generation_or_none() -> IndexGeneration | None:
     """Return the active generation, or None if none has been created yet."""
-    return Generation.objects.filter(state=Generation.State.SERVING).first()
+    return IndexGeneration.objects.filter(state=IndexGeneration.State.ACTIVE).first()
 
 
-def writable_generations() -> list[Generation]:
+def writable_generations() -> list[IndexGeneration]:
     """Return the generations to which new exchanges are added: the active one and any that is being built."""
-    building = Generation.objects.filter(state=Generation.State.BUILDING)
+    building = IndexGeneration.objects.filter(state=IndexGeneration.State.BUILDING)
     return [active_generation(), *building]
 
 
-def embedder_for(generation: Generation) -> Embedder:
+def embedder_for(generation: IndexGeneration) -> Embedder:
     """Return an embedder for the provider and model of this generation."""
     return embeddings.get_embedder(settings.CATO.vector_store, provider=generation.provider, model=generation.model)
 
 
-def check_dimension(generation: Generation, dimension: int) -> None:
+def check_dimension(generation: IndexGeneration, dimension: int) -> None:
     """Raise EmbeddingDimensionError if `dimension` differs from that of the generation; the first call sets it."""
     if generation.dimension is None:
-        Generation.objects.filter(pk=generation.pk, dimension=None).update(dimension=dimension)
+        IndexGeneration.objects.filter(pk=generation.pk, dimension=None).update(dimension=dimension)
         generation.refresh_from_db()
     if generation.dimension != dimension:
         sentence = _(
@@ -75,10 +75,10 @@ def check_dimension(generation: Generation, dimension: int) -> None:
         )
 
 
-def get_collection(space: Space, generation: Generation) -> Index:
+def get_collection(space: Space, generation: IndexGeneration) -> Collection:
     """Return the index of this space and generation; create its row, but not the collection, if it is missing."""
     name = f"{settings.CATO.vector_store.collection_name}-{space.id.hex}-{generation.pk}"
-    return Index.objects.get_or_create(space=space, generation=generation, defaults={"collection": name})[0]
+    return Collection.objects.get_or_create(space=space, generation=generation, defaults={"collection": name})[0]
 
 
 def embedding_model_status() -> EmbeddingModelStatus:
@@ -86,12 +86,12 @@ def embedding_model_status() -> EmbeddingModelStatus:
     now = active_generation()
     provider, model = embeddings.configured_model(settings.CATO.vector_store)
     return EmbeddingModelStatus(
-        serving=f"{now.provider}/{now.model}",
+        active=f"{now.provider}/{now.model}",
         configured=f"{provider}/{model}",
     )
 
 
-def start_reindex(*, again: bool = False) -> Generation:
+def start_reindex(*, again: bool = False) -> IndexGeneration:
     """Start a generation for the configured model next to the active one and queue every exchange for it.
 
     An interrupted call can be repeated and continues. An unfinished generation of another model is dropped. A retired
@@ -103,14 +103,14 @@ def start_reindex(*, again: bool = False) -> Generation:
     if building is not None and (building.provider, building.model) != (provider, model):
         drop_generation(building)
         building = None
-    kept = Generation.objects.filter(state=Generation.State.RETIRED, provider=provider, model=model).last()
+    kept = IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED, provider=provider, model=model).last()
     if building is None and kept is not None and not again:
         building = _revived(kept)
     if building is None:
         drop_retired_generations()
         if again:
             CachedEmbedding.objects.filter(provider=provider, model=model).delete()
-        building = Generation.objects.create(provider=provider, model=model, state=Generation.State.BUILDING)
+        building = IndexGeneration.objects.create(provider=provider, model=model, state=IndexGeneration.State.BUILDING)
     enqueue_missing(building)
     return building
 
@@ -122,14 +122,14 @@ def is_reindexing() -> bool:
     return building is not None and (building.provider, building.model) == identity
 
 
-def start_rollback() -> Generation | None:
+def start_rollback() -> IndexGeneration | None:
     """Queue missing exchanges for the last retired generation so that it can become active again; return it.
 
     Return None if no generation is retired or being built. Any other generation that is being built is dropped. An
     interrupted call can be repeated; the restored generation is then the one being built.
     """
     building = _building()
-    kept = Generation.objects.filter(state=Generation.State.RETIRED).last()
+    kept = IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED).last()
     if kept is not None:
         if building is not None:
             drop_generation(building)
@@ -146,23 +146,23 @@ def activate_built_generation() -> bool:
         return False
     with transaction.atomic():
         # A concurrent second call finds no generation in the building state.
-        if not Generation.objects.select_for_update().filter(pk=building.pk, state=Generation.State.BUILDING):
+        if not IndexGeneration.objects.select_for_update().filter(pk=building.pk, state=IndexGeneration.State.BUILDING):
             return False
-        Generation.objects.filter(state=Generation.State.SERVING).update(state=Generation.State.RETIRED)
-        Generation.objects.filter(pk=building.pk).update(state=Generation.State.SERVING)
+        IndexGeneration.objects.filter(state=IndexGeneration.State.ACTIVE).update(state=IndexGeneration.State.RETIRED)
+        IndexGeneration.objects.filter(pk=building.pk).update(state=IndexGeneration.State.ACTIVE)
     enqueue_missing(building)  # what was kept by a transaction that began before the building did
     signals.switched.send(sender=None)
     return True
 
 
-def enqueue_missing(generation: Generation) -> int:
+def enqueue_missing(generation: IndexGeneration) -> int:
     """Queue the exchanges that this generation has no row of; returns how many."""
     queued = 0
     missing = Exchange.objects.filter(forgotten_at=None).exclude(embeddings__generation=generation)
     for page in iterate_by_pk(missing.values_list("pk"), _PAGE):
         now = timezone.now()
-        Embedding.objects.bulk_create(
-            [Embedding(exchange_id=pk, generation=generation, due_at=now) for (pk,) in page], ignore_conflicts=True
+        EmbeddingJob.objects.bulk_create(
+            [EmbeddingJob(exchange_id=pk, generation=generation, due_at=now) for (pk,) in page], ignore_conflicts=True
         )
         queued += len(page)
     return queued
@@ -170,27 +170,27 @@ def enqueue_missing(generation: Generation) -> int:
 
 def drop_retired_generations() -> int:
     """Drop all retired generations; return their number."""
-    retired = list(Generation.objects.filter(state=Generation.State.RETIRED))
+    retired = list(IndexGeneration.objects.filter(state=IndexGeneration.State.RETIRED))
     for generation in retired:
         drop_generation(generation)
     return len(retired)
 
 
-def drop_generation(generation: Generation) -> None:
+def drop_generation(generation: IndexGeneration) -> None:
     """Drop the collections of a generation, then its rows; an interrupted call can be repeated."""
     from memory.index import store
 
-    Generation.objects.filter(pk=generation.pk).update(state=Generation.State.RETIRED)
-    for index in Index.objects.filter(generation=generation):
+    IndexGeneration.objects.filter(pk=generation.pk).update(state=IndexGeneration.State.RETIRED)
+    for index in Collection.objects.filter(generation=generation):
         store.drop(index.collection)
     store.request_file_cleanup()
-    Embedding.objects.filter(generation=generation).delete()
+    EmbeddingJob.objects.filter(generation=generation).delete()
     generation.delete()
 
 
-def mark_purge_needed(indexes: QuerySet[Index]) -> None:
+def mark_purge_needed(indexes: QuerySet[Collection]) -> None:
     """Mark these indexes because their files contain forgotten data until they are rebuilt; keep earlier marks."""
-    indexes.filter(soiled_at=None).update(soiled_at=timezone.now())
+    indexes.filter(purge_needed_since=None).update(purge_needed_since=timezone.now())
 
 
 def next_collection_name(collection: str, step: int = 1) -> str:
@@ -202,19 +202,19 @@ def next_collection_name(collection: str, step: int = 1) -> str:
     return base if following <= 1 else f"{base}.{following}"
 
 
-def _building() -> Generation | None:
-    return Generation.objects.filter(state=Generation.State.BUILDING).first()
+def _building() -> IndexGeneration | None:
+    return IndexGeneration.objects.filter(state=IndexGeneration.State.BUILDING).first()
 
 
-def _revived(kept: Generation) -> Generation:
-    Generation.objects.filter(pk=kept.pk).update(state=Generation.State.BUILDING)
-    jobs.requeue(Embedding.objects.filter(generation=kept, state=Job.State.FAILED))
+def _revived(kept: IndexGeneration) -> IndexGeneration:
+    IndexGeneration.objects.filter(pk=kept.pk).update(state=IndexGeneration.State.BUILDING)
+    jobs.requeue(EmbeddingJob.objects.filter(generation=kept, state=Job.State.FAILED))
     kept.refresh_from_db()
     return kept
 
 
-def _is_whole(generation: Generation) -> bool:
-    rows = Embedding.objects.filter(generation=generation, exchange__forgotten_at=None)
+def _is_whole(generation: IndexGeneration) -> bool:
+    rows = EmbeddingJob.objects.filter(generation=generation, exchange__forgotten_at=None)
     if rows.exclude(state=Job.State.DONE).exists():
         return False
     return not Exchange.objects.filter(forgotten_at=None).exclude(embeddings__generation=generation).exists()

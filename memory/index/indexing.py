@@ -21,7 +21,7 @@ from memory.filters import chroma_fields
 from memory.index import generations, store
 from memory.index.parts import embedding_texts
 from memory.index.vectors import all_vector_ids, vector_ids
-from memory.models import DocumentVersion, Embedding, Exchange, Generation, Job, Record
+from memory.models import DocumentVersion, EmbeddingJob, Exchange, IndexGeneration, Job, Record
 from memory.utils.fairness import Turns
 
 log = logging.getLogger(__name__)
@@ -46,8 +46,8 @@ def index_pending(limit: int | None = None) -> int:
         return 0
     while limit is None or done < limit:
         due = (
-            Embedding.objects.filter(exchange__forgotten_at=None)
-            .exclude(generation__state=Generation.State.RETIRED)
+            EmbeddingJob.objects.filter(exchange__forgotten_at=None)
+            .exclude(generation__state=IndexGeneration.State.RETIRED)
             .select_related("exchange__space", "exchange__previous", "generation", "index")
         )
         claimed = jobs.claim(due.filter(exchange__source_file="").order_by("due_at", "id"), _BATCH)
@@ -55,7 +55,7 @@ def index_pending(limit: int | None = None) -> int:
         claimed = claimed or of_documents
         if not claimed:
             break
-        by_index: dict[tuple[uuid.UUID, int], list[Embedding]] = defaultdict(list)
+        by_index: dict[tuple[uuid.UUID, int], list[EmbeddingJob]] = defaultdict(list)
         for row in claimed:
             by_index[row.exchange.space_id, row.generation_id].append(row)
         for rows in by_index.values():
@@ -67,7 +67,7 @@ def index_pending(limit: int | None = None) -> int:
     return done
 
 
-def _claim_chunks(due: QuerySet[Embedding]) -> list[Embedding]:
+def _claim_chunks(due: QuerySet[EmbeddingJob]) -> list[EmbeddingJob]:
     """Claim a batch of chunks from the shortest document of the person whose last turn is longest ago."""
     under_way = DocumentVersion.objects.filter(stage__in=[Stage.CHUNKING, Stage.EMBEDDING])
     versions: dict[uuid.UUID, list[uuid.UUID]] = defaultdict(list)
@@ -87,7 +87,7 @@ def _pieces_together() -> int:
     return _PIECES_HERE if generations.active_generation().provider == "local" else _BATCH
 
 
-def retry_failed(rows: QuerySet[Embedding]) -> int:
+def retry_failed(rows: QuerySet[EmbeddingJob]) -> int:
     """Requeue the failed ones of these embeddings; return their number."""
     again = jobs.requeue(rows.filter(state=Job.State.FAILED))
     nudge.after_commit("index_pending")
@@ -101,7 +101,7 @@ def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
         i: "forgotten"
         for i in Exchange.objects.filter(id__in=ids).exclude(forgotten_at=None).values_list("id", flat=True)
     }
-    rows = Embedding.objects.filter(exchange_id__in=ids, generation=generations.active_generation())
+    rows = EmbeddingJob.objects.filter(exchange_id__in=ids, generation=generations.active_generation())
     for row in rows.only("exchange_id", "state", "error", "failures"):
         waiting = row.state == Job.State.PENDING and row.error and not row.failures
         name = {Job.State.DONE: "remembered", Job.State.FAILED: "failed"}.get(Job.State(row.state), "remembering")
@@ -109,13 +109,13 @@ def memory_states(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     return states
 
 
-def _index_together(rows: list[Embedding]) -> int:
+def _index_together(rows: list[EmbeddingJob]) -> int:
     generation, space = rows[0].generation, rows[0].exchange.space
     try:
         vectors = _vectors_for(generation, [row.exchange for row in rows])
         index = generations.get_collection(space, generation)
         _leave_other_indexes(rows, index.pk)
-        Embedding.objects.filter(pk__in=[row.pk for row in rows]).update(index=index)
+        EmbeddingJob.objects.filter(pk__in=[row.pk for row in rows]).update(index=index)
         ids, flat, fields = [], [], []
         for row, parts in zip(rows, vectors, strict=True):
             row.parts = len(parts)
@@ -134,13 +134,13 @@ def _index_together(rows: list[Embedding]) -> int:
     return _note_indexed(rows, index.collection)
 
 
-def _index_halves(rows: list[Embedding]) -> int:
+def _index_halves(rows: list[EmbeddingJob]) -> int:
     """Index a refused batch in two halves, so that only individually refused rows fail."""
     middle = len(rows) // 2
     return sum(_index_together(half) for half in (rows[:middle], rows[middle:]))
 
 
-def _vectors_for(generation: Generation, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
+def _vectors_for(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> list[NDArray[np.float32]]:
     """Return the vectors (parts, dimension) of each exchange: supplied with a record, cached, or newly embedded."""
     given = vectors_given([e.pk for e in exchanges], generation)
     for vectors in given.values():
@@ -159,7 +159,7 @@ def _vectors_for(generation: Generation, exchanges: Sequence[Exchange]) -> list[
     return [given[e.pk] if e.pk in given else known[e.content_hash] for e in exchanges]
 
 
-def _leave_other_indexes(rows: list[Embedding], index_id: int) -> None:
+def _leave_other_indexes(rows: list[EmbeddingJob], index_id: int) -> None:
     """Delete vectors of these exchanges from other spaces' indexes, and those of older versions."""
     stale: dict[str, list[str]] = defaultdict(list)
     for row in rows:
@@ -171,10 +171,10 @@ def _leave_other_indexes(rows: list[Embedding], index_id: int) -> None:
         store.delete(collection, ids)
 
 
-def _note_indexed(rows: list[Embedding], collection: str) -> int:
+def _note_indexed(rows: list[EmbeddingJob], collection: str) -> int:
     """Mark unchanged exchanges as done; return their number. Delete vectors of those forgotten or changed meanwhile."""
     kept: list[uuid.UUID] = []
-    late: list[Embedding] = []
+    late: list[EmbeddingJob] = []
     outdated: list[str] = []
     stale: list[str] = []
     with transaction.atomic():
@@ -185,9 +185,9 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
             .only("id", "version", "space_id", "forgotten_at")
         }
         attempts = dict(
-            Embedding.objects.select_for_update().filter(pk__in=[row.pk for row in rows]).values_list("pk", "attempt")
+            EmbeddingJob.objects.select_for_update().filter(pk__in=[row.pk for row in rows]).values_list("pk", "attempt")
         )
-        done: dict[tuple[int, int], list[Embedding]] = defaultdict(list)
+        done: dict[tuple[int, int], list[EmbeddingJob]] = defaultdict(list)
         for row in rows:
             current, before = now.get(row.exchange_id), row.exchange
             if current is None or current.forgotten_at:
@@ -200,7 +200,7 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
             if same and attempts.get(row.pk) == row.attempt:
                 done[before.version, row.parts].append(row)
         for (version, parts), some in done.items():
-            Embedding.objects.filter(pk__in=[row.pk for row in some]).update(
+            EmbeddingJob.objects.filter(pk__in=[row.pk for row in some]).update(
                 state=Job.State.DONE, version=version, parts=parts, locked_until=None, failures=0, error=""
             )
             kept += [row.exchange_id for row in some]
@@ -215,7 +215,7 @@ def _note_indexed(rows: list[Embedding], collection: str) -> int:
 
 
 def _put_off(
-    rows: list[Embedding], error: str, *, counts: bool, final: bool = False, after: float | None = None
+    rows: list[EmbeddingJob], error: str, *, counts: bool, final: bool = False, after: float | None = None
 ) -> int:
     """Release the rows for a retry; return 0, the number of indexed exchanges."""
     log.warning("%d exchanges could not be embedded: %s", len(rows), error)
@@ -224,7 +224,7 @@ def _put_off(
     return 0
 
 
-def vectors_given(exchange_ids: Iterable[uuid.UUID], generation: Generation) -> dict[uuid.UUID, NDArray[np.float32]]:
+def vectors_given(exchange_ids: Iterable[uuid.UUID], generation: IndexGeneration) -> dict[uuid.UUID, NDArray[np.float32]]:
     """Return the vectors (1, dimension) that clients supplied with records for this generation, by exchange id."""
     rows = Record.objects.filter(exchange_id__in=list(exchange_ids), generation=generation).exclude(vector=None)
     return {row.exchange_id: np.frombuffer(bytes(row.vector or b""), dtype="<f4")[None] for row in rows}

@@ -31,7 +31,7 @@ from memory.index.reconcile import (
     queue_missing_vectors,
 )
 from memory.index.vectors import vector_ids
-from memory.models import Embedding, Exchange, Index, Job
+from memory.models import Collection, EmbeddingJob, Exchange, Job
 from memory.utils.batching import iterate_by_pk
 
 log = logging.getLogger(__name__)
@@ -61,11 +61,11 @@ def purge_pending(*, before: datetime | None = None, progress: ProgressCallback 
     after its rebuild and the vacuum. If Cato manages the Chroma server, it asks the server to remove the dropped files.
     The call can be interrupted and repeated. Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
-    soiled = Index.objects.exclude(soiled_at=None)
+    pending = Collection.objects.exclude(purge_needed_since=None)
     if before is not None:
-        soiled = soiled.filter(soiled_at__lte=before)
+        pending = pending.filter(purge_needed_since__lte=before)
     renewed = 0
-    for index in soiled.select_related("space", "generation").order_by("pk"):
+    for index in pending.select_related("space", "generation").order_by("pk"):
         begun = timezone.now()
         if not rebuild_collection(index, progress=progress):
             continue
@@ -83,7 +83,7 @@ def purge_overdue() -> int:
     If the vector store is unavailable or disabled, log a warning and return 0.
     """
     limit = timezone.now() - timedelta(hours=settings.CATO.vector_store.erase_within_hours) / 2
-    if not Index.objects.filter(soiled_at__lte=limit).exists():
+    if not Collection.objects.filter(purge_needed_since__lte=limit).exists():
         return 0
     try:
         return purge_pending(before=limit)
@@ -105,7 +105,7 @@ def purge_all(*, progress: ProgressCallback = no_progress) -> int:
     return renewed
 
 
-def rebuild_collection(index: Index, *, progress: ProgressCallback = no_progress) -> bool:
+def rebuild_collection(index: Collection, *, progress: ProgressCallback = no_progress) -> bool:
     """Copy the live vectors to a new collection, swap it in, and drop the old one.
 
     Return False if another process is rebuilding the collection. A rebuild interrupted before the swap starts again.
@@ -114,7 +114,7 @@ def rebuild_collection(index: Index, *, progress: ProgressCallback = no_progress
     source, target = index.collection, next_collection_name(index.collection)
     if not store.recreate_collection(target, unless_touched_within=ABANDONED):
         return False
-    alive = Embedding.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
+    alive = EmbeddingJob.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
     for page in iterate_by_pk(alive.values_list("pk", "exchange_id", "version", "parts"), _PAGE):
         store.mark_in_use(target)
         copy_vectors(
@@ -160,13 +160,13 @@ def vacuum_database() -> None:
 
 
 @transaction.atomic
-def _switch(index: Index, source: str, target: str) -> bool:
-    if not Index.objects.filter(pk=index.pk, collection=source).update(collection=target):
+def _switch(index: Collection, source: str, target: str) -> bool:
+    if not Collection.objects.filter(pk=index.pk, collection=source).update(collection=target):
         return False
     index.collection = target
     # Workers that are embedding now use the old collection name. A new attempt number voids their results.
     jobs.requeue(
-        Embedding.objects.filter(
+        EmbeddingJob.objects.filter(
             exchange__space_id=index.space_id,
             generation_id=index.generation_id,
             state=Job.State.PENDING,
@@ -176,8 +176,8 @@ def _switch(index: Index, source: str, target: str) -> bool:
     return True
 
 
-def _clear_purge_flag(index: Index, begun: datetime) -> None:
+def _clear_purge_flag(index: Collection, begun: datetime) -> None:
     """Clear the purge mark, or set it to `begun` if exchanges were forgotten or erased since then."""
     since = Exchange.objects.filter(space_id=index.space_id).exclude(forgotten_at=None)
     since = since.filter(Q(forgotten_at__gte=begun) | Q(erased_at__gte=begun) | Q(erased_at=None))
-    Index.objects.filter(pk=index.pk).update(soiled_at=begun if since.exists() else None)
+    Collection.objects.filter(pk=index.pk).update(purge_needed_since=begun if since.exists() else None)

@@ -17,7 +17,7 @@ from memory.documents.deletion import delete_orphaned_originals
 from memory.index import generations, store
 from memory.index.vectors import PARTS, vector_ids
 from memory.lexical.indexing import index_terms
-from memory.models import CachedEmbedding, Embedding, Exchange, Generation, Index, Job, Space, Words
+from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job, LexicalEntry, Space
 from memory.utils.batching import iterate_by_pk
 
 _PAGE = 500
@@ -60,7 +60,7 @@ def measure_drift() -> Drift:
     Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
     generation = generations.active_generation()
-    alive = Embedding.objects.filter(generation=generation, exchange__forgotten_at=None)
+    alive = EmbeddingJob.objects.filter(generation=generation, exchange__forgotten_at=None)
     said = dict(alive.exclude(index=None).values_list("index").annotate(n=Sum("parts")).order_by())
     lacking = max(Exchange.objects.filter(forgotten_at=None).count() - alive.count(), 0)
     surplus = 0
@@ -77,8 +77,8 @@ def reconcile(*, dry_run: bool = False, progress: ProgressCallback = no_progress
     counts. Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
     queued, removed = queue_unindexed(dry_run=dry_run), 0
-    for index in Index.objects.select_related("generation").order_by("pk"):
-        if index.generation.state != Generation.State.RETIRED:
+    for index in Collection.objects.select_related("generation").order_by("pk"):
+        if index.generation.state != IndexGeneration.State.RETIRED:
             queued += queue_missing_vectors(index, dry_run=dry_run, progress=progress)
         removed += delete_orphan_vectors(index, dry_run=dry_run, progress=progress)
     if queued and not dry_run:
@@ -98,9 +98,9 @@ def queue_unindexed(*, dry_run: bool = False) -> int:
     """Queue exchanges without an embedding row, and finished rows without an index; return their number."""
     queued = 0
     for generation in generations.writable_generations():
-        nowhere = Embedding.objects.filter(generation=generation, state=Job.State.DONE, index=None)
+        nowhere = EmbeddingJob.objects.filter(generation=generation, state=Job.State.DONE, index=None)
         if dry_run:
-            known = Embedding.objects.filter(generation=generation, exchange__forgotten_at=None).count()
+            known = EmbeddingJob.objects.filter(generation=generation, exchange__forgotten_at=None).count()
             queued += max(Exchange.objects.filter(forgotten_at=None).count() - known, 0) + nowhere.count()
         else:
             queued += generations.enqueue_missing(generation) + jobs.requeue(nowhere)
@@ -108,14 +108,14 @@ def queue_unindexed(*, dry_run: bool = False) -> int:
 
 
 def queue_missing_vectors(
-    index: Index, *, spare: str | None = None, dry_run: bool = False, progress: ProgressCallback = no_progress
+    index: Collection, *, spare: str | None = None, dry_run: bool = False, progress: ProgressCallback = no_progress
 ) -> int:
     """Queue exchanges whose vectors are missing from the index or outdated; return their number.
 
     Vectors that the collection `spare` still has are copied from it instead.
     """
     queued = 0
-    rows = Embedding.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
+    rows = EmbeddingJob.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
     columns = ("pk", "exchange_id", "version", "parts", "exchange__version", "exchange__space_id")
     for page in iterate_by_pk(rows.values_list(*columns), _PAGE):
         wanted = {pk: vector_ids(exchange_id, version, parts) for pk, exchange_id, version, parts, *_ in page}
@@ -129,13 +129,13 @@ def queue_missing_vectors(
             if not wanted[pk] or (version, index.space_id) != (newest, space_id) or not held.issuperset(wanted[pk])
         ]
         if lost and not dry_run:
-            jobs.requeue(Embedding.objects.filter(pk__in=lost, state=Job.State.DONE))
+            jobs.requeue(EmbeddingJob.objects.filter(pk__in=lost, state=Job.State.DONE))
         queued += len(lost)
         progress("exchanges", len(page))
     return queued
 
 
-def _held(index: Index, ids: list[str]) -> set[str]:
+def _held(index: Collection, ids: list[str]) -> set[str]:
     """Return the ids in the current collection of the index; ask again if a rebuild has replaced the collection."""
     while True:
         asked = index.collection
@@ -154,14 +154,14 @@ def copy_vectors(source: str, target: str, ids: list[str]) -> set[str]:
     return copied
 
 
-def delete_orphan_vectors(index: Index, *, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
+def delete_orphan_vectors(index: Collection, *, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
     """Delete the vectors of this index that belong to no live row; return their number."""
     removed = offset = 0
     while ids := store.list_ids(index.collection, offset, _IDS):
         # A row is written before its vectors, so the rows are read after the ids.
         strays = _strays(index, ids)
         if strays and not dry_run:
-            generations.mark_purge_needed(Index.objects.filter(pk=index.pk))
+            generations.mark_purge_needed(Collection.objects.filter(pk=index.pk))
             store.delete(index.collection, strays)
         removed += len(strays)
         offset += len(ids) - (0 if dry_run else len(strays))
@@ -179,7 +179,7 @@ def drop_orphan_collections(*, dry_run: bool = False) -> int:
         # Another Cato installation with other spaces may share the server.
         if found is None or not Space.objects.filter(pk=uuid.UUID(found[1])).exists():
             continue
-        if Index.objects.filter(collection=collection).exists():
+        if Collection.objects.filter(collection=collection).exists():
             continue
         if not dry_run:
             store.drop(collection)
@@ -215,9 +215,9 @@ def delete_orphan_cache_entries(*, dry_run: bool = False, progress: ProgressCall
     return removed
 
 
-def _strays(index: Index, ids: Iterable[str]) -> list[str]:
+def _strays(index: Collection, ids: Iterable[str]) -> list[str]:
     parsed = {id: _parsed(id) for id in ids}
-    rows = Embedding.objects.filter(
+    rows = EmbeddingJob.objects.filter(
         index=index, exchange_id__in={vector[0] for vector in parsed.values() if vector}, exchange__forgotten_at=None
     )
     living = {row[0]: _EmbeddingState(*row[1:]) for row in rows.values_list(*_OF_LIVING)}
@@ -254,10 +254,10 @@ def _belongs(row: _EmbeddingState | None, part: str, version: int) -> bool:
 
 
 def _remove_words_of_forgotten(dry_run: bool) -> int:
-    forgotten = Words.objects.exclude(exchange__forgotten_at=None)
+    forgotten = LexicalEntry.objects.exclude(exchange__forgotten_at=None)
     if dry_run:
         return forgotten.count()
     return sum(
-        Words.objects.filter(pk__in=[pk for (pk,) in page]).delete()[0]
+        LexicalEntry.objects.filter(pk__in=[pk for (pk,) in page]).delete()[0]
         for page in iterate_by_pk(forgotten.values_list("pk"), _PAGE)
     )

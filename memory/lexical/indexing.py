@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from django.db.models import prefetch_related_objects
 
 from memory.lexical.analyser import analyse, date_terms
-from memory.models import Exchange, Words
+from memory.models import Exchange, LexicalEntry
 
 
 def index_terms(exchanges: Iterable[Exchange]) -> None:
@@ -16,7 +16,7 @@ def index_terms(exchanges: Iterable[Exchange]) -> None:
     save_entries(build_entries(exchanges))
 
 
-def build_entries(exchanges: Iterable[Exchange]) -> list[Words]:
+def build_entries(exchanges: Iterable[Exchange]) -> list[LexicalEntry]:
     """Build the term rows of these exchanges without saving them.
 
     Analysing takes longer than writing, so callers can do it outside the transaction.
@@ -26,19 +26,19 @@ def build_entries(exchanges: Iterable[Exchange]) -> list[Words]:
     return [_words_of(exchange) for exchange in exchanges]
 
 
-def save_entries(rows: list[Words]) -> None:
+def save_entries(rows: list[LexicalEntry]) -> None:
     """Insert or update the given term rows."""
-    Words.objects.bulk_create(
+    LexicalEntry.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["exchange"], update_fields=["space", "terms", "length"]
     )
 
 
 def delete_entries(exchange_ids: Iterable[uuid.UUID]) -> int:
     """Delete the terms of these exchanges and return the number of deleted rows."""
-    return Words.objects.filter(exchange_id__in=list(exchange_ids)).delete()[0]
+    return LexicalEntry.objects.filter(exchange_id__in=list(exchange_ids)).delete()[0]
 
 
-def _words_of(exchange: Exchange) -> Words:
+def _words_of(exchange: Exchange) -> LexicalEntry:
     texts = (f"{exchange.owner} {exchange.source_file}", exchange.user_message, exchange.assistant_message)
     terms = date_terms(exchange.timestamp) + [term for text in texts for term in analyse(text)]
-    return Words(exchange=exchange, space_id=exchange.space_id, terms=" ".join(terms), length=len(terms))
+    return LexicalEntry(exchange=exchange, space_id=exchange.space_id, terms=" ".join(terms), length=len(terms))

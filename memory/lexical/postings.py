@@ -17,7 +17,7 @@ from django.db.models import Count, Max, QuerySet, Sum
 from numpy.typing import NDArray
 
 from memory.lexical.bm25 import QueryTerm, idf
-from memory.models import Words
+from memory.models import LexicalEntry
 
 RowIds = NDArray[np.int64]
 
@@ -58,11 +58,11 @@ class TermStatistics:
 
     def refresh(self) -> None:
         """Recount if the corpus is small, or if its highest row id fell or rose by more than two percent."""
-        newest = Words.objects.aggregate(newest=Max("id"))["newest"] or 0
+        newest = LexicalEntry.objects.aggregate(newest=Max("id"))["newest"] or 0
         with self._lock:
             if newest > _SMALL and self._newest <= newest <= self._newest * _GROWTH:
                 return
-            counted = Words.objects.values_list("space_id").annotate(Count("id"), Sum("length"))
+            counted = LexicalEntry.objects.values_list("space_id").annotate(Count("id"), Sum("length"))
             self._newest, self._common = newest, {}
             self._in_space = {space: rows for space, rows, _ in counted}
             self.documents = sum(self._in_space.values())
@@ -154,7 +154,7 @@ def newest_with_term(ask: QueryTerm, spaces: Iterable[uuid.UUID], limit: int) ->
         return [exchange_id for (exchange_id,) in cursor.fetchall()]
 
 
-def rows_with_all_terms(terms: Iterable[str]) -> QuerySet[Words]:
+def rows_with_all_terms(terms: Iterable[str]) -> QuerySet[LexicalEntry]:
     """Return the rows in all spaces that contain every one of these terms."""
     if connection.vendor == "sqlite":
         where = "id IN (SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s)"
@@ -162,7 +162,7 @@ def rows_with_all_terms(terms: Iterable[str]) -> QuerySet[Words]:
     else:
         where = "lexemes @@ %s::tsquery"
         query = " & ".join(_tsquery(term, False) for term in terms)
-    return Words.objects.extra(where=[where], params=[query])  # noqa: S610  (the statement is ours)
+    return LexicalEntry.objects.extra(where=[where], params=[query])  # noqa: S610  (the statement is ours)
 
 
 def exchange_ids_in_spaces(spaces: Iterable[uuid.UUID], rows: RowIds) -> list[str]:

@@ -1,10 +1,10 @@
 """The models of memory."""
 
 from memory.models.documents import Chunk, Document, DocumentVersion, HiddenPassage
-from memory.models.exchanges import Exchange, MetadataValue, Opinion, Recall, Words
-from memory.models.index import CachedEmbedding, Embedding, Erasure, Generation, Index
+from memory.models.exchanges import Exchange, Feedback, LexicalEntry, MetadataValue, RecallLogEntry
+from memory.models.index import CachedEmbedding, Collection, EmbeddingJob, ErasureJob, IndexGeneration
 from memory.models.jobs import Job
-from memory.models.operations import Operation, Retention, Reveal
+from memory.models.operations import Operation, RetentionRule, Reveal
 from memory.models.records import Record
 from memory.models.spaces import Membership, MembershipChange, Space
 from memory.models.tuning import Calibration, Evaluation
@@ -13,25 +13,25 @@ __all__ = [
     "CachedEmbedding",
     "Calibration",
     "Chunk",
+    "Collection",
     "Document",
     "DocumentVersion",
-    "Embedding",
-    "Erasure",
+    "EmbeddingJob",
+    "ErasureJob",
     "Evaluation",
     "Exchange",
-    "Generation",
+    "Feedback",
     "HiddenPassage",
-    "Index",
+    "IndexGeneration",
     "Job",
+    "LexicalEntry",
     "Membership",
     "MembershipChange",
     "MetadataValue",
     "Operation",
-    "Opinion",
-    "Recall",
+    "RecallLogEntry",
     "Record",
-    "Retention",
+    "RetentionRule",
     "Reveal",
     "Space",
-    "Words",
 ]

@@ -30,7 +30,7 @@ class Document(models.Model):
     source = models.CharField(max_length=12, choices=Exchange.Source.choices)
     source_path = models.TextField(blank=True, help_text="absolute, of a file read from a folder of this machine")
     metadata = models.JSONField(default=dict)
-    serving = models.ForeignKey(
+    live_version = models.ForeignKey(
         "DocumentVersion", null=True, on_delete=models.SET_NULL, related_name="+", help_text="what is found of it"
     )
     created_at = models.DateTimeField(auto_now_add=True)
@@ -81,7 +81,7 @@ class DocumentVersion(Job):
     stage = models.CharField(max_length=9, choices=Stage.choices, default=Stage.RECEIVED)
     original = models.FileField(upload_to=place_of, max_length=200, blank=True)
     size = models.PositiveBigIntegerField(help_text="bytes")
-    digest = models.CharField(max_length=64, blank=True, help_text="SHA-256 of the bytes")
+    sha256 = models.CharField(max_length=64, blank=True, help_text="SHA-256 of the bytes")
     kind = models.CharField(max_length=20, blank=True)
     title = models.CharField(max_length=255, blank=True)
     uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
@@ -107,7 +107,7 @@ class Chunk(models.Model):
     index = models.PositiveIntegerField()
     start = models.PositiveIntegerField(help_text="characters from the beginning of the file's text")
     end = models.PositiveIntegerField()
-    joint = models.CharField(max_length=2, blank=True, help_text="the white space before it, at most two characters")
+    separator = models.CharField(max_length=2, blank=True, help_text="the white space before it, at most two characters")
     place = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading, in words")
 
     class Meta:

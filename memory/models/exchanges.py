@@ -68,7 +68,7 @@ class Exchange(models.Model):
     )
     forgotten_at = models.DateTimeField(null=True)
     forgotten_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    forgotten_in = models.ForeignKey(
+    forgotten_by_operation = models.ForeignKey(
         "Operation",
         null=True,
         on_delete=models.SET_NULL,
@@ -86,12 +86,16 @@ class Exchange(models.Model):
             models.Index(fields=["forgotten_at"], condition=Q(erased_at=None), name="exchange_to_erase"),
         ]
 
+    def get_absolute_url(self) -> str:
+        """Return the address of its page, which ABSOLUTE_URL_OVERRIDES defines."""
+        raise NotImplementedError
+
     @property
     def thread_session_id(self) -> str | None:
         return f"{self.thread_id}_{self.session_id}" if self.thread_id else None
 
 
-class Words(models.Model):
+class LexicalEntry(models.Model):
     """The terms of an exchange, as the analyser returns them; migration 0002 adds a full-text index."""
 
     exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="words")
@@ -108,13 +112,13 @@ class MetadataValue(models.Model):
     is_member = models.BooleanField(default=False, help_text="one of a list")
     text = models.CharField(max_length=500, null=True)
     number = models.FloatField(null=True)
-    truth = models.BooleanField(null=True)
+    boolean = models.BooleanField(null=True)
 
     class Meta:
         indexes = [models.Index(fields=["key", "text"]), models.Index(fields=["key", "number"])]
 
 
-class Opinion(models.Model):
+class Feedback(models.Model):
     """A person's feedback on a recalled exchange."""
 
     class Kind(models.TextChoices):
@@ -122,7 +126,7 @@ class Opinion(models.Model):
         IRRELEVANT = "irrelevant", "never again for this person"
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="opinions")
+    exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="feedback")
     kind = models.CharField(max_length=10, choices=Kind.choices)
     at = models.DateTimeField(auto_now=True)
 
@@ -130,7 +134,7 @@ class Opinion(models.Model):
         constraints = [models.UniqueConstraint(fields=["person", "exchange"], name="one_opinion_an_exchange")]
 
 
-class Recall(models.Model):
+class RecallLogEntry(models.Model):
     """The use of an exchange for a turn, with the reason but without its text."""
 
     turn_id = models.UUIDField()

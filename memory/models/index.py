@@ -10,12 +10,12 @@ from memory.models.jobs import Job
 from memory.models.spaces import Space
 
 
-class Generation(models.Model):
+class IndexGeneration(models.Model):
     """All collections of one embedding model; one generation is active, and another may be building."""
 
     class State(models.TextChoices):
         BUILDING = "building"
-        SERVING = "serving"
+        ACTIVE = "serving"
         RETIRED = "retired"
 
     provider = models.CharField(max_length=20)
@@ -26,18 +26,18 @@ class Generation(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["state"], condition=Q(state="serving"), name="one_serving_generation"),
+            models.UniqueConstraint(fields=["state"], condition=Q(state="serving"), name="one_active_generation"),
             models.UniqueConstraint(fields=["state"], condition=Q(state="building"), name="one_building_generation"),
         ]
 
 
-class Index(models.Model):
+class Collection(models.Model):
     """One collection of vectors: one space in one generation."""
 
     space = models.ForeignKey(Space, on_delete=models.PROTECT)
-    generation = models.ForeignKey(Generation, on_delete=models.CASCADE, related_name="indexes")
+    generation = models.ForeignKey(IndexGeneration, on_delete=models.CASCADE, related_name="indexes")
     collection = models.CharField(max_length=128, unique=True)
-    soiled_at = models.DateTimeField(
+    purge_needed_since = models.DateTimeField(
         null=True, help_text="since when its files may hold vectors of what was forgotten; null: they hold none"
     )
 
@@ -45,12 +45,12 @@ class Index(models.Model):
         constraints = [models.UniqueConstraint(fields=["space", "generation"], name="one_index_a_space")]
 
 
-class Embedding(Job):
+class EmbeddingJob(Job):
     """The vectors of one exchange in one generation: a pending job, or stored in `index`."""
 
     exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="embeddings")
-    generation = models.ForeignKey(Generation, on_delete=models.CASCADE, related_name="embeddings")
-    index = models.ForeignKey(Index, null=True, on_delete=models.PROTECT, related_name="embeddings")
+    generation = models.ForeignKey(IndexGeneration, on_delete=models.CASCADE, related_name="embeddings")
+    index = models.ForeignKey(Collection, null=True, on_delete=models.PROTECT, related_name="embeddings")
     version = models.PositiveIntegerField(default=0, help_text="the exchange's version that is in the index")
     parts = models.PositiveSmallIntegerField(default=0, help_text="how many vectors that version has there")
 
@@ -59,7 +59,7 @@ class Embedding(Job):
         indexes = [models.Index(fields=["due_at"], condition=Q(state="pending"), name="embedding_due")]
 
 
-class Erasure(Job):
+class ErasureJob(Job):
     """The erasure of a forgotten exchange: removal and verification of vectors, cached embedding and text."""
 
     exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="erasure")

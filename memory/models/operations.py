@@ -27,18 +27,18 @@ class Operation(Job):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=9, choices=Kind.choices)
-    what = models.JSONField(default=dict, help_text="what it is about, by what its kind takes")
-    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    asked_at = models.DateTimeField()
+    parameters = models.JSONField(default=dict, help_text="what it is about, by what its kind takes")
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField()
     total = models.PositiveIntegerField(null=True, help_text="how much there is to do, where that is known")
-    done = models.PositiveIntegerField(default=0)
+    processed = models.PositiveIntegerField(default=0)
     counts = models.JSONField(default=dict, help_text="what was done, by what it was")
     finished_at = models.DateTimeField(null=True)
     cancelled_at = models.DateTimeField(null=True)
 
     class Meta:
         indexes = [
-            models.Index(fields=["-asked_at"]),
+            models.Index(fields=["-created_at"]),
             models.Index(fields=["due_at"], condition=Q(state="pending"), name="operation_due"),
         ]
 
@@ -47,7 +47,7 @@ class Operation(Job):
         return self.state == self.State.PENDING
 
 
-class Retention(models.Model):
+class RetentionRule(models.Model):
     """For how many days exchanges and documents of one source are kept; without a row they are kept for ever."""
 
     source = models.CharField(max_length=12, choices=Exchange.Source.choices, unique=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from memory.models.exchanges import Exchange
-from memory.models.index import Generation
+from memory.models.index import IndexGeneration
 from memory.models.spaces import Space
 
 
@@ -17,7 +17,7 @@ class Record(models.Model):
     name = models.CharField(max_length=255)
     vector = models.BinaryField(null=True, help_text="float32, as given; null: embedded from the text")
     generation = models.ForeignKey(
-        Generation,
+        IndexGeneration,
         null=True,
         on_delete=models.SET_NULL,
         related_name="+",

@@ -25,7 +25,7 @@ class Evaluation(models.Model):
     at = models.DateTimeField(auto_now_add=True)
     strategy = models.CharField(max_length=40)
     questions = models.PositiveIntegerField()
-    asked_by = models.CharField(max_length=255, help_text="the chat model that put them in other words, or how else")
+    rephrased_by = models.CharField(max_length=255, help_text="the chat model that put them in other words, or how else")
     k = models.PositiveSmallIntegerField()
     recall = models.FloatField(help_text="share of questions whose exchange was among the first k")
     empty = models.FloatField(help_text="share of questions for which the gate let nothing through")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from memory.errors import VectorStoreUnavailableError
 from memory.index import store
 from memory.index.vectors import parse_exchange_id, vector_ids
-from memory.models import Embedding, Job
+from memory.models import EmbeddingJob, Job
 from memory.retrieval.candidates import Candidate
 from memory.retrieval.diversity import overlap
 from memory.retrieval.types import Query
@@ -54,7 +54,7 @@ def without_near_duplicates(ranked: Sequence[Candidate], query: Query) -> list[C
 
 
 def _texts_of(ids: Iterable[str], query: Query) -> Texts:
-    rows = Embedding.objects.filter(
+    rows = EmbeddingJob.objects.filter(
         exchange_id__in=[uuid.UUID(id) for id in ids],
         generation=query.generation,
         state=Job.State.DONE,

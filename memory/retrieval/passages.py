@@ -43,7 +43,7 @@ class Passage:
         joined = ""
         for before, piece in zip([None, *self.pieces], self.pieces, strict=False):
             shared = max(0, before.place.end - piece.place.start) if before else 0
-            joined += (piece.place.joint if before and not shared else "") + piece.text[shared:]
+            joined += (piece.place.separator if before and not shared else "") + piece.text[shared:]
         return joined
 
     @property
@@ -83,7 +83,7 @@ def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
             first, last = passage.pieces[0].place, passage.pieces[-1].place
             around |= Q(version=first.version_id, index__range=(first.index - _WIDEST, last.index + _WIDEST))
     rows = Chunk.objects.filter(around, exchange__forgotten_at=None, exchange__is_hidden=False)
-    fields = ("version__document_id", "version_id", "index", "start", "end", "joint", "place", "exchange__user_message")
+    fields = ("version__document_id", "version_id", "index", "start", "end", "separator", "place", "exchange__user_message")
     pieces = [QuotedChunk(ChunkLocation(*row[:-1]), row[-1]) for row in rows.values_list(*fields)]
     return {(piece.place.version_id, piece.place.index): piece for piece in pieces}
 

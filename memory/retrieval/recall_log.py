@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, QuerySet
 
 from memory.documents.locations import locations_of
-from memory.models import Exchange, Recall
+from memory.models import Exchange, RecallLogEntry
 from memory.retrieval.passages import group_adjacent
 from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces.access import SpaceIds, in_spaces
@@ -45,10 +45,10 @@ def log_recall(turn_id: uuid.UUID, results: Sequence[Hit]) -> None:
 
     Each row gets the number of its passage as its rank.
     """
-    Recall.objects.filter(turn_id=turn_id).delete()
-    Recall.objects.bulk_create(
+    RecallLogEntry.objects.filter(turn_id=turn_id).delete()
+    RecallLogEntry.objects.bulk_create(
         [
-            Recall(
+            RecallLogEntry(
                 turn_id=turn_id,
                 exchange_id=result.exchange.id,
                 rank=rank,
@@ -65,7 +65,7 @@ def log_recall(turn_id: uuid.UUID, results: Sequence[Hit]) -> None:
 
 def delete_recall_log(turn_ids: Iterable[uuid.UUID]) -> None:
     """Delete the logs of these deleted turns."""
-    Recall.objects.filter(turn_id__in=list(turn_ids)).delete()
+    RecallLogEntry.objects.filter(turn_id__in=list(turn_ids)).delete()
 
 
 def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uuid.UUID, list[RecalledItem]]:
@@ -74,7 +74,7 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
     Items that are forgotten, hidden or outside `spaces` have no text.
     """
     found: dict[uuid.UUID, list[RecalledItem]] = defaultdict(list)
-    rows = Recall.objects.filter(turn_id__in=list(turn_ids)).select_related("exchange__owner").order_by("rank", "id")
+    rows = RecallLogEntry.objects.filter(turn_id__in=list(turn_ids)).select_related("exchange__owner").order_by("rank", "id")
     places = locations_of(row.exchange_id for row in rows if row.exchange.source_file)
     for row in rows:
         forgotten = row.exchange.forgotten_at is not None
@@ -100,7 +100,7 @@ def recall_counts(exchange_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dic
     Turns in other spaces are not counted, because the number would reveal that somebody asked there.
     """
     asked = in_spaces(Exchange.objects.findable().filter(turn_id=OuterRef("turn_id")), spaces)
-    rows = Recall.objects.filter(Exists(asked), exchange_id__in=list(exchange_ids))
+    rows = RecallLogEntry.objects.filter(Exists(asked), exchange_id__in=list(exchange_ids))
     return dict(rows.values_list("exchange_id").annotate(n=Count("id")))
 
 
@@ -110,5 +110,5 @@ def recall_rate(spaces: SpaceIds | None, *, newest: int = 1000) -> RecallRate:
     answers = answers if spaces is None else in_spaces(answers, spaces)
     rows = answers.order_by("-timestamp").values_list("turn_id", flat=True)[:newest]
     turns = [turn_id for turn_id in rows if turn_id is not None]
-    recalled = Recall.objects.filter(turn_id__in=turns).values("turn_id").distinct().count()
+    recalled = RecallLogEntry.objects.filter(turn_id__in=turns).values("turn_id").distinct().count()
     return RecallRate(answers=len(turns), with_context=recalled)

@@ -226,12 +226,12 @@ def _ranked(query: Query, strategy_name: str) -> RankedHits:
 def _query(
     messages: Sequence[str], asking: RecallOptions, *, wanted: int, now: datetime | None = None, is_spread: bool = False
 ) -> Query:
-    serving = generations.active_generation()
+    active = generations.active_generation()
     about = feedback.feedback_of(asking.person_id) if asking.person_id else feedback.NO_FEEDBACK
     return Query(
         text=join_messages(messages),
-        embedded=query_embedding.embed_async(messages, generations.embedder_for(serving), keep=asking.keep_query),
-        generation=serving,
+        embedded=query_embedding.embed_async(messages, generations.embedder_for(active), keep=asking.keep_query),
+        generation=active,
         spaces=asking.spaces,
         wanted=wanted,
         now=now or timezone.now(),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memory.documents.locations import ChunkLocation
 from memory.filters import Filter
-from memory.models import Exchange, Generation
+from memory.models import Exchange, IndexGeneration
 from memory.spaces.access import SpaceIds
 
 
@@ -93,7 +93,7 @@ class Query:
 
     text: str
     embedded: Callable[[], NDArray[np.float32] | None]
-    generation: Generation
+    generation: IndexGeneration
     spaces: SpaceIds
     wanted: int
     now: datetime

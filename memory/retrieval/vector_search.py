@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from memory import jobs
 from memory.index import store
 from memory.index.vectors import ScoredId, Similarities, best_by_exchange, vector_ids
-from memory.models import Embedding, Index, Job
+from memory.models import Collection, EmbeddingJob, Job
 from memory.retrieval.types import Query
 
 R = TypeVar("R")
@@ -46,7 +46,7 @@ class PendingVectorSearch:
                 pairs += self._of(index, collection, answer)
             except store.CollectionMissingError as error:
                 # A missing collection is an error only if it contained vectors.
-                if jobs.requeue(Embedding.objects.filter(index=index, state=Job.State.DONE)):
+                if jobs.requeue(EmbeddingJob.objects.filter(index=index, state=Job.State.DONE)):
                     missing.append(error)
         if missing and not pairs:
             raise missing[0]
@@ -59,7 +59,7 @@ class PendingVectorSearch:
             return answer.result()
         except store.CollectionMissingError:
             # A rebuild may have replaced the collection. Retry with its current name.
-            name: str = Index.objects.values_list("collection", flat=True).get(pk=index)
+            name: str = Collection.objects.values_list("collection", flat=True).get(pk=index)
             if name == collection:
                 raise
             return self.ask(name)
@@ -72,7 +72,7 @@ def search_async(query: Query, count: int, where: dict[str, Any] | None = None) 
         vector = query.vector
         return [] if vector is None else store.query(collection, vector, _vectors(count), where)
 
-    indexes = Index.objects.filter(generation=query.generation, space_id__in=list(query.spaces))
+    indexes = Collection.objects.filter(generation=query.generation, space_id__in=list(query.spaces))
     names = indexes.values_list("pk", "collection")
     return PendingVectorSearch(count, ask, [(index, name, _threads.submit(ask, name)) for index, name in names])
 
@@ -94,7 +94,7 @@ def exact_similarities(query: Query, ids: Iterable[str], count: int) -> Similari
     if query.vector is None:
         return {}
     held: dict[str, list[str]] = defaultdict(list)
-    embeddings = Embedding.objects.filter(
+    embeddings = EmbeddingJob.objects.filter(
         exchange_id__in=[uuid.UUID(id) for id in ids],
         generation=query.generation,
         index__space_id__in=list(query.spaces),

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from memory.documents.deletion import forget_documents
 from memory.exchanges.forgetting import ErasureReceipt, forget, receipt_for
-from memory.models import Chunk, Document, DocumentVersion, Exchange, Membership, MembershipChange, Opinion
+from memory.models import Chunk, Document, DocumentVersion, Exchange, Feedback, Membership, MembershipChange
 
 _TOGETHER = 200
 
@@ -42,4 +42,4 @@ def remove_from_all_groups(person_id: uuid.UUID) -> None:
         for space_id in memberships.values_list("space_id", flat=True)
     )
     memberships.delete()
-    Opinion.objects.filter(person_id=person_id).delete()
+    Feedback.objects.filter(person_id=person_id).delete()

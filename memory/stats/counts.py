@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.models import Count, QuerySet
 
 from memory.index import generations
-from memory.models import Embedding, Erasure, Exchange, Job
+from memory.models import EmbeddingJob, ErasureJob, Exchange, Job
 from memory.spaces.access import SpaceIds, in_spaces
 
 
@@ -32,9 +32,9 @@ def memory_counts(spaces: SpaceIds | None) -> MemoryCounts:
     rows: QuerySet[Exchange] = Exchange.objects.findable()
     rows = rows if spaces is None else in_spaces(rows, spaces)
     generation = generations.active_generation()
-    embeddings = Embedding.objects.filter(generation=generation, exchange__in=rows)
+    embeddings = EmbeddingJob.objects.filter(generation=generation, exchange__in=rows)
     states = dict(embeddings.values_list("state").annotate(n=Count("id")))
-    erasures = Erasure.objects.filter(state=Job.State.PENDING)
+    erasures = ErasureJob.objects.filter(state=Job.State.PENDING)
     if spaces is not None:
         erasures = erasures.filter(exchange__space_id__in=list(spaces))
     return MemoryCounts(

@@ -10,7 +10,7 @@ from itertools import pairwise
 from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from memory.models import Exchange, Recall
+from memory.models import Exchange, RecallLogEntry
 from memory.spaces.access import SpaceIds, in_spaces
 
 WEEK, DAY = timedelta(days=7), timedelta(days=1)
@@ -51,7 +51,7 @@ def first_exchange_at(spaces: SpaceIds | None) -> datetime | None:
 
 def recall_rates(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRange]:
     """Return for each period between these times the number of answers, and of those with recalled exchanges."""
-    recalled = Exists(Recall.objects.filter(turn_id=OuterRef("turn_id")))
+    recalled = Exists(RecallLogEntry.objects.filter(turn_id=OuterRef("turn_id")))
     rows = _remembered(spaces).filter(turn_id__isnull=False, timestamp__gt=at[0])
     said = list(rows.annotate(recalled=recalled).values_list("timestamp", "recalled"))
     return [
@@ -67,7 +67,7 @@ def recall_rates(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRa
 
 def recall_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
     """Return the number of recalled exchanges in each period, for turns whose own exchange is in `spaces`."""
-    rows = Recall.objects.filter(at__gt=at[0])
+    rows = RecallLogEntry.objects.filter(at__gt=at[0])
     if spaces is not None:
         rows = rows.filter(Exists(_remembered(spaces).filter(turn_id=OuterRef("turn_id"))))
     counts = {

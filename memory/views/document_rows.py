@@ -56,7 +56,7 @@ class DocumentRow:
     cancel_url: str
     retry_url: str
     is_under_way: bool
-    is_serving: bool
+    is_live: bool
 
 
 def document_row(state: DocumentStatus, *, person_id: uuid.UUID, is_administrator: bool) -> DocumentRow:
@@ -81,7 +81,7 @@ def document_row(state: DocumentStatus, *, person_id: uuid.UUID, is_administrato
         cancel_url=reverse("cancel_document", args=[state.id]) if may and newest.is_under_way else "",
         retry_url=reverse("retry_document", args=[state.id]) if may and newest.stage == "failed" else "",
         is_under_way=newest.is_under_way,
-        is_serving=state.serving is not None,
+        is_live=state.live_version is not None,
     )
 
 
@@ -109,9 +109,9 @@ def _bar(version: VersionStatus) -> int | None:
 
 def _beneath(state: DocumentStatus) -> str:
     """Which version answers meanwhile."""
-    if state.serving is None or state.serving.id == state.newest.id:
+    if state.live_version is None or state.live_version.id == state.newest.id:
         return ""
     sentence = _("Version %(number)s is searchable.")
     if state.newest.is_under_way:
         sentence = _("Version %(number)s stays searchable until this one is ready.")
-    return sentence % {"number": state.serving.number}
+    return sentence % {"number": state.live_version.number}

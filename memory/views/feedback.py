@@ -7,7 +7,6 @@ import uuid
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
@@ -34,15 +33,15 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
         raise NotFoundError(_("Not found."))
     set_feedback(request.user.pk, found, request.POST.get("kind", ""))
     if not request.htmx:
-        return redirect(_next(request, exchange_id))
+        return redirect(_next(request, found))
     (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()
     place = _PLACE.fullmatch(request.GET.get("at", ""))
     context = {"standing": standing, "url": request.get_full_path(), "place": place[0] if place else "here"}
     return render(request, "memory/_feedback.html", context)
 
 
-def _next(request: PageRequest, exchange_id: uuid.UUID) -> str:
-    """A page of ours, whatever was asked for."""
-    asked = request.GET.get("next", "")
-    is_path = asked.startswith("/") and url_has_allowed_host_and_scheme(asked, None)
-    return asked if is_path else reverse("exchange", args=[exchange_id])
+def _next(request: PageRequest, exchange: Exchange) -> str:
+    """Return the path in the parameter `next`, or the exchange's page if it is missing or on another host."""
+    path = request.GET.get("next", "")
+    is_local = path.startswith("/") and url_has_allowed_host_and_scheme(path, None)
+    return path if is_local else exchange.get_absolute_url()

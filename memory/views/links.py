@@ -7,12 +7,13 @@ import uuid
 from django.urls import reverse
 
 from memory.documents.locations import ChunkLocation
+from memory.models import Exchange
 from memory.retrieval.types import ExchangeView
 
 
 def exchange_url(said: ExchangeView) -> str:
     """The passage in its document, or where it was said."""
-    return passage_url(said.place) if said.place else reverse("exchange", args=[said.id])
+    return passage_url(said.place) if said.place else Exchange(pk=said.id).get_absolute_url()
 
 
 def passage_url(place: ChunkLocation) -> str:

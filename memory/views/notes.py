@@ -10,7 +10,6 @@ from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
@@ -77,7 +76,7 @@ def _page(request: PageRequest, *, text: str = "", error: str = "", status: int 
 
 def _row(note: Exchange, state: str) -> NoteRow:
     return NoteRow(
-        url=reverse("exchange", args=[note.pk]),
+        url=note.get_absolute_url(),
         text=excerpt(note.user_message, _EXCERPT),
         who=str(note.owner),
         space_kind=note.space.kind,

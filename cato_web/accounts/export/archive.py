@@ -22,9 +22,9 @@ from cato_web.accounts.export import rows as own_rows
 from cato_web.accounts.models import AuditEntry, User
 from chat import access
 from chat.export import to_json, to_markdown
-from chat.models import Image, Import, Thread, Turn
+from chat.models import Image, ImportJob, Thread, Turn
 from memory import api as memory
-from memory.api import Chunk, Document, DocumentVersion, Exchange, Opinion, Space, SpaceIds, excerpt, iterate_by_pk
+from memory.api import Chunk, Document, DocumentVersion, Exchange, Feedback, Space, SpaceIds, excerpt, iterate_by_pk
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -135,8 +135,8 @@ def archive_files(person: User, shown: SpaceIds) -> Iterator[ArchiveFile]:
     yield ArchiveFile("exchanges.jsonl", now, _lines(remembered.exclude(is_note), own_rows.of_exchange), size)
     yield ArchiveFile("notes.jsonl", now, _lines(remembered.filter(is_note), own_rows.of_exchange), size)
     yield from _documents(person, shown)
-    yield ArchiveFile("opinions.jsonl", now, _lines(Opinion.objects.filter(person_id=person.pk), own_rows.of_opinion))
-    yield ArchiveFile("imports.jsonl", now, _lines(Import.objects.filter(owner_id=person.pk), own_rows.of_import))
+    yield ArchiveFile("opinions.jsonl", now, _lines(Feedback.objects.filter(person_id=person.pk), own_rows.of_opinion))
+    yield ArchiveFile("imports.jsonl", now, _lines(ImportJob.objects.filter(owner_id=person.pk), own_rows.of_import))
     yield ArchiveFile(
         "reveals.jsonl", now, _lines(memory.list_reveals(memory.personal_space(person.pk)), own_rows.of_reveal)
     )
@@ -150,7 +150,7 @@ def _threads(person: User, shown: SpaceIds) -> Iterator[ArchiveFile]:
         path = f"threads/{number:05d} {_safe(thread.title)[:60].strip()}"
         # A thread in a shared space, or one that was forked there, has turns of others as well.
         turns = thread.turns.select_related("author").filter(author_id=person.pk)
-        at, standing, beside = thread.spoken_at, turns.filter(stands=True), turns.filter(stands=False)
+        at, standing, beside = thread.last_message_at, turns.filter(is_on_active_branch=True), turns.filter(is_on_active_branch=False)
         size = turns.count() * _OF_A_TURN
         yield ArchiveFile(f"{path}.json", at, _encoded(to_json(thread, _unforgotten(standing), shown=shown)), size)
         yield ArchiveFile(f"{path}.md", at, _encoded(to_markdown(thread, _unforgotten(standing), shown=shown)), size)

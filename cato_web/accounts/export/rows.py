@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from cato_web.accounts import login_sessions
 from cato_web.accounts.models import AuditEntry, User
-from chat.models import Import, Turn
-from memory.api import Document, DocumentVersion, Exchange, Opinion, Reveal
+from chat.models import ImportJob, Turn
+from memory.api import Document, DocumentVersion, Exchange, Feedback, Reveal
 
 
 def account(person: User) -> dict[str, object]:
     names = ("name", "email", "role", "joined_at", "last_login", "theme", "density", "context_mode", "default_model")
-    active_sessions = login_sessions.active_sessions(person).values("browser", "since", "seen_at")
+    active_sessions = login_sessions.active_sessions(person).values("browser", "since", "last_seen_at")
     elsewhere = person.identities.order_by("id").values("issuer", "subject", "since")
-    tokens = person.api_tokens.values("name", "scopes", "begins_with", "made_at", "used_at", "expires_at")
+    tokens = person.api_tokens.values("name", "scopes", "prefix", "created_at", "used_at", "expires_at")
     told = {name: getattr(person, name) for name in (*names, "is_notified")}
-    return told | {"sign_ins": list(active_sessions), "identities": list(elsewhere), "tokens": list(tokens)}
+    return told | {"login_sessions": list(active_sessions), "identities": list(elsewhere), "tokens": list(tokens)}
 
 
 def of_turn(turn: Turn) -> dict[str, object]:
@@ -37,18 +37,18 @@ def of_document(document: Document) -> dict[str, object]:
 
 
 def of_version(version: DocumentVersion) -> dict[str, object]:
-    names = ("number", "stage", "size", "digest", "kind", "title", "created_at", "ready_at", "total_chunks")
+    names = ("number", "stage", "size", "sha256", "kind", "title", "created_at", "ready_at", "total_chunks")
     return {name: getattr(version, name) for name in names}
 
 
-def of_opinion(opinion: Opinion) -> dict[str, object]:
+def of_opinion(opinion: Feedback) -> dict[str, object]:
     return {"exchange_id": opinion.exchange_id, "opinion": opinion.kind, "at": opinion.at}
 
 
-def of_import(row: Import) -> dict[str, object]:
+def of_import(row: ImportJob) -> dict[str, object]:
     names = (
         "id", "name", "created_at", "finished_at", "cancelled_at", "found", "imported", "already_there", "turns",
-        "passed_over", "skipped", "left_out",
+        "skipped_count", "skipped", "left_out",
     )  # fmt: skip
     return {name: getattr(row, name) for name in names}
 

@@ -34,7 +34,7 @@ class LoginSessionRow:
     id: uuid.UUID
     browser: str
     since: datetime
-    seen_at: datetime
+    last_seen_at: datetime
     is_this: bool
 
 
@@ -45,8 +45,8 @@ class TokenRow:
     id: uuid.UUID
     name: str
     scopes: str
-    begins_with: str
-    made_at: datetime
+    prefix: str
+    created_at: datetime
     used_at: datetime | None
     expires_at: datetime | None
     is_over: bool
@@ -79,7 +79,7 @@ def render_settings(
         "tokens": _token_rows(request.user) if settings.CATO.api.enabled else None,
         "token_form": token_form or TokenForm(),
         "token": token,
-        "sign_ins": _session_rows(request),
+        "login_sessions": _session_rows(request),
         "groups": groups_of(request.user),
         "reveals": memory.list_reveals(memory.personal_space(request.user.pk))[:_REVEALS],
         "has_password": request.user.has_usable_password(),
@@ -121,7 +121,7 @@ def password(request: AuthenticatedRequest) -> HttpResponse:
 @require_POST
 def revoke_login_session(request: AuthenticatedRequest) -> HttpResponse:
     """End one login session, or all but the current one."""
-    which = request.POST.get("sign_in", "")
+    which = request.POST.get("login_session", "")
     if which == "others":
         services.sign_out_elsewhere(request.user)
         ended = login_sessions.rotate(request, request.user)
@@ -160,7 +160,7 @@ async def _iterate_in_thread(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
 def _session_rows(request: AuthenticatedRequest) -> list[LoginSessionRow]:
     this = request.session.session_key
     rows = [
-        LoginSessionRow(s.id, s.browser, s.since, s.seen_at, s.session_id == this)
+        LoginSessionRow(s.id, s.browser, s.since, s.last_seen_at, s.session_id == this)
         for s in login_sessions.active_sessions(request.user)
     ]
     return sorted(rows, key=lambda row: not row.is_this)
@@ -174,8 +174,8 @@ def _token_rows(person: User) -> list[TokenRow]:
             id=token.pk,
             name=token.name,
             scopes=_scope_labels(token.scopes),
-            begins_with=token.begins_with,
-            made_at=token.made_at,
+            prefix=token.prefix,
+            created_at=token.created_at,
             used_at=token.used_at,
             expires_at=token.expires_at,
             is_over=token.expires_at is not None and token.expires_at <= now,

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import services
 from cato_web.accounts.forms import InvitationForm
-from cato_web.accounts.models import AuditEntry, Pass, User
+from cato_web.accounts.models import AuditEntry, OneTimeLink, User
 from cato_web.accounts.views import AuthenticatedRequest
 from cato_web.accounts.views.accounts import archive_response
 from memory import api as memory
@@ -150,16 +150,16 @@ def _page(
         "form": form,
         "days": services.INVITATION_DAYS,
         "roles": User.Role.choices,
-        "links": [_link_row(link) for link in services.open_links().select_related("made_by", "person").order_by("pk")],
+        "links": [_link_row(link) for link in services.open_links().select_related("created_by", "person").order_by("pk")],
     }
     return render(request, "people/admin_people.html", context)
 
 
-def _link_row(link: Pass) -> dict[str, object]:
+def _link_row(link: OneTimeLink) -> dict[str, object]:
     invitation = _("Invitation as %(role)s") % {"role": link.get_role_display()}
     return {
         "what": _("Password link for %(name)s") % {"name": link.person} if link.person else invitation,
-        "made_by": link.made_by,
+        "created_by": link.created_by,
         "expires_at": link.expires_at,
         "revoke_url": reverse("revoke_link", args=[link.pk]),
     }

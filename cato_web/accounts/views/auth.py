@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from cato_web.accounts import openid, services
 from cato_web.accounts.forms import PasswordResetForm, RegistrationForm, SetupForm, SignInForm
-from cato_web.accounts.models import Pass
+from cato_web.accounts.models import OneTimeLink
 from chat.llm import endpoint
 from memory.api import format_list, is_within_limit, remote_host
 
@@ -29,7 +29,7 @@ TOO_MANY = gettext_noop("Too many attempts. Try again in five minutes.")
 @require_http_methods(["GET", "POST"])
 def set_up(request: HttpRequest, token: str) -> HttpResponse:
     """Create the first account, an administrator."""
-    return _register(request, token, Pass.Kind.SETUP, SetupForm(request.POST or None), "people/setup.html")
+    return _register(request, token, OneTimeLink.Kind.SETUP, SetupForm(request.POST or None), "people/setup.html")
 
 
 @login_not_required
@@ -37,7 +37,7 @@ def set_up(request: HttpRequest, token: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
     """Create an account with an invitation."""
-    return _register(request, token, Pass.Kind.INVITATION, RegistrationForm(request.POST or None), "people/join.html")
+    return _register(request, token, OneTimeLink.Kind.INVITATION, RegistrationForm(request.POST or None), "people/join.html")
 
 
 @login_not_required
@@ -46,7 +46,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
 def reset(request: HttpRequest, token: str) -> HttpResponse:
     """Set a new password with a one-time link."""
     try:
-        person = services.validate_link(token, Pass.Kind.RESET).person
+        person = services.validate_link(token, OneTimeLink.Kind.RESET).person
         if person is None:
             raise services.InvalidLinkError
         form = PasswordResetForm(person, request.POST or None)
@@ -65,7 +65,7 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
 @login_not_required
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
-def sign_in(request: HttpRequest) -> HttpResponse:
+def login_session(request: HttpRequest) -> HttpResponse:
     """Sign in with e-mail and password, with rate limits for the account and the address."""
     target = safe_redirect_target(request.GET.get("next", ""))
     if request.user.is_authenticated:
@@ -87,7 +87,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def sign_out(request: HttpRequest) -> HttpResponse:
     """Sign out."""
     logout(request)
-    return redirect("sign_in")
+    return redirect("login_session")
 
 
 def _register(request: HttpRequest, token: str, kind: str, form: RegistrationForm, template: str) -> HttpResponse:
@@ -108,7 +108,7 @@ def _register(request: HttpRequest, token: str, kind: str, form: RegistrationFor
     except services.InvalidLinkError as error:
         return render(request, "404.html", {"error": str(error)}, status=404)
     status = 422 if form.errors else 200
-    if kind == Pass.Kind.INVITATION:
+    if kind == OneTimeLink.Kind.INVITATION:
         return render_join(request, form, token=token, status=status)
     return render(request, template, {"form": form, "facts": data_locations()}, status=status)
 

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from cato_web.accounts import openid, services
 from cato_web.accounts.forms import RegistrationForm
-from cato_web.accounts.models import Pass
+from cato_web.accounts.models import OneTimeLink
 from cato_web.accounts.views.auth import TOO_MANY, check_login_rate, render_join, render_sign_in, safe_redirect_target
 from cato_web.errors import not_found
 
@@ -31,7 +31,7 @@ def start(request: HttpRequest) -> HttpResponse:
         return redirect(target)
     token = request.POST.get("invitation", "")
     try:
-        invitation = services.validate_link(token, Pass.Kind.INVITATION) if token else None
+        invitation = services.validate_link(token, OneTimeLink.Kind.INVITATION) if token else None
     except services.InvalidLinkError as error:
         return render(request, "404.html", {"error": str(error)}, status=404)
     problem, status = _(TOO_MANY), 429

@@ -1,4 +1,4 @@
-"""Embeds whatever has no vector, and writes whatever has no words."""
+"""Command: embed exchanges without vector and write missing lexical terms."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from memory.api import CatoError
 
 
 class Command(StoreCommand):
-    help = "Embed whatever has no vector. May be interrupted and called again, also while Cato runs."
+    help = "Embed exchanges that have no vector. Can be interrupted and repeated, also while Cato runs."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
             "--from-history",
             action="store_true",
-            help="first store in memory what was answered while the vector store was disabled",
+            help="first store turns that were answered while the vector store was disabled",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -28,11 +28,9 @@ class Command(StoreCommand):
             with ProgressBars() as bars:
                 if options["from_history"]:
                     self.stdout.write(f"{store_missing_turns(progress=bars):,} turns stored in memory.")
-                embedded = memory.backfill(progress=bars)
+                result = memory.backfill(progress=bars)
         except CatoError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{embedded.done:,} exchanges embedded.")
-        if embedded.failed or embedded.waiting:
-            raise CommandError(
-                f"{embedded.failed:,} failed and {embedded.waiting:,} wait to be tried again: {embedded.error}"
-            )
+        self.stdout.write(f"{result.done:,} exchanges embedded.")
+        if result.failed or result.waiting:
+            raise CommandError(f"{result.failed:,} failed and {result.waiting:,} will be retried: {result.error}")

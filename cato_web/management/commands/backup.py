@@ -1,4 +1,4 @@
-"""Writes all that this Cato keeps into one file, while people use it."""
+"""Command: write a backup while Cato runs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from cato_web.backups.writing import BackupResult, atomic_output, back_up
 from cato_web.management.store_command import ProgressBars
 from memory.api import CatoError
 
-_SECRETS = "It holds password hashes and secrets: keep it as safe as the data directory."
+_SECRETS = "It contains password hashes and secrets: keep it as safe as the data directory."
 
 
 class Command(BaseCommand):
-    help = "Write one consistent copy of database and files into a file, also while Cato runs."
+    help = "Write a consistent copy of database and files into one file, also while Cato runs."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("path", metavar="PATH", help="a file; a folder, for a file named by date; - for stdout")
         parser.add_argument(
-            "path", metavar="PATH", help="the file; a folder, for a name with today's date; - for stdout"
-        )
-        parser.add_argument(
-            "--without-vectors", action="store_true", help="smaller; then restoring embeds every text anew"
+            "--without-vectors", action="store_true", help="smaller, but a restore embeds all texts again"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -35,21 +33,21 @@ class Command(BaseCommand):
         try:
             with ProgressBars() as bars:
                 if options["path"] == "-":
-                    written = back_up(sys.stdout.buffer, with_vectors=with_vectors, progress=bars)
-                    self.stderr.write(_told("stdout", written))
+                    result = back_up(sys.stdout.buffer, with_vectors=with_vectors, progress=bars)
+                    self.stderr.write(_format_result("stdout", result))
                     return
-                path = _file_for(Path(options["path"]))
+                path = _output_path(Path(options["path"]))
                 with atomic_output(path) as out:
-                    written = back_up(out, with_vectors=with_vectors, progress=bars)
+                    result = back_up(out, with_vectors=with_vectors, progress=bars)
         except (BackupError, CatoError) as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"{_told(str(path), written)} {_SECRETS}")
+        self.stdout.write(f"{_format_result(str(path), result)} {_SECRETS}")
 
 
-def _file_for(path: Path) -> Path:
+def _output_path(path: Path) -> Path:
     return path / f"cato-{timezone.now():%Y-%m-%d-%H%M%S}.tar.gz" if path.is_dir() else path
 
 
-def _told(where: str, written: BackupResult) -> str:
-    vanished = f" {written.vanished:,} files were removed meanwhile." if written.vanished else ""
-    return f"Wrote {written.rows:,} rows and {written.files:,} files to {where}.{vanished}"
+def _format_result(where: str, result: BackupResult) -> str:
+    vanished = f" {result.vanished:,} files were deleted in the meantime." if result.vanished else ""
+    return f"Wrote {result.rows:,} rows and {result.files:,} files to {where}.{vanished}"

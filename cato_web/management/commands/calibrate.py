@@ -1,4 +1,4 @@
-"""Fits on this store where the relevance gate lies, and shows what it would keep and silence."""
+"""Command: calibrate the relevance gate on the stored exchanges."""
 
 from __future__ import annotations
 
@@ -13,42 +13,44 @@ from memory.api import CalibrationResult, CatoError, ThresholdStats
 
 
 class Command(StoreCommand):
-    help = "Fit the relevance gate to what is stored here, for the embedding model that serves."
+    help = "Calibrate the relevance gate on the stored exchanges, for the active embedding model."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--user", default="all", help="fit on what this person may read; name or e-mail (all)")
-        what = parser.add_mutually_exclusive_group()
-        what.add_argument("--dry-run", action="store_true", help="show what would be fitted and change nothing")
-        what.add_argument("--reset", action="store_true", help="go back to the shipped level")
+        parser.add_argument(
+            "--user", default="all", help="use only what this account can read; name or e-mail (default: all)"
+        )
+        action = parser.add_mutually_exclusive_group()
+        action.add_argument("--dry-run", action="store_true", help="show the result and change nothing")
+        action.add_argument("--reset", action="store_true", help="restore the default threshold")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["reset"]:
-            gone = memory.reset_threshold()
+            is_reset = memory.reset_threshold()
             self.stdout.write(
-                "The shipped level is in force again." if gone else "The shipped level is in force already."
+                "The shipped level is in force again." if is_reset else "The shipped level is in force already."
             )
             return
         try:
             name = options["user"]
             readable = None if name == "all" else memory.readable_space_ids(get_user_by_name(name).pk)
-            found = memory.fit_threshold(readable)
+            result = memory.fit_threshold(readable)
         except (CatoError, UserLookupError) as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(_table(found))
+        self.stdout.write(_table(result))
         if options["dry_run"]:
             self.stdout.write("Nothing was changed.")
             return
-        memory.save_threshold(found)
-        self.stdout.write(f"The level is {found.chosen.level:.3f} from now on; --reset goes back to the shipped one.")
+        memory.save_threshold(result)
+        self.stdout.write(f"The level is {result.chosen.level:.3f} from now on; --reset goes back to the shipped one.")
 
 
-def _table(found: CalibrationResult) -> str:
+def _table(result: CalibrationResult) -> str:
     lines = [
-        f"{found.provider}/{found.model}, fitted on {found.sample:,} exchanges.",
+        f"{result.provider}/{result.model}, fitted on {result.sample:,} exchanges.",
         f"{'level':>8} {'keeps':>8} {'silences':>9}",
     ]
-    lines += [_line(row, "  chosen" if row.level == round(found.chosen.level, 3) else "") for row in found.table]
-    lines += ["", _line(found.before, "  in force until now"), _line(found.chosen, "  chosen")]
+    lines += [_line(row, "  chosen" if row.level == round(result.chosen.level, 3) else "") for row in result.table]
+    lines += ["", _line(result.before, "  in force until now"), _line(result.chosen, "  chosen")]
     return "\n".join(lines)
 
 

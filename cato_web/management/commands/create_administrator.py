@@ -1,4 +1,4 @@
-"""Gives an installation an administrator, also when nobody can sign in as one any more."""
+"""Command: create an administrator, also if nobody can sign in as one any more."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from memory.api import clean_name, clean_text
 
 class Command(BaseCommand):
     help = (
-        "Make the account with this e-mail an active administrator, creating it where there is none, and print a link "
-        "with which its person sets a password, once and within a day."
+        "Make the account with this e-mail an active administrator, creating it if necessary, and print a link that "
+        "sets its password, once and within a day."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("email", metavar="EMAIL")
-        parser.add_argument("--name", default="", help="the name of a new account; by default what stands before the @")
+        parser.add_argument("--name", default="", help="name of a new account; by default the part before the @")
 
     def handle(self, *args: Any, **options: Any) -> None:
         email = clean_text(options["email"]).strip().lower()

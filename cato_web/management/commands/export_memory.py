@@ -1,4 +1,4 @@
-"""Write everything a person may read in memory as JSON lines."""
+"""Command: write all exchanges that a user can read as JSON lines."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cato_web.api.serializers import serialize_exchanges
 from memory import api as memory
 from memory.api import Exchange, iterate_by_pk
 
-_TOGETHER = 200
+_BATCH_SIZE = 200
 
 
 class Command(BaseCommand):
-    help = "Write every exchange, note and passage that a person may read to stdout: one JSON object a line."
+    help = "Write every exchange, note and passage that an account can read to stdout, one JSON object per line."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -28,6 +28,6 @@ class Command(BaseCommand):
         except UserLookupError as error:
             raise CommandError(str(error)) from error
         readable = memory.in_spaces(Exchange.objects.findable(), memory.readable_space_ids(person.pk))
-        for page in iterate_by_pk(readable.select_related("owner"), _TOGETHER):
+        for page in iterate_by_pk(readable.select_related("owner"), _BATCH_SIZE):
             for row in serialize_exchanges(page):
                 self.stdout.write(row.model_dump_json())

@@ -1,4 +1,4 @@
-"""Brings conversations held elsewhere into a person's own space, from the file in which they were exported."""
+"""Command: import conversations of other products into a user's personal space."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from memory.api import CatoError
 
 
 class Command(BaseCommand):
-    help = f"Import conversations of {', '.join(PROVIDERS)}. May be broken off and called again; nothing comes twice."
+    help = (
+        f"Import conversations of {', '.join(PROVIDERS)}. Can be interrupted and repeated; nothing is imported twice."
+    )
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", type=Path, metavar="PATH", help="the zip, the JSON file, or the unpacked folder")
-        parser.add_argument("--user", required=True, metavar="NAME", help="whose they become; name or e-mail")
+        parser.add_argument("path", type=Path, metavar="PATH", help="the exported zip, JSON file, or unpacked folder")
+        parser.add_argument("--user", required=True, metavar="NAME", help="owner of the conversations; name or e-mail")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -37,9 +39,9 @@ class Command(BaseCommand):
 def _lines(report: ImportReport) -> list[str]:
     lines = [
         f"{report.found:,} conversations found: {report.imported:,} imported ({report.turns:,} turns), "
-        f"{report.already_there:,} were there already, {report.passed_over:,} have something left out."
+        f"{report.already_there:,} were there already, {report.skipped_count:,} have something left out."
     ]
     lines += [f"Left out, {what}: {count:,}" for what, count in sorted(report.left_out.items())]
     lines += [f"{title}: {why}" for title, why in report.skipped]
-    more = report.passed_over - len(report.skipped)
-    return [*lines, f"and {more:,} more"] if more else lines
+    remaining = report.skipped_count - len(report.skipped)
+    return [*lines, f"and {remaining:,} more"] if remaining else lines

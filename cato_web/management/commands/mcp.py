@@ -13,11 +13,13 @@ from cato_web.mcp.tools import Caller
 
 
 class Command(StoreCommand):
-    help = "Offer memory as tools of the Model Context Protocol on standard input and output, until the input ends."
+    help = "Serve memory as MCP tools on standard input and output, until the input ends."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--user", required=True, metavar="NAME", help="whose memory; name or e-mail")
-        parser.add_argument("--read-only", action="store_true", help="offer to find and read alone")
+        parser.add_argument(
+            "--user", required=True, metavar="NAME", help="account whose memory is used; name or e-mail"
+        )
+        parser.add_argument("--read-only", action="store_true", help="only tools that search and read")
 
     def handle(self, *args: Any, **options: Any) -> None:
         from cato_web.mcp import server

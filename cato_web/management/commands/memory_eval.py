@@ -1,4 +1,4 @@
-"""Asks for stored exchanges in other words and shows how many each strategy finds, and how fast."""
+"""Command: measure recall@k and latency of each retrieval strategy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 from tqdm import tqdm
 
 from cato_web.accounts.services import UserLookupError, get_user_by_name
-from cato_web.management.rephrasing import model_rephraser
+from cato_web.management.rephrase import model_rephraser
 from cato_web.management.store_command import StoreCommand
 from chat.errors import ModelError
 from chat.llm import endpoint
@@ -18,27 +18,27 @@ from memory.api import MAX_SAMPLE, WITHOUT_RAREST_WORDS, CatoError, Evaluation, 
 
 
 class Command(StoreCommand):
-    help = "Measure how well memory finds what it holds. The questions made for it are kept nowhere."
+    help = "Measure how well memory finds its exchanges. The generated questions are not stored."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--sample", type=int, default=100, help=f"exchanges to ask for, at most {MAX_SAMPLE:,} (100)"
+            "--sample", type=int, default=100, help=f"number of exchanges, at most {MAX_SAMPLE:,} (100)"
         )
-        parser.add_argument("--k", type=int, default=5, help="an exchange is found if it is among the first K (5)")
-        parser.add_argument("--user", help="only what this person may read; name or e-mail")
-        parser.add_argument("--strategy", action="append", help="measure this one (all); may be given again")
+        parser.add_argument("--k", type=int, default=5, help="an exchange counts as found among the first K hits (5)")
+        parser.add_argument("--user", help="use only what this account can read; name or e-mail")
+        parser.add_argument("--strategy", action="append", help="strategy to measure (default: all); can be repeated")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not 1 <= options["sample"] <= MAX_SAMPLE:
             raise CommandError(f"--sample takes 1 to {MAX_SAMPLE:,}, not {options['sample']}.")
-        strategies = options["strategy"] or self._loadable()
-        answering = endpoint.current()
-        model = (answering.model or answering.host) if answering else WITHOUT_RAREST_WORDS
-        with ExitStack() as open_until_then:
+        strategies = options["strategy"] or self._loadable_strategies()
+        model_endpoint = endpoint.current()
+        model = (model_endpoint.model or model_endpoint.host) if model_endpoint else WITHOUT_RAREST_WORDS
+        with ExitStack() as stack:
             rephrase: Rephraser | None = None
-            if answering:
-                ask_model = open_until_then.enter_context(model_rephraser(answering))
-                bar = open_until_then.enter_context(tqdm(total=options["sample"], desc="Questions", disable=None))
+            if model_endpoint:
+                ask_model = stack.enter_context(model_rephraser(model_endpoint))
+                bar = stack.enter_context(tqdm(total=options["sample"], desc="Questions", disable=None))
 
                 def rephrase(text: str) -> str | None:
                     bar.update()
@@ -52,14 +52,14 @@ class Command(StoreCommand):
                     k=options["k"],
                     spaces=readable,
                     rephrase=rephrase,
-                    asked_by=model,
+                    rephrased_by=model,
                 )
             except (CatoError, ModelError, UserLookupError) as error:
                 raise CommandError(str(error)) from error
         self.stdout.write(_table(rows))
 
-    def _loadable(self) -> list[str]:
-        """All strategies but those of packages that cannot be loaded, which are reported."""
+    def _loadable_strategies(self) -> list[str]:
+        """Return the strategies that can be loaded; report the others."""
         loadable = []
         for name in memory.strategy_names():
             try:
@@ -73,7 +73,7 @@ class Command(StoreCommand):
 def _table(rows: list[Evaluation]) -> str:
     first = rows[0]
     lines = [
-        f"{first.questions:,} exchange{'' if first.questions == 1 else 's'}, asked for by {first.asked_by}.",
+        f"{first.questions:,} exchange{'' if first.questions == 1 else 's'}, asked for by {first.rephrased_by}.",
         f"{'strategy':<12} {f'recall@{first.k}':>10} {'empty':>8} {'median':>10}",
     ]
     lines += [f"{r.strategy:<12} {r.recall:>10.1%} {r.empty:>8.1%} {r.median_ms:>7.1f} ms" for r in rows]

@@ -1,4 +1,4 @@
-"""Brings database and assets up to date and, where there is no account yet, prints the link that makes the first."""
+"""Command: update database and assets, and print the set-up link if there is no account yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cato_web.assets import collect
 
 
 class Command(BaseCommand):
-    help = "Migrate, gather the assets, and print the set-up link where there is no account yet."
+    help = "Migrate, collect the assets, and print the set-up link if there is no account yet."
     requires_system_checks: list[str] = []
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Builds the index of the configured embedding model beside the old one, which answers until the new one is whole."""
+"""Command: build an index generation with the configured embedding model while the active one is used."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from django.core.management.base import CommandError
 
 from cato_web.management.store_command import ProgressBars, StoreCommand
 from memory import api as memory
-from memory.api import CatoError, Generation
+from memory.api import CatoError, IndexGeneration
 
 
 class Command(StoreCommand):
-    help = "Change over to the configured embedding model. May be broken off and called again; it goes on."
+    help = "Switch to the configured embedding model. Can be interrupted and repeated; it continues."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        which = parser.add_mutually_exclusive_group()
-        which.add_argument("--again", action="store_true", help="embed everything anew, also with the same model")
-        which.add_argument("--back", action="store_true", help="let the index that served before serve again")
-        which.add_argument("--drop-old", action="store_true", help="drop the index that served before")
+        action = parser.add_mutually_exclusive_group()
+        action.add_argument("--again", action="store_true", help="embed everything again, even with the same model")
+        action.add_argument("--back", action="store_true", help="switch back to the previous index")
+        action.add_argument("--drop-old", action="store_true", help="drop the previous index")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -40,10 +40,10 @@ class Command(StoreCommand):
         elif again or models.differ or memory.is_reindexing():
             building = memory.start_reindex(again=again)
         else:
-            self.stdout.write(f"The index is of {models.serving} already; --again makes it anew.")
+            self.stdout.write(f"The index is of {models.active} already; --again makes it anew.")
             return
         with ProgressBars() as bars:
-            while Generation.objects.filter(pk=building.pk, state=Generation.State.BUILDING).exists():
+            while IndexGeneration.objects.filter(pk=building.pk, state=IndexGeneration.State.BUILDING).exists():
                 embedded = memory.embed_queued(progress=bars)
                 if embedded.failed or embedded.waiting:
                     raise CommandError(
@@ -51,5 +51,5 @@ class Command(StoreCommand):
                         "The old index goes on serving. Retry the failed jobs, then call again."
                     )
                 if not memory.activate_built_generation():
-                    time.sleep(0.2)  # something was just said, or a worker has some of it in hand
-        self.stdout.write(f"The index is of {memory.embedding_model_status().serving} now.")
+                    time.sleep(0.2)  # new exchanges, or a worker holds some leases
+        self.stdout.write(f"The index is of {memory.embedding_model_status().active} now.")

@@ -1,4 +1,4 @@
-"""Makes an empty Cato what a backup says, and builds its index."""
+"""Command: restore a backup into an empty installation and build its index."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ _KEY_LOST = (
 
 
 class Command(StoreCommand):
-    help = "Restore a backup where nobody is yet, while Cato does not run. Everybody signs in again."
+    help = "Restore a backup into an empty installation while Cato does not run. Everybody has to sign in again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("path", metavar="PATH", help="the file that `backup` wrote; - for stdin")
-        parser.add_argument("--index-later", action="store_true", help="leave building the index to the workers")
+        parser.add_argument("path", metavar="PATH", help="a file that `backup` wrote; - for stdin")
+        parser.add_argument("--index-later", action="store_true", help="let the workers build the index")
 
     def run_from_argv(self, argv: list[str]) -> None:
+        """Refuse while Cato runs, and run without a vector store if none is needed."""
         is_help = "--help" in argv or "-h" in argv
         if not is_help and (running_server_info(settings.CATO) or count_web_processes()):
             sys.stderr.write(
@@ -49,23 +50,23 @@ class Command(StoreCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             with exclusive_data_dir(), ProgressBars() as bars:
-                with _opened(options["path"]) as source:
-                    back = restore(source, progress=bars)
+                with _open_input(options["path"]) as source:
+                    restored = restore(source, progress=bars)
                 self.stdout.write(
-                    f"Restored the backup of {back.made_at:%Y-%m-%d %H:%M} UTC: {back.people:,} people, {back.exchanges:,} "
-                    f"exchanges, {back.rows:,} rows and {back.files:,} files. Everybody signs in again."
+                    f"Restored the backup of {restored.made_at:%Y-%m-%d %H:%M} UTC: {restored.people:,} people, {restored.exchanges:,} "
+                    f"exchanges, {restored.rows:,} rows and {restored.files:,} files. Everybody signs in again."
                 )
-                if back.is_key_lost:
+                if restored.is_key_lost:
                     self.stdout.write(_KEY_LOST)
-                self.stdout.write(_LATER if options["index_later"] else _index(bars))
+                self.stdout.write(_LATER if options["index_later"] else _build_index(bars))
         except (BackupError, StartupError) as error:
             raise CommandError(str(error)) from error
 
 
-def _index(bars: ProgressBars) -> str:
-    """Build the index; what cannot be done now the workers do. Returns what is to be said."""
+def _build_index(bars: ProgressBars) -> str:
+    """Build the index; workers continue with the rest. Return the message to print."""
     try:
-        # Collections of these spaces that a store still has from before may hold what has been forgotten since.
+        # Existing collections of these spaces may contain exchanges that were forgotten since.
         memory.drop_orphan_collections()
         embedded = memory.backfill(progress=bars)
     except CatoError as error:
@@ -76,12 +77,12 @@ def _index(bars: ProgressBars) -> str:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[IO[bytes]]:
+def _open_input(path: str) -> Iterator[IO[bytes]]:
     if path == "-":
         yield sys.stdin.buffer
         return
     try:
-        source = open(path, "rb")  # noqa: SIM115  (errors while it is read are others)
+        source = open(path, "rb")  # noqa: SIM115  (only errors of opening are caught)
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror}.") from error
     with source:

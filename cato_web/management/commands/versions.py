@@ -1,4 +1,4 @@
-"""Lists the versions of a document, and deletes one or all but the last."""
+"""Command: list the versions of a document, delete one, or all but the last."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Command(StoreCommand):
     help = "List the versions of a document, delete one of them, or all but the last."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("name", help="the document's name, as the page Documents shows it")
-        parser.add_argument("--user", required=True, help="a person who reads it, by name or e-mail")
-        which = parser.add_mutually_exclusive_group()
-        which.add_argument("--delete", type=int, metavar="N", help="delete all of version N")
-        which.add_argument("--keep", type=int, metavar="K", help="delete all but the last K versions")
+        parser.add_argument("name", help="name of the document, as on the page Documents")
+        parser.add_argument("--user", required=True, help="account that can read it, by name or e-mail")
+        action = parser.add_mutually_exclusive_group()
+        action.add_argument("--delete", type=int, metavar="N", help="delete version N")
+        action.add_argument("--keep", type=int, metavar="K", help="delete all but the last K versions")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -46,5 +46,5 @@ class Command(StoreCommand):
             self.stdout.write("That was the last version: the document is deleted.")
             return
         for state in list_versions(document):
-            serving = ", answers" if document.serving_id == state.id else ""
-            self.stdout.write(f"{state.number}: {state.stage}{serving}, {state.created_at:%Y-%m-%d %H:%M}")
+            live = ", answers" if document.live_version_id == state.id else ""
+            self.stdout.write(f"{state.number}: {state.stage}{live}, {state.created_at:%Y-%m-%d %H:%M}")

@@ -87,8 +87,8 @@ def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
         raise InvalidInputError(
             f"There are {len(exchanges)} exchanges in the index; a level can be fitted from {LEAST} on."
         )
-    serving = generations.active_generation()
-    level = levels.level_of(serving.provider, serving.model)
+    active = generations.active_generation()
+    level = levels.level_of(active.provider, active.model)
     answered: list[float] = []
     unanswered: list[float] = []
     for exchange in exchanges:
@@ -110,8 +110,8 @@ def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
     chosen = best_level(answered, unanswered)
     steps = [round(chosen.level + step / 20, 3) for step in range(-4, 5)]
     return CalibrationResult(
-        provider=serving.provider,
-        model=serving.model,
+        provider=active.provider,
+        model=active.model,
         sample=len(exchanges),
         chosen=chosen,
         before=_row(level.evidence, answered, unanswered),
@@ -130,8 +130,8 @@ def save_threshold(found: CalibrationResult) -> Calibration:
 
 def reset_threshold() -> bool:
     """Go back to the shipped level of the model that serves; False where nothing was fitted."""
-    serving = generations.active_generation()
-    return bool(Calibration.objects.filter(provider=serving.provider, model=serving.model).delete()[0])
+    active = generations.active_generation()
+    return bool(Calibration.objects.filter(provider=active.provider, model=active.model).delete()[0])
 
 
 def current_threshold() -> CurrentThreshold:
@@ -139,11 +139,11 @@ def current_threshold() -> CurrentThreshold:
     conf = settings.CATO.vector_store
     if conf.similarity_threshold is not None:
         return CurrentThreshold(float(conf.similarity_threshold), "set")
-    serving = generations.active_generation()
-    level = levels.level_of(serving.provider, serving.model)
+    active = generations.active_generation()
+    level = levels.level_of(active.provider, active.model)
     if conf.retrieval_strategy == "default":  # it holds each result's own similarity against a level that is not fitted
         return CurrentThreshold(level.similarity, "shipped")
-    fitted = Calibration.objects.filter(provider=serving.provider, model=serving.model).first()
+    fitted = Calibration.objects.filter(provider=active.provider, model=active.model).first()
     if fitted is None:
         return CurrentThreshold(level.evidence, "shipped")
     return CurrentThreshold(level.evidence, "fitted", fitted.at, fitted.sample)
@@ -186,12 +186,12 @@ def _beside(exchange: Exchange) -> set[uuid.UUID]:
 
 def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: levels.Level) -> float:
     """The evidence that the gate holds against its level; what shared names may add is left to the gate."""
-    serving = generations.active_generation()
-    vector = cache.embed_query(generations.embedder_for(serving), text, keep=False)
+    active = generations.active_generation()
+    vector = cache.embed_query(generations.embedder_for(active), text, keep=False)
     query = Query(
         text=text,
         embedded=lambda: vector,
-        generation=serving,
+        generation=active,
         spaces=spaces,
         wanted=_WANTED,
         now=timezone.now(),

@@ -52,7 +52,7 @@ def evaluate(
     k: int = 5,
     spaces: SpaceIds | None = None,
     rephrase: Rephraser | None = None,
-    asked_by: str = WITHOUT_RAREST_WORDS,
+    rephrased_by: str = WITHOUT_RAREST_WORDS,
 ) -> list[Evaluation]:
     """Ask for `sample` exchanges of `spaces` by each strategy, and keep a row of figures for each.
 
@@ -69,7 +69,7 @@ def evaluate(
     _answers(probes[0], strategies[0], k)  # the first question of a process waits for the model and the index
     rows = [_measure(probes, strategy, k) for strategy in strategies]
     for row in rows:
-        row.run, row.asked_by = run, asked_by[:255]
+        row.run, row.rephrased_by = run, rephrased_by[:255]
     return Evaluation.objects.bulk_create(rows)
 
 

@@ -77,8 +77,8 @@ def forget(request: PageRequest) -> HttpResponse:
         return redirect("admin_documents")
     if request.POST.get("confirmed") != "yes":
         return render(request, "memory/confirm.html", _question(chosen, count))
-    what = chosen.what(shown)
-    operation = operations.create_operation(Operation.Kind.FORGET_DOCUMENTS, by=request.user.pk, what=what, total=count)
+    parameters = chosen.parameters(shown)
+    operation = operations.create_operation(Operation.Kind.FORGET_DOCUMENTS, by=request.user.pk, parameters=parameters, total=count)
     return redirect("admin_operation", operation.pk)
 
 

@@ -23,7 +23,7 @@ from memory import signals
 from memory.administration import filters, operations
 from memory.guards import admin_required
 from memory.index import generations
-from memory.models import Embedding, Exchange, Job, Operation
+from memory.models import EmbeddingJob, Exchange, Job, Operation
 from memory.requests import PageRequest
 from memory.spaces import access
 from memory.text import excerpt
@@ -61,9 +61,9 @@ def exchanges(request: PageRequest) -> HttpResponse:
     """Those that the filters leave, newest first."""
     shown = access.admin_visible_space_ids(request.user.pk)
     selection = filters.exchanges(request.GET, shown=shown)
-    serving = Embedding.objects.filter(generation=generations.active_generation())
+    live_version = EmbeddingJob.objects.filter(generation=generations.active_generation())
     rows = selection.qs.select_related("owner", "space__owner")
-    rows = rows.prefetch_related(Prefetch("embeddings", queryset=serving, to_attr="serving"))
+    rows = rows.prefetch_related(Prefetch("embeddings", queryset=live_version, to_attr="live_version"))
     page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
     context = {
         "section": "admin",
@@ -89,7 +89,7 @@ def forget(request: PageRequest) -> HttpResponse:
     if request.POST.get("confirmed") != "yes":
         return render(request, "memory/confirm.html", _question(chosen, count))
     operation = operations.create_operation(
-        Operation.Kind.FORGET, by=request.user.pk, what=chosen.what(shown), total=count
+        Operation.Kind.FORGET, by=request.user.pk, parameters=chosen.parameters(shown), total=count
     )
     return redirect("admin_operation", operation.pk)
 
@@ -135,7 +135,7 @@ def _fields(exchange: Exchange, shown: access.SpaceIds) -> dict[str, object]:
 def _row(request: PageRequest, exchange: Exchange, shown: access.SpaceIds) -> ExchangeRow:
     hidden = exchange.space_id not in shown
     names = {Job.State.PENDING: _("waiting"), Job.State.DONE: "remembered", Job.State.FAILED: _("failed")}
-    states = [embedding.state for embedding in getattr(exchange, "serving", [])]
+    states = [embedding.state for embedding in getattr(exchange, "live_version", [])]
     return ExchangeRow(
         id=exchange.id,
         text_shown="" if hidden else excerpt(exchange.user_message, 120),

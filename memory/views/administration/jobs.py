@@ -22,7 +22,7 @@ from memory import nudge
 from memory.documents import publishing
 from memory.guards import admin_required
 from memory.index.indexing import retry_failed
-from memory.models import DocumentVersion, Embedding, Erasure, Job
+from memory.models import DocumentVersion, EmbeddingJob, ErasureJob, Job
 from memory.requests import PageRequest
 from memory.utils.formatting import format_number
 from memory.views.administration.shared import size_of
@@ -34,7 +34,7 @@ _MOST = 50
 class JobRow:
     id: str
     kind: str
-    what: str
+    description: str
     error: str
     attempts: int
     since: datetime
@@ -73,8 +73,8 @@ def retry(request: PageRequest) -> HttpResponse:
 
 def _kinds() -> dict[str, tuple[QuerySet[Any], Callable[[QuerySet[Any]], int]]]:
     """What may fail, each with how it is begun again."""
-    embeddings = Embedding.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
-    erasures = Erasure.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
+    embeddings = EmbeddingJob.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
+    erasures = ErasureJob.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
     versions = DocumentVersion.objects.filter(stage=DocumentVersion.Stage.FAILED).select_related("document__owner")
     return {
         "embedding": (embeddings, retry_failed),
@@ -83,7 +83,7 @@ def _kinds() -> dict[str, tuple[QuerySet[Any], Callable[[QuerySet[Any]], int]]]:
     }
 
 
-def _erase_again(rows: QuerySet[Erasure]) -> int:
+def _erase_again(rows: QuerySet[ErasureJob]) -> int:
     again = job_rows.requeue(rows.filter(state=Job.State.FAILED))
     nudge.after_commit("erase_forgotten")
     return again
@@ -98,17 +98,17 @@ def _read_again(rows: QuerySet[DocumentVersion]) -> int:
 
 def _row(kind: str, row: Any) -> JobRow:
     if isinstance(row, DocumentVersion):
-        what = _("version %(number)s of a document of %(name)s, %(size)s") % {
+        description = _("version %(number)s of a document of %(name)s, %(size)s") % {
             "number": row.number,
             "name": row.document.owner,
             "size": filesizeformat(row.size),
         }
-        return JobRow(f"{kind}:{row.pk}", _("document, failed"), what, row.error, row.attempt, row.created_at)
-    what = _("%(source)s of %(name)s, %(size)s") % {
+        return JobRow(f"{kind}:{row.pk}", _("document, failed"), description, row.error, row.attempt, row.created_at)
+    description = _("%(source)s of %(name)s, %(size)s") % {
         "source": row.exchange.source,
         "name": row.exchange.owner,
         "size": size_of(row.exchange),
     }
     state = _("failed") if row.state == Job.State.FAILED else _("will be tried again")
     work = _("embedding") if kind == "embedding" else _("erasure")
-    return JobRow(f"{kind}:{row.pk}", f"{work}, {state}", what, row.error, row.attempt, row.exchange.created_at)
+    return JobRow(f"{kind}:{row.pk}", f"{work}, {state}", description, row.error, row.attempt, row.exchange.created_at)

@@ -60,8 +60,8 @@ class OperationRow:
 
     id: uuid.UUID
     title: str
-    asked_by: str
-    asked_at: datetime
+    created_by: str
+    created_at: datetime
     state_text: str
     has_failed: bool
     is_watched: bool
@@ -112,12 +112,12 @@ def retry(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
 
 
 def _begin(request: PageRequest) -> HttpResponse:
-    kind, what = _OFFERED.get(request.POST.get("kind", ""), (None, {}))
+    kind, parameters = _OFFERED.get(request.POST.get("kind", ""), (None, {}))
     if kind is None:
         messages.error(request, _("Choose what is to be done."))
         return redirect("admin_operations")
     try:
-        begun = operations.create_operation(kind, by=request.user.pk, what=what)
+        begun = operations.create_operation(kind, by=request.user.pk, parameters=parameters)
     except InvalidInputError as error:
         messages.error(request, str(error))
         return redirect("admin_operations")
@@ -131,18 +131,18 @@ def _row(operation: Operation) -> OperationRow:
     failed = operations.given_up(operation) if is_forgetting else 0
     waiting = operations.count_pending_erasures(operation) - failed if is_forgetting else 0
     title = str(Kind(operation.kind).label)
-    if operation.what.get("is_dry_run"):
+    if operation.parameters.get("is_dry_run"):
         title = _("%(what)s, count only") % {"what": title}
     return OperationRow(
         id=operation.pk,
         title=title,
-        asked_by=str(operation.asked_by),
-        asked_at=operation.asked_at,
+        created_by=str(operation.created_by),
+        created_at=operation.created_at,
         state_text=_state(operation),
         has_failed=operation.state == Job.State.FAILED,
         is_watched=under_way or waiting > 0,
         error=operation.error,
-        bar=round(20 * min(1, operation.done / operation.total)) if under_way and operation.total else None,
+        bar=round(20 * min(1, operation.processed / operation.total)) if under_way and operation.total else None,
         lines=list(_lines(operation, waiting, failed)),
         url=reverse("admin_operation", args=at),
         row_url=reverse("admin_operation", args=at),
@@ -160,21 +160,21 @@ def _state(operation: Operation) -> str:
         return _("Done")
     if operation.total:
         return _("%(done)s of %(total)s") % {
-            "done": format_number(operation.done),
+            "done": format_number(operation.processed),
             "total": format_number(operation.total),
         }
-    if not operation.done:
+    if not operation.processed:
         return _("Queued")
-    return _("%(count)s processed") % {"count": format_number(operation.done)}
+    return _("%(count)s processed") % {"count": format_number(operation.processed)}
 
 
 def _lines(operation: Operation, waiting: int, failed: int) -> Iterator[dict[str, object]]:
     """The receipt: what was counted, and for what was forgotten when it is out of where."""
-    for what, count in operation.counts.items():
-        yield {"label": _(_COUNTED.get(what, what.capitalize())), "figure": format_number(count)}
-    for name, count in operation.what.get("found", {}).items():
+    for name, count in operation.counts.items():
+        yield {"label": _(_COUNTED.get(name, name.capitalize())), "figure": format_number(count)}
+    for name, count in operation.parameters.get("found", {}).items():
         yield {"label": _(_FOUND.get(name, name)), "figure": format_number(count)}
-    if operation.kind in _FORGETTING and operation.done:
+    if operation.kind in _FORGETTING and operation.processed:
         end = operation.finished_at
         if end is not None:
             yield {"label": _("Out of every search and answer"), "at": end}

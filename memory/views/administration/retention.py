@@ -51,7 +51,7 @@ def rules(request: PageRequest) -> HttpResponse:
         messages.success(request, _("Retention disabled."))
         return redirect("admin_retention")
     try:
-        begun = operations.create_operation(Operation.Kind.RETENTION, by=request.user.pk, what={"days": wanted})
+        begun = operations.create_operation(Operation.Kind.RETENTION, by=request.user.pk, parameters={"days": wanted})
     except InvalidInputError as error:
         messages.error(request, str(error))
         return redirect("admin_retention")

@@ -36,7 +36,7 @@ class BulkSelection:
     ids: list[uuid.UUID]
     is_all: bool
 
-    def what(self, shown: frozenset[uuid.UUID]) -> dict[str, object]:
+    def parameters(self, shown: frozenset[uuid.UUID]) -> dict[str, object]:
         """The same as an operation takes it, with the spaces in which words count."""
         filters = {name: value for name, value in self.filters.items() if value}
         chosen: dict[str, object] = {"filters": filters, "shown": sorted(map(str, shown))}
