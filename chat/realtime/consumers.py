@@ -122,7 +122,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
         if request.mark_read:
             await run_in_db_thread(lambda: mark_read(access.get_thread(person_id, thread_id), person_id))
         if request.revisions is not None:
-            html, self.revisions = await run_in_db_thread(sync.missing_updates, identity, thread_id, request.revisions)
+            html, self.revisions = await run_in_db_thread(sync.missing_updates, person_id, thread_id, request.revisions)
             self.footer_revisions = dict(self.revisions)
             if html:
                 await self.send(html)
