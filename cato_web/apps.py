@@ -4,6 +4,8 @@ from django.apps import AppConfig
 
 
 class CatoConfig(AppConfig):
+    """The app with commands, template tags and static files."""
+
     name = "cato_web"
 
     def ready(self) -> None:

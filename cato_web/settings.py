@@ -1,4 +1,4 @@
-"""Django's settings, made from Cato's one typed configuration."""
+"""Django's settings, derived from Cato's configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cato_web.config import loader
 
 CATO = loader.load()
 loader.ensure_data_dir(CATO)
-# For people to read: no secrets in it.
+# Without secrets, for display.
 CATO_SHOWN = loader.redacted(CATO)
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -20,9 +20,9 @@ DEBUG = False
 ROOT_URLCONF = "cato_web.urls"
 ASGI_APPLICATION = "cato_web.asgi.application"
 AUTH_USER_MODEL = "people.User"
-# chat checks the API token of a turn without importing the application that keeps them.
+# chat checks the API token of a turn without importing accounts.
 API_TOKEN_MODEL = "people.ApiToken"  # noqa: S105  (a model, not a secret)
-# One language for everybody here: what is drawn once goes to all who read a thread.
+# One language per installation: rendered frames go to all readers of a thread.
 LANGUAGE_CODE = CATO.server.language
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [BASE_DIR / "locale"]
@@ -31,7 +31,7 @@ USE_I18N = USE_THOUSAND_SEPARATOR = True
 TIME_ZONE = "UTC"
 USE_TZ = True
 
-# An exchange's page may lead to its thread, so chat has the view; memory links to it through the model.
+# The view is in chat, because it may redirect to the thread; memory links to it through the model.
 ABSOLUTE_URL_OVERRIDES = {"memory.exchange": lambda exchange: reverse("exchange", args=[exchange.pk])}
 
 INSTALLED_APPS = [
@@ -95,7 +95,7 @@ def _database(url: str | None) -> dict[str, object]:
         return {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": CATO.server.data_dir / "cato.sqlite3",
-            # Deferred transactions that read before they write fail under several writers; WAL lets readers go on.
+            # Deferred transactions that read before they write fail with several writers; WAL does not block readers.
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": 20,
@@ -118,7 +118,7 @@ def _database(url: str | None) -> dict[str, object]:
 
 DATABASES = {"default": _database(CATO.database_url)}
 
-# Uploaded files, under names that nobody chose; any storage of Django's may take the place of this folder.
+# Uploaded files, under generated names; any Django storage can replace this folder.
 MEDIA_ROOT = CATO.server.data_dir / "uploads"
 FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
@@ -134,7 +134,7 @@ CACHES = {
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
 
-# kombu spells a Redis behind a unix socket its own way.
+# kombu has its own URL scheme for unix sockets.
 CELERY_BROKER_URL = (REDIS_URL or "memory://").replace("unix://", "redis+socket://")
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 1, "retry_on_timeout": True, "visibility_timeout": 3600}
@@ -178,10 +178,10 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
 
-# A character is up to 12 bytes of a form; what is a little too long still gets its sentence beside the composer.
+# A character is up to 12 bytes in a form; slightly longer messages still get an error beside the composer.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 12 * CATO.chat.max_message_chars + 1_000_000
 
-# Browsers hold the answer to a form against form-action too, and signing in by OpenID Connect leads to the provider.
+# Browsers apply form-action to redirects, too, and sign-in with OpenID Connect redirects to the provider.
 _provider = urlsplit(CATO.openid.issuer or "")
 _sends_to = [f"{_provider.scheme}://{_provider.netloc}"] if CATO.openid.issuer else []
 
@@ -203,7 +203,7 @@ STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = CATO.server.data_dir / "static"
 SERVESTATIC_AUTOREFRESH = False
-# `prepare` gathers them before any page is served; commands and tests do without.
+# `prepare` collects the assets before pages are served; commands and tests work without.
 IS_GATHERED = (STATIC_ROOT / "staticfiles.json").exists()
 SERVESTATIC_USE_FINDERS = not IS_GATHERED
 if IS_GATHERED:
@@ -220,14 +220,14 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": CATO.logging.level},
     "loggers": {
         "cato.requests": {"level": "INFO" if CATO.logging.requests else "CRITICAL"},
-        # Their INFO lines name every request or carry addresses with query strings.
+        # Their INFO lines contain every request or URLs with query strings.
         "httpx": {"level": "WARNING"},
         "httpx2": {"level": "WARNING"},
         "openai": {"level": "WARNING"},
         "chromadb": {"level": "WARNING"},
         "uvicorn": {"level": "WARNING"},
         "mcp": {"level": "WARNING"},
-        # Tells the proof keys of sign-ins where everything is logged.
+        # Logs PKCE keys at DEBUG level.
         "authlib": {"level": "WARNING"},
         "django.request": {"level": "ERROR"},
     },

@@ -1,4 +1,4 @@
-"""A backup is one moment of everything, made beside people who go on; restored where nobody is, it is all there again."""
+"""A backup is a consistent snapshot taken while people work; it restores into an empty installation."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def alice(memory):
 
 
 @pytest.fixture
-def told(memory, alice):
-    """A little of everything that Cato keeps, of two people, all of it in the index."""
+def owner(memory, alice):
+    """Fill every table with data of two people and index it all; return the owner."""
     bob = PersonFactory(name="Bob Team", email="bob@halden.example")
     crew = group("Boat crew", alice, bob)
     talk = thread(alice, title="The greenhouse")
@@ -60,8 +60,8 @@ def told(memory, alice):
     turn(talk, "And the key to the boathouse?", "Under the buoy.", parent=first, is_on_active_branch=False)
     first.images.add(image_of(alice))
     Thread.objects.filter(pk=talk.pk).update(head=first)
-    kept = exchange(alice, first.message, first.answer, thread_id=talk.id, turn_id=first.id)
-    Turn.objects.filter(pk=first.pk).update(exchange_id=kept.id)
+    stored = exchange(alice, first.message, first.answer, thread_id=talk.id, turn_id=first.id)
+    Turn.objects.filter(pk=first.pk).update(exchange_id=stored.id)
     boat = exchange(bob, "Which colour has the boat?", "Signal red.", space=crew, metadata={"zone": "north", "n": 3})
     memory.set_feedback(alice.pk, boat, "pinned")
     buoy = NewRecord(id="buoy-7", text="Buoy 7 lies off the cape.", vector=np.eye(384, dtype=np.float32)[7])
@@ -77,20 +77,20 @@ def told(memory, alice):
     return alice
 
 
-def everything() -> dict[str, list[tuple[Any, ...]]]:
-    """All that the tables hold, but for what the index is to be told anew."""
-    held = {}
+def all_rows() -> dict[str, list[tuple[Any, ...]]]:
+    """Return all rows, except what restoring resets for the index."""
+    files = {}
     for name, model in rows.backed_up_tables().items():
         columns = [field.attname for field in model._meta.concrete_fields]
         if model is EmbeddingJob:
             columns = ["id", "exchange_id", "generation_id"]
         found = model._base_manager.order_by("pk").values_list(*columns)
-        held[name] = [tuple(bytes(v) if isinstance(v, memoryview) else v for v in row) for row in found]
-    return held
+        files[name] = [tuple(bytes(v) if isinstance(v, memoryview) else v for v in row) for row in found]
+    return files
 
 
-def found_by(memory: Any, *people: Any) -> list[tuple[object, ...]]:
-    """What the searches of these people give, in their order."""
+def search_results(memory: Any, *people: Any) -> list[tuple[object, ...]]:
+    """Return the search results of these people, in order."""
     return [
         (query, hit.exchange.id, hit.similarity and round(hit.similarity, 5), hit.reason)
         for person in people
@@ -99,9 +99,9 @@ def found_by(memory: Any, *people: Any) -> list[tuple[object, ...]]:
     ]
 
 
-def test_all_that_was_there_is_there_again_and_found_as_before(memory, told):
+def test_a_restored_installation_has_all_data_and_finds_the_same(memory, owner):
     bob = User.objects.get(name="Bob Team")
-    before, found = everything(), found_by(memory, told, bob)
+    before, found = all_rows(), search_results(memory, owner, bob)
     stored = {name: content for name, content in members(create_backup()).items() if name.startswith("files/")}
     assert len(stored) == 3
     assert PNG in stored.values()
@@ -109,59 +109,59 @@ def test_all_that_was_there_is_there_again_and_found_as_before(memory, told):
 
     restored = restore(wipe_installation(create_backup()))
 
-    assert everything() == before
+    assert all_rows() == before
     assert {f"files/{name}": default_storage.open(name).read() for name in stored_file_names()} == stored
     assert (restored.people, restored.files, restored.is_key_lost) == (2, 3, False)
     assert not Collection.objects.exists()
     reconcile.drop_orphan_collections()
     maintenance.backfill()
-    assert found_by(memory, told, bob) == found
+    assert search_results(memory, owner, bob) == found
     assert reconcile.measure_drift() == reconcile.Drift(0, 0)
 
 
-def test_people_sign_in_again_with_their_passwords_and_life_goes_on(memory, told):
+def test_people_sign_in_and_continue_after_a_restore(memory, owner):
     restore(wipe_installation(create_backup()))
 
     client = Client()
     assert client.post("/sign-in", {"email": "alice@halden.example", "password": PASSWORD}).status_code == 302
     assert "The greenhouse" in client.get("/threads").content.decode()
     assert endpoint.current().api_key == "sk-secret"
-    # New rows are numbered after those that came back.
-    AuditEntry.objects.create(who=told, action="person.joined", about="again")
-    exchange(told, "The ladder stands in the shed.")
+    # Sequences continue after the restored rows.
+    AuditEntry.objects.create(who=owner, action="person.joined", about="again")
+    exchange(owner, "The ladder stands in the shed.")
     assert maintenance.backfill().failed == 0
     memory.read_documents()
     assert any("still to be read" in e.user_message for e in Exchange.objects.all())
 
 
-def test_restored_texts_are_not_embedded_again_unless_their_vectors_were_left_out(memory, told, monkeypatch):
-    asked: list[str] = []
+def test_restored_texts_are_only_embedded_again_if_their_vectors_were_left_out(memory, owner, monkeypatch):
+    embedded: list[str] = []
     embedder = type(generations.embedder_for(generations.active_generation()))
     whole = embedder.embed_documents
-    monkeypatch.setattr(embedder, "embed_documents", lambda self, texts: asked.extend(texts) or whole(self, texts))
-    with_vectors, without = create_backup(), create_backup(with_vectors=False)
-    assert len(without) < len(with_vectors)
+    monkeypatch.setattr(embedder, "embed_documents", lambda self, texts: embedded.extend(texts) or whole(self, texts))
+    with_vectors, without_member = create_backup(), create_backup(with_vectors=False)
+    assert len(without_member) < len(with_vectors)
 
     restore(wipe_installation(with_vectors))
     maintenance.backfill()
-    assert asked == []
+    assert embedded == []
 
-    restore(wipe_installation(without))
+    restore(wipe_installation(without_member))
     maintenance.backfill()
-    assert len(asked) >= CachedEmbedding.objects.count() > 0
+    assert len(embedded) >= CachedEmbedding.objects.count() > 0
 
 
-def test_what_is_written_meanwhile_waits_for_nobody_and_is_not_in_it(told):
-    """Each writer is through before the backup goes on, so none of them waited, and all came in its middle."""
+def test_concurrent_writes_do_not_wait_and_are_not_in_the_snapshot(owner):
+    """The writers commit in the middle of the backup, which then continues."""
 
     def write() -> None:
         for _ in range(3):
-            talk = thread(told, title="Meanwhile")
+            talk = thread(owner, title="Meanwhile")
             turn(talk, "Said meanwhile", "Heard meanwhile.")
-            exchange(told, "Said meanwhile", "Heard meanwhile.", thread_id=talk.id)
+            exchange(owner, "Said meanwhile", "Heard meanwhile.", thread_id=talk.id)
         connection.close()
 
-    def meanwhile(what: str, count: int) -> None:
+    def meanwhile(stage: str, count: int) -> None:
         if not writers:
             writers.append(writer := threading.Thread(target=write))
             writer.start()
@@ -177,9 +177,9 @@ def test_what_is_written_meanwhile_waits_for_nobody_and_is_not_in_it(told):
     assert {table: len(rows_of(data, table)) for table in counts} == counts
 
 
-def test_a_file_that_is_removed_meanwhile_is_left_out_and_counted(told):
-    def remove(what: str, count: int) -> None:
-        if what == "rows":
+def test_a_file_removed_meanwhile_is_skipped_and_counted(owner):
+    def remove(stage: str, count: int) -> None:
+        if stage == "rows":
             default_storage.delete(stored_file_names()[0])
 
     out = io.BytesIO()
@@ -189,8 +189,8 @@ def test_a_file_that_is_removed_meanwhile_is_left_out_and_counted(told):
     assert restore(wipe_installation(out.getvalue())).files == 2
 
 
-def test_nothing_of_what_was_forgotten_is_in_it_and_it_stays_forgotten(memory, alice):
-    """The second is forgotten, but no worker has been there yet: its row still has its text."""
+def test_forgotten_data_is_not_in_the_backup_and_stays_forgotten(memory, alice):
+    """The second exchange is forgotten but not yet erased: its row still has its text."""
     for text in ("The combination is zarquon-4711.", "The pin is hyzenthlay-99."):
         overrides = exchange(alice, text)
         memory.index_pending()
@@ -209,42 +209,42 @@ def test_nothing_of_what_was_forgotten_is_in_it_and_it_stays_forgotten(memory, a
     inside = gzip.decompress(data)
     assert b"zarquon" not in inside
     assert b"hyzenthlay" not in inside
-    assert bytes(vectors) not in [bytes(kept.vectors) for kept in CachedEmbedding.objects.all()]
+    assert bytes(vectors) not in [bytes(stored.vectors) for stored in CachedEmbedding.objects.all()]
     assert list(Exchange.objects.values_list("user_message", "content_hash")) == [("", "")] * 2
     assert not Exchange.objects.filter(erased_at=None).exists()
     assert (LexicalEntry.objects.count(), EmbeddingJob.objects.count()) == (0, 0)
-    # An import of the same conversation does not bring it back either: the tombstone is there.
+    # The tombstone also prevents that an import of the same conversation restores it.
     assert Exchange.objects.exclude(forgotten_at=None).count() == 2
 
 
-def flipped(data: bytes) -> bytes:
+def flip_byte(data: bytes) -> bytes:
     middle = len(data) * 2 // 3
     return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
 
-def without(name: str) -> Callable[[bytes], bytes]:
-    """Leaves out the first member whose name begins so."""
+def without_member(name: str) -> Callable[[bytes], bytes]:
+    """Return a change that removes the first member whose name starts with `name`."""
     return lambda data: repack(data, lambda inside: inside.pop(next(n for n in inside if n.startswith(name))))
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "cut short": lambda data: data[: len(data) // 3],
     "almost whole": lambda data: data[:-9],
-    "a bit flipped": flipped,
+    "a bit flipped": flip_byte,
     "empty": lambda data: b"",
     "text": lambda data: b"no backup at all",
     "a gzip of something": lambda data: gzip.compress(b"nor this"),
-    "no end": without("end.json"),
-    "no manifest": without("manifest.json"),
-    "a part missing": without("rows/memory.exchange/"),
-    "a table missing": without("rows/people.user/"),
-    "a file missing": without("files/"),
+    "no end": without_member("end.json"),
+    "no manifest": without_member("manifest.json"),
+    "a part missing": without_member("rows/memory.exchange/"),
+    "a table missing": without_member("rows/people.user/"),
+    "a file missing": without_member("files/"),
     "a row cut": lambda data: repack(data, lambda inside: inside.update({"rows/memory.space/00002": b"{not json"})),
     "a name that leads out": lambda data: repack(data, lambda inside: inside.update({"files/../../../out": b"x"})),
 }
 
 
-def test_a_damaged_backup_is_refused_and_nothing_is_changed(told):
+def test_a_damaged_backup_is_refused_and_changes_nothing(owner):
     whole = create_backup()
     key = settings.CATO.server.data_dir / "secret_key"
     key_before = key.read_text()
@@ -263,17 +263,17 @@ def stored_files() -> Iterator[Path]:
     return (path for path in Path(settings.MEDIA_ROOT).rglob("*") if path.is_file())
 
 
-def test_where_somebody_is_already_nothing_is_restored(told):
+def test_an_installation_with_people_is_not_overwritten(owner):
     data = create_backup()
-    before = everything()
+    before = all_rows()
 
     with pytest.raises(RestoreError, match="This installation is not empty"):
         restore(io.BytesIO(data))
 
-    assert everything() == before
+    assert all_rows() == before
 
 
-def test_a_set_up_link_and_what_the_first_start_made_give_way(told):
+def test_a_set_up_link_and_rows_of_the_first_start_are_replaced(owner):
     data = wipe_installation(create_backup())
     call_command("prepare")
     access.team_space()
@@ -286,37 +286,37 @@ def test_a_set_up_link_and_what_the_first_start_made_give_way(told):
     assert generations.active_generation().state == "serving"
 
 
-def test_a_backup_of_an_older_cato_is_brought_up_to_date(told):
-    def age(inside: dict[str, bytes]) -> None:
+def test_a_backup_of_an_older_version_is_migrated(owner):
+    def make_older(inside: dict[str, bytes]) -> None:
         manifest = json.loads(inside["manifest.json"])
         manifest["migrations"]["people"] = [name for name in manifest["migrations"]["people"] if name < "0005"]
         del manifest["rows"]["people.apitoken"]
         inside["manifest.json"] = json.dumps(manifest).encode()
         del inside["rows/people.apitoken/00001"]
 
-    before = everything()
-    old = repack(create_backup(), age)
+    before = all_rows()
+    old = repack(create_backup(), make_older)
 
     restore(wipe_installation(old))
 
-    assert everything() == before | {"people.apitoken": []}
+    assert all_rows() == before | {"people.apitoken": []}
     assert ("people", "0005_api_tokens") in MigrationRecorder(connection).applied_migrations()
 
 
-def test_a_backup_of_a_newer_cato_is_refused_with_its_version(told):
-    def from_later(inside: dict[str, bytes]) -> None:
+def test_a_backup_of_a_newer_version_is_refused_and_names_it(owner):
+    def make_newer(inside: dict[str, bytes]) -> None:
         manifest = json.loads(inside["manifest.json"]) | {"cato": "9.1"}
         manifest["migrations"]["memory"].append("0999_telepathy")
         inside["manifest.json"] = json.dumps(manifest).encode()
 
-    later = repack(create_backup(), from_later)
+    later = repack(create_backup(), make_newer)
 
     with pytest.raises(RestoreError, match=r"of Cato 9\.1.*that version or a later one"):
         restore(wipe_installation(later))
     assert not User.objects.exists()
 
 
-def test_with_another_secret_key_the_model_s_api_key_is_to_be_typed_anew(told, settings):
+def test_with_another_secret_key_the_model_api_key_must_be_entered_again(owner, settings):
     settings.CATO = settings.CATO.model_copy(update={"secret_key": SecretStr("one" * 20)})
     data = wipe_installation(create_backup())
     assert "secret_key" not in members(data.getvalue())
@@ -326,6 +326,6 @@ def test_with_another_secret_key_the_model_s_api_key_is_to_be_typed_anew(told, s
     assert endpoint.current().api_key == ""
 
 
-def test_the_version_that_a_backup_names_is_that_of_the_package(db):
+def test_the_backup_contains_the_package_version(db):
     project = tomllib.loads((server.ROOT / "pyproject.toml").read_text())
     assert project["project"]["version"] == VERSION

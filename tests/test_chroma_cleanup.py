@@ -1,4 +1,4 @@
-"""The files of a Chroma server that does not run: what was deleted is removed, what is held is found as before."""
+"""Purging the files of a stopped Chroma server removes deleted data and keeps all results."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pytest
 from chromadb.api import ClientAPI
 
 from cato_web.supervisor.chroma_cleanup import main
-from tests.server import start_chroma, wait_for
+from tests.chroma_server import start_chroma, wait_for
 from tests.topology import free_port
 
 LEFT = b"a dropped vector"
 FILES = ("data_level0.bin", "length.bin")
-# hnswlib makes the files of an index for so many vectors; beyond them they grow by what is held.
-FIRST_ROOM = 100
+# hnswlib allocates an index file for this many vectors and then grows it with its contents.
+INITIAL_CAPACITY = 100
 
 
 @contextmanager
-def server(home: Path) -> Iterator[ClientAPI]:
-    """A Chroma server over the files in `home/vectordb`, while it is asked."""
+def chroma_server(home: Path) -> Iterator[ClientAPI]:
+    """Run a Chroma server over the files in `home/vectordb`."""
     port = free_port()
     chroma = start_chroma(home, "chroma", home / "vectordb", port)
     try:
@@ -35,34 +35,34 @@ def server(home: Path) -> Iterator[ClientAPI]:
 
 
 def fill(home: Path, count: int, written_at: int) -> np.ndarray:
-    """So many vectors in a collection whose files are written when it holds `written_at`; returns the vectors."""
+    """Create a collection of `count` vectors whose files are written at `written_at` vectors; return the vectors."""
     vectors = np.random.default_rng(3).standard_normal((count, 16), dtype=np.float32)
     hnsw = {"space": "cosine", "sync_threshold": written_at, "batch_size": min(written_at, 100)}
-    with server(home) as client:
-        made = client.create_collection("kept", configuration={"hnsw": hnsw}, embedding_function=None)
-        made.add(ids=[str(at) for at in range(count)], embeddings=vectors)
-        made.query(query_embeddings=vectors[:1], n_results=1)
+    with chroma_server(home) as client:
+        collection = client.create_collection("kept", configuration={"hnsw": hnsw}, embedding_function=None)
+        collection.add(ids=[str(at) for at in range(count)], embeddings=vectors)
+        collection.query(query_embeddings=vectors[:1], n_results=1)
     return vectors
 
 
-def leave_in_room(home: Path, held: int) -> int:
-    """Write into the room beyond the vectors held what may have been in the server's memory; returns how many bytes."""
-    left = 0
+def write_to_unused_space(home: Path, vector_count: int) -> int:
+    """Write data after the last vector, as the server's memory may leave it; return the number of bytes."""
+    leftover_size = 0
     for file in (file for name in FILES for file in (home / "vectordb").glob(f"*/{name}")):
-        whole = file.read_bytes()
-        used = whole[: len(whole) // FIRST_ROOM * held]
-        file.write_bytes((used + LEFT * len(whole))[: len(whole)])
-        left += len(whole) - len(used)
-    return left
+        content = file.read_bytes()
+        used = content[: len(content) // INITIAL_CAPACITY * vector_count]
+        file.write_bytes((used + LEFT * len(content))[: len(content)])
+        leftover_size += len(content) - len(used)
+    return leftover_size
 
 
-def bytes_of(home: Path) -> bytes:
+def all_bytes(home: Path) -> bytes:
     return b"".join(file.read_bytes() for name in FILES for file in (home / "vectordb").glob(f"*/{name}"))
 
 
 def nearest(home: Path, vectors: np.ndarray) -> list[str]:
-    """The id of the nearest vector to each of these."""
-    with server(home) as client:
+    """Return the id of the nearest vector to each of these."""
+    with chroma_server(home) as client:
         found = client.get_collection("kept", embedding_function=None).query(query_embeddings=vectors, n_results=1)
     return [ids[0] for ids in found["ids"]]
 
@@ -74,21 +74,21 @@ def nearest(home: Path, vectors: np.ndarray) -> list[str]:
         pytest.param(60, 50, 60, id="less than the first room"),
     ],
 )
-def test_the_room_that_an_index_does_not_use_is_blanked_and_every_vector_found(tmp_path, count, written_at, held):
+def test_unused_space_of_an_index_is_overwritten_and_every_vector_is_found(tmp_path, count, written_at, vector_count):
     vectors = fill(tmp_path, count, written_at)
-    left = leave_in_room(tmp_path, held)
-    assert left
-    assert LEFT in bytes_of(tmp_path)
+    leftover_size = write_to_unused_space(tmp_path, vector_count)
+    assert leftover_size
+    assert LEFT in all_bytes(tmp_path)
 
     assert main([str(tmp_path / "vectordb")]) == 0
 
-    assert LEFT not in bytes_of(tmp_path)
-    assert bytes_of(tmp_path).count(0) >= left
+    assert LEFT not in all_bytes(tmp_path)
+    assert all_bytes(tmp_path).count(0) >= leftover_size
     assert nearest(tmp_path, vectors) == [str(at) for at in range(count)]
 
 
 @pytest.mark.parametrize(("count", "written_at"), [(130, 120), (1200, 1000)])
-def test_an_index_that_outgrew_its_first_room_is_cleaned_as_well(tmp_path, count, written_at):
+def test_an_index_that_outgrew_its_initial_space_is_purged(tmp_path, count, written_at):
     vectors = fill(tmp_path, count, written_at)
 
     assert main([str(tmp_path / "vectordb")]) == 0
@@ -96,13 +96,13 @@ def test_an_index_that_outgrew_its_first_room_is_cleaned_as_well(tmp_path, count
     assert nearest(tmp_path, vectors) == [str(at) for at in range(count)]
 
 
-def test_files_of_an_unknown_layout_are_left_alone_and_told(tmp_path, capsys):
+def test_files_of_an_unknown_layout_are_reported_and_not_changed(tmp_path, capsys):
     fill(tmp_path, 60, 50)
     lengths = next((tmp_path / "vectordb").glob("*/length.bin"))
     lengths.write_bytes(lengths.read_bytes()[:-2])
-    before = bytes_of(tmp_path)
+    before = all_bytes(tmp_path)
 
     assert main([str(tmp_path / "vectordb")]) == 1
 
     assert "has an unknown layout" in capsys.readouterr().err
-    assert bytes_of(tmp_path) == before
+    assert all_bytes(tmp_path) == before

@@ -446,7 +446,9 @@ def test_two_who_share_an_invitation_at_the_same_moment_are_one_too_many(on, con
     invitation = services.validate_link(token, "invitation").pk
     openid.login_session(VerifiedIdentity("https://login.example", "1", "one@halden.example", False, "One"), invitation)
     with pytest.raises(services.InvalidLinkError):
-        openid.login_session(VerifiedIdentity("https://login.example", "2", "two@halden.example", False, "Two"), invitation)
+        openid.login_session(
+            VerifiedIdentity("https://login.example", "2", "two@halden.example", False, "Two"), invitation
+        )
     assert not User.objects.filter(name="Two").exists()
 
 
@@ -557,5 +559,5 @@ def test_ones_own_data_name_the_account_elsewhere(nora):
     account = next(
         member for member in archive_files(nora, access.readable_space_ids(nora.pk)) if member.path == "account.json"
     )
-    (told,) = json.loads(b"".join(account.pieces))["identities"]
+    (told,) = json.loads(b"".join(account.chunks))["identities"]
     assert (told["issuer"], told["subject"]) == ("https://login.example", "n-1")

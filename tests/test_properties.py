@@ -416,8 +416,12 @@ class TeamLife(RuleBasedStateMachine):
             return
         resource = one_of([None, *self.team.resources_in(self.team.readable_spaces(person.id), "thread")], what)
         user = User.objects.get(pk=person.id)
-        login_session = LoginSession.objects.create(session_key=uuid.uuid4().hex, expire_date=timezone.now() + timedelta(days=1))
-        seat = access.SocketIdentity(person.id, login_session.session_key, user.epoch, resource.id if resource else None)
+        login_session = LoginSession.objects.create(
+            session_key=uuid.uuid4().hex, expire_date=timezone.now() + timedelta(days=1)
+        )
+        seat = access.SocketIdentity(
+            person.id, login_session.session_key, user.epoch, resource.id if resource else None
+        )
         self.seats.append((seat, person.epoch, user.get_session_auth_hash(), resource))
 
     @rule()

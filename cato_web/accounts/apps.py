@@ -4,6 +4,8 @@ from django.apps import AppConfig
 
 
 class PeopleConfig(AppConfig):
+    """The app; its label keeps the names of tables and migrations."""
+
     name = "cato_web.accounts"
     label = "people"
     default_auto_field = "django.db.models.BigAutoField"

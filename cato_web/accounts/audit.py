@@ -16,17 +16,20 @@ from memory.api import signals as memory
 
 @receiver(memory.forgotten)
 def note_forgetting(exchange_ids: list[uuid.UUID], by: uuid.UUID, by_itself: bool, **kwargs: Any) -> None:
+    """Record forgotten exchanges, unless they were part of a larger action."""
     if by_itself:
         _note_each(AuditEntry.Action.EXCHANGE_FORGOTTEN, exchange_ids, by)
 
 
 @receiver(memory.documents_forgotten)
 def note_deleted_documents(document_ids: list[uuid.UUID], by: uuid.UUID, **kwargs: Any) -> None:
+    """Record deleted documents."""
     _note_each(AuditEntry.Action.DOCUMENT_DELETED, document_ids, by)
 
 
 @receiver(memory.moved)
 def note_move(by: uuid.UUID, to: Space, **kwargs: Any) -> None:
+    """Record a moved thread or document."""
     for name, action in (
         ("thread_id", AuditEntry.Action.THREAD_MOVED),
         ("document_id", AuditEntry.Action.DOCUMENT_MOVED),
@@ -37,38 +40,45 @@ def note_move(by: uuid.UUID, to: Space, **kwargs: Any) -> None:
 
 @receiver(memory.operation_asked)
 def note_operation(operation: Operation, **kwargs: Any) -> None:
+    """Record a started operation."""
     _note(AuditEntry.Action.OPERATION_STARTED, f"{operation.kind} {operation.pk}", operation.created_by_id)
 
 
 @receiver(memory.revealed)
 def note_reveal(reveal: Reveal, **kwargs: Any) -> None:
+    """Record a reveal and its reason."""
     until = f"{reveal.ends_at:%Y-%m-%d %H:%M} UTC"
     _note(AuditEntry.Action.SPACE_REVEALED, f"{reveal.space_id} until {until}: {reveal.reason}", reveal.by_id)
 
 
 @receiver(memory.reveal_ended)
 def note_end_of_reveal(reveal: Reveal, **kwargs: Any) -> None:
+    """Record the end of a reveal."""
     _note(AuditEntry.Action.SPACE_REVEAL_ENDED, str(reveal.space_id), reveal.by_id)
 
 
 @receiver(memory.retention_set)
 def note_retention(by: uuid.UUID, days: Mapping[str, int], **kwargs: Any) -> None:
+    """Record changed retention rules."""
     rules = ", ".join(f"{source} {count} days" for source, count in sorted(days.items()))
     _note(AuditEntry.Action.RETENTION_CHANGED, rules or "everything is kept", by)
 
 
 @receiver(memory.exported)
 def note_export_of_exchanges(by: uuid.UUID, count: int, **kwargs: Any) -> None:
+    """Record an export of exchanges."""
     _note(AuditEntry.Action.EXCHANGES_EXPORTED, f"{count:,}", by)
 
 
 @receiver(chat.exported)
 def note_export(by: uuid.UUID, thread_id: uuid.UUID, kind: str, **kwargs: Any) -> None:
+    """Record an export of a thread."""
     _note(AuditEntry.Action.THREAD_EXPORTED, f"{thread_id} as {kind}", by)
 
 
 @receiver(chat.endpoint_set)
 def note_endpoint(by: uuid.UUID, **kwargs: Any) -> None:
+    """Record a change of the model endpoint."""
     _note(AuditEntry.Action.SETTINGS_CHANGED, "the model endpoint", by)
 
 

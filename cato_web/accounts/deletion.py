@@ -55,7 +55,7 @@ def account_contents(person: User) -> AccountContents:
     """Count what the user has now."""
     own = memory.personal_space(person.pk)
     shared_turns = Turn.objects.filter(author_id=person.pk, thread__deleted_at=None)
-    shared_turns = shared_turns.exclude(thread__space__kind=Space.Kind.OWN)
+    shared_turns = shared_turns.exclude(thread__space__kind=Space.Kind.PERSONAL)
     return AccountContents(
         threads=Thread.objects.filter(space=own, deleted_at=None).count(),
         exchanges=Exchange.objects.filter(space=own, forgotten_at=None).count(),

@@ -73,12 +73,16 @@ def touch(request: HttpRequest, person: User) -> None:
 
 def active_sessions(person: User) -> QuerySet[LoginSession]:
     """Return the user's login sessions that have not expired, most recently used first."""
-    return LoginSession.objects.filter(person=person, session__expire_date__gt=timezone.now()).order_by("-last_seen_at", "id")
+    return LoginSession.objects.filter(person=person, session__expire_date__gt=timezone.now()).order_by(
+        "-last_seen_at", "id"
+    )
 
 
 def revoke(person: User, sign_in_id: uuid.UUID) -> bool:
     """End one of the user's login sessions with its open pages; return False if there is no such session."""
-    sessions = Session.objects.filter(pk__in=LoginSession.objects.filter(person=person, id=sign_in_id).values("session"))
+    sessions = Session.objects.filter(
+        pk__in=LoginSession.objects.filter(person=person, id=sign_in_id).values("session")
+    )
     if not sessions.delete()[0]:
         return False
     services.record_audit(person, AuditEntry.Action.SESSION_ENDED, str(sign_in_id))

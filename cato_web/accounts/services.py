@@ -146,7 +146,9 @@ def revoke_link(link_id: int, *, by: User) -> bool:
 def validate_link(token: str, kind: str) -> OneTimeLink:
     """Return the one-time link of a token. Raises InvalidLinkError."""
     now = timezone.now()
-    links = OneTimeLink.objects.filter(used_at=None, expires_at__gt=now) if kind == OneTimeLink.Kind.SETUP else open_links()
+    links = (
+        OneTimeLink.objects.filter(used_at=None, expires_at__gt=now) if kind == OneTimeLink.Kind.SETUP else open_links()
+    )
     link = links.filter(token_hash=hash_token(token), kind=kind).first()
     if link is None or (kind == OneTimeLink.Kind.SETUP and is_set_up()):
         raise InvalidLinkError

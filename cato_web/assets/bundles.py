@@ -1,4 +1,4 @@
-"""Style sheets and scripts that are sent as one: a first visit waits for a few files, not for forty."""
+"""Bundles of style sheets and scripts, so that a first visit loads a few files instead of forty."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from django.core.files.base import ContentFile
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
-# Each with what it is made of, in this order; the first sheet also says in which order the layers count.
+# The parts of each bundle in their order; the first style sheet defines the order of the cascade layers.
 BUNDLES = {
     "css/cato.css": (
         "css/tokens.css",
@@ -103,9 +103,10 @@ BUNDLES = {
 
 
 class BundledStaticFilesStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
-    """Makes the bundles of what was gathered, and treats them as it treats any file."""
+    """Creates the bundles from the collected files, and processes them like any file."""
 
     def post_process(self, paths: dict[str, Any], *args: Any, **options: Any) -> Iterator[Any]:
+        """Write the bundles, then hash and compress all files."""
         for bundle, parts in BUNDLES.items():
             text = "".join(self.open(part).read().decode() for part in parts)
             self.delete(bundle)

@@ -1,4 +1,4 @@
-"""Style sheets, scripts and pictures of the interface, gathered once under names that change with their content."""
+"""Collect the static files under names that change with their content."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from cato_web.assets.bundles import BUNDLES, BundledStaticFilesStorage
 
 
 def gather() -> bool:
-    """Put all of them, compressed and by their lasting names, into STATIC_ROOT; False where they are there already."""
+    """Collect and compress the files in STATIC_ROOT; return False if they are up to date."""
     stamp = Path(settings.STATIC_ROOT) / ".gathered"
     now = _fingerprint()
     if stamp.exists() and stamp.read_text() == now:
         return False
     command = collectstatic.Command()
     command.storage = BundledStaticFilesStorage()
-    # What an earlier version had stays: pages of it may still be open.
+    # Files of earlier versions stay, because pages of them may still be open.
     call_command(command, interactive=False, verbosity=0)
     stamp.write_text(now)
     return True
 
 
 def _fingerprint() -> str:
-    """Of every file's name, size and time, and of what is bundled."""
+    """Return a hash of every file's name, size and time, and of the bundles."""
     digest = hashlib.sha256(repr(BUNDLES).encode())
     for finder in get_finders():
         for name, storage in finder.list(ignore_patterns=None):

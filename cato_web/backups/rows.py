@@ -44,7 +44,7 @@ def _with_live_text(rows: QuerySet[Any]) -> QuerySet[Any]:
 # The search index is not backed up: every vector has to be indexed again after a restore.
 _PENDING_INDEXING = {
     "state": Job.State.PENDING,
-    "index_id": None,
+    "collection_id": None,
     "version": 0,
     "parts": 0,
     "attempt": 0,
@@ -59,7 +59,7 @@ _RULES: dict[type[Model], _Rule] = {
     CachedEmbedding: _Rule(_with_live_text),
 }
 # Collections of the search index, and login sessions, which a restore ends.
-LEFT_OUT = {"memory.index", "people.signin"}
+LEFT_OUT = {"memory.collection", "people.loginsession"}
 
 
 def app_labels() -> list[str]:
@@ -97,12 +97,12 @@ def dump_table(model: type[Model]) -> Iterator[bytes]:
 
 def file_names(model: type[Model]) -> Iterator[str]:
     """Yield the names of the table's stored files, except those about to be deleted."""
-    for field in model._meta.concrete_fields:
-        if field.get_internal_type() == "FileField":
-            rows = _select_rows(model).exclude(**{field.attname: ""})
+    for column in model._meta.concrete_fields:
+        if column.get_internal_type() == "FileField":
+            rows = _select_rows(model).exclude(**{column.attname: ""})
             if model is DocumentVersion:
                 rows = rows.exclude(stage=DocumentVersion.Stage.REMOVED)
-            yield from rows.values_list(field.attname, flat=True).iterator(chunk_size=_BATCH_SIZE)
+            yield from rows.values_list(column.attname, flat=True).iterator(chunk_size=_BATCH_SIZE)
 
 
 def load_table(model: type[Model], lines: Iterable[bytes]) -> int:

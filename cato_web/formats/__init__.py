@@ -1,1 +1,1 @@
-"""How dates and numbers are written, in a module for each language; Django finds them by FORMAT_MODULE_PATH."""
+"""Formats of dates and numbers by language, found by FORMAT_MODULE_PATH."""

@@ -1,6 +1,6 @@
-"""Figures over time drawn on the server: numbers in, shapes out; `memory/_area.html` and `_bars.html` make SVG of them.
+"""Area and bar charts as coordinates, rendered as SVG by `memory/_area.html` and `_bars.html`.
 
-The shapes are stretched to the room there is; words and numbers stand beside them as HTML, so that they are not.
+The shapes are stretched to the available space; labels are HTML beside them, so they are not.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory.api import format_number as format_number
+from memory.api import format_number
 
 WIDTH, HEIGHT = 600.0, 100.0
 _GAP_RATIO = 0.3
@@ -27,8 +27,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A shape over equal columns: `labels` stand under it, `ticks` beside it from the highest to 0, `rows` are all
-    figures in words."""
+    """A shape over equal columns: `labels` are below it, `ticks` beside it from the maximum to 0, `rows` the values."""
 
     title: str
     area: str
@@ -43,7 +42,7 @@ class Chart:
 
 
 def area_chart(values: Sequence[int], *, columns: Sequence[str], title: str) -> Chart:
-    """One line over its tint from 0 to a round number above the highest; `columns` name the values, oldest first."""
+    """Return a line above an area, from 0 to a round number above the maximum; `columns` are labels, oldest first."""
     top = _round_up(max(values, default=0))
     step = WIDTH / max(1, len(values) - 1)
     points = [f"{round(step * number, 1)},{_y(value, top)}" for number, value in enumerate(values)]
@@ -62,7 +61,7 @@ def area_chart(values: Sequence[int], *, columns: Sequence[str], title: str) -> 
 def bar_chart(
     values: Sequence[float | None], *, columns: Sequence[str], title: str, top: float, texts: Sequence[str]
 ) -> Chart:
-    """A bar for each value from 0 to `top`, none where there is none; `texts` say the values in words."""
+    """Return a bar per value from 0 to `top`, none for None; `texts` are the values as text."""
     column_width = WIDTH / max(1, len(values))
     bars = [
         Bar(
@@ -84,7 +83,7 @@ def _y(value: float, top: float) -> float:
 
 
 def _round_up(value: int) -> int:
-    """The next number above that parts into thirds of one or two figures."""
+    """Return a number of at least `value` whose thirds have one or two significant digits."""
     if value <= _TICK_COUNT:
         return _TICK_COUNT
     unit = int(10 ** max(0, math.floor(math.log10(value / _TICK_COUNT))))
@@ -92,7 +91,7 @@ def _round_up(value: int) -> int:
 
 
 def _axis_labels(columns: Sequence[str]) -> list[str]:
-    """The first, the middle and the last, as far as there are so many."""
+    """Return the first, middle and last label."""
     if len(columns) < 3:
         return list(columns)
     return [columns[0], columns[len(columns) // 2], columns[-1]]

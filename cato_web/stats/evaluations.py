@@ -1,4 +1,4 @@
-"""The runs of `memory_eval` as the stats page shows them: a plot, the newest run, and all figures."""
+"""Runs of `memory_eval` for the stats page: a plot, the newest run, and all values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Evaluations:
 
 
 def evaluations() -> Evaluations | None:
-    """The last RUNS runs that asked as the newest did (in whose words, among how many results); None without any."""
+    """Return the last runs that are comparable with the newest (same rephrasing model and k), or None."""
     latest = Evaluation.objects.order_by("-at", "-pk").first()
     if latest is None:
         return None
@@ -60,14 +60,20 @@ def evaluations() -> Evaluations | None:
 
 
 def _title(series: list[Series], k: int) -> str:
-    """What somebody who does not see the plot should know of it."""
-    last = ", ".join(f"{line_series.name} {_format_share(line_series.values[-1])}" for line_series in series if line_series.values[-1] is not None)
+    """Return the plot's text alternative."""
+    last = ", ".join(
+        f"{line_series.name} {_format_share(line_series.values[-1])}"
+        for line_series in series
+        if line_series.values[-1] is not None
+    )
     sentence = _("Share found among the first %(count)s, by run, for each strategy. Newest run: %(last)s.")
     return sentence % {"count": k, "last": last}
 
 
 def _newest_row(row: Evaluation) -> NewestRow:
-    return NewestRow(row.strategy, _format_share(row.recall), _format_share(row.empty), f"{format_number(row.median_ms)} ms")
+    return NewestRow(
+        row.strategy, _format_share(row.recall), _format_share(row.empty), f"{format_number(row.median_ms)} ms"
+    )
 
 
 def _format_share(value: float | None) -> str:

@@ -1,6 +1,6 @@
-"""Plots drawn on the server: numbers in, coordinates out; `memory/_plot.html` makes the SVG of them.
+"""Line plots as coordinates, rendered as SVG by `memory/_plot.html`.
 
-Lines differ by dashes, marks and a name at their end, so that no colour is needed to tell them apart.
+Lines differ by dashes, marks and a name at their end, so that colour is not needed to distinguish them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LABEL_HEIGHT = 15
 _MAX_LABEL_LENGTH = 13
 _MARK_RADIUS = 3.5
 
-# A mark around (0, 0) as a path: circle, square, triangle, diamond, cross.
+# SVG paths of marks around (0, 0): circle, square, triangle, diamond, cross.
 _MARKS = (
     f"M{-_MARK_RADIUS} 0a{_MARK_RADIUS} {_MARK_RADIUS} 0 1 0 {2 * _MARK_RADIUS} 0a{_MARK_RADIUS} {_MARK_RADIUS} 0 1 0 {-2 * _MARK_RADIUS} 0z",
     f"M{-_MARK_RADIUS} {-_MARK_RADIUS}h{2 * _MARK_RADIUS}v{2 * _MARK_RADIUS}h{-2 * _MARK_RADIUS}z",
@@ -30,7 +30,7 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A name and its shares from 0 to 1, oldest first; None where there is none."""
+    """A name and its shares from 0 to 1, oldest first; None for missing values."""
 
     name: str
     values: Sequence[float | None]
@@ -45,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A series as drawn: `style` counts the dashes and marks, `path` joins its points, its name stands at `label`."""
+    """A series as drawn: `style` selects dashes and mark, `path` joins its points, `label` is at its end."""
 
     style: int
     path: str
@@ -69,7 +69,7 @@ class Plot:
 
 
 def line_plot(series: Sequence[Series], *, columns: Sequence[str], title: str) -> Plot:
-    """Draw shares over `columns` (their labels, oldest first), from the fifth below the lowest share up to 1."""
+    """Plot shares over `columns` (labels, oldest first), from the multiple of 0.2 below the lowest share up to 1."""
     shares = [value for line_series in series for value in line_series.values if value is not None]
     floor = min(0.8, math.floor(5 * min(shares, default=0.0)) / 5)
     xs = _column_positions(len(columns))
@@ -100,7 +100,7 @@ def line_plot(series: Sequence[Series], *, columns: Sequence[str], title: str) -
 
 
 def _column_positions(count: int) -> list[float]:
-    """Where `count` columns stand; a single one in the middle."""
+    """Return the x coordinates of `count` columns; a single one is centred."""
     plot_width = WIDTH - _LEFT - _RIGHT
     if count == 1:
         return [_LEFT + plot_width / 2]
@@ -108,7 +108,7 @@ def _column_positions(count: int) -> list[float]:
 
 
 def _separate_labels(positions: Sequence[float]) -> list[float]:
-    """Heights near those wanted, in the same order, at least a label's height apart and inside the box."""
+    """Return heights near `positions`, in the same order, at least a label's height apart and inside the box."""
     order = sorted(range(len(positions)), key=lambda number: positions[number])
     heights = [positions[number] for number in order]
     for upper, lower in pairwise(range(len(heights))):

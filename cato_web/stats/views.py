@@ -1,4 +1,4 @@
-"""The figures of memory and of answers as a page: a member's are of what they may read, an administrator may see the whole."""
+"""The statistics page: of what a user can read or, for administrators, of everything."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WEEKS, _MIN_WEEKS, _DAYS = 26, 8, 14
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A figure with its label, what it means, and where to do something about it."""
+    """A value with its label, its meaning, and a link to act on it."""
 
     label: str
     figure: str
@@ -61,22 +61,27 @@ class Group:
 
 @require_GET
 def stats(request: PageRequest) -> HttpResponse:
-    """Tiles, plots with their figures beside, and facts on dotted lines."""
+    """Render tiles, plots and tables."""
     is_everything = request.user.is_administrator and request.GET.get("of") == "everything"
     spaces = None if is_everything else memory.readable_space_ids(request.user.pk)
     counts = memory.memory_counts(spaces)
-    since = timezone.counts() - _MONTH
-    groups = [Group(_("By source"), [*_source_lines(counts), *_forgotten_lines(spaces, since)])] if counts.by_source else []
+    since = timezone.now() - _MONTH
+    groups = (
+        [Group(_("By source"), [*_source_lines(counts), *_forgotten_lines(spaces, since)])] if counts.by_source else []
+    )
     groups += [Group(_("By person"), _owner_lines(spaces))] if counts.exchanges else []
     groups.append(Group(_("Configuration"), _configuration_lines(counts)))
     if is_everything:
-        groups += [Group(_("Queue"), _queue_lines(counts)), Group(_("On this machine"), [*_disk_lines(), _drift_line()])]
+        groups += [
+            Group(_("Queue"), _queue_lines(counts)),
+            Group(_("On this machine"), [*_disk_lines(), _drift_line()]),
+        ]
     context = {
         "section": "stats",
         "is_everything": is_everything,
         "tiles": [*_tiles(request, counts, spaces, since)],
         "growth": _growth(spaces),
-        "rate": _shares(spaces),
+        "shares": _shares(spaces),
         "recalls": _recalls(spaces),
         "groups": groups,
         "tokens": answer_stats.tokens(spaces, since=since),
@@ -86,7 +91,7 @@ def stats(request: PageRequest) -> HttpResponse:
 
 
 def _tiles(request: PageRequest, counts: MemoryCounts, spaces: memory.SpaceIds | None, since: datetime) -> list[Line]:
-    before, after = memory.growth_counts(spaces, [since, timezone.counts()])
+    before, after = memory.growth_counts(spaces, [since, timezone.now()])
     meaning = _("%(count)s of them in the last 30 days")
     tiles = [Line(_("Remembered"), format_number(counts.exchanges), meaning % {"count": format_number(after - before)})]
     rate = recall_rate(spaces)
@@ -94,9 +99,7 @@ def _tiles(request: PageRequest, counts: MemoryCounts, spaces: memory.SpaceIds |
         without = rate.answers - rate.with_context
         meaning = _("of the last %(answers)s; nothing was recalled for %(without)s")
         facts = {"answers": format_number(rate.answers), "without": format_number(without)}
-        tiles.append(
-            Line(_("Answers with context"), format_percent(rate.with_context / rate.answers), meaning % facts)
-        )
+        tiles.append(Line(_("Answers with context"), format_percent(rate.with_context / rate.answers), meaning % facts))
     latency = answer_stats.latency(spaces)
     if latency:
         meaning = _("median; p90 %(tenth)s ms, p99 %(hundredth)s ms")
@@ -117,7 +120,7 @@ def _growth(spaces: memory.SpaceIds | None) -> Chart | None:
     first = memory.first_exchange_at(spaces)
     if first is None:
         return None
-    weeks = min(_WEEKS, max(_MIN_WEEKS, (timezone.counts() - first) // memory.WEEK + 1))
+    weeks = min(_WEEKS, max(_MIN_WEEKS, (timezone.now() - first) // memory.WEEK + 1))
     at = memory.period_ends(weeks, memory.WEEK)
     counts = memory.growth_counts(spaces, at)
     columns = [_day(end) for end in at]
@@ -221,7 +224,7 @@ def _configuration_lines(counts: MemoryCounts) -> list[Line]:
 
 
 def _threshold_text() -> str:
-    """The level in force and where it comes from."""
+    """Return the current threshold and its origin."""
     level = memory.current_threshold()
     if level.at is not None:
         text = _("%(level)s (calibrated on %(count)s exchanges on %(day)s)")

@@ -1,1 +1,1 @@
-"""What templates of pages use."""
+"""Template tags."""

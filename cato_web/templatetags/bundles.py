@@ -1,4 +1,4 @@
-"""Links to a bundle, or to what it is made of where the assets were not gathered (commands, tests)."""
+"""Links to a bundle, or to its parts if the assets were not collected (commands and tests)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ register = template.Library()
 
 @register.simple_tag
 def styles(bundle: str) -> SafeString:
+    """Return the link elements of a bundle."""
     return format_html_join("\n  ", '<link rel="stylesheet" href="{}">', ((static(part),) for part in _parts(bundle)))
 
 
 @register.simple_tag
 def scripts(bundle: str) -> SafeString:
+    """Return the script elements of a bundle."""
     return format_html_join("\n  ", '<script src="{}" defer></script>', ((static(part),) for part in _parts(bundle)))
 
 

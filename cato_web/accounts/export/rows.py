@@ -1,4 +1,4 @@
-"""What the archive of one's own tells of a row, as plain fields."""
+"""Fields of the rows in a user's archive."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ from memory.api import Document, DocumentVersion, Exchange, Feedback, Reveal
 
 
 def account(person: User) -> dict[str, object]:
+    """Return the account with its login sessions, identities and API tokens."""
     names = ("name", "email", "role", "joined_at", "last_login", "theme", "density", "context_mode", "default_model")
     active_sessions = login_sessions.active_sessions(person).values("browser", "since", "last_seen_at")
-    elsewhere = person.identities.order_by("id").values("issuer", "subject", "since")
+    identities = person.identities.order_by("id").values("issuer", "subject", "since")
     tokens = person.api_tokens.values("name", "scopes", "prefix", "created_at", "used_at", "expires_at")
-    told = {name: getattr(person, name) for name in (*names, "is_notified")}
-    return told | {"login_sessions": list(active_sessions), "identities": list(elsewhere), "tokens": list(tokens)}
+    fields = {name: getattr(person, name) for name in (*names, "is_notified")}
+    return fields | {"login_sessions": list(active_sessions), "identities": list(identities), "tokens": list(tokens)}
 
 
 def of_turn(turn: Turn) -> dict[str, object]:
+    """Return the fields of a turn."""
     names = ("id", "thread_id", "message", "answer", "reasoning", "state", "model", "created_at", "completed_at")
     return {name: getattr(turn, name) for name in names}
 
 
 def of_exchange(exchange: Exchange) -> dict[str, object]:
+    """Return the fields of an exchange."""
     names = (
         "id", "thread_id", "session_id", "previous_id", "turn_id", "thread_continuation_seq", "user_message",
         "assistant_message", "timestamp", "created_at", "prior_exchange_ids", "source", "manual_entry", "source_file",
@@ -33,19 +36,23 @@ def of_exchange(exchange: Exchange) -> dict[str, object]:
 
 
 def of_document(document: Document) -> dict[str, object]:
+    """Return the fields of a document."""
     return {name: getattr(document, name) for name in ("id", "name", "source", "metadata", "created_at")}
 
 
 def of_version(version: DocumentVersion) -> dict[str, object]:
+    """Return the fields of a document version."""
     names = ("number", "stage", "size", "sha256", "kind", "title", "created_at", "ready_at", "total_chunks")
     return {name: getattr(version, name) for name in names}
 
 
 def of_opinion(opinion: Feedback) -> dict[str, object]:
+    """Return the fields of feedback."""
     return {"exchange_id": opinion.exchange_id, "opinion": opinion.kind, "at": opinion.at}
 
 
 def of_import(row: ImportJob) -> dict[str, object]:
+    """Return the fields of an import job."""
     names = (
         "id", "name", "created_at", "finished_at", "cancelled_at", "found", "imported", "already_there", "turns",
         "skipped_count", "skipped", "left_out",
@@ -54,8 +61,10 @@ def of_import(row: ImportJob) -> dict[str, object]:
 
 
 def of_reveal(reveal: Reveal) -> dict[str, object]:
+    """Return the fields of a reveal."""
     return {"by": reveal.by.name, "reason": reveal.reason, "at": reveal.at, "ends_at": reveal.ends_at}
 
 
 def of_audit(entry: AuditEntry) -> dict[str, object]:
+    """Return the fields of an audit entry."""
     return {"at": entry.at, "action": entry.action, "about": entry.about}

@@ -150,7 +150,9 @@ def _page(
         "form": form,
         "days": services.INVITATION_DAYS,
         "roles": User.Role.choices,
-        "links": [_link_row(link) for link in services.open_links().select_related("created_by", "person").order_by("pk")],
+        "links": [
+            _link_row(link) for link in services.open_links().select_related("created_by", "person").order_by("pk")
+        ],
     }
     return render(request, "people/admin_people.html", context)
 

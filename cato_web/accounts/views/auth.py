@@ -37,7 +37,9 @@ def set_up(request: HttpRequest, token: str) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def join(request: HttpRequest, token: str) -> HttpResponse:
     """Create an account with an invitation."""
-    return _register(request, token, OneTimeLink.Kind.INVITATION, RegistrationForm(request.POST or None), "people/join.html")
+    return _register(
+        request, token, OneTimeLink.Kind.INVITATION, RegistrationForm(request.POST or None), "people/join.html"
+    )
 
 
 @login_not_required

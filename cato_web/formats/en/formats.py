@@ -2,6 +2,6 @@
 
 DATE_FORMAT = "j M Y"
 MONTH_DAY_FORMAT = "j M"
-# A moment of this year: beside what was said, and on receipts, where the days stand below one another.
+# A moment of this year: in conversations, and on receipts, where days are aligned in a column.
 MOMENT_FORMAT = "j M H:i"
 STAMP_FORMAT = "d M H:i"
