@@ -80,7 +80,7 @@ def fill(wanted: int) -> None:
         index_terms(rows)
         EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=row, **done) for row in rows])
         store.upsert(
-            index.collection, [i for row in rows for i in vector_ids(row.id, 1, 1)], vectors, [fields] * len(rows)
+            index.name, [i for row in rows for i in vector_ids(row.id, 1, 1)], vectors, [fields] * len(rows)
         )
 
 
@@ -94,12 +94,12 @@ def recall(times: int) -> dict[str, float]:
     embedder = generations.embedder_for(generation)
     dice = random.Random(times)
     embedding, searching, whole = [], [], []
-    index = generation.indexes.filter(space=space).first()
+    index = generation.collections.filter(space=space).first()
     for _ in range(times + WARM_UP):
         vector, took = _timed(embedder.embed_query, _question(dice))
         embedding.append(took)
         if index is not None:
-            _, took = _timed(store.query, index.collection, vector, CANDIDATES)
+            _, took = _timed(store.query, index.name, vector, CANDIDATES)
             searching.append(took)
         recalled, took = _timed(api.recall, [_question(dice)], spaces=frozenset({space.id}), keep_query=False)
         assert not recalled.note, recalled.note

@@ -133,7 +133,7 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     generation = generations.active_generation()
     embedder = generations.embedder_for(generation)
     find = partial(api.search, count=FOUND)
-    largest = _bare(generation.indexes.get(space=layout.own).collection)
+    largest = _bare(generation.collections.get(space=layout.own).name)
 
     def words(text: str) -> list[str]:
         return lexical_candidates(build_lexical_query(text, everything), list(everything), BY_WORDS)
@@ -185,7 +185,7 @@ def filtered(layout: Layout, questions: Iterator[str]) -> Times:
 def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
     """How many of the ten exchanges whose best vectors are nearest the index finds, over all questions."""
     from memory.index import generations
-    from memory.models import Exchange, Collection
+    from memory.models import Collection, Exchange
     from memory.retrieval.candidates import NEAREST
     from memory.retrieval.vector_search import nearest
     from memory.spaces import access

@@ -22,7 +22,7 @@ from chat.imports.formats.cato import FORMAT
 from chat.llm.prompts import data_url
 from chat.models import Thread, Turn
 from chat.rendering.blocks import render_blocks
-from chat.rows.recall import RecallItemRow, places_of, recalled_row
+from chat.rows.recall import RecallItemRow, recalled_row, thread_titles_of_recalled
 from memory import api as memory
 from memory.api import SpaceIds, batched
 
@@ -133,7 +133,7 @@ def _exported_turns(thread: Thread, turns: Iterable[Turn], shown: SpaceIds | Non
     for page in batched(turns, _PAGE):
         prefetch_related_objects(page, "images")
         recalled = memory.recalled_for((turn.id for turn in page), spaces=readers)
-        places = places_of(recalled)
+        places = thread_titles_of_recalled(recalled)
         states = memory.memory_states(turn.effective_exchange_id for turn in page if turn.effective_exchange_id)
         for turn in page:
             rows = tuple(recalled_row(item, places) for item in recalled.get(turn.id, []))
@@ -161,15 +161,17 @@ def _turn_fields(told: ExportedTurn) -> dict[str, object]:
 
 def _recalled_fields(item: RecallItemRow) -> dict[str, object]:
     known = {"number": item.number, "exchange_id": str(item.exchange_id)}
-    if item.is_forgotten or item.said_at is None:
+    if item.is_forgotten or item.created_at is None:
         return known | {"is_forgotten": True}
-    return known | {"who": item.who, "said_at": _iso(item.said_at), "place": item.place}
+    return known | {"who": item.author_name, "said_at": _iso(item.created_at), "place": item.location}
 
 
 def _recalled_line(item: RecallItemRow) -> str:
-    if item.is_forgotten or item.said_at is None:
+    if item.is_forgotten or item.created_at is None:
         return f"[{item.number}] " + _("forgotten, or not to be read here any more")
-    return _one_line(", ".join(filter(None, (f"[{item.number}] {item.who}", _to_the_second(item.said_at), item.place))))
+    return _one_line(
+        ", ".join(filter(None, (f"[{item.number}] {item.author_name}", _to_the_second(item.created_at), item.location)))
+    )
 
 
 def _iso(moment: datetime) -> str:

@@ -143,7 +143,9 @@ class Turn(models.Model):
     session = models.ForeignKey(ThreadSession, on_delete=models.PROTECT, related_name="turns")
     parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
     position = models.PositiveIntegerField(help_text="place in the thread, from 0; later than its parent's")
-    is_on_active_branch = models.BooleanField(default=True, help_text="on the branch that is shown, goes on and is remembered")
+    is_on_active_branch = models.BooleanField(
+        default=True, help_text="on the branch that is shown, goes on and is remembered"
+    )
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     client_key = models.UUIDField(help_text="made by the page; a message sent twice makes one turn")
     api_token_id = models.UUIDField(

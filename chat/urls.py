@@ -1,4 +1,4 @@
-"""The addresses of conversations."""
+"""The URLs of chat."""
 
 from django.urls import path
 
@@ -7,7 +7,6 @@ from chat.views import (
     images,
     imports,
     model_settings,
-    moving,
     quick_search,
     recall_filter,
     thread_actions,
@@ -36,7 +35,7 @@ urlpatterns = [
     path("t/<uuid:thread_id>/take-back", thread_actions.take_back, name="take_back"),
     path("t/<uuid:thread_id>/take-out", thread_actions.take_out, name="take_out"),
     path("t/<uuid:thread_id>/related", thread_actions.related, name="related"),
-    path("t/<uuid:thread_id>/move", moving.move, name="move"),
+    path("t/<uuid:thread_id>/move", thread_actions.move, name="move"),
     path("t/<uuid:thread_id>/scope", recall_filter.scope, name="scope"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/stop", turns.stop, name="stop"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/withdraw", turns.withdraw, name="withdraw_turn"),
@@ -44,7 +43,7 @@ urlpatterns = [
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/retry", turns.retry, name="retry"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/resume", turns.resume, name="resume"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/edit", turns.edit, name="edit"),
-    path("t/<uuid:thread_id>/turns/<uuid:turn_id>/again", turns.answer_again, name="answer_again"),
+    path("t/<uuid:thread_id>/turns/<uuid:turn_id>/again", turns.regenerate, name="regenerate"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/choose", turns.choose, name="choose"),
     path("t/<uuid:thread_id>/turns/<uuid:turn_id>/remember", turns.remember_again, name="remember_again"),
     path("turns/<uuid:turn_id>", exchanges.turn, name="turn"),

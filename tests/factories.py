@@ -64,7 +64,11 @@ def exchange(
 
 def thread(owner: User, *, space: Space | None = None, title: str = "A thread", **fields: Any) -> Thread:
     return Thread.objects.create(
-        owner=owner, space=space or access.personal_space(owner.id), title=title, last_message_at=timezone.now(), **fields
+        owner=owner,
+        space=space or access.personal_space(owner.id),
+        title=title,
+        last_message_at=timezone.now(),
+        **fields,
     )
 
 

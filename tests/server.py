@@ -132,7 +132,7 @@ class Cato:
         assert link, page.text[:1000]
         return self._enter(link[1], name)
 
-    def login_session(self, person: Client, url: str | None = None) -> Client:
+    def sign_in(self, person: Client, url: str | None = None) -> Client:
         """Sign the same person in from another browser, or at another web process."""
         client = _client(url or self.url, person.name, person.email)
         client.get("/sign-in")

@@ -85,7 +85,7 @@ def test_all_of_the_own_space_is_gone_and_verified(memory, alice):
     kept = document(alice, "plans.txt", "The house has three floors. " * 60)
     memory.index_pending()
     file = kept.versions.get().original.name
-    collection = EmbeddingJob.objects.filter(exchange=note).get().index.collection
+    collection = EmbeddingJob.objects.filter(exchange=note).get().collection.name
     vectors = [i for e in Exchange.objects.all() for i in all_vector_ids(e.id, e.version)]
     assert store.existing_ids(collection, vectors)
     assert default_storage.exists(file)

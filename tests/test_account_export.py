@@ -79,7 +79,11 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
     archive = downloaded(alice)
 
     account = json.loads(archive.read("account.json"))
-    assert (account["name"], account["email"], len(account["login_sessions"])) == ("Alice Owner", "alice@halden.example", 1)
+    assert (account["name"], account["email"], len(account["login_sessions"])) == (
+        "Alice Owner",
+        "alice@halden.example",
+        1,
+    )
     (as_json,) = [name for name in names(archive, ".json") if name.startswith("threads/")]
     (as_markdown,) = names(archive, ".md")
     assert json.loads(archive.read(as_json))["turns"][0]["message"] == "The greenhouse is painted in May."

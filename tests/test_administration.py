@@ -1,4 +1,4 @@
-"""What administrators do with what others said: find it without reading it, reveal, forget, delete, mend, keep for so long."""
+"""Administration of stored exchanges: filters, reveals, bulk forgetting, operations, retention and the audit log."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def page(ada) -> Client:
     return client
 
 
-def listed(page: Client, **filters: object) -> str:
+def list_exchanges(page: Client, **filters: object) -> str:
     answer = page.get(reverse("admin_exchanges"), filters)
     assert answer.status_code == 200
     return answer.content.decode()
@@ -64,117 +64,117 @@ def ids_in(text: str, *rows: Exchange) -> set[uuid.UUID]:
     return {row.pk for row in rows if str(row.pk) in text}
 
 
-def said(action: str) -> list[str]:
+def texts_of(action: str) -> list[str]:
     return list(AuditEntry.objects.filter(action=action).order_by("pk").values_list("about", flat=True))
 
 
-def finished(answer, page: Client) -> str:
-    """The receipt, once a worker has been there."""
+def receipt_of(answer, page: Client) -> str:
+    """Return the receipt after a worker has run the operation."""
     assert answer.status_code == 302, answer.content.decode()[:2000]
     operations.run_operations()
     return page.get(answer.url).content.decode()
 
 
-# Finding
+# Filters
 
 
-def test_exchanges_are_found_by_who_source_date_space_and_size(memory, page, ada, bob):
+def test_exchanges_are_filtered_by_person_source_date_space_and_size(memory, page, ada, bob):
     crew = group("Crew", bob)
     own = exchange(bob, "Mine", "x" * 500)
     shared = exchange(bob, "Ours", space=crew)
     old = exchange(ada, "Long ago", source="import", timestamp=ago(days=400))
 
-    def found(**filters: object) -> set[uuid.UUID]:
-        return ids_in(listed(page, **filters), own, shared, old)
+    def matching(**filters: object) -> set[uuid.UUID]:
+        return ids_in(list_exchanges(page, **filters), own, shared, old)
 
-    assert found() == {own.pk, shared.pk, old.pk}
-    assert found(person=bob.pk) == {own.pk, shared.pk}
-    assert found(source="import") == {old.pk}
-    assert found(until=ago(days=30).date()) == {old.pk}
-    assert found(since=ago(days=30).date()) == {own.pk, shared.pk}
-    assert found(space=crew.pk) == {shared.pk}
-    assert found(space="own") == {own.pk, old.pk}
-    assert found(least=400) == {own.pk}
-    assert found(most=400, person=bob.pk) == {shared.pk}
+    assert matching() == {own.pk, shared.pk, old.pk}
+    assert matching(person=bob.pk) == {own.pk, shared.pk}
+    assert matching(source="import") == {old.pk}
+    assert matching(until=ago(days=30).date()) == {old.pk}
+    assert matching(since=ago(days=30).date()) == {own.pk, shared.pk}
+    assert matching(space=crew.pk) == {shared.pk}
+    assert matching(space="own") == {own.pk, old.pk}
+    assert matching(least=400) == {own.pk}
+    assert matching(most=400, person=bob.pk) == {shared.pk}
 
 
-def test_exchanges_are_found_by_what_the_index_has_of_them(memory, page, bob):
-    there = exchange(bob, "There")
+def test_exchanges_are_filtered_by_their_state_in_the_index(memory, page, bob):
+    shared_exchange = exchange(bob, "There")
     memory.index_pending()
     waits, failed = exchange(bob, "Waits"), exchange(bob, "Failed")
     EmbeddingJob.objects.filter(exchange=failed).update(state=Job.State.FAILED)
     lost = exchange(bob, "Lost")
     EmbeddingJob.objects.filter(exchange=lost).delete()
 
-    for state, row in {"remembered": there, "waiting": waits, "failed": failed, "none": lost}.items():
-        assert ids_in(listed(page, state=state), there, waits, failed, lost) == {row.pk}, state
+    for state, row in {"remembered": shared_exchange, "waiting": waits, "failed": failed, "none": lost}.items():
+        assert ids_in(list_exchanges(page, state=state), shared_exchange, waits, failed, lost) == {row.pk}, state
 
 
-def test_words_count_only_where_the_administrator_may_read_them(memory, page, ada, bob):
+def test_a_text_filter_matches_only_texts_that_the_administrator_may_read(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
     team = exchange(bob, "The kayak is red", space=access.team_space())
 
-    text = listed(page, q="kayak")
+    text = list_exchanges(page, q="kayak")
     assert ids_in(text, hidden, team) == {team.pk}
     assert "of 1<" in text
-    assert "barn" not in listed(page)
-    assert ids_in(listed(page, q="red kayak"), hidden, team) == {team.pk}
-    assert ids_in(listed(page, q="green kayak"), hidden, team) == set()
-    assert ids_in(listed(page, q=hidden.pk), hidden, team) == {hidden.pk}
+    assert "barn" not in list_exchanges(page)
+    assert ids_in(list_exchanges(page, q="red kayak"), hidden, team) == {team.pk}
+    assert ids_in(list_exchanges(page, q="green kayak"), hidden, team) == set()
+    assert ids_in(list_exchanges(page, q=hidden.pk), hidden, team) == {hidden.pk}
 
 
 @pytest.mark.parametrize("filters", [{"person": "nobody"}, {"since": "soon"}, {"space": "x"}, {"least": "many"}])
-def test_a_filter_that_makes_no_sense_is_said_and_hides_nothing(memory, page, bob, filters):
+def test_an_invalid_filter_is_reported_and_hides_nothing(memory, page, bob, filters):
     row = exchange(bob, "Something")
-    text = listed(page, **filters)
+    text = list_exchanges(page, **filters)
     assert 'class="error-message"' in text
     assert str(row.pk) in text
 
 
-# Revealing
+# Reveals
 
 
-def test_a_space_is_revealed_for_a_reason_for_a_while_and_its_owner_and_the_log_know(memory, page, ada, bob):
+def test_a_reveal_is_temporary_has_a_reason_and_is_seen_by_the_owner_and_the_audit_log(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
-    where = reverse("reveal", args=[hidden.space_id])
-    assert "Access the personal space of Bob Team?" in page.get(where).content.decode()
-    assert page.post(where, {"reason": "because"}).status_code == 422
-    assert "barn" not in listed(page)
+    reveal_url = reverse("reveal", args=[hidden.space_id])
+    assert "Access the personal space of Bob Team?" in page.get(reveal_url).content.decode()
+    assert page.post(reveal_url, {"reason": "because"}).status_code == 422
+    assert "barn" not in list_exchanges(page)
 
-    page.post(where, {"reason": "The police asks for the kayak", "next": reverse("admin_exchanges")})
-    text = listed(page, q="kayak")
+    page.post(reveal_url, {"reason": "The police asks for the kayak", "next": reverse("admin_exchanges")})
+    text = list_exchanges(page, q="kayak")
     assert "behind the barn" in text
     assert "The police asks for the kayak" in text
     assert [row.by for row in reveals.list_reveals(access.personal_space(bob.pk))] == [ada]
-    assert "The police asks for the kayak" in said("space.revealed")[0]
+    assert "The police asks for the kayak" in texts_of("space.revealed")[0]
 
     Reveal.objects.update(ends_at=timezone.now())
-    assert "barn" not in listed(page, q="kayak")
+    assert "barn" not in list_exchanges(page, q="kayak")
 
 
 @pytest.mark.parametrize("target", ["word", "admin_people", "https://evil.example/", "//evil.example"])
-def test_a_reveal_leads_back_to_paths_of_this_cato_only(memory, page, bob, target):
-    where = reverse("reveal", args=[access.personal_space(bob.pk).pk])
-    answer = page.post(where, {"reason": "The police asks for the kayak", "next": target})
+def test_a_reveal_redirects_only_within_this_site(memory, page, bob, target):
+    reveal_url = reverse("reveal", args=[access.personal_space(bob.pk).pk])
+    answer = page.post(reveal_url, {"reason": "The police asks for the kayak", "next": target})
     assert (answer.status_code, answer.url) == (302, reverse("admin_exchanges"))
 
 
-def test_a_reveal_ends_by_its_button_and_counts_for_nobody_else(memory, page, ada, bob):
+def test_a_reveal_ends_by_its_button_and_counts_for_no_other_administrator(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
     row = reveals.reveal(hidden.space, by=ada.pk, reason="The police asks for it")
     other = Client()
     other.force_login(AdministratorFactory())
-    assert "barn" not in listed(other)
+    assert "barn" not in list_exchanges(other)
     other.post(reverse("end_reveal", args=[row.pk]))
-    assert "barn" in listed(page)
+    assert "barn" in list_exchanges(page)
 
     page.post(reverse("end_reveal", args=[row.pk]))
-    assert "barn" not in listed(page)
-    assert len(said("space.reveal_ended")) == 1
+    assert "barn" not in list_exchanges(page)
+    assert len(texts_of("space.reveal_ended")) == 1
 
 
 @pytest.mark.parametrize("change", ["role", "account"])
-def test_a_reveal_ends_with_the_role_and_does_not_come_back_with_it(memory, ada, bob, change):
+def test_a_reveal_ends_with_the_role_and_does_not_return_with_it(memory, ada, bob, change):
     eve = AdministratorFactory(name="Eve Admin")
     own = access.personal_space(bob.pk)
     reveals.reveal(own, by=eve.pk, reason="The police asks for the kayak")
@@ -197,32 +197,32 @@ def test_a_reveal_opens_the_lists_of_the_administration_and_no_other_page(memory
     assert hidden.space_id not in access.readable_space_ids(ada.pk)
 
 
-def test_whose_space_was_revealed_reads_on_their_settings_page_who_did_it_and_why(memory, ada, bob):
+def test_the_owner_of_a_revealed_space_sees_who_revealed_it_and_why(memory, ada, bob):
     reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="The police asks for the kayak")
-    theirs, others = Client(), Client()
-    theirs.force_login(bob)
-    others.force_login(PersonFactory())
-    text = theirs.get(reverse("settings")).content.decode()
+    own_client, other_client = Client(), Client()
+    own_client.force_login(bob)
+    other_client.force_login(PersonFactory())
+    text = own_client.get(reverse("settings")).content.decode()
     assert "The police asks for the kayak" in text
     assert "Ada Admin" in text
-    assert "police" not in others.get(reverse("settings")).content.decode()
+    assert "police" not in other_client.get(reverse("settings")).content.decode()
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-def test_all_that_is_kept_of_a_person_is_given_once_their_space_is_revealed(memory, page, ada, bob):
+def test_the_archive_of_a_person_requires_a_reveal_of_their_space(memory, page, ada, bob):
     exchange(bob, "The kayak lies behind the barn")
-    asked = reverse("export_person", args=[bob.pk])
-    refused = page.post(asked)
+    archive_url = reverse("export_person", args=[bob.pk])
+    refused = page.post(archive_url)
     assert refused.url.startswith(reverse("reveal", args=[access.personal_space(bob.pk).pk]))
 
     reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
-    with ZipFile(BytesIO(b"".join(page.post(asked)))) as archive:
+    with ZipFile(BytesIO(b"".join(page.post(archive_url)))) as archive:
         assert "behind the barn" in archive.read("exchanges.jsonl").decode()
-    assert said("person.exported") == [str(bob.pk)]
+    assert texts_of("person.exported") == [str(bob.pk)]
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume")
-def test_an_administrators_archive_of_a_person_has_nothing_from_spaces_that_were_not_revealed(memory, page, ada, bob):
+def test_the_archive_for_an_administrator_omits_spaces_that_were_not_revealed(memory, page, ada, bob):
     gardeners, crew = group("Gardeners", bob), group("Crew", bob, ada)
     in_group = turn(thread(bob, space=gardeners, title="ZEBRA title"), "ZEBRA question", "ZEBRA answer")
     in_group.images.add(image_of(bob, "ZEBRA.png"))
@@ -231,20 +231,20 @@ def test_an_administrators_archive_of_a_person_has_nothing_from_spaces_that_were
     document(bob, "ZEBRA.txt", "The ZEBRA lives in the garden. " * 20, space=gardeners)
     elsewhere = turn(thread(PersonFactory(), space=gardeners), "ZEBRA elsewhere", author=bob)
     own = turn(thread(bob, title="Own"), "What lives in the garden?", "I do not know.")
-    found = ExchangeView.from_row(shared, None)
-    log_recall(own.id, [Hit(found, 0.9, 0.9, strategy="default", reason="ZEBRA reason", is_below_gate=False)])
+    matching = ExchangeView.from_row(shared, None)
+    log_recall(own.id, [Hit(matching, 0.9, 0.9, strategy="default", reason="ZEBRA reason", is_below_gate=False)])
     exchange(bob, "The kayak lies behind the barn")
     exchange(bob, "The oar is in the cellar", space=crew)
     reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")
 
-    def everything(client: Client, address: str) -> str:
+    def archive_text(client: Client, address: str) -> str:
         with ZipFile(BytesIO(b"".join(client.post(address)))) as archive:
             return "\n".join(
                 [*archive.namelist(), *(archive.read(n).decode(errors="replace") for n in archive.namelist())]
             )
 
-    asked = reverse("export_person", args=[bob.pk])
-    archive = everything(page, asked)
+    archive_url = reverse("export_person", args=[bob.pk])
+    archive = archive_text(page, archive_url)
     assert "ZEBRA" not in archive
     assert str(elsewhere.id) not in archive
     assert "behind the barn" in archive
@@ -252,27 +252,27 @@ def test_an_administrators_archive_of_a_person_has_nothing_from_spaces_that_were
     assert "- Gardeners" in archive
     assert "- Crew" not in archive
 
-    theirs = Client()
-    theirs.force_login(bob)
-    own_archive = everything(theirs, reverse("export_own"))
+    own_client = Client()
+    own_client.force_login(bob)
+    own_archive = archive_text(own_client, reverse("export_own"))
     assert own_archive.count("ZEBRA") > 8
     assert "- Gardeners" not in own_archive
     reveals.reveal(gardeners, by=ada.pk, reason="Bob asked for a copy of his data")
-    assert everything(page, asked).count("ZEBRA") > 8
+    assert archive_text(page, archive_url).count("ZEBRA") > 8
 
 
-# Forgetting many
+# Bulk forgetting
 
 
-def test_what_is_ticked_is_forgotten_after_a_question_with_a_count_and_a_receipt(memory, page, ada, bob):
-    gone, stays = [exchange(bob, f"Note {n}") for n in range(3)], exchange(bob, "Stays")
+def test_selected_exchanges_are_forgotten_after_confirmation_with_a_receipt(memory, page, ada, bob):
+    removed, stays = [exchange(bob, f"Note {n}") for n in range(3)], exchange(bob, "Stays")
     memory.index_pending()
-    form = {"exchange": [str(row.pk) for row in gone], "filters": ""}
+    form = {"exchange": [str(row.pk) for row in removed], "filters": ""}
 
     assert "Forget 3 exchanges?" in page.post(reverse("admin_forget"), form).content.decode()
     assert Exchange.objects.filter(forgotten_at=None).count() == 4
 
-    receipt = finished(page.post(reverse("admin_forget"), form | {"confirmed": "yes"}), page)
+    receipt = receipt_of(page.post(reverse("admin_forget"), form | {"confirmed": "yes"}), page)
     assert Exchange.objects.get(forgotten_at=None) == stays
     assert "Exchanges" in receipt
     assert "3 under way" in receipt
@@ -281,11 +281,11 @@ def test_what_is_ticked_is_forgotten_after_a_question_with_a_count_and_a_receipt
     receipt = page.get(reverse("admin_operation", args=[operation.pk])).content.decode()
     assert "under way" not in receipt
     assert Exchange.objects.filter(forgotten_by=ada, forgotten_by_operation=operation).count() == 3
-    assert said("operation.started") == [f"forget {operation.pk}"]
-    assert not said("exchange.forgotten")
+    assert texts_of("operation.started") == [f"forget {operation.pk}"]
+    assert not texts_of("exchange.forgotten")
 
 
-def test_all_that_the_filters_leave_is_forgotten_and_nothing_that_came_since(memory, page, bob):
+def test_all_filtered_exchanges_are_forgotten_but_none_stored_since(memory, page, bob):
     old = [exchange(bob, f"Note {n}", source="import") for n in range(5)]
     other = exchange(bob, "Another way", source="chat")
     form = {"filters": "source=import", "all": "yes"}
@@ -293,25 +293,25 @@ def test_all_that_the_filters_leave_is_forgotten_and_nothing_that_came_since(mem
 
     answer = page.post(reverse("admin_forget"), form | {"confirmed": "yes"})
     late = exchange(bob, "Came since", source="import")
-    finished(answer, page)
+    receipt_of(answer, page)
     assert set(Exchange.objects.filter(forgotten_at=None)) == {other, late}
     assert Exchange.objects.exclude(forgotten_at=None).count() == len(old)
 
 
-def test_words_that_were_shown_when_it_was_asked_decide_what_is_forgotten(memory, page, ada, bob):
+def test_the_confirmed_filter_decides_what_is_forgotten(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
     team = exchange(bob, "The kayak is red", space=access.team_space())
     form = {"filters": "q=kayak", "all": "yes", "confirmed": "yes"}
     answer = page.post(reverse("admin_forget"), form)
     reveals.reveal(hidden.space, by=ada.pk, reason="Asked for after that")
-    finished(answer, page)
+    receipt_of(answer, page)
     hidden.refresh_from_db()
     team.refresh_from_db()
     assert hidden.forgotten_at is None
     assert team.forgotten_at is not None
 
 
-def test_nothing_chosen_and_no_filter_that_makes_sense_forgets_nothing(memory, page, bob):
+def test_an_empty_selection_or_an_invalid_filter_forgets_nothing(memory, page, bob):
     exchange(bob, "Stays")
     unclear = {"filters": "person=nobody", "all": "yes"}
     for form in ({}, {"exchange": ["no id"]}, {"filters": "source=import", "all": "yes"}, unclear):
@@ -319,7 +319,7 @@ def test_nothing_chosen_and_no_filter_that_makes_sense_forgets_nothing(memory, p
     assert not Operation.objects.exists()
 
 
-def test_an_operation_goes_on_where_a_dead_worker_left_it(memory, page, bob, monkeypatch):
+def test_an_operation_resumes_where_a_dead_worker_stopped(memory, page, bob, monkeypatch):
     for n in range(5):
         exchange(bob, f"Note {n}")
     monkeypatch.setattr(operations, "_TOGETHER", 2)
@@ -328,18 +328,18 @@ def test_an_operation_goes_on_where_a_dead_worker_left_it(memory, page, bob, mon
 
     real, calls = operations.forgetting.forget, []
 
-    def dies_at_the_second(*args, **kwargs):
+    def die_at_second_batch(*args, **kwargs):
         calls.append(1)
         if len(calls) == 2:
             raise KeyboardInterrupt
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(operations.forgetting, "forget", dies_at_the_second)
+    monkeypatch.setattr(operations.forgetting, "forget", die_at_second_batch)
     with pytest.raises(KeyboardInterrupt):
         operations.run_operations()
     row.refresh_from_db()
     assert (row.state, row.processed) == (Job.State.PENDING, 2)
-    assert operations.run_operations() == 0  # it is still leased
+    assert operations.run_operations() == 0  # still leased
 
     Operation.objects.update(locked_until=ago(seconds=1))
     assert operations.run_operations() == 1
@@ -347,7 +347,7 @@ def test_an_operation_goes_on_where_a_dead_worker_left_it(memory, page, bob, mon
     assert (row.state, row.processed, row.counts) == (Job.State.DONE, 5, {"exchanges": 5})
 
 
-def test_a_cancelled_operation_goes_no_further(memory, page, bob, monkeypatch):
+def test_a_cancelled_operation_stops(memory, page, bob, monkeypatch):
     for n in range(5):
         exchange(bob, f"Note {n}")
     monkeypatch.setattr(operations, "_TOGETHER", 2)
@@ -355,26 +355,26 @@ def test_a_cancelled_operation_goes_no_further(memory, page, bob, monkeypatch):
     (row,) = Operation.objects.all()
     real = operations.forgetting.forget
 
-    def cancelled_meanwhile(*args, **kwargs):
+    def cancel_meanwhile(*args, **kwargs):
         transaction.on_commit(lambda: page.post(reverse("cancel_operation", args=[row.pk])))
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(operations.forgetting, "forget", cancelled_meanwhile)
+    monkeypatch.setattr(operations.forgetting, "forget", cancel_meanwhile)
     operations.run_operations()
     assert Exchange.objects.filter(forgotten_at=None).count() == 3
     assert "Cancelled" in page.get(reverse("admin_operation", args=[row.pk])).content.decode()
 
 
-def test_an_operation_that_fails_says_so_and_is_tried_again_by_a_button(memory, page, bob, monkeypatch):
+def test_a_failed_operation_reports_the_error_and_can_be_retried(memory, page, bob, monkeypatch):
     exchange(bob, "Note")
     page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""})
     (row,) = Operation.objects.all()
     real = operations.forgetting.forget
 
-    def broken(*args, **kwargs):
+    def fail(*args, **kwargs):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(operations.forgetting, "forget", broken)
+    monkeypatch.setattr(operations.forgetting, "forget", fail)
     for _ in range(5):
         Operation.objects.update(due_at=ago(seconds=1))
         operations.run_operations()
@@ -382,25 +382,25 @@ def test_an_operation_that_fails_says_so_and_is_tried_again_by_a_button(memory, 
     assert "Something went wrong in Cato itself (ZeroDivisionError)" in text
 
     monkeypatch.setattr(operations.forgetting, "forget", real)
-    receipt = finished(page.post(reverse("retry_operation", args=[row.pk])), page)
+    receipt = receipt_of(page.post(reverse("retry_operation", args=[row.pk])), page)
     assert "Done" in receipt
     assert not Exchange.objects.filter(forgotten_at=None).exists()
 
 
-def test_the_export_has_texts_only_of_what_may_be_read(memory, page, bob):
+def test_the_export_contains_only_readable_texts(memory, page, bob):
     exchange(bob, "The kayak lies behind the barn")
     exchange(bob, "The kayak is red", space=access.team_space())
     answer = page.post(reverse("admin_export"), {"all": "yes", "filters": ""})
     rows = [json.loads(line) for line in b"".join(answer).splitlines()]
 
     assert {row["is_shown"]: row.get("user_message") for row in rows} == {False: None, True: "The kayak is red"}
-    assert said("exchanges.exported") == ["2"]
+    assert texts_of("exchanges.exported") == ["2"]
 
 
 # Documents
 
 
-def test_documents_of_others_are_listed_without_their_names_and_deleted_with_a_receipt(memory, page, bob):
+def test_documents_of_others_are_listed_without_names_and_deleted_with_a_receipt(memory, page, bob):
     hidden = document(bob, "barn-plan.txt", "The kayak lies behind the barn. " * 40)
     team = document(bob, "menu.txt", "Soup on Monday. " * 40, space=access.team_space())
     text = page.get(reverse("admin_documents")).content.decode()
@@ -413,7 +413,7 @@ def test_documents_of_others_are_listed_without_their_names_and_deleted_with_a_r
 
     form = {"document": [str(hidden.pk)], "filters": ""}
     assert "Delete this document?" in page.post(reverse("admin_forget_documents"), form).content.decode()
-    receipt = finished(page.post(reverse("admin_forget_documents"), form | {"confirmed": "yes"}), page)
+    receipt = receipt_of(page.post(reverse("admin_forget_documents"), form | {"confirmed": "yes"}), page)
     assert "under way" in receipt
     assert list(Document.objects.filter(forgotten_at=None)) == [team]
     memory.cleanup_documents()
@@ -425,7 +425,7 @@ def test_documents_of_others_are_listed_without_their_names_and_deleted_with_a_r
 # Failed jobs
 
 
-def test_what_failed_is_listed_without_its_text_and_tried_again(memory, page, bob):
+def test_failed_jobs_are_listed_without_text_and_can_be_retried(memory, page, bob):
     row = exchange(bob, "The kayak lies behind the barn")
     EmbeddingJob.objects.filter(exchange=row).update(state=Job.State.FAILED, error="No route to the model")
     read = document(bob, "barn-plan.txt", "The kayak lies behind the barn. " * 40)
@@ -443,34 +443,34 @@ def test_what_failed_is_listed_without_its_text_and_tried_again(memory, page, bo
     assert not DocumentVersion.objects.filter(stage="failed").exists()
 
 
-# Upkeep
+# Maintenance
 
 
-def test_database_and_index_are_compared_counted_first_then_mended(memory, page, bob):
+def test_drift_is_counted_first_and_then_repaired(memory, page, bob):
     row = exchange(bob, "Lost")
     EmbeddingJob.objects.filter(exchange=row).delete()
-    counted = finished(page.post(reverse("admin_operations"), {"kind": "count"}), page)
+    counted = receipt_of(page.post(reverse("admin_operations"), {"kind": "count"}), page)
     assert "Queued to be embedded" in counted
     assert not EmbeddingJob.objects.filter(exchange=row).exists()
 
-    finished(page.post(reverse("admin_operations"), {"kind": "reconcile"}), page)
+    receipt_of(page.post(reverse("admin_operations"), {"kind": "reconcile"}), page)
     assert EmbeddingJob.objects.filter(exchange=row).exists()
 
-    finished(page.post(reverse("admin_operations"), {"kind": "backfill"}), page)
+    receipt_of(page.post(reverse("admin_operations"), {"kind": "backfill"}), page)
     assert EmbeddingJob.objects.get(exchange=row).state == Job.State.DONE
 
 
-def test_what_was_forgotten_is_removed_from_the_files_by_a_button(memory, page, bob):
+def test_purging_removes_forgotten_data_from_the_files(memory, page, bob):
     row = exchange(bob, "The kayak lies behind the barn")
     memory.index_pending()
     memory.forget([row.pk], by=bob.pk)
-    text = finished(page.post(reverse("admin_operations"), {"kind": "erase"}), page)
+    text = receipt_of(page.post(reverse("admin_operations"), {"kind": "erase"}), page)
     assert "Done" in text
     row.refresh_from_db()
     assert row.erased_at is not None
 
 
-def test_one_of_a_kind_at_a_time_and_nothing_unknown(memory, page):
+def test_one_operation_of_a_kind_runs_at_a_time_and_unknown_kinds_are_refused(memory, page):
     page.post(reverse("admin_operations"), {"kind": "backfill"})
     answer = page.post(reverse("admin_operations"), {"kind": "backfill"}, follow=True)
     assert "is already running." in answer.content.decode()
@@ -481,7 +481,7 @@ def test_one_of_a_kind_at_a_time_and_nothing_unknown(memory, page):
 # Retention
 
 
-def test_retention_is_counted_before_it_is_set_and_then_applied(memory, page, ada, bob):
+def test_the_effect_of_a_retention_rule_is_counted_before_it_is_saved_and_applied(memory, page, ada, bob):
     old, young = exchange(bob, "Old", timestamp=ago(days=400)), exchange(bob, "Young")
     file = document(bob, "old.txt", "An old file. " * 40)
     DocumentVersion.objects.filter(document=file).update(created_at=ago(days=100))
@@ -492,27 +492,27 @@ def test_retention_is_counted_before_it_is_set_and_then_applied(memory, page, ad
     assert "1 document<" in counted
     assert not RetentionRule.objects.exists()
 
-    receipt = finished(page.post(reverse("admin_retention"), days | {"confirmed": "yes"}), page)
+    receipt = receipt_of(page.post(reverse("admin_retention"), days | {"confirmed": "yes"}), page)
     assert "Done" in receipt
     assert retention.get_rules() == {"chat": 365, "upload": 90}
     old.refresh_from_db()
     young.refresh_from_db()
     file.refresh_from_db()
     assert (old.forgotten_at is None, young.forgotten_at is None, file.forgotten_at is None) == (False, True, False)
-    assert said("retention.changed") == ["chat 365 days, upload 90 days"]
+    assert texts_of("retention.changed") == ["chat 365 days, upload 90 days"]
 
 
 @pytest.mark.parametrize("days", ["0", "-1", "ten", "99999999", "1.5"])
-def test_days_that_are_none_are_refused_and_kept_in_the_form(memory, page, days):
+def test_invalid_retention_periods_are_refused_and_stay_in_the_form(memory, page, days):
     answer = page.post(reverse("admin_retention"), {"chat": days, "confirmed": "yes"})
     assert answer.status_code == 422
     assert f'value="{days}"' in answer.content.decode()
     assert not RetentionRule.objects.exists()
 
 
-def test_rules_are_applied_once_a_day_by_themselves(memory, ada, bob):
+def test_retention_rules_are_applied_once_a_day(memory, ada, bob):
     retention.save_rules({"chat": 365}, by=ada.pk)
-    assert not operations.enqueue_retention_if_due()  # nothing is too old
+    assert not operations.enqueue_retention_if_due()  # no exchange is old enough
 
     old = exchange(bob, "Old", timestamp=ago(days=400))
     assert operations.enqueue_retention_if_due()
@@ -526,7 +526,7 @@ def test_rules_are_applied_once_a_day_by_themselves(memory, ada, bob):
     assert operations.enqueue_retention_if_due()
 
 
-def test_without_days_everything_is_kept(memory, page, ada, bob):
+def test_an_empty_retention_rule_keeps_everything(memory, page, ada, bob):
     retention.save_rules({"chat": 1}, by=ada.pk)
     page.post(reverse("admin_retention"), {"confirmed": "yes"})
     exchange(bob, "Old", timestamp=ago(days=400))
@@ -537,7 +537,7 @@ def test_without_days_everything_is_kept(memory, page, ada, bob):
 # The audit log
 
 
-def test_the_audit_log_is_read_with_names_found_in_and_never_changed(memory, page, ada, bob):
+def test_the_audit_log_is_searchable_by_name_and_read_only(memory, page, ada, bob):
     crew = group("Crew", ada, bob)
     row = exchange(bob, "A note", space=crew)
     memory.forget([row.pk], by=bob.pk)
@@ -560,8 +560,8 @@ def test_the_audit_log_is_read_with_names_found_in_and_never_changed(memory, pag
         AuditEntry.objects.update(action="did nothing")
 
 
-def test_entries_of_earlier_versions_get_the_code_of_their_action():
-    """What was stored as a sentence is found under its code afterwards, and the way back gives the sentence again."""
+def test_the_migration_replaces_sentences_in_the_audit_log_by_codes():
+    """The reverse migration restores the sentences."""
     from importlib import import_module
 
     from django.apps import apps
@@ -570,18 +570,18 @@ def test_entries_of_earlier_versions_get_the_code_of_their_action():
     assert set(codes.CODES.values()) == set(AuditEntry.Action.values)
     entry = AuditEntry.objects.create(action="made a token", about="x")
 
-    class Plain:
-        """The models as a migration has them: with managers that change rows."""
+    class HistoricalModels:
+        """The models as a migration gets them, with plain managers."""
 
         @staticmethod
         def get_model(*name):
             model = apps.get_model(*name)
             return type("Model", (), {"objects": QuerySet(model)})
 
-    codes.to_codes(Plain, None)
+    codes.to_codes(HistoricalModels, None)
     entry.refresh_from_db()
     assert entry.get_action_display() == "made a token"
     assert entry.action == "token.created"
-    codes.to_sentences(Plain, None)
+    codes.to_sentences(HistoricalModels, None)
     entry.refresh_from_db()
     assert entry.action == "made a token"

@@ -1,4 +1,4 @@
-"""Programs that come in by token: what they find, keep, change and forget as the person who let them in."""
+"""The REST API: search, exchanges, documents, threads and records, with a token."""
 
 from __future__ import annotations
 
@@ -47,63 +47,63 @@ def api(alice):
 
 
 def send(client: Client, method: str, path: str, body: object = None):
-    """JSON there and back."""
+    """Send a JSON request and return the response."""
     data = None if body is None else json.dumps(body)
     return getattr(client, method)(f"/api{path}", data=data, content_type="application/json")
 
 
-def code_of(answer) -> tuple[int, str]:
+def error_code(answer) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
 
 
-# Coming in
+# Authentication
 
 
-def test_without_a_token_or_with_a_wrong_one_nobody_comes_in(alice):
+def test_a_missing_or_invalid_token_is_refused(alice):
     signed_in = Client()
     signed_in.force_login(alice)
 
     for client in (Client(), signed_in, Client(headers={"Authorization": "Bearer cato_wrong"})):
         answer = client.get("/api/me")
-        assert code_of(answer) == (401, "no_token")
+        assert error_code(answer) == (401, "no_token")
         assert answer["WWW-Authenticate"] == "Bearer"
         assert not answer.cookies
 
 
-def test_a_token_does_only_what_it_was_made_for(alice):
+def test_a_token_is_limited_to_its_scopes(alice):
     reading = api_client(alice, "read")
 
     assert reading.get("/api/spaces").status_code == 200
     answer = send(reading, "post", "/exchanges", {"text": ARCHIVE})
-    assert code_of(answer) == (403, "scope_missing")
+    assert error_code(answer) == (403, "scope_missing")
     assert '"write"' in answer.json()["error"]["message"]
     assert not Exchange.objects.exists()
-    assert code_of(send(reading, "post", "/ask", {"message": "Who has the key?"})) == (403, "scope_missing")
-    assert code_of(api_client(alice, "write").get("/api/search", {"q": "key"})) == (403, "scope_missing")
+    assert error_code(send(reading, "post", "/ask", {"message": "Who has the key?"})) == (403, "scope_missing")
+    assert error_code(api_client(alice, "write").get("/api/search", {"q": "key"})) == (403, "scope_missing")
 
 
-def test_whatever_goes_wrong_is_said_as_json(api):
+def test_every_error_is_json(api):
     for path in ("", "/", "/nothing", "/threads/5", "/exchanges/"):
-        assert code_of(api.get(f"/api{path}")) == (404, "not_found"), path
+        assert error_code(api.get(f"/api{path}")) == (404, "not_found"), path
     wrong = api.put("/api/me")
-    assert code_of(wrong) == (405, "wrong_method")
+    assert error_code(wrong) == (405, "wrong_method")
     assert wrong["Allow"] == "GET"
-    assert code_of(api.post("/api/recall", data="{", content_type="application/json")) == (422, "invalid")
+    assert error_code(api.post("/api/recall", data="{", content_type="application/json")) == (422, "invalid")
     slip = send(api, "post", "/recall", {"messages": ["hello"], "max_token": 5})
-    assert code_of(slip) == (422, "invalid")
+    assert error_code(slip) == (422, "invalid")
     assert "max_token" in slip.json()["error"]["message"]
 
 
-def test_a_mistake_of_ours_is_said_without_its_details(api, monkeypatch):
+def test_an_internal_error_reveals_no_details(api, monkeypatch):
     monkeypatch.setattr(access, "list_readable_spaces", lambda person_id: 1 / 0)
 
     answer = api.get("/api/spaces")
 
-    assert code_of(answer) == (500, "broken")
+    assert error_code(answer) == (500, "broken")
     assert "division" not in answer.content.decode()
 
 
-def test_the_spaces_are_those_the_person_reads(alice, api):
+def test_the_spaces_are_those_that_the_person_may_read(alice, api):
     group("Archive", alice)
     group("Board", PersonFactory())
 
@@ -113,14 +113,14 @@ def test_the_spaces_are_those_the_person_reads(alice, api):
     assert "Board" not in names
 
 
-# Remembering and finding
+# Exchanges and search
 
 
-def test_what_a_program_keeps_is_found_and_recalled(memory, alice, api):
+def test_a_stored_exchange_is_found_and_recalled(memory, alice, api):
     said = {"user_message": "Where is the key?", "assistant_message": ARCHIVE, "metadata": {"zone": "cellar"}}
-    kept = send(api, "post", "/exchanges", said | {"timestamp": "2025-03-01T12:00:00+01:00"})
-    assert kept.status_code == 201
-    (row,) = kept.json()["exchanges"]
+    stored = send(api, "post", "/exchanges", said | {"timestamp": "2025-03-01T12:00:00+01:00"})
+    assert stored.status_code == 201
+    (row,) = stored.json()["exchanges"]
     assert (row["source"], row["timestamp"], row["metadata"]) == ("api", "2025-03-01T11:00:00Z", {"zone": "cellar"})
     memory.index_pending()
 
@@ -135,7 +135,7 @@ def test_what_a_program_keeps_is_found_and_recalled(memory, alice, api):
     assert 'number="1"' in recalled["context"]
 
 
-def test_search_says_where_words_alone_found(memory, alice, api, monkeypatch):
+def test_search_reports_the_lexical_fallback(memory, alice, api, monkeypatch):
     exchange(alice, "The key hangs in the cellar.")
     memory.index_pending()
     assert api.get("/api/search", {"q": "key"}).json()["note"] == ""
@@ -144,17 +144,17 @@ def test_search_says_where_words_alone_found(memory, alice, api, monkeypatch):
     assert (found["note"], [hit["similarity"] for hit in found["hits"]]) == ("words", [None])
 
 
-def test_search_is_narrowed_by_place_source_time_person_and_nearness(memory, alice, api):
+def test_search_filters_by_space_source_time_person_and_similarity(memory, alice, api):
     bob = PersonFactory(name="Bob Team")
     ours = group("Archive", alice, bob)
     mine = exchange(alice, "The key hangs in the cellar.", timestamp=datetime(2024, 5, 1, tzinfo=UTC))
     shared = exchange(bob, "The key hangs in the attic.", space=ours, source="import")
     of_thread = exchange(alice, "The key hangs in the tower.", thread_id=thread(alice).id)
-    kept = document(alice, "keys.txt", "The key hangs in the garage.")
+    stored = document(alice, "keys.txt", "The key hangs in the garage.")
     memory.index_pending()
 
-    def found(**asked: object) -> set[str]:
-        hits = api.get("/api/search", {"q": "where the key hangs", "k": 50, **asked}).json()["hits"]
+    def found(**query: object) -> set[str]:
+        hits = api.get("/api/search", {"q": "where the key hangs", "k": 50, **query}).json()["hits"]
         return {hit["id"] for hit in hits}
 
     assert len(found()) == 4
@@ -164,7 +164,7 @@ def test_search_is_narrowed_by_place_source_time_person_and_nearness(memory, ali
     assert found(until="2024-06-01") == {str(mine.pk)}
     assert str(mine.pk) not in found(since="2024-06-01")
     assert found(thread=str(of_thread.thread_id)) == {str(of_thread.pk)}
-    assert found(document=str(kept.pk)) == found() - {str(mine.pk), str(shared.pk), str(of_thread.pk)}
+    assert found(document=str(stored.pk)) == found() - {str(mine.pk), str(shared.pk), str(of_thread.pk)}
     assert found(min_similarity="1") == set()
 
 
@@ -174,28 +174,28 @@ def test_search_is_narrowed_by_place_source_time_person_and_nearness(memory, ali
      {"q": "a", "since": "yesterday"}, {"q": "a", "since": "0001-01-01T00:00:00+14:00"}, {"q": "a", "who": "Bob"},
      {"q": "a", "min_similarity": "nan"}],
 )  # fmt: skip
-def test_a_search_that_cannot_be_meant_is_told_what_to_do(api, asked):
-    assert code_of(api.get("/api/search", asked)) == (422, "invalid")
+def test_an_invalid_search_explains_what_is_allowed(api, query):
+    assert error_code(api.get("/api/search", query)) == (422, "invalid")
 
 
-def test_a_long_note_is_cut_and_listed_a_page_at_a_time(memory, api):
-    kept = send(api, "post", "/exchanges", {"text": LONG, "metadata": {"about": "ferry"}}).json()["exchanges"]
-    assert len(kept) > 2
-    assert all(row["metadata"] == {"about": "ferry"} for row in kept)
+def test_a_long_note_is_split_and_its_parts_are_paginated(memory, api):
+    stored = send(api, "post", "/exchanges", {"text": LONG, "metadata": {"about": "ferry"}}).json()["exchanges"]
+    assert len(stored) > 2
+    assert all(row["metadata"] == {"about": "ferry"} for row in stored)
 
-    seen, cursor = [], {}
+    listed_ids, cursor = [], {}
     while True:
         page = api.get("/api/exchanges", {"limit": 2, "source": "api", **cursor}).json()
-        seen += [row["id"] for row in page["exchanges"]]
+        listed_ids += [row["id"] for row in page["exchanges"]]
         if page["next"] is None:
             break
         cursor = {"cursor": page["next"]}
 
-    assert sorted(seen) == sorted(row["id"] for row in kept)
-    assert code_of(api.get("/api/exchanges", {"cursor": "ä"})) == (422, "invalid")
+    assert sorted(listed_ids) == sorted(row["id"] for row in stored)
+    assert error_code(api.get("/api/exchanges", {"cursor": "ä"})) == (422, "invalid")
 
 
-def test_texts_are_cleaned_like_everywhere(api):
+def test_texts_are_cleaned_as_in_messages(api):
     (row,) = send(api, "post", "/exchanges", {"text": "a\x00 key \ud83d\ude00 \ud800"}).json()["exchanges"]
 
     assert row["user_message"] == "a key 😀 �"
@@ -207,40 +207,40 @@ def test_texts_are_cleaned_like_everywhere(api):
      {"text": "a", "metadata": {"x": {"y": 1}}}, {"text": "a", "metadata": {"n": 10**400}}, {"text": 5},
      {"text": "a", "timestamp": 5}, {"text": "a", "timestamp": "9999-12-31T23:59:59-14:00"}],
 )  # fmt: skip
-def test_what_cannot_be_remembered_is_refused_whole(api, body):
-    assert code_of(send(api, "post", "/exchanges", body)) == (422, "invalid")
+def test_an_invalid_exchange_is_refused_entirely(api, body):
+    assert error_code(send(api, "post", "/exchanges", body)) == (422, "invalid")
     assert not Exchange.objects.exists()
 
 
-def test_an_exchange_is_described_by_its_owner_and_forgotten_with_a_receipt(memory, alice, api):
+def test_an_exchange_gets_metadata_from_its_owner_and_is_forgotten_with_a_receipt(memory, alice, api):
     ours = group("Archive", alice, PersonFactory())
     one = exchange(alice, "The key hangs in the cellar.", space=ours)
     other = api_client(next(person for person in ours.members.all() if person != alice))
 
     described = send(api, "patch", f"/exchanges/{one.pk}", {"metadata": {"zone": "cellar"}})
     assert described.json()["metadata"] == {"zone": "cellar"}
-    assert code_of(send(other, "patch", f"/exchanges/{one.pk}", {"metadata": {}})) == (404, "not_found")
-    assert code_of(other.delete(f"/api/exchanges/{one.pk}")) == (404, "not_found")
+    assert error_code(send(other, "patch", f"/exchanges/{one.pk}", {"metadata": {}})) == (404, "not_found")
+    assert error_code(other.delete(f"/api/exchanges/{one.pk}")) == (404, "not_found")
     assert other.get(f"/api/exchanges/{one.pk}").json()["metadata"] == {"zone": "cellar"}
 
     receipt = api.delete(f"/api/exchanges/{one.pk}").json()
 
     assert (receipt["exchanges"], receipt["under_way"]) == (1, 1)
-    assert code_of(api.get(f"/api/exchanges/{one.pk}")) == (404, "not_found")
+    assert error_code(api.get(f"/api/exchanges/{one.pk}")) == (404, "not_found")
 
 
-def test_with_the_store_disabled_it_is_said(api, settings):
+def test_a_disabled_store_is_reported(api, settings):
     store = settings.CATO.vector_store.model_copy(update={"enabled": False})
     settings.CATO = settings.CATO.model_copy(update={"vector_store": store})
 
-    assert code_of(send(api, "post", "/exchanges", {"text": ARCHIVE})) == (409, "disabled")
-    assert code_of(api.get("/api/search", {"q": "key"})) == (409, "disabled")
+    assert error_code(send(api, "post", "/exchanges", {"text": ARCHIVE})) == (409, "disabled")
+    assert error_code(api.get("/api/search", {"q": "key"})) == (409, "disabled")
 
 
 # Documents
 
 
-def test_a_document_is_uploaded_followed_downloaded_and_deleted(memory, api):
+def test_a_document_is_uploaded_tracked_downloaded_and_deleted(memory, api):
     file = SimpleUploadedFile("keys.txt", LONG.encode())
     answer = api.post("/api/documents", {"file": file, "metadata": json.dumps({"zone": "north"})})
     assert answer.status_code == 202
@@ -258,54 +258,54 @@ def test_a_document_is_uploaded_followed_downloaded_and_deleted(memory, api):
     again = api.post("/api/documents", {"file": SimpleUploadedFile("x", b"Another text."), "name": "keys.txt"}).json()
     assert (again["document"]["id"], again["document"]["newest"]["number"]) == (shown["id"], 2)
     assert api.delete(f"/api{path}/versions/2").status_code == 200
-    assert code_of(api.delete(f"/api{path}/versions/2")) == (404, "not_found")
+    assert error_code(api.delete(f"/api{path}/versions/2")) == (404, "not_found")
     assert api.get(f"/api{path}").json()["newest"]["number"] == 1
 
     receipt = api.delete(f"/api{path}").json()
     assert receipt["exchanges"] == ready["newest"]["total"]
-    assert code_of(api.get(f"/api{path}")) == (404, "not_found")
+    assert error_code(api.get(f"/api{path}")) == (404, "not_found")
 
 
-def test_a_document_is_described_and_moved(memory, alice, api):
+def test_a_document_gets_metadata_and_moves(memory, alice, api):
     ours = group("Archive", alice)
-    kept = document(alice, "keys.txt", ARCHIVE)
+    stored = document(alice, "keys.txt", ARCHIVE)
 
-    moved = send(api, "patch", f"/documents/{kept.pk}", {"space": "Archive", "metadata": {"zone": "north"}}).json()
+    moved = send(api, "patch", f"/documents/{stored.pk}", {"space": "Archive", "metadata": {"zone": "north"}}).json()
 
     assert (moved["space_id"], moved["metadata"]) == (str(ours.pk), {"zone": "north"})
-    taken = send(api, "patch", f"/documents/{kept.pk}", {"metadata": {"document": "mine"}})
-    assert code_of(taken) == (422, "invalid")
-    assert code_of(send(api, "patch", f"/documents/{kept.pk}", {"space": "Board"})) == (404, "not_found")
+    taken = send(api, "patch", f"/documents/{stored.pk}", {"metadata": {"document": "mine"}})
+    assert error_code(taken) == (422, "invalid")
+    assert error_code(send(api, "patch", f"/documents/{stored.pk}", {"space": "Board"})) == (404, "not_found")
 
 
-def test_an_upload_that_cannot_be_taken_leaves_nothing(api):
+def test_a_refused_upload_leaves_nothing(api):
     empty = api.post("/api/documents", {"file": SimpleUploadedFile("a.txt", b"")})
     no_object = api.post("/api/documents", {"file": SimpleUploadedFile("a.txt", b"a"), "metadata": "zone"})
     no_file = api.post("/api/documents", {"name": "a"})
 
     for answer in (empty, no_object, no_file, send(api, "post", "/documents", {"file": "a"})):
-        assert code_of(answer) == (422, "invalid")
+        assert error_code(answer) == (422, "invalid")
     assert not Document.objects.exists()
 
 
-def test_a_document_of_another_member_is_read_and_not_changed(memory, alice, api):
+def test_a_document_of_another_member_is_readable_but_not_changeable(memory, alice, api):
     ours = group("Archive", alice, bob := PersonFactory(name="Bob Team"))
     of_bob = upload(bob, "bob.txt", ARCHIVE, space=ours).version.document
 
     assert api.get(f"/api/documents/{of_bob.pk}").status_code == 200
-    assert code_of(api.delete(f"/api/documents/{of_bob.pk}")) == (404, "not_found")
-    assert code_of(send(api, "patch", f"/documents/{of_bob.pk}", {"metadata": {}})) == (404, "not_found")
+    assert error_code(api.delete(f"/api/documents/{of_bob.pk}")) == (404, "not_found")
+    assert error_code(send(api, "patch", f"/documents/{of_bob.pk}", {"metadata": {}})) == (404, "not_found")
 
 
 # Threads
 
 
-def test_a_thread_is_begun_changed_and_deleted(alice, api):
+def test_a_thread_is_created_changed_and_deleted(alice, api):
     ours = group("Archive", alice)
-    begun = send(api, "post", "/threads", {"title": "  Keys\nand locks "})
-    assert begun.status_code == 201
-    id = begun.json()["id"]
-    assert begun.json()["title"] == "Keys and locks"
+    created = send(api, "post", "/threads", {"title": "  Keys\nand locks "})
+    assert created.status_code == 201
+    id = created.json()["id"]
+    assert created.json()["title"] == "Keys and locks"
 
     changes = {"title": "Locks", "is_pinned": True, "is_remembered": False, "space": str(ours.pk)}
     changed = send(api, "patch", f"/threads/{id}", changes).json()
@@ -319,10 +319,10 @@ def test_a_thread_is_begun_changed_and_deleted(alice, api):
     assert [row["id"] for row in api.get("/api/threads", {"archived": True, "q": "lock"}).json()["threads"]] == [id]
 
     assert api.delete(f"/api/threads/{id}").status_code == 200
-    assert code_of(api.get(f"/api/threads/{id}")) == (404, "not_found")
+    assert error_code(api.get(f"/api/threads/{id}")) == (404, "not_found")
 
 
-def test_a_threads_turns_come_a_page_at_a_time_with_their_sources(memory, alice, api):
+def test_turns_are_paginated_with_their_sources(memory, alice, api):
     talk = thread(alice)
     said = exchange(alice, "Where is the key?", ARCHIVE)
     memory.index_pending()
@@ -332,10 +332,14 @@ def test_a_threads_turns_come_a_page_at_a_time_with_their_sources(memory, alice,
     )
 
     first = api.get(f"/api/threads/{talk.id}", {"limit": 2}).json()
-    rest = api.get(f"/api/threads/{talk.id}", {"limit": 2, "after": first["next"]}).json()
+    second_page = api.get(f"/api/threads/{talk.id}", {"limit": 2, "after": first["next"]}).json()
 
-    assert [row["message"] for row in first["turns"] + rest["turns"]] == ["Question 0", "Question 1", "Question 2"]
-    assert rest["next"] is None
+    assert [row["message"] for row in first["turns"] + second_page["turns"]] == [
+        "Question 0",
+        "Question 1",
+        "Question 2",
+    ]
+    assert second_page["next"] is None
     (source,) = first["turns"][0]["sources"]
     assert (source["exchange_id"], source["number"], source["is_cited"]) == (str(said.pk), 1, True)
     assert first["turns"][1]["sources"] == []
@@ -347,20 +351,20 @@ def test_a_threads_turns_come_a_page_at_a_time_with_their_sources(memory, alice,
     assert (source["is_forgotten"], source["assistant_message"]) == (True, "")
 
 
-def test_a_thread_of_another_member_is_read_and_not_changed(alice, api):
+def test_a_thread_of_another_member_is_readable_but_not_changeable(alice, api):
     bob = PersonFactory(name="Bob Team")
     talk = thread(bob, space=group("Archive", alice, bob))
 
     assert api.get(f"/api/threads/{talk.id}").json()["who"] == "Bob Team"
-    assert code_of(send(api, "patch", f"/threads/{talk.id}", {"title": "Mine"})) == (404, "not_found")
-    assert code_of(api.delete(f"/api/threads/{talk.id}")) == (404, "not_found")
+    assert error_code(send(api, "patch", f"/threads/{talk.id}", {"title": "Mine"})) == (404, "not_found")
+    assert error_code(api.delete(f"/api/threads/{talk.id}")) == (404, "not_found")
 
 
-def test_a_thread_that_is_being_answered_is_not_deleted_under_it(alice, api):
+def test_a_thread_with_a_running_answer_cannot_be_deleted(alice, api):
     talk = thread(alice)
     turn(talk, state="answering")
 
-    assert code_of(api.delete(f"/api/threads/{talk.id}")) == (409, "refused")
+    assert error_code(api.delete(f"/api/threads/{talk.id}")) == (409, "refused")
     assert chat.request_stop(talk.turns.get())
     assert Thread.objects.get().deleted_at is None
 
@@ -368,24 +372,24 @@ def test_a_thread_that_is_being_answered_is_not_deleted_under_it(alice, api):
 # Records
 
 
-def test_records_are_kept_found_by_metadata_and_deleted_by_version(memory, alice, api):
+def test_records_are_stored_found_by_metadata_and_deleted_by_version(memory, alice, api):
     chunks = [
         {"id": "device-fw", "text": "The perimeter firewall drops everything.", "metadata": {"zone": "DMZ", "v": 4}},
         {"id": "device-db", "text": "The payroll database is backed up.", "metadata": {"zone": "LAN", "v": 5}},
     ]
-    kept = send(api, "post", "/records", {"records": chunks}).json()["records"]
-    assert [row["id"] for row in kept] == ["device-fw", "device-db"]
+    stored = send(api, "post", "/records", {"records": chunks}).json()["records"]
+    assert [row["id"] for row in stored] == ["device-fw", "device-db"]
     send(api, "post", "/exchanges", {"text": "The perimeter firewall, says a note, is a door."})
     memory.index_pending()
 
-    def asked(**question: object) -> list[str]:
+    def query(**question: object) -> list[str]:
         found = send(api, "post", "/records/query", {"text": "the firewall at the perimeter"} | question)
         return [row["id"] for row in found.json()["records"]]
 
-    assert asked(topK=1) == ["device-fw"]
-    assert asked(filters={"zone": "LAN"}) == ["device-db"]
-    assert asked(filters={"v": {"$gte": 5}}) == ["device-db"]
-    assert asked(prefer={"zone": "LAN"})[0] == "device-db"
+    assert query(topK=1) == ["device-fw"]
+    assert query(filters={"zone": "LAN"}) == ["device-db"]
+    assert query(filters={"v": {"$gte": 5}}) == ["device-db"]
+    assert query(prefer={"zone": "LAN"})[0] == "device-db"
 
     vector = [1.0] + [0.0] * 383
     send(api, "post", "/records", {"records": [chunks[0] | {"vector": vector}]})
@@ -394,13 +398,13 @@ def test_records_are_kept_found_by_metadata_and_deleted_by_version(memory, alice
     assert (hits[0]["id"], round(hits[0]["similarity"], 3)) == ("device-fw", 1.0)
 
     assert api.delete("/api/records?" + 'filters={"v":{"$lt":5}}').json() == {"deleted": 1}
-    assert asked() == ["device-db"]
+    assert query() == ["device-db"]
     assert api.delete("/api/records?id=device-db&id=nothing").json() == {"deleted": 1}
-    assert code_of(api.delete("/api/records")) == (422, "invalid")
+    assert error_code(api.delete("/api/records")) == (422, "invalid")
     assert Exchange.objects.findable().count() == 1
 
 
-def test_in_a_shared_space_a_program_deletes_the_records_of_its_person_alone(memory, alice, api):
+def test_in_a_shared_space_a_client_deletes_only_its_persons_records(memory, alice, api):
     ours = group("Archive", alice, bob := PersonFactory(name="Bob Team"))
     of_bob = {"records": [{"id": "b", "text": "Bob's"}], "space": str(ours.pk)}
     assert send(api_client(bob), "post", "/records", of_bob).status_code == 200
@@ -409,9 +413,9 @@ def test_in_a_shared_space_a_program_deletes_the_records_of_its_person_alone(mem
     assert api_client(bob).delete(f"/api/records?id=b&space={ours.pk}").json() == {"deleted": 1}
 
 
-def test_a_token_that_may_not_read_gets_no_text_by_changing_metadata(memory, alice, api):
-    kept = exchange(alice, "The gate code is 4711.", "Noted.")
-    path, change = f"/exchanges/{kept.pk}", {"metadata": {"zone": "gate"}}
+def test_a_token_without_read_scope_gets_no_text_by_changing_metadata(memory, alice, api):
+    stored = exchange(alice, "The gate code is 4711.", "Noted.")
+    path, change = f"/exchanges/{stored.pk}", {"metadata": {"zone": "gate"}}
 
     blind = send(api_client(alice, "write"), "patch", path, change).json()
 
@@ -419,32 +423,32 @@ def test_a_token_that_may_not_read_gets_no_text_by_changing_metadata(memory, ali
     assert send(api, "patch", path, change).json()["user_message"] == "The gate code is 4711."
 
 
-def test_nobody_replaces_another_persons_record_in_a_shared_space(memory, alice, api):
+def test_a_record_of_another_person_in_a_shared_space_cannot_be_replaced(memory, alice, api):
     bob = api_client(PersonFactory(name="Bob Team"))
     in_team = {"space": str(access.team_space().pk)}
-    kept = {"records": [{"id": "shared-1", "text": "The gate code is 4711."}]} | in_team
-    assert send(api, "post", "/records", kept).status_code == 200
+    stored = {"records": [{"id": "shared-1", "text": "The gate code is 4711."}]} | in_team
+    assert send(api, "post", "/records", stored).status_code == 200
 
     forged = {"records": [{"id": "mine", "text": "New"}, {"id": "shared-1", "text": "The gate code is 0000."}]}
     refused = send(bob, "post", "/records", forged | in_team)
 
-    assert code_of(refused) == (409, "record_conflict")
+    assert error_code(refused) == (409, "record_conflict")
     assert "shared-1" in refused.json()["error"]["message"]
     assert "mine" not in refused.json()["error"]["message"]
     (row,) = Exchange.objects.findable()
     assert (row.user_message, row.owner_id, row.version) == ("The gate code is 4711.", alice.pk, 1)
     assert bob.delete(f"/api/records?id=shared-1&space={access.team_space().pk}").json() == {"deleted": 0}
-    assert send(bob, "post", "/records", kept).status_code == 409, "the same text does not take it over either"
+    assert send(bob, "post", "/records", stored).status_code == 409, "the same text does not take it over either"
 
     assert (
-        send(api, "post", "/records", kept | {"records": [{"id": "shared-1", "text": "It is 4712."}]}).status_code
+        send(api, "post", "/records", stored | {"records": [{"id": "shared-1", "text": "It is 4712."}]}).status_code
         == 200
     )
     assert api.delete(f"/api/records?id=shared-1&space={access.team_space().pk}").json() == {"deleted": 1}
     assert send(bob, "post", "/records", forged | in_team).status_code == 200, "a deleted record leaves its id free"
 
 
-def test_of_two_people_who_store_the_same_new_id_at_once_one_gets_it(cato, administrator, bob):
+def test_one_of_two_people_who_store_the_same_new_id_at_once_succeeds(cato, administrator, bob):
     carol = cato.join(administrator, "Carol Team")
     ids = [f"at-once-{number}-{uuid.uuid4()}" for number in range(8)]
     start = threading.Barrier(2)
@@ -465,7 +469,7 @@ def test_of_two_people_who_store_the_same_new_id_at_once_one_gets_it(cato, admin
     assert {id: sorted(of_id) for id, of_id in codes.items()} == {id: [200, 409] for id in ids}
 
 
-def test_nobody_replaces_another_persons_document_in_a_shared_space(memory, alice, api):
+def test_a_document_of_another_person_in_a_shared_space_cannot_be_replaced(memory, alice, api):
     bob = api_client(PersonFactory(name="Bob Team"))
     team = {"space": str(access.team_space().pk), "name": "gate.txt"}
 
@@ -474,8 +478,8 @@ def test_nobody_replaces_another_persons_document_in_a_shared_space(memory, alic
         return client.post("/api/documents", {"file": file} | team | more)
 
     assert upload_by(api, "The gate code is 4711.").status_code == 202
-    assert code_of(upload_by(bob, "The gate code is 0000.")) == (409, "document_conflict")
-    assert code_of(upload_by(bob, "The gate code is 4711.", metadata='{"stage":"forged"}')) == (
+    assert error_code(upload_by(bob, "The gate code is 0000.")) == (409, "document_conflict")
+    assert error_code(upload_by(bob, "The gate code is 4711.", metadata='{"stage":"forged"}')) == (
         409,
         "document_conflict",
     )
@@ -494,28 +498,31 @@ def test_nobody_replaces_another_persons_document_in_a_shared_space(memory, alic
     [{"records": []}, {"records": [{"id": "", "text": "a"}]}, {"records": [{"id": "a", "text": "a", "vector": [1.0]}]},
      {"records": [{"id": "a", "text": "a"}, {"id": "a\x00", "text": "b"}]}, {"records": [{"id": "a", "text": " "}]}],
 )  # fmt: skip
-def test_records_that_cannot_be_kept_are_refused_together(memory, api, body):
-    assert code_of(send(api, "post", "/records", body)) == (422, "invalid")
+def test_one_invalid_record_refuses_the_batch(memory, api, body):
+    assert error_code(send(api, "post", "/records", body)) == (422, "invalid")
     assert not Exchange.objects.exists()
 
 
-def test_a_space_that_is_not_theirs_is_as_if_it_were_not_there(api):
+def test_an_unreadable_space_looks_like_a_missing_one(api):
     elsewhere = group("Board", PersonFactory())
 
-    for named in (str(elsewhere.pk), str(uuid.uuid4()), "Board", "nowhere"):
+    for space_name in (str(elsewhere.pk), str(uuid.uuid4()), "Board", "nowhere"):
         for path, body in (("/exchanges", {"text": "a"}), ("/threads", {}), ("/records/query", {"text": "a"})):
-            assert code_of(send(api, "post", path, body | {"space": named})) == (404, "not_found"), (named, path)
+            assert error_code(send(api, "post", path, body | {"space": space_name})) == (404, "not_found"), (
+                space_name,
+                path,
+            )
     assert not Exchange.objects.exists()
 
 
-# What memory knows of threads and texts
+# Context, topics and related threads
 
 
-def test_an_exchange_has_all_its_fields(memory, alice, api):
+def test_an_exchange_has_all_fields(memory, alice, api):
     of_alice = thread(alice)
     one = turn(of_alice, "Where is the key?", "Behind the clock.")
     before = exchange(alice, "The key hangs behind the clock.")
-    kept = exchange(
+    stored = exchange(
         alice,
         one.message,
         one.answer,
@@ -525,26 +532,26 @@ def test_an_exchange_has_all_its_fields(memory, alice, api):
         thread_continuation_seq=2,
         prior_exchange_ids=[before.id],
     )
-    shown = send(api, "get", f"/exchanges/{kept.id}").json()
+    shown = send(api, "get", f"/exchanges/{stored.id}").json()
     assert shown["prior_exchange_ids"] == [str(before.id)]
     assert shown["thread_session_id"] == f"{of_alice.id}_{one.session_id}"
     assert shown["thread_continuation_seq"] == 2
     assert (shown["manual_entry"], shown["chunk_index"], shown["total_chunks"]) == (False, None, None)
 
 
-def test_context_for_a_text_is_quoted_within_its_budget_and_empty_where_nothing_fits(memory, alice, api):
+def test_context_is_quoted_within_its_budget_and_empty_without_relevant_exchanges(memory, alice, api):
     exchange(alice, "Where does the key of the archive hang?", ARCHIVE)
     memory.index_pending()
     context = send(api, "get", "/context?text=Where+does+the+key+of+the+archive+hang%3F").json()["context"]
     assert ARCHIVE in context
     assert send(api, "get", "/context?text=Thanks!").json() == {"context": ""}
-    assert code_of(send(api, "get", "/context?text=key&max_tokens=0")) == (422, "invalid")
+    assert error_code(send(api, "get", "/context?text=key&max_tokens=0")) == (422, "invalid")
     assert send(
         api_client(PersonFactory()), "get", "/context?text=Where+does+the+key+of+the+archive+hang%3F"
     ).json() == {"context": ""}
 
 
-def test_a_topic_is_looked_for_in_one_thread_or_session_alone(memory, alice, api):
+def test_a_topic_search_is_limited_to_a_thread_or_session(memory, alice, api):
     threads_ = [thread(alice, title=f"Thread {n}") for n in range(2)]
     sessions = []
     for of_alice in threads_:
@@ -563,23 +570,23 @@ def test_a_topic_is_looked_for_in_one_thread_or_session_alone(memory, alice, api
     assert found(f"q=key&session={sessions[1]}") == set()
 
 
-def test_related_threads_are_those_about_the_same_subject_that_one_may_read(memory, alice, api):
-    def about(owner, subject: str, answer: str):
-        begun = thread(owner, title=subject)
-        one = turn(begun, subject, answer)
-        exchange(owner, subject, answer, thread_id=begun.id, session_id=one.session_id, turn_id=one.id)
-        return begun
+def test_related_threads_are_readable_threads_on_the_same_subject(memory, alice, api):
+    def remember_about(owner, subject: str, answer: str):
+        created = thread(owner, title=subject)
+        one = turn(created, subject, answer)
+        exchange(owner, subject, answer, thread_id=created.id, session_id=one.session_id, turn_id=one.id)
+        return created
 
-    this = about(alice, "Where does the key of the archive hang?", ARCHIVE)
-    other = about(alice, "Who has the key of the archive?", "Ingrid has the key of the archive.")
-    about(alice, "What is the capital of France?", "Paris.")
-    about(PersonFactory(), "Where is the key of the archive?", "In the archive.")
+    current = remember_about(alice, "Where does the key of the archive hang?", ARCHIVE)
+    other = remember_about(alice, "Who has the key of the archive?", "Ingrid has the key of the archive.")
+    remember_about(alice, "What is the capital of France?", "Paris.")
+    remember_about(PersonFactory(), "Where is the key of the archive?", "In the archive.")
     memory.index_pending()
 
-    found = send(api, "get", f"/threads/{this.id}/related").json()["threads"]
+    found = send(api, "get", f"/threads/{current.id}/related").json()["threads"]
     assert [row["thread"]["id"] for row in found] == [str(other.id)]
     page = Client()
     page.force_login(alice)
-    html = page.get(f"/t/{this.id}/related").content.decode().split("<main")[1]
+    html = page.get(f"/t/{current.id}/related").content.decode().split("<main")[1]
     assert "Who has the key of the archive?" in html
     assert "capital of France" not in html

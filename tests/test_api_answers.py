@@ -1,4 +1,4 @@
-"""Asking by the API of a whole Cato: the answer whole or as it is said, with its sources, once for each key."""
+"""Answers over the REST API: complete or streamed, with sources, and once per client key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.server import Cato, Client, wait_for
 
 
 def events_of(response: httpx.Response) -> list[tuple[str, Any]]:
-    """The server-sent events, in their order."""
+    """Return the server-sent events in order."""
     found, name = [], ""
     for line in response.iter_lines():
         if line.startswith("event: "):
@@ -27,7 +27,7 @@ def events_of(response: httpx.Response) -> list[tuple[str, Any]]:
 
 @pytest.fixture(autouse=True)
 def plain_answers(endpoint: FakeEndpoint) -> Iterator[None]:
-    """Whatever a test had the model do, the next one finds it as it was."""
+    """Restore the endpoint's script before each test."""
     endpoint.script("cato")
     yield
     endpoint.script("cato")
@@ -38,9 +38,9 @@ def api(alice: Client) -> httpx.Client:
     return alice.api_client()
 
 
-def test_an_answer_comes_whole_with_what_was_recalled_for_it(api: httpx.Client) -> None:
-    kept = api.post("/api/exchanges", json={"text": "The key of the archive hangs behind the boiler room's door."})
-    (row,) = kept.json()["exchanges"]
+def test_a_complete_answer_contains_its_sources(api: httpx.Client) -> None:
+    stored = api.post("/api/exchanges", json={"text": "The key of the archive hangs behind the boiler room's door."})
+    (row,) = stored.json()["exchanges"]
     wait_for(lambda: api.get(f"/api/exchanges/{row['id']}").json()["state"] == "remembered", "the note to be embedded")
 
     turn = api.post("/api/ask", json={"message": "Where does the key of the archive hang?"}).json()
@@ -54,7 +54,7 @@ def test_an_answer_comes_whole_with_what_was_recalled_for_it(api: httpx.Client) 
     assert [each["id"] for each in thread["turns"]] == [turn["id"], further["id"]]
 
 
-def test_an_answer_is_heard_as_it_is_said(cato: Cato, alice: Client, endpoint: FakeEndpoint) -> None:
+def test_a_streamed_answer_arrives_in_parts(cato: Cato, alice: Client, endpoint: FakeEndpoint) -> None:
     endpoint.script("cato", answer="Once upon a time there was a key, and it hung behind a door.", token_delay=0.05)
     api_client = alice.api_client("ask")
     for url in {cato.url, cato.other_url}:
@@ -70,39 +70,37 @@ def test_an_answer_is_heard_as_it_is_said(cato: Cato, alice: Client, endpoint: F
         assert (names[0], names[-1]) == ("turn", "done")
         assert set(names[1:-1]) == {"delta"}
         assert len(names) > 4
-        said = "".join(data["text"] for name, data in events if name == "delta")
-        assert events[-1][1]["answer"] == said
+        answer_text = "".join(data["text"] for name, data in events if name == "delta")
+        assert events[-1][1]["answer"] == answer_text
         assert events[-1][1]["state"] == "complete"
 
 
-def test_an_answer_that_fails_says_why_and_the_message_is_kept(api: httpx.Client, endpoint: FakeEndpoint) -> None:
+def test_a_failed_answer_reports_the_reason_and_keeps_the_message(api: httpx.Client, endpoint: FakeEndpoint) -> None:
     endpoint.script("cato", mode="error-401")
 
-    whole = api.post("/api/ask", json={"message": "Who has the key?"}).json()
+    complete = api.post("/api/ask", json={"message": "Who has the key?"}).json()
     with api.stream("POST", "/api/ask", json={"message": "Who has the key?", "stream": True}) as response:
         events = dict(events_of(response))
 
-    for turn in (whole, events["done"]):
+    for turn in (complete, events["done"]):
         assert (turn["state"], turn["message"]) == ("failed", "Who has the key?")
         assert turn["error"]["message"]
-    assert events["error"] == whole["error"]
+    assert events["error"] == complete["error"]
 
 
-def test_the_same_key_asks_once_and_another_persons_key_is_another(
-    api: httpx.Client, bob: Client, endpoint: FakeEndpoint
-) -> None:
+def test_a_client_key_creates_one_turn_per_person(api: httpx.Client, bob: Client, endpoint: FakeEndpoint) -> None:
     body, key = {"message": f"What is the time? {time.time()}"}, {"Idempotency-Key": "nightly run"}
 
     first = api.post("/api/ask", json=body, headers=key).json()
-    again = api.post("/api/ask", json=body, headers=key).json()
+    repeated = api.post("/api/ask", json=body, headers=key).json()
     of_bob = bob.api_client().post("/api/ask", json=body, headers=key).json()
 
-    assert again == first | {"memory": again["memory"]}
+    assert repeated == first | {"memory": repeated["memory"]}
     assert of_bob["id"] != first["id"]
     assert len(api.get(f"/api/threads/{first['thread_id']}").json()["turns"]) == 1
 
 
-def test_a_message_that_cannot_be_taken_is_refused(api: httpx.Client) -> None:
+def test_an_invalid_message_is_refused(api: httpx.Client) -> None:
     for body in (
         {"message": " \n"},
         {"message": "\x00"},
@@ -114,7 +112,7 @@ def test_a_message_that_cannot_be_taken_is_refused(api: httpx.Client) -> None:
         assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid"), str(body)[:80]
 
 
-def test_who_does_not_wait_stops_nothing(api: httpx.Client) -> None:
+def test_a_disconnected_client_does_not_stop_the_answer(api: httpx.Client) -> None:
     with api.stream("POST", "/api/ask", json={"message": "Tell me a story", "stream": True}) as response:
         line = next(line for line in response.iter_lines() if line.startswith("data: "))
     turn = json.loads(line.removeprefix("data: "))

@@ -1,4 +1,4 @@
-"""The description of the API against a whole Cato: it answers as the description says, whatever is sent."""
+"""A running Cato answers every API operation as its OpenAPI schema says, whatever is sent."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ def api_schema(cato: Cato) -> Any:
 
 
 @pytest.mark.parametrize("name", sorted(WAYS))
-def test_an_operation_answers_as_it_is_described(name: str, api_schema: Any, token: str) -> None:
+def test_every_operation_conforms_to_the_schema(name: str, api_schema: Any, token: str) -> None:
     method, path = name.split()
     operation = api_schema["/api" + path][method]
     cases = [operation.as_strategy(generation_mode=mode) for mode in GenerationMode]
 
     @settings(max_examples=8, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(st.one_of(cases))
-    def answers_as_described(case: Any) -> None:
+    def check_case(case: Any) -> None:
         case.call_and_validate(headers={"Authorization": f"Bearer {token}"}, checks=CHECKS)
 
-    answers_as_described()
+    check_case()
 
 
-def test_the_description_is_public_and_complete(cato: Cato) -> None:
+def test_the_schema_is_public_and_complete(cato: Cato) -> None:
     described = httpx.get(f"{cato.url}/api/openapi.json").json()
 
     assert described["components"]["securitySchemes"]["TokenAuth"]["scheme"] == "bearer"

@@ -12,7 +12,7 @@ FILES = [p for package in PACKAGES for p in (ROOT / package).rglob("*.py") if "m
 HEAVY = {"authlib", "requests", "chromadb", "onnxruntime", "tokenizers", "openai", "numpy.linalg"}
 
 
-def name_of(path: Path) -> str:
+def module_name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
@@ -25,7 +25,7 @@ def imports_of(path: Path, *, top_level_only: bool = False) -> set[str]:
 
 def test_exceptions_end_in_error():
     found = {
-        (name_of(path), node.name)
+        (module_name(path), node.name)
         for path in FILES
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ClassDef)
@@ -35,9 +35,9 @@ def test_exceptions_end_in_error():
     assert found == set()
 
 
-def test_heavy_modules_are_imported_where_they_are_used():
+def test_heavy_modules_are_imported_lazily():
     early = {
-        (name_of(path), module)
+        (module_name(path), module)
         for path in FILES
         for module in imports_of(path, top_level_only=True)
         if module.split(".")[0] in HEAVY
@@ -46,38 +46,38 @@ def test_heavy_modules_are_imported_where_they_are_used():
 
 
 def test_the_supervisor_imports_neither_django_nor_chromadb():
-    seen: set[str] = set()
+    visited: set[str] = set()
     queue = ["cato_web/supervisor/main.py"]
     while queue:
         path = ROOT / queue.pop()
         for module in imports_of(path, top_level_only=True):
-            seen.add(module.split(".")[0])
+            visited.add(module.split(".")[0])
             inner = module.replace(".", "/") + ".py"
-            if (ROOT / inner).exists() and inner not in queue and inner != name_of(path):
+            if (ROOT / inner).exists() and inner not in queue and inner != module_name(path):
                 queue.append(inner)
-    assert seen.isdisjoint({"django", "chromadb", "celery"})
+    assert visited.isdisjoint({"django", "chromadb", "celery"})
 
 
-def test_every_file_says_in_its_first_line_what_it_is():
+def test_every_module_has_a_docstring():
     silent = [
-        name_of(p) for p in FILES if p.read_text().strip() and ast.get_docstring(ast.parse(p.read_text())) is None
+        module_name(p) for p in FILES if p.read_text().strip() and ast.get_docstring(ast.parse(p.read_text())) is None
     ]
     assert silent == []
 
 
-def test_no_template_carries_inline_script_or_style_and_none_loads_from_elsewhere():
+def test_templates_contain_no_inline_code_and_load_nothing_external():
     found = []
     for path in (ROOT / "templates").rglob("*.html"):
         text = path.read_text()
         inline = re.search(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=\"", text)
         elsewhere = re.search(r"(?:src|href)=\"https?:", text)
         if inline or elsewhere:
-            found.append((name_of(path), (inline or elsewhere)[0]))
+            found.append((module_name(path), (inline or elsewhere)[0]))
     assert found == []
 
 
-def test_all_addresses_a_fragment_names_are_without_tokens():
-    """Fragments are drawn once for everyone who reads a thread."""
+def test_fragments_link_without_tokens():
+    """Fragments are rendered once for all readers of a thread."""
     shared = [
         "_turn.html",
         "_streaming_block.html",

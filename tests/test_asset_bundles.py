@@ -1,4 +1,4 @@
-"""Style sheets and scripts go as a few files that hold all of them."""
+"""Style sheets and scripts are served in a few bundles."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import httpx
 from cato_web.assets.bundles import BUNDLES
 
 STATIC = Path(__file__).parents[1] / "static"
-# First thing on any page, or on a few pages only, or with settings of its own.
-ALONE = {"js/boot.js", "js/notifications.js", "js/bulk-select.js"}
+# Files outside the bundles: loaded first on every page, on a few pages only, or with their own settings.
+UNBUNDLED = {"js/boot.js", "js/notifications.js", "js/bulk-select.js"}
 
 
-def test_every_sheet_and_script_is_in_one_bundle():
-    there = {f"{path.parent.name}/{path.name}" for pattern in ("css/*.css", "js/*.js") for path in STATIC.glob(pattern)}
+def test_each_style_sheet_and_script_is_in_one_bundle():
+    files = {f"{path.parent.name}/{path.name}" for pattern in ("css/*.css", "js/*.js") for path in STATIC.glob(pattern)}
     bundled = Counter(part for parts in BUNDLES.values() for part in parts)
 
-    assert set(bundled) | ALONE == there
+    assert set(bundled) | UNBUNDLED == files
     assert set(bundled.values()) == {1}
 
 
-def test_a_page_asks_for_the_bundles_under_lasting_names(cato):
+def test_a_page_links_bundles_with_hashed_names(cato):
     page = httpx.get(f"{cato.url}/sign-in").text
     (sheet,) = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
     assert re.fullmatch(r"/static/css/cato\.[0-9a-f]{12}\.css", sheet)
@@ -37,8 +37,8 @@ def test_a_page_asks_for_the_bundles_under_lasting_names(cato):
         assert rule in answer.text
 
 
-def test_the_parts_of_the_chat_weigh_little(cato):
+def test_the_chat_bundles_stay_below_their_size_limit(cato):
     names = [name for name in BUNDLES if name.startswith(("css/", "js/"))]
-    whole = sum(len(gzip.compress(b"".join((STATIC / part).read_bytes() for part in BUNDLES[n]))) for n in names)
+    total = sum(len(gzip.compress(b"".join((STATIC / part).read_bytes() for part in BUNDLES[n]))) for n in names)
 
-    assert whole < 40_000
+    assert total < 40_000

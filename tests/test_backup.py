@@ -79,20 +79,20 @@ def owner(memory, alice):
 
 def all_rows() -> dict[str, list[tuple[Any, ...]]]:
     """Return all rows, except what restoring resets for the index."""
-    files = {}
+    rows = {}
     for name, model in rows.backed_up_tables().items():
         columns = [field.attname for field in model._meta.concrete_fields]
         if model is EmbeddingJob:
             columns = ["id", "exchange_id", "generation_id"]
         found = model._base_manager.order_by("pk").values_list(*columns)
-        files[name] = [tuple(bytes(v) if isinstance(v, memoryview) else v for v in row) for row in found]
-    return files
+        rows[name] = [tuple(bytes(v) if isinstance(v, memoryview) else v for v in row) for row in found]
+    return rows
 
 
 def search_results(memory: Any, *people: Any) -> list[tuple[object, ...]]:
     """Return the search results of these people, in order."""
     return [
-        (query, hit.exchange.id, hit.similarity and round(hit.similarity, 5), hit.reason)
+        (query, hit.exchange.id, hit.similarity and round(hit.similarity, 5), hit.explanation)
         for person in people
         for query in QUERIES
         for hit in memory.search(query, spaces=access.readable_space_ids(person.pk), count=20).results

@@ -1,4 +1,4 @@
-"""Backup and restore as they are typed: beside people who talk, into an empty place, and from one database to the other."""
+"""The commands `backup` and `restore`: under load, into an empty installation, and from one database to the other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ QUERIES = ("Where is the key?", "greenhouse", "what hangs in the kitchen", "zarq
 
 @pytest.fixture
 def alice(cato, administrator, endpoint) -> server.Client:
-    """Somebody who said, kept and uploaded something, all of which is found."""
+    """Sign up a person with a message, a note and a document in the index."""
     endpoint.script("cato", answer="In May, with linseed oil.")
     person = cato.join(administrator, "Alice Owner")
     person.post("/notes", {"text": "The spare key hangs behind the kitchen clock."})
@@ -40,14 +40,14 @@ def alice(cato, administrator, endpoint) -> server.Client:
     secret = person.send_message("The combination is zarquon-4711.")
     for words in ("linseed", "kitchen", "fathoms", "zarquon"):
         wait_for(lambda words=words: any(words in hit for hit in hits(person, words)), f"{words} to be found")
-    ((kept,),) = cato.sql("SELECT id FROM memory_exchange WHERE thread_id = ?", uuid.UUID(secret).hex)
-    person.post(f"/m/{uuid.UUID(kept)}/forget")
+    ((exchange_ids,),) = cato.sql("SELECT id FROM memory_exchange WHERE thread_id = ?", uuid.UUID(secret).hex)
+    person.post(f"/m/{uuid.UUID(exchange_ids)}/forget")
     return person
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The environment of an empty installation that `serve` runs, on either database."""
+def environment(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Return the environment of an empty installation for `serve`, on either database."""
     environment = clean_environment() | {"CATO_DATA_DIR": str(tmp_path / "data"), "CATO_CONFIG_FILE": ""}
     if request.param == "sqlite":
         yield environment
@@ -63,7 +63,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, 
 
 
 @contextmanager
-def served(home: Path, environment: dict[str, str]) -> Iterator[server.Cato]:
+def serve(home: Path, environment: dict[str, str]) -> Iterator[server.Cato]:
     cato = server._embedded(home, environment)
     try:
         wait_for(lambda: httpx.get(f"{cato.url}/healthz").is_success, cato.logs(), seconds=60)
@@ -73,59 +73,59 @@ def served(home: Path, environment: dict[str, str]) -> Iterator[server.Cato]:
 
 
 def manage(environment: dict[str, str], *arguments: str) -> str:
-    """What the command says on stdout, or on stderr where it fails."""
-    done = subprocess.run(
+    """Return stdout of the command, or stderr if it fails."""
+    result = subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=server.ROOT, env=environment, text=True, capture_output=True, timeout=120,
     )  # fmt: skip
-    return done.stderr if done.returncode else done.stdout
+    return result.stderr if result.returncode else result.stdout
 
 
 def hits(person: server.Client, query: str) -> list[str]:
-    """What the page of search shows, with how near it is, best first."""
+    """Return the search page's hits with their similarity, best first."""
     page = person.get("/search", params={"q": query}).text
     return re.findall(r'<li class="search-hit">.*?</li>', page, re.DOTALL)
 
 
-def test_a_backup_beside_people_who_talk_is_of_one_moment(cato, alice, tmp_path):
-    path, said, is_over = tmp_path / "cato.tar.gz", [], threading.Event()
+def test_a_backup_under_load_is_a_consistent_snapshot(cato, alice, tmp_path):
+    path, thread_ids, is_over = tmp_path / "cato.tar.gz", [], threading.Event()
 
     def talk() -> None:
         while not is_over.is_set():
-            said.append(alice.send_message(f"This is sentence number {len(said)}."))
+            thread_ids.append(alice.send_message(f"This is sentence number {len(thread_ids)}."))
 
     talker = threading.Thread(target=talk)
     talker.start()
-    wait_for(lambda: said, "the first sentence")
-    told = manage(cato.environment, "backup", str(path))
+    wait_for(lambda: thread_ids, "the first sentence")
+    output = manage(cato.environment, "backup", str(path))
     is_over.set()
     talker.join()
 
-    assert told.startswith("Wrote ")
+    assert output.startswith("Wrote ")
     assert path.stat().st_mode & 0o777 == 0o600
     data = path.read_bytes()
     threads = {row["id"] for row in rows_of(data, "chat.thread")}
     turns = rows_by_id(data, "chat.turn")
-    assert {row["thread_id"] for row in turns.values()} | {said[0]} <= threads
-    assert not set(said) <= threads
-    # A turn and what memory keeps of it are written together, and so both are in it or neither is.
-    kept = {row["turn_id"]: row["id"] for row in rows_of(data, "memory.exchange") if row["turn_id"] in turns}
-    assert kept
-    assert {turn: turns[turn]["exchange_id"] for turn in kept} == kept
+    assert {row["thread_id"] for row in turns.values()} | {thread_ids[0]} <= threads
+    assert not set(thread_ids) <= threads
+    # A turn and its exchange are written in one transaction, so the backup has both or neither.
+    exchange_ids = {row["turn_id"]: row["id"] for row in rows_of(data, "memory.exchange") if row["turn_id"] in turns}
+    assert exchange_ids
+    assert {turn: turns[turn]["exchange_id"] for turn in exchange_ids} == exchange_ids
     counts = json.loads(members(data)["manifest.json"])["rows"]
     assert {table: len(rows_of(data, table)) for table in counts} == counts
 
 
-def test_what_is_restored_answers_as_before_on_either_database(cato, alice, place, tmp_path):
+def test_a_restored_installation_answers_the_same_on_either_database(cato, alice, environment, tmp_path):
     first, second = tmp_path / "first.tar.gz", tmp_path / "second.tar.gz"
     before = {query: hits(alice, query) for query in QUERIES}
     assert all(before[query] for query in QUERIES[:3])
     manage(cato.environment, "backup", str(first))
 
-    assert "exchanges are in the index." in manage(place, "restore", str(first))
+    assert "exchanges are in the index." in manage(environment, "restore", str(first))
 
-    # It says the same as the first one; only pages were told that the index is built.
-    assert manage(place, "backup", str(second)).startswith("Wrote ")
+    # The second backup equals the first, except for the revision, since pages were notified of the index.
+    assert manage(environment, "backup", str(second)).startswith("Wrote ")
     one, other = first.read_bytes(), second.read_bytes()
     for table in json.loads(members(one)["manifest.json"])["rows"]:
         assert without_revision(one, table) == without_revision(other, table), table
@@ -133,22 +133,22 @@ def test_what_is_restored_answers_as_before_on_either_database(cato, alice, plac
         {name: content for name, content in members(data).items() if name.startswith("files/")} for data in (one, other)
     ]
     assert files[0] == files[1] != {}
-    with served(tmp_path, place) as again:
-        there = again.login_session(alice)
-        assert {query: hits(there, query) for query in QUERIES} == before
+    with serve(tmp_path, environment) as restored:
+        person = restored.sign_in(alice)
+        assert {query: hits(person, query) for query in QUERIES} == before
         assert "behind the kitchen clock" in str(before)
         assert "zarquon" not in str(list(before.values()))
-        refused = manage(again.environment, "restore", str(first))
+        refused = manage(restored.environment, "restore", str(first))
         assert refused == RUNS
-        assert {query: hits(there, query) for query in QUERIES} == before
+        assert {query: hits(person, query) for query in QUERIES} == before
 
 
-def test_nothing_is_restored_under_web_processes_that_run_elsewhere(cato, tmp_path):
-    """On servers of their own they share no data directory with the command, only the database and Redis."""
+def test_restoring_is_refused_while_web_processes_run(cato, tmp_path):
+    """On other hosts they share the database and Redis with the command, but not the data directory."""
     elsewhere = cato.environment | {"CATO_DATA_DIR": str(tmp_path / "another")}
     if TOPOLOGY == "embedded":
-        served = json.loads((Path(cato.environment["CATO_DATA_DIR"]) / "serve.json").read_text())
-        elsewhere |= {"REDIS_URL": served["redis_url"]}
+        note = json.loads((Path(cato.environment["CATO_DATA_DIR"]) / "serve.json").read_text())
+        elsewhere |= {"REDIS_URL": note["redis_url"]}
     path = tmp_path / "backup.tar.gz"
     manage(cato.environment, "backup", str(path))
     assert manage(elsewhere, "restore", "--index-later", str(path)) == RUNS

@@ -1,4 +1,4 @@
-"""A message said differently, an answer made again, and the way back; memory holds what stands."""
+"""Edited messages and regenerated answers create branches; memory contains the active one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def told(memory, person):
-    """A thread of three remembered turns, each the child of the one before."""
+def turns(memory, person):
+    """Return three remembered turns of a thread, each the child of the previous one."""
     of_person = thread(person)
     parent, turns = None, []
     for message, answer in (
@@ -40,12 +40,12 @@ def told(memory, person):
     return turns
 
 
-def standing(one: Turn) -> list[str]:
+def active_texts(one: Turn) -> list[str]:
     return [t.message for t in one.thread.turns.active_branch()]
 
 
-def finished(one: Turn, answer: str) -> Turn:
-    """The turn answered and remembered, as the reply does it."""
+def complete(one: Turn, answer: str) -> Turn:
+    """Complete the turn and remember it, as the answer's task does."""
     Turn.objects.filter(pk=one.pk).update(state="complete", answer=answer)
     one.refresh_from_db()
     store_exchange(one)
@@ -53,19 +53,19 @@ def finished(one: Turn, answer: str) -> Turn:
     return one
 
 
-def test_an_edited_message_takes_the_place_of_the_first_and_of_all_that_followed(told, person):
-    _, second, _ = told
+def test_an_edited_message_replaces_the_first_version_and_all_later_turns(turns, person):
+    _, second, _ = turns
     switched = services.edit_message(second, person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
 
-    assert standing(second) == ["Where is the key to the greenhouse?", "And to the sauna?"]
-    assert switched.removed_ids == (told[1].id, told[2].id)
+    assert active_texts(second) == ["Where is the key to the greenhouse?", "And to the sauna?"]
+    assert switched.removed_ids == (turns[1].id, turns[2].id)
     assert switched.added_ids == (switched.posted.turn.id,)
-    assert switched.posted.turn.parent_id == told[0].id
+    assert switched.posted.turn.parent_id == turns[0].id
     second.thread.refresh_from_db()
     assert second.thread.head_id == switched.posted.turn.id
 
 
-def test_memory_holds_the_branch_that_stands(memory, told, person):
+def test_only_the_active_branch_is_recalled(memory, turns, person):
     readable = access.readable_space_ids(person.id)
 
     def found() -> set[str]:
@@ -75,106 +75,108 @@ def test_memory_holds_the_branch_that_stands(memory, told, person):
     before = found()
     assert len(before) == 3
     new = services.edit_message(
-        told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
+        turns[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
     ).posted.turn
-    finished(new, "In the birch.")
+    complete(new, "In the birch.")
     memory.index_pending()
     assert found() == {"Where is the key to the greenhouse?", "And to the sauna?"}
 
-    services.switch_branch(told[1], person_id=person.id)
+    services.switch_branch(turns[1], person_id=person.id)
     assert found() == before
     assert memory.memory_states([new.exchange_id]) == {new.exchange_id: "remembered"}
 
 
-def test_the_way_back_leads_to_where_one_was(told, person):
+def test_switching_back_restores_the_branch_including_its_later_turns(turns, person):
     new = services.edit_message(
-        told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
+        turns[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
     ).posted.turn
-    finished(new, "In the birch.")
+    complete(new, "In the birch.")
 
-    switched = services.switch_branch(told[1], person_id=person.id)
+    switched = services.switch_branch(turns[1], person_id=person.id)
 
-    assert standing(new) == [t.message for t in told]
+    assert active_texts(new) == [t.message for t in turns]
     assert switched.removed_ids == (new.id,)
-    assert switched.added_ids == (told[1].id, told[2].id)
+    assert switched.added_ids == (turns[1].id, turns[2].id)
 
 
-def test_an_answer_made_again_has_the_same_message_and_author(told, person):
-    switched = services.regenerate(told[2], person_id=person.id, client_key=uuid.uuid4())
+def test_a_regenerated_answer_keeps_the_message_and_its_author(turns, person):
+    switched = services.regenerate(turns[2], person_id=person.id, client_key=uuid.uuid4())
 
     new = switched.posted.turn
-    assert (new.message, new.author_id, new.state) == (told[2].message, told[2].author_id, "recalling")
-    assert standing(new)[-1] == told[2].message
+    assert (new.message, new.author_id, new.state) == (turns[2].message, turns[2].author_id, "recalling")
+    assert active_texts(new)[-1] == turns[2].message
 
 
-def test_the_prompt_of_a_branch_knows_nothing_of_the_other(told, person):
+def test_a_prompt_contains_only_its_own_branch(turns, person):
     new = services.edit_message(
-        told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
+        turns[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
     ).posted.turn
 
     from chat.answers.persistence import _turns_before
 
     assert [t.message for t in _turns_before(new)] == ["Where is the key to the greenhouse?"]
-    assert told[1].exchange_id not in {r.exchange.id for r in recall_for_turn(new.id).results}
+    assert turns[1].exchange_id not in {r.exchange.id for r in recall_for_turn(new.id).results}
 
 
-def test_a_page_offers_nothing_earlier_where_only_another_branch_begins_earlier(told, person, client):
-    services.edit_message(told[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
+def test_earlier_turns_of_other_branches_are_not_offered(turns, person, client):
+    services.edit_message(turns[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
     client.force_login(person)
-    assert "Load earlier turns" not in client.get(f"/t/{told[0].thread_id}").content.decode()
+    assert "Load earlier turns" not in client.get(f"/t/{turns[0].thread_id}").content.decode()
 
 
-def test_the_first_message_can_be_edited_too(told, person):
-    services.edit_message(told[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
-    assert standing(told[0]) == ["Where is the ladder?"]
+def test_the_first_message_can_be_edited(turns, person):
+    services.edit_message(turns[0], person_id=person.id, message="Where is the ladder?", client_key=uuid.uuid4())
+    assert active_texts(turns[0]) == ["Where is the ladder?"]
 
 
-def test_the_same_edit_sent_twice_makes_one_branch(told, person):
+def test_an_edit_sent_twice_creates_one_branch(turns, person):
     key = uuid.uuid4()
-    first = services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=key)
-    again = services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=key)
+    first = services.edit_message(turns[1], person_id=person.id, message="And to the sauna?", client_key=key)
+    second = services.edit_message(turns[1], person_id=person.id, message="And to the sauna?", client_key=key)
 
-    assert again.posted.turn.id == first.posted.turn.id
-    assert not again.posted.is_new
-    assert again.removed_ids == ()
+    assert second.posted.turn.id == first.posted.turn.id
+    assert not second.posted.is_new
+    assert second.removed_ids == ()
 
 
-def test_nothing_branches_while_an_answer_is_written(told, person):
-    services.regenerate(told[2], person_id=person.id, client_key=uuid.uuid4())
+def test_branching_is_refused_while_an_answer_is_running(turns, person):
+    services.regenerate(turns[2], person_id=person.id, client_key=uuid.uuid4())
     for act in (
-        lambda: services.edit_message(told[1], person_id=person.id, message="x", client_key=uuid.uuid4()),
-        lambda: services.regenerate(told[1], person_id=person.id, client_key=uuid.uuid4()),
-        lambda: services.switch_branch(told[2], person_id=person.id),
+        lambda: services.edit_message(turns[1], person_id=person.id, message="x", client_key=uuid.uuid4()),
+        lambda: services.regenerate(turns[1], person_id=person.id, client_key=uuid.uuid4()),
+        lambda: services.switch_branch(turns[2], person_id=person.id),
     ):
         with pytest.raises(ThreadBusyError, match="An answer is in progress"):
             act()
 
 
-def test_pages_are_told_which_turns_go_and_which_come_and_how_many_there_are(told, person):
-    switched = services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
-    html = frames.branch_switched(told[1].thread_id, switched.removed_ids, switched.added_ids).html
+def test_pages_receive_the_removed_and_added_turns_and_the_version_count(turns, person):
+    switched = services.edit_message(
+        turns[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4()
+    )
+    html = frames.branch_switched(turns[1].thread_id, switched.removed_ids, switched.added_ids).html
 
     assert html.count('hx-swap-oob="delete"') == 2
     assert "And to the sauna?" in html
-    assert "2 of 2" not in html  # it is still being answered and has no tools yet
-    finished(switched.posted.turn, "In the birch.")
+    assert "2 of 2" not in html  # the running turn has no buttons yet
+    complete(switched.posted.turn, "In the birch.")
     assert "2 of 2" in frames.turn(switched.posted.turn.id).html
 
 
-def test_a_page_that_comes_back_is_told_what_no_longer_stands(told, person):
-    have = {t.id: t.revision for t in told}
-    services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+def test_a_reconnecting_page_removes_turns_of_inactive_branches(turns, person):
+    have = {t.id: t.revision for t in turns}
+    services.edit_message(turns[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
 
-    told_by_page = sync.parse_sync_request(json.dumps({"have": {str(k): v for k, v in have.items()}}))
-    html, revisions = sync.missing_updates(person.id, told[0].thread_id, told_by_page.have)
-    assert f'id="turn-{told[2].id}" hx-swap-oob="delete"' in html
-    assert f'id="turn-{told[0].id}" hx-swap-oob="delete"' not in html
-    assert told[2].id not in revisions
+    request = sync.parse_sync_request(json.dumps({"have": {str(k): v for k, v in have.items()}}))
+    html, revisions = sync.missing_updates(person.id, turns[0].thread_id, request.have)
+    assert f'id="turn-{turns[2].id}" hx-swap-oob="delete"' in html
+    assert f'id="turn-{turns[0].id}" hx-swap-oob="delete"' not in html
+    assert turns[2].id not in revisions
 
 
 @pytest.fixture
-def shared(memory):
-    """A team thread of Alice's: her message, then Bob's, then hers again, each with its exchange."""
+def shared_turns(memory):
+    """Return turns of Alice's team thread, by Alice, Bob and Alice, each remembered."""
     alice, bob = PersonFactory(name="Alice"), PersonFactory(name="Bob")
     of_alice = thread(alice, space=access.team_space())
     parent, turns = None, []
@@ -199,8 +201,8 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("address", ["edit", "again", "choose", "retry", "resume"])
-def test_other_readers_change_no_message_they_did_not_write(shared, address, client):
-    _alice, _bob, turns = shared
+def test_readers_cannot_change_messages_of_others(shared_turns, address, client):
+    _alice, _bob, turns = shared_turns
     reader = PersonFactory(name="Carla")
     client.force_login(reader)
     before = list(Turn.objects.order_by("position").values("id", "is_on_active_branch", "state"))
@@ -216,35 +218,35 @@ def test_other_readers_change_no_message_they_did_not_write(shared, address, cli
 
 
 @pytest.mark.parametrize("change", ["edit", "regenerate"])
-def test_an_author_hides_no_message_that_somebody_else_wrote_after_it(shared, change):
-    alice, bob, turns = shared
+def test_an_author_cannot_hide_later_messages_of_others(shared_turns, change):
+    alice, bob, turns = shared_turns
     with pytest.raises(ConflictError, match="Fork the thread instead"):
         CHANGES[change](turns[1], bob)
-    assert standing(turns[0]) == [t.message for t in turns]
+    assert active_texts(turns[0]) == [t.message for t in turns]
     assert not Exchange.objects.filter(is_hidden=True).exists()
 
     CHANGES[change](turns[1], alice)  # the owner of the thread
-    assert len(standing(turns[0])) == 2
+    assert len(active_texts(turns[0])) == 2
 
 
-def test_an_author_edits_the_last_message_and_switches_back(shared):
-    _alice, bob, turns = shared
+def test_an_author_edits_the_last_message_and_switches_back(shared_turns):
+    _alice, bob, turns = shared_turns
     last = turn(turns[0].thread, "And the sails?", "In the loft.", author=bob, parent=turns[2])
     edited = CHANGES["edit"](last, bob).posted.turn
-    finished(edited, "Sold.")
-    assert standing(last)[-1] == "Another?"
+    complete(edited, "Sold.")
+    assert active_texts(last)[-1] == "Another?"
     CHANGES["switch"](last, bob)
-    assert standing(last)[-1] == "And the sails?"
+    assert active_texts(last)[-1] == "And the sails?"
 
 
-def test_nobody_but_the_owner_switches_to_a_version_without_what_others_wrote(shared):
-    alice, bob, turns = shared
+def test_only_the_owner_switches_to_a_version_that_hides_messages_of_others(shared_turns):
+    alice, bob, turns = shared_turns
     other = CHANGES["edit"](turns[1], alice).posted.turn
-    finished(other, "Here.")
-    # Carla goes on in the version that Alice made.
+    complete(other, "Here.")
+    # Carla continues in Alice's new version.
     carla = PersonFactory(name="Carla")
-    finished(turn(turns[0].thread, "Thanks", "", author=carla, parent=other, state="recalling"), "Welcome.")
+    complete(turn(turns[0].thread, "Thanks", "", author=carla, parent=other, state="recalling"), "Welcome.")
     with pytest.raises(ConflictError, match="Fork the thread instead"):
         CHANGES["switch"](turns[1], bob)
     CHANGES["switch"](turns[1], alice)
-    assert standing(turns[0]) == [t.message for t in turns]
+    assert active_texts(turns[0]) == [t.message for t in turns]

@@ -1,4 +1,4 @@
-"""Long text is cut into pieces that make sense alone, and nothing of it is lost."""
+"""Long texts are split into meaningful chunks without losing anything."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from memory.documents.chunking import STRATEGIES, Span, split
 from memory.errors import InvalidInputError
 from memory.spaces import access
 
-# No test is timed.
-unhurried = hypothesis_settings(deadline=None)
+# Runtime is not tested here.
+without_deadline = hypothesis_settings(deadline=None)
 STRUCTURED = ("semantic", "hybrid")
-# Each is one visible character, and none joins its neighbours when they stand side by side.
+# Each is one visible character and does not join its neighbours.
 CLUSTERS = [
     "a", "Z", "7", "漢", "e\u0301", "o\u0323\u0302", "\U0001f44d\U0001f3fd", "❤\ufe0f", "1\ufe0f\u20e3",
     "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e9\U0001f1ea", "\u1112\u1161\u11ab", "각", " \u0301",
@@ -35,7 +35,7 @@ def cut(text: str, strategy: str = "semantic", **sizes: Any) -> list[Span]:
     return split(text, strategy=strategy, **(usual | sizes))
 
 
-def pieces(text: str, strategy: str = "semantic", **sizes: Any) -> list[str]:
+def chunks(text: str, strategy: str = "semantic", **sizes: Any) -> list[str]:
     return [text[span.start : span.end] for span in cut(text, strategy, **sizes)]
 
 
@@ -56,45 +56,45 @@ markdown = st.lists(st.sampled_from(MARKDOWN), max_size=40).map("\n".join)
 texts = st.text(max_size=300) | markdown | clusters.map("".join)
 
 
-def check(text: str, strategy: str, given_sizes: dict[str, Any]) -> None:
-    spans = cut(text, strategy, **given_sizes)
-    longest = given_sizes["max_chunk_size"] if strategy == "semantic" else given_sizes["chunk_size"]
-    overlap = 0 if strategy == "truncate" else given_sizes["chunk_overlap"]
-    assert all(0 < end - start <= longest and text[start:end].strip() for start, end in spans)
+def check(text: str, strategy: str, size_options: dict[str, Any]) -> None:
+    spans = cut(text, strategy, **size_options)
+    max_length = size_options["max_chunk_size"] if strategy == "semantic" else size_options["chunk_size"]
+    overlap = 0 if strategy == "truncate" else size_options["chunk_overlap"]
+    assert all(0 < end - start <= max_length and text[start:end].strip() for start, end in spans)
     assert all(a.start < b.start and a.end < b.end and a.end - b.start <= overlap for a, b in pairwise(spans))
     if strategy != "truncate":
         bounds = [0, *(edge for span in spans for edge in span), len(text)]
         assert not "".join(text[a:b] for a, b in zip(bounds[::2], bounds[1::2], strict=True) if a < b).strip()
-    assert spans == cut(text, strategy, **given_sizes)
+    assert spans == cut(text, strategy, **size_options)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@unhurried
+@without_deadline
 @given(text=texts, given_sizes=sizes())
 @example(
     text=" \u0301",
     given_sizes={"chunk_size": 1, "chunk_overlap": 0, "max_chunk_size": 1, "preserve_sentence_boundaries": True},
 )
-def test_nothing_is_lost_and_every_piece_keeps_to_its_sizes(strategy, text, given_sizes):
-    check(text, strategy, given_sizes)
+def test_chunks_contain_all_text_and_respect_the_size_limits(strategy, text, size_options):
+    check(text, strategy, size_options)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@unhurried
+@without_deadline
 @given(parts=clusters, given_sizes=sizes(smallest=max(map(len, CLUSTERS))))
-def test_what_is_seen_as_one_character_stays_one(strategy, parts, given_sizes):
+def test_a_grapheme_is_never_split(strategy, parts, size_options):
     borders, at = {0}, 0
     for part in parts:
-        # White space and punctuation come apart anywhere; the clusters do not.
+        # White space and punctuation may be split anywhere, clusters may not.
         borders |= {at + len(part)} if part in CLUSTERS else set(range(at, at + len(part) + 1))
         at += len(part)
-    for start, end in cut("".join(parts), strategy, **given_sizes):
+    for start, end in cut("".join(parts), strategy, **size_options):
         assert {start, end} <= borders
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("cluster", [c for c in CLUSTERS if c.strip()])
-def test_a_row_of_one_character_is_cut_between_its_repetitions(strategy, cluster):
+def test_a_run_of_one_character_is_split_between_repetitions(strategy, cluster):
     text = cluster * 40
     for size in range(len(cluster), 4 * len(cluster) + 1):
         for overlap in (0, size - 1):
@@ -102,56 +102,56 @@ def test_a_row_of_one_character_is_cut_between_its_repetitions(strategy, cluster
                 assert span.start % len(cluster) == span.end % len(cluster) == 0
 
 
-def test_a_character_without_room_below_its_heading_stays_one():
+def test_a_grapheme_that_does_not_fit_below_its_heading_stays_whole():
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
-    assert pieces(f"# T\n{family}", "hybrid", chunk_size=8, max_chunk_size=8) == ["# T", family]
+    assert chunks(f"# T\n{family}", "hybrid", chunk_size=8, max_chunk_size=8) == ["# T", family]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_character_longer_than_any_piece_may_be_is_cut_all_the_same(strategy):
+def test_a_grapheme_longer_than_the_maximum_is_split(strategy):
     text = "a" + "\u0301" * 100
     found = cut(text, strategy, chunk_size=10, max_chunk_size=20)
     assert max(end - start for start, end in found) == (20 if strategy == "semantic" else 10)
 
 
-# A fence takes the headings after it for code; everything else may stand around a heading.
+# Everything except a fence, which turns headings into code, may surround a heading.
 @pytest.mark.parametrize("strategy", STRUCTURED)
-@unhurried
+@without_deadline
 @given(
     parts=st.lists(st.sampled_from(["# H", "## Hh", "Word word word.", "- item", "| a |", "x" * 70]), max_size=30),
     given_sizes=sizes(smallest=20),
 )
-def test_a_heading_is_never_left_alone_at_the_foot_of_a_piece(strategy, parts, given_sizes):
-    # A text line between headings, since a row of them may be longer than a piece.
+def test_no_chunk_ends_with_a_heading(strategy, parts, size_options):
+    # Text between headings, since a run of headings may be longer than a chunk.
     lines = [part for a, b in pairwise([*parts, "# H"]) for part in ([a, "Text."] if a[0] == b[0] == "#" else [a])]
     text = "\n\n".join(lines)
-    found = cut(text, strategy, **given_sizes)
+    found = cut(text, strategy, **size_options)
     for span in found:
         if text[span.end :].strip():
             assert not text[span.start : span.end].rpartition("\n")[2].startswith("#")
 
 
-@unhurried
+@without_deadline
 @given(titles=st.lists(st.integers(1, 6), min_size=1, max_size=8), given_sizes=sizes(smallest=30))
-def test_a_heading_starts_a_piece(titles, given_sizes):
+def test_a_heading_starts_a_chunk(titles, size_options):
     text = "\n\n".join(f"{'#' * level} Title\n\nSome text. And more of it." for level in titles)
-    starts = {span.start for span in cut(text, **given_sizes)}
+    starts = {span.start for span in cut(text, **size_options)}
     assert {at for at in range(len(text)) if text[at] == "#" and (at == 0 or text[at - 1] == "\n")} <= starts
 
 
-def test_headings_in_a_row_stay_with_what_follows_the_last():
-    assert pieces("# A\n\n## B\n\n" + "Word. " * 20, chunk_size=40)[0].startswith("# A\n\n## B\n\nWord.")
+def test_consecutive_headings_stay_with_the_following_text():
+    assert chunks("# A\n\n## B\n\n" + "Word. " * 20, chunk_size=40)[0].startswith("# A\n\n## B\n\nWord.")
 
 
-def test_a_heading_stays_with_the_first_words_of_a_sentence_too_long_for_one_piece():
-    first = pieces("# Title\n\n" + "word " * 100, "hybrid", chunk_size=50, max_chunk_size=50)[0]
+def test_a_heading_stays_with_the_start_of_a_sentence_longer_than_a_chunk():
+    first = chunks("# Title\n\n" + "word " * 100, "hybrid", chunk_size=50, max_chunk_size=50)[0]
     assert first.startswith("# Title\n\nword")
     assert 40 < len(first) <= 50
 
 
-def test_what_looks_like_a_heading_inside_a_fence_is_code():
+def test_a_heading_inside_a_fence_is_code():
     text = "Words here.\n\n```\n# not a title\nx = 1\n```\n\nMore words."
-    assert pieces(text, chunk_size=60) == [text]
+    assert chunks(text, chunk_size=60) == [text]
 
 
 @pytest.mark.parametrize("strategy", STRUCTURED)
@@ -165,9 +165,9 @@ def test_what_looks_like_a_heading_inside_a_fence_is_code():
     ],
     ids=["fence", "table", "table without edges", "list"],
 )
-def test_a_block_that_fits_is_not_cut(strategy, block):
+def test_a_block_that_fits_is_not_split(strategy, block):
     text = f"Some words before it, which take room.\n\n{block}\n\nAnd some words after it, which take room."
-    assert any(block in piece for piece in pieces(text, strategy, chunk_size=50, max_chunk_size=50))
+    assert any(block in chunk for chunk in chunks(text, strategy, chunk_size=50, max_chunk_size=50))
 
 
 @pytest.mark.parametrize("strategy", STRUCTURED)
@@ -176,59 +176,59 @@ def test_a_block_that_fits_is_not_cut(strategy, block):
     [("```\n", "call(1). then(2)"), ("| h | i |\n|---|---|\n", "| One. Two | x |"), ("", "- One. Two. Three")],
     ids=["fence", "table", "list"],
 )
-def test_a_long_block_is_cut_between_its_rows(strategy, head, row):
+def test_a_long_block_is_split_between_its_lines(strategy, head, row):
     text = head + "\n".join([row] * 20)
-    for piece in pieces(text, strategy, chunk_size=60):
-        assert set(piece.splitlines()) <= {row, *head.splitlines()}
+    for chunk in chunks(text, strategy, chunk_size=60):
+        assert set(chunk.splitlines()) <= {row, *head.splitlines()}
 
 
-def test_paragraphs_that_fit_are_kept_whole_and_longer_ones_cut_at_sentences():
+def test_fitting_paragraphs_stay_whole_and_longer_ones_are_split_at_sentences():
     short, long = "First one. Second one.", "Here is one. " * 6
-    assert pieces(f"{short}\n\n{short}\n\n{long}", chunk_size=50) == [
+    assert chunks(f"{short}\n\n{short}\n\n{long}", chunk_size=50) == [
         f"{short}\n\n{short}",
         "Here is one. Here is one. Here is one.",
         "Here is one. Here is one. Here is one.",
     ]
 
 
-def test_a_long_sentence_stands_whole_in_semantic_alone():
+def test_only_semantic_chunking_keeps_a_long_sentence_whole():
     sentence = "Word " * 20 + "end."
-    assert pieces(f"Short. {sentence} Short.", chunk_size=50, max_chunk_size=200) == ["Short.", sentence, "Short."]
-    assert max(map(len, pieces(sentence, "hybrid", chunk_size=50, max_chunk_size=200))) <= 50
-    assert max(map(len, pieces(sentence, chunk_size=50, max_chunk_size=80))) <= 50
+    assert chunks(f"Short. {sentence} Short.", chunk_size=50, max_chunk_size=200) == ["Short.", sentence, "Short."]
+    assert max(map(len, chunks(sentence, "hybrid", chunk_size=50, max_chunk_size=200))) <= 50
+    assert max(map(len, chunks(sentence, chunk_size=50, max_chunk_size=80))) <= 50
 
 
 def test_hybrid_merges_short_sections():
     text = "# A\n\nOne.\n\n# B\n\nTwo."
-    assert pieces(text, chunk_size=40) == ["# A\n\nOne.", "# B\n\nTwo."]
-    assert pieces(text, "hybrid", chunk_size=40) == [text]
+    assert chunks(text, chunk_size=40) == ["# A\n\nOne.", "# B\n\nTwo."]
+    assert chunks(text, "hybrid", chunk_size=40) == [text]
 
 
 def test_overlap_is_whole_sentences():
     text = "One is here. Two is here. Three is here. Four is here."
-    assert pieces(text, chunk_size=30, chunk_overlap=16) == [
+    assert chunks(text, chunk_size=30, chunk_overlap=16) == [
         "One is here. Two is here.",
         "Two is here. Three is here.",
         "Three is here. Four is here.",
     ]
-    assert pieces(text, chunk_size=30, chunk_overlap=12)[1] == "Two is here. Three is here."
-    assert pieces(text, chunk_size=30, chunk_overlap=11)[1] == "Three is here. Four is here."
+    assert chunks(text, chunk_size=30, chunk_overlap=12)[1] == "Two is here. Three is here."
+    assert chunks(text, chunk_size=30, chunk_overlap=11)[1] == "Three is here. Four is here."
 
 
 def test_fixed_size_is_equal_pieces_or_ends_at_sentences():
     text = "One is here. Two is here. Three is here."
-    assert pieces(text, "fixed_size", chunk_size=20, preserve_sentence_boundaries=False) == [
+    assert chunks(text, "fixed_size", chunk_size=20, preserve_sentence_boundaries=False) == [
         "One is here. Two is",
         "here. Three is here.",
     ]
-    assert pieces(text, "fixed_size", chunk_size=30) == ["One is here. Two is here.", "Three is here."]
-    shared = pieces("abcdefghij", "fixed_size", chunk_size=4, chunk_overlap=1, preserve_sentence_boundaries=False)
+    assert chunks(text, "fixed_size", chunk_size=30) == ["One is here. Two is here.", "Three is here."]
+    shared = chunks("abcdefghij", "fixed_size", chunk_size=4, chunk_overlap=1, preserve_sentence_boundaries=False)
     assert shared == ["abcd", "defg", "ghij"]
 
 
-def test_truncate_keeps_the_beginning_alone():
-    assert pieces("\n\n  abcdef", "truncate", chunk_size=3) == ["abc"]
-    assert pieces(" \n ", "truncate") == []
+def test_truncate_keeps_only_the_beginning():
+    assert chunks("\n\n  abcdef", "truncate", chunk_size=3) == ["abc"]
+    assert chunks(" \n ", "truncate") == []
 
 
 @pytest.mark.parametrize(
@@ -240,13 +240,13 @@ def test_truncate_keeps_the_beginning_alone():
         ["“Stop!” he said.", "Then he left…", "So."],
     ],
 )
-def test_sentences_end_where_readers_say_they_do(sentences):
-    longest = max(map(len, sentences))
-    assert pieces(" ".join(sentences), chunk_size=1, max_chunk_size=longest) == sentences
+def test_sentences_end_at_sentence_boundaries(sentences):
+    max_length = max(map(len, sentences))
+    assert chunks(" ".join(sentences), chunk_size=1, max_chunk_size=max_length) == sentences
 
 
 def test_chinese_and_japanese_sentences_end_without_a_space():
-    assert pieces("今日は雨。「本当？」はい！终于。", chunk_size=1, max_chunk_size=20) == [
+    assert chunks("今日は雨。「本当？」はい！终于。", chunk_size=1, max_chunk_size=20) == [
         "今日は雨。",
         "「本当？」",
         "はい！",
@@ -264,22 +264,22 @@ def test_chinese_and_japanese_sentences_end_without_a_space():
         ({"max_chunk_size": 599}, r"not be below chunk_size \(600\)"),
     ],
 )
-def test_sizes_that_do_not_agree_are_refused(wrong, says):
+def test_inconsistent_sizes_are_refused(wrong, says):
     with pytest.raises(InvalidInputError, match=says):
         cut("text", **wrong)
 
 
-def test_a_note_is_cut_as_the_configuration_says(person, settings):
+def test_a_note_is_split_as_configured(person, settings):
     sizes = {"chunking_strategy": "fixed_size", "chunk_size": 50, "chunk_overlap": 10, "max_chunk_size": 50}
     store = settings.CATO.vector_store.model_copy(update=sizes | {"preserve_sentence_boundaries": False})
     settings.CATO = settings.CATO.model_copy(update={"vector_store": store})
     text = "".join(map(str, range(100)))
-    kept = add_note(text, space=access.personal_space(person.pk), owner_id=person.pk, source="cli")
-    assert [exchange.user_message for exchange in kept] == [text[at : at + 50] for at in range(0, len(text) - 10, 40)]
+    stored = add_note(text, space=access.personal_space(person.pk), owner_id=person.pk, source="cli")
+    assert [exchange.user_message for exchange in stored] == [text[at : at + 50] for at in range(0, len(text) - 10, 40)]
 
 
-def test_ten_megabytes_are_cut_however_they_look():
-    """Bounded by the test runner's patience, not by clock: anything quadratic would take days."""
+def test_ten_megabytes_are_split_whatever_they_contain():
+    """Only the test timeout limits this: quadratic behaviour would take days."""
     size = 10_000_000
     for text in [
         "The fox jumps over the dog. " * 15 + "\n\n",
@@ -287,6 +287,6 @@ def test_ten_megabytes_are_cut_however_they_look():
         "\n",
         "#",
     ]:
-        whole = text * (size // len(text))
-        assert (cut(whole) != []) == bool(whole.strip())
+        content = text * (size // len(text))
+        assert (cut(content) != []) == bool(content.strip())
     assert cut("```\n" + "some = code(1) + code(2)\n" * (size // 25))

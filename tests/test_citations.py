@@ -1,4 +1,4 @@
-"""What a prompt quotes of documents, and the numbers by which an answer cites it."""
+"""Passages quoted in a prompt, and the numbers by which answers cite them."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ HANDBOOK = "\n\n".join(
 )
 
 
-def html(text: str, most: int = 2) -> str:
-    return "".join(render_blocks(text, Citations(TURN, most)))
+def html(text: str, count: int = 2) -> str:
+    return "".join(render_blocks(text, Citations(TURN, count)))
 
 
-def test_a_number_leads_to_its_passage():
+def test_a_citation_links_to_its_passage():
     assert f'href="/turns/{TURN}/cited/1"' in html("It waits until midnight [1].")
 
 
-def test_several_numbers_stand_in_one_bracket():
+def test_one_bracket_may_contain_several_citations():
     assert re.findall(r"/cited/(\d)", html("So it is [1, 2].")) == ["1", "2"]
 
 
-def test_a_number_that_no_passage_has_is_shown_as_such_and_leads_nowhere():
+def test_a_citation_without_a_passage_is_marked_and_not_linked():
     drawn = html("So it is [7].")
     assert "[7]" in drawn
     assert "No passage has this number" in drawn
@@ -45,15 +45,15 @@ def test_a_number_that_no_passage_has_is_shown_as_such_and_leads_nowhere():
 
 
 @pytest.mark.parametrize("text", ["`a[1]`", "```\na[1]\n```", "[1](https://example.org)", "[text]", "a[i]", "[123]"])
-def test_what_only_looks_like_a_citation_is_left_alone(text):
+def test_text_that_resembles_a_citation_is_unchanged(text):
     assert "cite" not in html(text)
 
 
-def test_where_nothing_was_recalled_numbers_are_just_text():
+def test_without_recall_numbers_are_plain_text():
     assert "cite" not in html("The array [1] begins.", most=0)
 
 
-def test_a_growing_answer_cites_as_the_whole_one_does():
+def test_a_growing_answer_renders_the_same_citations_as_the_complete_one():
     text = "First [1].\n\nSecond [2] and [9].\n\n- third [1]\n"
     growing = GrowingAnswer(citations=Citations(TURN, 2))
     drawn = [block for char in text for block in growing.feed(char)] + growing.close()
@@ -62,7 +62,7 @@ def test_a_growing_answer_cites_as_the_whole_one_does():
 
 @pytest.fixture
 def person(db):
-    """Without a number in the name: it is among the words of what they add, and chapters differ by a number alone."""
+    """A name without a number: it is searchable, and the chapters differ only by a number."""
     return PersonFactory(name="Kim Keeper")
 
 
@@ -72,52 +72,54 @@ def handbook(memory, person):
 
 
 def results(memory, person, *indexes: int):
-    """Search results for the pieces with these indexes, in this order."""
+    """Return search results for the chunks with these indexes, in this order."""
     hits = memory.search("lighthouse keeper tower", spaces=access.readable_space_ids(person.id), count=50).results
-    by_index = {hit.exchange.place.index: hit for hit in hits if hit.exchange.place}
+    by_index = {hit.exchange.location.index: hit for hit in hits if hit.exchange.location}
     return [by_index[index] for index in indexes]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_neighbours_in_a_document_are_one_passage_and_count_once(memory, person, handbook):
+def test_adjacent_chunks_form_one_passage_and_count_once(memory, person, handbook):
     found = results(memory, person, 3, 6, 4, 1)
 
-    assert [[r.exchange.place.index for r in group] for group in group_adjacent(found)] == [[3, 4], [6], [1]]
+    assert [[r.exchange.location.index for r in group] for group in group_adjacent(found)] == [[3, 4], [6], [1]]
     budget = TokenBudget(limit=3, max_tokens=10_000)
     assert [budget.takes(result) for result in found] == [True] * 4
     assert budget.is_spent
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_piece_beside_one_that_was_taken_costs_the_budget_no_frame_of_its_own(memory, person, handbook):
-    first, beside, apart = results(memory, person, 3, 4, 6)
-    alone = [estimate_tokens(format_passage(build_passages([result])[0])) for result in (first, beside, apart)]
-    budget = TokenBudget(limit=3, max_tokens=alone[0] + max(alone[1:]) - 10)
+def test_a_chunk_adjacent_to_a_passage_costs_no_frame_in_the_budget(memory, person, handbook):
+    first, adjacent, apart = results(memory, person, 3, 4, 6)
+    separate_costs = [
+        estimate_tokens(format_passage(build_passages([result])[0])) for result in (first, adjacent, apart)
+    ]
+    budget = TokenBudget(limit=3, max_tokens=separate_costs[0] + max(separate_costs[1:]) - 10)
 
     assert budget.takes(first)
     assert not budget.takes(apart)
-    assert budget.takes(beside)
+    assert budget.takes(adjacent)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_closes_the_gap_between_two_passages_makes_them_one(memory, person, handbook):
+def test_a_chunk_between_two_passages_merges_them(memory, person, handbook):
     found = results(memory, person, 2, 4, 3)
 
-    assert [{r.exchange.place.index for r in group} for group in group_adjacent(found)] == [{2, 3, 4}]
+    assert [{r.exchange.location.index for r in group} for group in group_adjacent(found)] == [{2, 3, 4}]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_passage_is_the_text_as_it_stands_in_the_file_with_its_source(memory, person, handbook):
+def test_a_passage_is_verbatim_text_with_its_source(memory, person, handbook):
     quoted = build_prompt_context(results(memory, person, 4, 3), max_tokens=400)
-    pieces = list_chunks(handbook, since=3, count=2)
-    assert pieces[0].text + pieces[1].separator + pieces[1].text in quoted
+    chunks = list_chunks(handbook, since=3, count=2)
+    assert chunks[0].text + chunks[1].separator + chunks[1].text in quoted
     assert quoted.count("<passage-") == 1
     assert 'number="1"' in quoted
     assert 'source="Handbook.txt"' in quoted
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_passage_is_widened_by_its_neighbours_while_the_budget_lasts(memory, person, handbook):
+def test_a_passage_is_extended_by_its_neighbours_within_the_budget(memory, person, handbook):
     (found,) = results(memory, person, 3)
     cost = estimate_tokens(found.exchange.user_message)
 
@@ -133,7 +135,7 @@ def test_a_passage_is_widened_by_its_neighbours_while_the_budget_lasts(memory, p
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_forgotten_of_a_document_does_not_come_back_as_a_neighbour(memory, person, handbook):
+def test_a_forgotten_chunk_is_not_added_as_a_neighbour(memory, person, handbook):
     (found,) = results(memory, person, 3)
     after = list_chunks(handbook, since=4, count=1)[0]
     memory.forget([after.exchange_id], by=person.id)
@@ -142,18 +144,18 @@ def test_what_was_forgotten_of_a_document_does_not_come_back_as_a_neighbour(memo
 
 
 @pytest.mark.django_db(transaction=True)
-def test_numbers_of_an_earlier_answer_are_not_quoted(memory, person):
-    said = exchange(person, "How long is the jetty?", "It is 40 metres [2], see [the plan](https://example.org).")
+def test_citations_of_an_earlier_answer_are_removed_when_it_is_quoted(memory, person):
+    stored = exchange(person, "How long is the jetty?", "It is 40 metres [2], see [the plan](https://example.org).")
     memory.index_pending()
     (found, *_) = memory.search("length of the jetty", spaces=access.readable_space_ids(person.id)).results
 
     quoted = build_prompt_context([found], max_tokens=1000)
-    assert found.exchange.id == said.id
+    assert found.exchange.id == stored.id
     assert "40 metres, see [the plan]" in quoted
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_number_in_an_answer_is_that_of_the_passage_in_the_prompt_and_opens_it(memory, person, handbook):
+def test_a_citation_in_an_answer_opens_the_passage_of_its_prompt(memory, person, handbook):
     one = turn(thread(person), "What does keeper 4 do?", "He trims the lamp [1] at dusk [2].", state="complete")
     found = results(memory, person, 3, 6, 4)
     memory.log_recall(one.id, found)
@@ -164,10 +166,10 @@ def test_the_number_in_an_answer_is_that_of_the_passage_in_the_prompt_and_opens_
     page = client.get(reverse("thread", args=[one.thread_id])).content.decode()
     assert reverse("cited", args=[one.id, 2]) in page
     answer = client.get(reverse("cited", args=[one.id, 2]))
-    place = found[1].exchange.place
-    assert answer.headers["location"] == f"/d/{handbook.pk}?at={place.start}#passage-{place.index + 1}"
+    location = found[1].exchange.location
+    assert answer.headers["location"] == f"/d/{handbook.pk}?at={location.start}#passage-{location.index + 1}"
     passage = client.get(answer.headers["location"]).content.decode()
-    assert re.search(rf'class="passage passage--cited"\s+id="passage-{place.index + 1}"', passage)
+    assert re.search(rf'class="passage passage--cited"\s+id="passage-{location.index + 1}"', passage)
 
     memory.forget([found[1].exchange.id], by=person.id)
     back = client.get(reverse("cited", args=[one.id, 2]), follow=True)

@@ -1,4 +1,4 @@
-"""The command line beside a running Cato and without one: what it prints where, and how it ends."""
+"""The command line with and without a running Cato: output, streams and exit codes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def note(tmp_path: Path) -> Path:
     return path
 
 
-def test_beside_a_running_cato_what_is_added_is_found_at_once_by_its_person_alone(cato, alice, bob, note):
+def test_an_added_text_is_found_at_once_and_only_by_its_person(cato, alice, bob, note):
     added = run(cato.environment, "--add-to-vector-store", str(note), "--user", alice.email)
     assert (added.returncode, added.stdout) == (0, "greenhouse.txt: added, passages: 1\n")
 
@@ -45,26 +45,28 @@ def test_beside_a_running_cato_what_is_added_is_found_at_once_by_its_person_alon
     assert set(answer["meta"]) >= {"provider", "model", "duration_ms", "config_path"}
     assert "behind the clock" in alice.get("/search", params={"q": "key"}).text
 
-    others = run(cato.environment, "--query-vector-store", "where is the key", "--user", bob.email)
-    assert others.stdout == "Nothing was found.\n"
+    other_results = run(cato.environment, "--query-vector-store", "where is the key", "--user", bob.email)
+    assert other_results.stdout == "Nothing was found.\n"
 
 
-def test_ask_prints_the_answer_and_remembers_it(cato, alice, endpoint):
+def test_ask_prints_and_remembers_the_answer(cato, alice, endpoint):
     endpoint.script("cato", answer="Behind the clock.")
 
-    asked = run(cato.environment, "--ask", "Where is the key?", "--stdin", "--user", alice.email, stdin="Think hard.")
+    answered = run(
+        cato.environment, "--ask", "Where is the key?", "--stdin", "--user", alice.email, stdin="Think hard."
+    )
 
-    assert (asked.returncode, asked.stdout) == (0, "Behind the clock.\n")
+    assert (answered.returncode, answered.stdout) == (0, "Behind the clock.\n")
     wait_for(lambda: "Where is the key?" in alice.get("/search", params={"q": "the key"}).text, "it to be found")
 
 
-def test_a_model_that_fails_is_a_failure_with_a_sentence(cato, alice, endpoint):
+def test_a_model_error_is_a_failure_with_a_message(cato, alice, endpoint):
     endpoint.script("cato", mode="error-500")
 
-    asked = run(cato.environment, "--ask", "Where is the key?", "--user", alice.email, "--output", "json")
+    answered = run(cato.environment, "--ask", "Where is the key?", "--user", alice.email, "--output", "json")
 
-    assert asked.returncode == 1
-    assert json.loads(asked.stdout)["error"].startswith("The model's server failed (HTTP 500)")
+    assert answered.returncode == 1
+    assert json.loads(answered.stdout)["error"].startswith("The model's server failed (HTTP 500)")
 
 
 @pytest.mark.parametrize(
@@ -78,13 +80,13 @@ def test_a_model_that_fails_is_a_failure_with_a_sentence(cato, alice, endpoint):
         (["--vector-store-stats", "--config", "/nowhere/config.yaml"], 3, "/nowhere/config.yaml"),
     ],
 )
-def test_what_cannot_be_done_ends_with_its_code_and_a_sentence(cato, alice, bob, arguments, code, says):
+def test_invalid_requests_exit_with_a_code_and_a_message(cato, alice, bob, arguments, code, says):
     arguments = [one.replace("{alice}", alice.email) for one in arguments]
-    ended = run(cato.environment, *arguments)
+    result = run(cato.environment, *arguments)
 
-    assert ended.returncode == code
-    assert says in ended.stderr
-    assert ended.stdout == ""
+    assert result.returncode == code
+    assert says in result.stderr
+    assert result.stdout == ""
     as_json = run(cato.environment, *arguments, "--output", "json")
     assert as_json.returncode == code
     answer = json.loads(as_json.stdout)
@@ -103,27 +105,27 @@ def test_what_cannot_be_done_ends_with_its_code_and_a_sentence(cato, alice, bob,
     ],
 )
 @pytest.mark.parametrize("source", ["environment", "file"])
-def test_a_wrong_configuration_ends_every_command_with_a_sentence(cato, tmp_path, command, is_json, source):
+def test_an_invalid_configuration_fails_every_command_with_a_message(cato, tmp_path, command, is_json, source):
     file = tmp_path / "config.yaml"
     file.write_text("llm: {temperature: 9}\n")
     wrong = {"CATO_LLM_TEMPERATURE": "9"} if source == "environment" else {"CATO_CONFIG_FILE": str(file)}
-    ended = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *command],
         cwd=tmp_path, env=cato.environment | wrong, text=True, capture_output=True, timeout=60,
     )  # fmt: skip
 
-    assert ended.returncode == 3
-    assert "llm.temperature: '9'" in ended.stderr.replace("9.0", "'9'").replace(": 9 ", ": '9' ")
-    assert "Traceback" not in ended.stderr
-    assert json.loads(ended.stdout)["ok"] is False if is_json else ended.stdout == ""
+    assert result.returncode == 3
+    assert "llm.temperature: '9'" in result.stderr.replace("9.0", "'9'").replace(": 9 ", ": '9' ")
+    assert "Traceback" not in result.stderr
+    assert json.loads(result.stdout)["ok"] is False if is_json else result.stdout == ""
 
 
-def test_it_works_from_any_folder_with_paths_relative_to_that_folder(cato, alice, note):
+def test_paths_are_relative_to_the_current_folder(cato, alice, note):
     added = run(cato.environment, "--add-to-vector-store", note.name, "--user", alice.email, folder=note.parent)
     assert (added.returncode, added.stdout) == (0, "greenhouse.txt: added, passages: 1\n")
 
 
-def test_folders_of_the_same_name_are_kept_apart_and_named_by_more_of_their_path(cato, alice, tmp_path):
+def test_folders_with_equal_names_are_told_apart_by_longer_paths(cato, alice, tmp_path):
     for root, text in (("first", "The saw is serviced in May."), ("second", "The boat is painted in June.")):
         (tmp_path / root / "docs").mkdir(parents=True)
         (tmp_path / root / "docs" / "plan.txt").write_text(text)
@@ -133,7 +135,7 @@ def test_folders_of_the_same_name_are_kept_apart_and_named_by_more_of_their_path
 
     assert add("first/docs") == "docs/plan.txt: added, passages: 1\n"
     assert add("second/docs") == "second/docs/plan.txt: added, passages: 1\n"
-    # A file is the same document by itself and as part of its folder.
+    # A file is the same document on its own and as part of its folder.
     assert add("first/docs/plan.txt") == "docs/plan.txt: unchanged, passages: 1\n"
     (tmp_path / "second" / "docs" / "plan.txt").write_text("The boat is painted in July.")
     assert add("second/docs") == "second/docs/plan.txt: version 2, passages: 1\n"
@@ -144,23 +146,23 @@ def test_folders_of_the_same_name_are_kept_apart_and_named_by_more_of_their_path
     assert "The boat is painted in June." not in page
 
 
-def test_the_figures_say_where_the_store_is_and_how_large(cato, alice):
-    ended = run(cato.environment, "--vector-store-stats", "--user", alice.email, "--output", "json")
-    result = json.loads(ended.stdout)["result"]
+def test_statistics_show_location_and_size_of_the_store(cato, alice):
+    result = run(cato.environment, "--vector-store-stats", "--user", alice.email, "--output", "json")
+    result = json.loads(result.stdout)["result"]
     assert result["store"]
     assert set(result) >= {"exchanges", "store", "store_bytes", "model", "dimension"}
 
 
-def test_a_file_that_is_not_there_or_cannot_be_read_is_refused(cato, alice, tmp_path):
-    picture = tmp_path / "picture.png"
-    picture.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
-    for path, says in ((tmp_path / "none.txt", "no such file"), (picture, "Unsupported file type.")):
-        ended = run(cato.environment, "--add-to-vector-store", str(path), "--user", alice.email)
-        assert ended.returncode == 1
-        assert says in ended.stderr
+def test_a_missing_or_unreadable_file_is_refused(cato, alice, tmp_path):
+    image = tmp_path / "picture.png"
+    image.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+    for path, says in ((tmp_path / "none.txt", "no such file"), (image, "Unsupported file type.")):
+        result = run(cato.environment, "--add-to-vector-store", str(path), "--user", alice.email)
+        assert result.returncode == 1
+        assert says in result.stderr
 
 
-def test_the_files_of_a_folder_are_added_under_their_places_in_it(cato, alice, tmp_path):
+def test_files_of_a_folder_are_added_under_their_relative_paths(cato, alice, tmp_path):
     folder = tmp_path / "handbook"
     (folder / "tools").mkdir(parents=True)
     (folder / "tools" / "saw.md").write_text("The band saw is serviced by Ingrid each spring.")
@@ -171,7 +173,7 @@ def test_the_files_of_a_folder_are_added_under_their_places_in_it(cato, alice, t
     added = run(cato.environment, "--add-to-vector-store", str(folder), "--user", alice.email, "--output", "json")
 
     answer = json.loads(added.stdout)
-    # One file that cannot be read is a failure, though the others were added.
+    # One unreadable file is a failure, although the others are added.
     assert (added.returncode, answer["ok"]) == (1, False)
     assert "picture.png" in answer["error"]
     rows = answer["result"]
@@ -182,7 +184,7 @@ def test_the_files_of_a_folder_are_added_under_their_places_in_it(cato, alice, t
     assert "handbook/tools/saw.md" in alice.get("/documents").text
 
 
-def test_without_a_running_cato_the_command_starts_the_index_for_itself(tmp_path, note):
+def test_without_a_running_cato_the_command_starts_its_own_index(tmp_path, note):
     environment = clean_environment() | {"CATO_DATA_DIR": str(tmp_path / "data"), "CATO_CONFIG_FILE": ""}
     account = (
         "from cato_web.accounts.services import create_person as c; c(name='Ada', email='a@b.example', password='x')"
@@ -196,15 +198,15 @@ def test_without_a_running_cato_the_command_starts_the_index_for_itself(tmp_path
     assert "behind the clock" in found.stdout
 
 
-def test_in_dummy_mode_the_placeholder_is_printed_and_nothing_remembered(cato, alice):
-    asked = run(cato.environment, "--ask", "Hello", "--dummy-mode", "--user", alice.email)
+def test_dummy_mode_prints_the_placeholder_and_remembers_nothing(cato, alice):
+    answered = run(cato.environment, "--ask", "Hello", "--dummy-mode", "--user", alice.email)
 
-    assert (asked.returncode, asked.stdout[:20]) == (0, "Placeholder: no mode")
+    assert (answered.returncode, answered.stdout[:20]) == (0, "Placeholder: no mode")
     stats = run(cato.environment, "--vector-store-stats", "--user", alice.email, "--output", "json")
     assert json.loads(stats.stdout)["result"]["exchanges"] == 0
 
 
-def test_everything_a_person_may_read_is_exported_as_json_lines(cato, alice, bob, note):
+def test_a_person_exports_all_readable_exchanges_as_json_lines(cato, alice, bob, note):
     run(cato.environment, "--add-to-vector-store", str(note), "--user", alice.email)
     lines = cato.manage("export_memory", "--user", alice.email).stdout.splitlines()
     rows = [json.loads(line) for line in lines]
@@ -215,11 +217,11 @@ def test_everything_a_person_may_read_is_exported_as_json_lines(cato, alice, bob
     assert (unknown.returncode, "no account nobody" in unknown.stderr) == (1, True)
 
 
-def test_help_of_every_command_is_shown_while_cato_runs(cato):
+def test_every_command_shows_its_help_while_cato_runs(cato):
     assert "--index-later" in cato.manage("restore", "--help").stdout
 
 
-def test_an_answer_that_the_command_line_writes_streams_into_open_pages_and_stop_there_ends_it(cato, alice, endpoint):
+def test_an_answer_of_the_command_line_streams_to_open_pages_and_can_be_stopped_there(cato, alice, endpoint):
     endpoint.script("cato", tokens=2000, token_delay=0.03)
     command = [sys.executable, "-m", "cato_web.cli", "--ask", "Count slowly", "--user", alice.email, "--output", "json"]
     with subprocess.Popen(command, cwd=ROOT, env=cato.environment, stdout=subprocess.PIPE, text=True) as asking:
@@ -234,9 +236,9 @@ def test_an_answer_that_the_command_line_writes_streams_into_open_pages_and_stop
                 stop = wait_for(lambda: re.search(r'formaction="(/t/[^"]+/stop)"', alice.thread_page(thread)), "Stop")
                 alice.post(stop[1], htmx=True)
                 page.until_all(r"-blocks\">.*word5", ">Stopped<")
-            said = json.loads(asking.communicate(timeout=30)[0])
+            output = json.loads(asking.communicate(timeout=30)[0])
         finally:
             asking.kill()
-    assert said["result"]["state"] == "stopped"
-    assert said["result"]["answer"].startswith("word0 word1")
-    assert said["result"]["answer"] in alice.thread_page(thread)
+    assert output["result"]["state"] == "stopped"
+    assert output["result"]["answer"].startswith("word0 word1")
+    assert output["result"]["answer"] in alice.thread_page(thread)

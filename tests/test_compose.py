@@ -1,4 +1,4 @@
-"""The containers run what the suite runs, in an environment that Cato knows, and open no door but one."""
+"""docker-compose.yml runs what the suite runs, with valid settings, and publishes one port."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OF_CHROMA = {"CHROMA_PERSIST_PATH", "CHROMA_LISTEN_ADDRESS", "CHROMA_PORT", "RUS
 
 
 def services() -> dict[str, dict[str, Any]]:
-    """The services by name, `${NAME:-default}` replaced as it is where no .env says otherwise."""
+    """Return the services by name, with `${NAME:-default}` replaced by the default."""
     text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", COMPOSE.read_text())
     text = re.sub(r"\$\{(\w+):\?[^}]*\}", "a-password", text)
     found: dict[str, dict[str, Any]] = yaml.safe_load(text)["services"]
@@ -30,47 +30,47 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, server.Process]:
-    """What the services topology of this suite starts, by process."""
+def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, server.Process]:
+    """Return what the services topology starts, by process."""
     processes: dict[str, server.Process] = {}
 
-    class Ended:
+    class EndedProcess:
         returncode: ClassVar[int] = 0
 
         def wait(self, seconds: float) -> int:
             return self.returncode
 
-    def note(home: Path, name: str, command: list[str], environment: dict[str, str]) -> server.Process:
+    def record(home: Path, name: str, command: list[str], environment: dict[str, str]) -> server.Process:
         command = [Path(command[0]).name.replace(Path(sys.executable).name, "python"), *command[1:]]
-        processes[name] = server.Process(name, Ended(), home / name, command, environment)  # type: ignore[arg-type]
+        processes[name] = server.Process(name, EndedProcess(), home / name, command, environment)  # type: ignore[arg-type]
         return processes[name]
 
-    monkeypatch.setattr(server, "start", note)
+    monkeypatch.setattr(server, "start", record)
     monkeypatch.setattr(server, "_create_database", lambda: "postgresql://127.0.0.1/none")
     server._services(tmp_path, {})
     return processes
 
 
-def test_the_file_is_what_compose_takes() -> None:
+def test_compose_accepts_the_file() -> None:
     api_client = Path(sys.executable).with_name("check-jsonschema")
     command = [str(api_client), "--builtin-schema", "vendor.compose-spec", str(COMPOSE)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_containers_run_what_the_suite_runs(started: dict[str, server.Process]) -> None:
-    assert services()["web1"]["command"] == started["web1"].command == started["web2"].command
+def test_the_containers_run_what_the_suite_runs(commands: dict[str, server.Process]) -> None:
+    assert services()["web1"]["command"] == commands["web1"].command == commands["web2"].command
     assert services()["web2"] == services()["web1"]
-    assert services()["prepare"]["command"] == started["prepare"].command
-    # In one container of their own workers need no names.
-    assert [*services()["worker"]["command"], "-n", "w1@%h"] == started["worker1"].command
+    assert services()["prepare"]["command"] == commands["prepare"].command
+    # Workers in separate containers need no names.
+    assert [*services()["worker"]["command"], "-n", "w1@%h"] == commands["worker1"].command
     chroma = services()["chroma"]
-    assert chroma["command"] == started["chroma"].command
-    assert set(chroma["environment"]) == OF_CHROMA <= set(started["chroma"].environment)
-    assert chroma["environment"]["RUST_LOG"] == started["chroma"].environment["RUST_LOG"]
+    assert chroma["command"] == commands["chroma"].command
+    assert set(chroma["environment"]) == OF_CHROMA <= set(commands["chroma"].environment)
+    assert chroma["environment"]["RUST_LOG"] == commands["chroma"].environment["RUST_LOG"]
 
 
-def test_every_variable_is_one_that_cato_knows_and_its_value_is_allowed() -> None:
+def test_every_variable_is_a_known_setting_with_a_valid_value() -> None:
     known = {"CATO_" + key.replace(".", "_").upper() for key in KEYS}
     known |= {name for names in loader.ENVIRONMENT_ALIASES.values() for name in names}
     for name, service in services().items():
@@ -82,7 +82,7 @@ def test_every_variable_is_one_that_cato_knows_and_its_value_is_allowed() -> Non
             assert None not in (loaded.database_url, loaded.redis_url, loaded.chroma_url)
 
 
-def test_the_image_sets_variables_that_cato_knows_and_runs_as_nobody_in_particular() -> None:
+def test_the_image_sets_known_variables_and_runs_without_privileges() -> None:
     dockerfile = (server.ROOT / "Dockerfile").read_text()
     known = {name for names in loader.ENVIRONMENT_ALIASES.values() for name in names}
     assert set(re.findall(r"\bCATO_\w+(?==)", dockerfile)) <= known
@@ -93,7 +93,7 @@ def test_the_image_sets_variables_that_cato_knows_and_runs_as_nobody_in_particul
     assert all((server.ROOT / line[1:]).exists() for line in ignored if line.startswith("!"))
 
 
-def test_only_the_pages_are_published_and_nobody_is_privileged() -> None:
+def test_only_the_pages_are_published_and_no_container_is_privileged() -> None:
     for name, service in services().items():
         assert ("ports" in service) == (name == "proxy"), name
         assert not service.get("privileged")
@@ -104,10 +104,10 @@ def test_only_the_pages_are_published_and_nobody_is_privileged() -> None:
         assert of_this_machine == (["./deploy/proxy:/etc/cato:ro"] if name == "proxy" else []), name
 
 
-def test_everything_that_stays_up_is_looked_after() -> None:
+def test_every_long_running_service_has_a_health_check_and_restarts() -> None:
     for name, service in services().items():
         assert ("healthcheck" in service) == (name != "prepare"), name
-        for other, how in service.get("depends_on", {}).items():
-            done = how["condition"] == "service_completed_successfully"
+        for other, dependency in service.get("depends_on", {}).items():
+            done = dependency["condition"] == "service_completed_successfully"
             assert done == (other == "prepare"), f"{name} waits for {other}"
             assert done or "healthcheck" in services()[other]

@@ -1,4 +1,4 @@
-"""One person has a limited number of answers in progress; further messages are queued and say so."""
+"""A person has a limited number of running answers; further messages are queued."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def post(person, message: str = "A question") -> Turn:
     return services.create_thread_with_message(person.id, message=message, client_key=uuid.uuid4()).turn
 
 
-def end(one: Turn) -> list[uuid.UUID]:
-    """The answer ends; returns the turns that start instead."""
+def finish(one: Turn) -> list[uuid.UUID]:
+    """Finish the answer; return the turns that start instead."""
     Turn.objects.filter(id=one.id).update(state=Turn.State.COMPLETE, answer="An answer")
     return services.start_after(one.thread_id, one.author_id)
 
@@ -37,24 +37,24 @@ def state(one: Turn) -> str:
     return Turn.objects.get(id=one.id).state
 
 
-def test_messages_above_the_limit_wait_in_order_and_other_people_do_not(person):
+def test_messages_above_the_limit_are_queued_in_order_per_person(person):
     turns = [post(person, f"Question {n}") for n in range(4)]
     assert [one.state for one in turns] == [RUNNING, RUNNING, QUEUED, QUEUED]
     assert post(PersonFactory()).state == RUNNING
 
-    assert end(turns[1]) == [turns[2].id]
+    assert finish(turns[1]) == [turns[2].id]
     assert [state(one) for one in turns[2:]] == [RUNNING, QUEUED]
-    assert end(turns[0]) == [turns[3].id]
+    assert finish(turns[0]) == [turns[3].id]
 
 
-def test_the_page_says_what_a_message_waits_for(person):
+def test_the_page_explains_what_a_queued_message_waits_for(person):
     turns = [post(person) for _ in range(3)]
     assert f"{person.name} already has 2 answers in progress" in frames.turn(turns[2].id).html
     behind = services.post_message(turns[0].thread, author_id=person.id, message="And?", client_key=uuid.uuid4()).turn
     assert "Queued until the answer before it ends" in frames.turn(behind.id).html
 
 
-def test_a_free_answer_goes_to_the_thread_that_waits_even_if_its_author_is_another(person):
+def test_a_finished_answer_starts_the_next_turn_of_its_thread_whoever_wrote_it(person):
     other = PersonFactory()
     shared = thread(person, space=access.team_space())
     first = services.post_message(shared, author_id=person.id, message="One", client_key=uuid.uuid4()).turn
@@ -63,7 +63,7 @@ def test_a_free_answer_goes_to_the_thread_that_waits_even_if_its_author_is_anoth
     post(person)
     waiting = post(person)
 
-    assert end(first) == [second.id, waiting.id]
+    assert finish(first) == [second.id, waiting.id]
 
 
 def test_a_queue_whose_process_died_starts_within_the_limit(person):
@@ -73,16 +73,16 @@ def test_a_queue_whose_process_died_starts_within_the_limit(person):
     assert set(services.start_all_queued()) == {turns[2].id, turns[3].id}
 
 
-def test_retrying_and_regenerating_above_the_limit_are_refused_and_change_nothing(person):
+def test_retrying_and_regenerating_above_the_limit_are_refused(person):
     failed = turn(thread(person), answer="", state=Turn.State.FAILED)
-    done = turn(thread(person))
+    completed = turn(thread(person))
     post(person), post(person)
     for change in (
         lambda: services.retry_turn(failed),
         lambda: services.resume_turn(failed),
-        lambda: services.regenerate(done, person_id=person.id, client_key=uuid.uuid4()),
-        lambda: services.edit_message(done, person_id=person.id, message="Other", client_key=uuid.uuid4()),
+        lambda: services.regenerate(completed, person_id=person.id, client_key=uuid.uuid4()),
+        lambda: services.edit_message(completed, person_id=person.id, message="Other", client_key=uuid.uuid4()),
     ):
         with pytest.raises(ConflictError, match="2 answers of yours are in progress"):
             change()
-    assert (state(failed), state(done)) == (Turn.State.FAILED, Turn.State.COMPLETE)
+    assert (state(failed), state(completed)) == (Turn.State.FAILED, Turn.State.COMPLETE)

@@ -1,4 +1,4 @@
-"""What people who configure Cato meet: which setting wins, what is said about a wrong one, and what stays hidden."""
+"""Configuration: precedence, validation messages and secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "config.yaml"
 
 
-def test_the_command_line_wins_over_the_environment_over_the_file_over_the_defaults(file: Path) -> None:
+def test_command_line_overrides_environment_overrides_file_overrides_defaults(file: Path) -> None:
     file.write_text("server: {port: 8001, host: 127.0.0.2}\nllm: {model: from-file, max_tokens: 10}\n")
     environ = {"CATO_PORT": "8002", "CATO_LLM_MODEL": "from-environment"}
 
@@ -35,7 +35,7 @@ def test_the_command_line_wins_over_the_environment_over_the_file_over_the_defau
     assert (conf.llm.temperature, conf.origin("llm.temperature")) == (1.0, "default")
 
 
-def test_the_file_is_the_one_named_by_the_environment_else_the_one_at_home(file: Path, tmp_path: Path) -> None:
+def test_the_file_named_by_the_environment_replaces_the_default_file(file: Path, tmp_path: Path) -> None:
     file.write_text("llm: {model: named}")
     home = tmp_path / "cato" / "config.yaml"
     home.parent.mkdir()
@@ -47,13 +47,13 @@ def test_the_file_is_the_one_named_by_the_environment_else_the_one_at_home(file:
         load(path=tmp_path / "missing.yaml", environ={})
 
 
-def test_every_key_has_its_default_in_the_file_and_a_name_in_the_environment() -> None:
+def test_every_key_has_a_default_and_an_environment_variable() -> None:
     defaults = dict(loader._flatten(yaml.safe_load(loader.DEFAULTS_FILE.read_text())))
     assert set(defaults) == set(KEYS)
     assert load(environ={"CATO_VECTOR_STORE_HNSW_EF_SEARCH": "400"}).vector_store.hnsw.ef_search == 400
 
 
-def test_the_usual_names_of_other_products_count(tmp_path: Path) -> None:
+def test_common_names_of_environment_variables_are_accepted(tmp_path: Path) -> None:
     conf = load(
         environ={
             "OPENAI_API_KEY": SECRET,
@@ -76,26 +76,28 @@ def test_the_usual_names_of_other_products_count(tmp_path: Path) -> None:
     assert conf.dummy_mode
 
 
-def test_an_empty_variable_counts_as_not_set() -> None:
+def test_an_empty_variable_is_ignored() -> None:
     assert load(environ={"OPENAI_API_KEY": "", "CATO_PORT": ""}).llm.api_key is None
 
 
-def test_the_words_on_and_off_survive_yaml(file: Path) -> None:
+def test_on_and_off_survive_yaml(file: Path) -> None:
     file.write_text("vector_store: {context_mode: off}")
     assert load(path=file, environ={}).vector_store.context_mode == "off"
     assert load(environ={"CATO_VECTOR_STORE_CONTEXT_MODE": "on"}).vector_store.context_mode == "on"
 
 
-def test_unknown_keys_warn_and_suggest(file: Path) -> None:
+def test_unknown_keys_cause_a_warning_with_a_suggestion(file: Path) -> None:
     file.write_text("vector_store: {context_result: 3}\nllm:\n")
     conf = load(path=file, environ={"CATO_LLM_MODELL": "x"})
-    said = "\n".join(conf.warnings)
-    assert "vector_store.context_result (from the file) is ignored. Did you mean vector_store.context_results?" in said
-    assert "CATO_LLM_MODELL" in said
+    warnings = "\n".join(conf.warnings)
+    assert (
+        "vector_store.context_result (from the file) is ignored. Did you mean vector_store.context_results?" in warnings
+    )
+    assert "CATO_LLM_MODELL" in warnings
 
 
 @pytest.mark.parametrize(
-    ("environ", "said"),
+    ("environ", "message"),
     [
         ({"CATO_PORT": "99999"}, r"server\.port: '99999' \(from the environment, .*CATO_PORT\).*65535"),
         ({"CATO_DUMMY_MODE": "maybe"}, r"dummy_mode: 'maybe' .*boolean"),
@@ -122,15 +124,17 @@ def test_unknown_keys_warn_and_suggest(file: Path) -> None:
         ({"CATO_LOCATIONS": "folder"}, r"locations: 'folder' .*alias=folder"),
     ],
 )
-def test_a_wrong_value_is_named_with_where_it_came_from_and_what_is_allowed(environ: dict[str, str], said: str) -> None:
+def test_an_invalid_value_is_reported_with_its_source_and_the_allowed_values(
+    environ: dict[str, str], message: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         load(environ=environ)
-    assert re.search(said, str(caught.value)), caught.value
+    assert re.search(message, str(caught.value)), caught.value
     assert "pw" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("llm: {max_tokens: true}", r"llm\.max_tokens: True \(from the file .*config\.yaml\).*number"),
         (f"llm: {{api_key: [{SECRET}]}}", r"llm\.api_key: \*\*\* "),
@@ -139,15 +143,15 @@ def test_a_wrong_value_is_named_with_where_it_came_from_and_what_is_allowed(envi
         (f"llm: {{api_key: {SECRET}", "not YAML: .*line"),
     ],
 )
-def test_a_wrong_file_is_explained_without_its_secrets(file: Path, text: str, said: str) -> None:
+def test_an_invalid_file_is_reported_without_its_secrets(file: Path, text: str, message: str) -> None:
     file.write_text(text)
     with pytest.raises(ConfigError) as caught:
         load(path=file, environ={})
-    assert re.search(said, str(caught.value)), caught.value
+    assert re.search(message, str(caught.value)), caught.value
     assert SECRET not in str(caught.value)
 
 
-def test_secrets_show_nowhere() -> None:
+def test_secrets_are_always_redacted() -> None:
     conf = load(environ={"OPENAI_API_KEY": SECRET, "DATABASE_URL": f"postgresql://cato:{SECRET}@db/cato"})
     assert conf.database_url is not None
     assert SECRET in conf.database_url
@@ -157,7 +161,7 @@ def test_secrets_show_nowhere() -> None:
     assert SECRET not in f"{conf!r}{conf}{shown}"
 
 
-def test_a_provider_on_this_machine_may_do_without_https_and_its_secret_is_hidden() -> None:
+def test_a_local_provider_may_use_http_and_its_secret_is_redacted() -> None:
     environ = {"CATO_OPENID_CLIENT_ID": "cato", "CATO_OPENID_CLIENT_SECRET": SECRET}
     for host in ("127.0.0.1:9400", "localhost", "[::1]:9400"):
         conf = load(environ=environ | {"CATO_OPENID_ISSUER": f"http://{host}"})
@@ -168,26 +172,26 @@ def test_a_provider_on_this_machine_may_do_without_https_and_its_secret_is_hidde
     assert domains == ["halden.example", "b.example"]
 
 
-def test_the_configuration_cannot_be_changed_afterwards() -> None:
+def test_the_configuration_is_immutable() -> None:
     conf = load(environ={})
     with pytest.raises(ValueError, match="frozen"):
         conf.llm.model = "other"
 
 
-def test_the_data_directory_is_closed_to_others(tmp_path: Path) -> None:
+def test_the_data_directory_is_private(tmp_path: Path) -> None:
     conf = load(environ={"CATO_DATA_DIR": str(tmp_path / "a" / "b")})
     loader.ensure_data_dir(conf)
     assert conf.server.data_dir.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_data_directory_that_cannot_be_is_explained(tmp_path: Path) -> None:
+def test_an_impossible_data_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     conf = load(environ={"CATO_DATA_DIR": str(tmp_path / "file")})
     with pytest.raises(ConfigError, match=r"server\.data_dir: .*file \(from the environment\) cannot be used"):
         loader.ensure_data_dir(conf)
 
 
-def test_processes_that_start_together_sign_with_the_same_key(tmp_path: Path) -> None:
+def test_processes_that_start_together_share_one_secret_key(tmp_path: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(4) as pool:
         keys = set(pool.map(_key_of, [str(tmp_path)] * 8))
     assert len(keys) == 1
@@ -200,7 +204,7 @@ def _key_of(data_dir: str) -> str:
     return loader.secret_key(load(environ={"CATO_DATA_DIR": data_dir}))
 
 
-def test_what_serve_runs_hashes_passwords_as_django_does_whatever_the_environment_names(
+def test_serve_uses_djangos_password_hasher_whatever_the_environment_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings")

@@ -1,4 +1,4 @@
-"""Say, stream, remember, recall: the whole path through a running Cato, by HTTP and socket."""
+"""The complete path through a running Cato: post, stream, remember and recall, by HTTP and socket."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ KEY = "cato"
 
 @pytest.fixture(autouse=True)
 def plain_answers(endpoint):
-    """The endpoint answers at once unless a test says otherwise."""
+    """Let the endpoint answer immediately unless a test scripts it."""
     endpoint.script(KEY, answer="All right.")
 
 
-def asked_lately(endpoint, text: str) -> str:
-    """The newest prompt that ends with `text`, its last message whole."""
+def latest_prompt(endpoint, text: str) -> str:
+    """Return the newest prompt whose last message is `text`."""
     for body in reversed(endpoint.requests(KEY)):
         messages = body.get("messages") if isinstance(body, dict) else None
         if messages and messages[-1]["content"].endswith(text):
@@ -30,48 +30,48 @@ def asked_lately(endpoint, text: str) -> str:
     return ""
 
 
-def remembered(person, thread: str) -> bool:
+def wait_until_remembered(person, thread: str) -> bool:
     return "Remembered</span>" in person.thread_page(thread)
 
 
 def test_a_message_is_answered_remembered_and_recalled_in_a_new_thread(alice, endpoint):
     endpoint.script(KEY, answer="Noted: the greenhouse key hangs **behind the clock**.")
     first = alice.send_message("The greenhouse key hangs behind the clock.")
-    wait_for(lambda: remembered(alice, first), "the exchange to be remembered")
+    wait_for(lambda: wait_until_remembered(alice, first), "the exchange to be remembered")
     assert "<strong>behind the clock</strong>" in alice.thread_page(first)
 
     question = "Where do I find what opens the glass house?"
     second = alice.send_message(question)
     page = wait_for(lambda: (p := alice.thread_page(second)) and "1 recalled" in p and p, "the recall to be shown")
 
-    prompt = wait_for(lambda: asked_lately(endpoint, question), "the endpoint to be asked")
+    prompt = wait_for(lambda: latest_prompt(endpoint, question), "the endpoint to be asked")
     assert "The greenhouse key hangs behind the clock." in prompt
     assert 'by="Alice Owner"' in prompt
     assert re.search(r'said="\d{4}-\d\d-\d\d', prompt)
     link = re.search(r'href="(/m/[0-9a-f-]+)"', page)
-    place = alice.get(link[1])
-    assert place.status_code == 302
-    assert place.headers["location"].startswith(f"/t/{first}#turn-")
+    location = alice.get(link[1])
+    assert location.status_code == 302
+    assert location.headers["location"].startswith(f"/t/{first}#turn-")
 
 
-def test_recalled_text_is_never_stored_as_new_memory(alice, cato, endpoint):
+def test_recalled_text_is_not_stored_again(alice, cato, endpoint):
     thread = alice.send_message("The greenhouse key hangs behind the clock.")
-    wait_for(lambda: remembered(alice, thread), "the exchange to be remembered")
+    wait_for(lambda: wait_until_remembered(alice, thread), "the exchange to be remembered")
     second = alice.send_message("Where does the key of the greenhouse hang?")
-    wait_for(lambda: remembered(alice, second), "the second to be remembered")
+    wait_for(lambda: wait_until_remembered(alice, second), "the second to be remembered")
 
     texts = cato.sql("SELECT user_message FROM memory_exchange WHERE thread_id = ?", uuid.UUID(second).hex)
     assert texts == [("Where does the key of the greenhouse hang?",)]
 
 
-def test_the_answer_streams_block_by_block_and_late_comers_get_what_they_missed(alice, cato, endpoint):
+def test_the_answer_streams_by_block_and_late_pages_catch_up(alice, cato, endpoint):
     answer = "\n\n".join(f"Paragraph {n} with some words in it." for n in range(12))
     endpoint.script(KEY, answer=answer, token_delay=0.04)
     thread = alice.send_message("Tell me a long story")
     with open_socket(alice, thread) as early:
         early.hello()
         early.until("Paragraph 2 with")
-        with open_socket(cato.login_session(alice, cato.other_url), thread, url=cato.other_url) as late:
+        with open_socket(cato.sign_in(alice, cato.other_url), thread, url=cato.other_url) as late:
             late.hello()
             snapshot = late.until("Paragraph 0 with")
             assert "Paragraph 1 with" in snapshot
@@ -84,7 +84,7 @@ def test_the_answer_streams_block_by_block_and_late_comers_get_what_they_missed(
     assert blocks[1].endswith(sent.strip())
 
 
-def test_closing_every_page_does_not_stop_the_answer(alice, endpoint):
+def test_closing_all_pages_does_not_stop_the_answer(alice, endpoint):
     endpoint.script(KEY, answer="One word after the other until the end.", token_delay=0.1)
     thread = alice.send_message("Go on without me")
     with open_socket(alice, thread) as page:
@@ -94,9 +94,9 @@ def test_closing_every_page_does_not_stop_the_answer(alice, endpoint):
     wait_for(lambda: "until the end." in alice.thread_page(thread), "the answer to be complete")
 
 
-def test_stop_takes_effect_wherever_it_is_pressed(alice, cato, endpoint):
+def test_stop_works_on_every_web_process(alice, cato, endpoint):
     endpoint.script(KEY, tokens=6000, token_delay=0.01)
-    elsewhere = cato.login_session(alice, cato.other_url)
+    elsewhere = cato.sign_in(alice, cato.other_url)
     for number in range(6):
         thread = alice.send_message(f"Count to a thousand, try {number}")
         stop = wait_for(
@@ -107,7 +107,7 @@ def test_stop_takes_effect_wherever_it_is_pressed(alice, cato, endpoint):
         wait_for(lambda thread=thread: ">Stopped<" in alice.thread_page(thread), "it to stop")
 
 
-def test_a_message_sent_twice_makes_one_turn(alice, cato, endpoint):
+def test_a_message_sent_twice_creates_one_turn(alice, cato, endpoint):
     key = str(uuid.uuid4())
     thread = alice.send_message("Only once", key=key)
     assert alice.send_message("Only once", key=key) == thread
@@ -125,7 +125,7 @@ def test_a_message_sent_twice_makes_one_turn(alice, cato, endpoint):
     assert cato.sql("SELECT count(*) FROM chat_turn WHERE thread_id = ?", uuid.UUID(thread).hex) == [(2,)]
 
 
-def test_a_first_message_sent_twice_at_once_makes_one_thread(alice, cato):
+def test_a_first_message_sent_twice_at_once_creates_one_thread(alice, cato):
     for _ in range(5):
         key, threads = str(uuid.uuid4()), []
         senders = [
@@ -140,7 +140,7 @@ def test_a_first_message_sent_twice_at_once_makes_one_thread(alice, cato):
         assert cato.sql("SELECT count(*) FROM chat_turn WHERE client_key = ?", uuid.UUID(key).hex) == [(1,)]
 
 
-def test_what_is_said_while_an_answer_runs_waits_its_turn(alice, cato, endpoint):
+def test_a_message_posted_while_an_answer_runs_is_queued(alice, cato, endpoint):
     endpoint.script(KEY, answer="Slowly but surely I answer.", token_delay=0.1)
     thread = alice.send_message("First")
     alice.send_message("Second", thread)
@@ -158,7 +158,7 @@ def test_what_is_said_while_an_answer_runs_waits_its_turn(alice, cato, endpoint)
         ({"mode": "cut", "tokens": 5}, "was cut off"),
     ],
 )
-def test_when_the_model_fails_the_message_is_kept_the_reason_shown_and_a_retry_works(alice, endpoint, script, sentence):
+def test_a_model_error_keeps_the_message_shows_the_reason_and_allows_a_retry(alice, endpoint, script, sentence):
     endpoint.script(KEY, **script)
     thread = alice.send_message("Do not lose this")
     page = wait_for(lambda: (p := alice.thread_page(thread)) and sentence in p and p, sentence)
@@ -169,7 +169,7 @@ def test_when_the_model_fails_the_message_is_kept_the_reason_shown_and_a_retry_w
     wait_for(lambda: "Here you are." in alice.thread_page(thread), "the retried answer")
 
 
-def test_a_model_that_the_endpoint_does_not_know_is_named_as_the_thread_names_it(alice, endpoint):
+def test_an_unknown_model_is_named_as_in_the_thread(alice, endpoint):
     thread = alice.send_message("Hello")
     alice.post(f"/t/{thread}/say", {"message": "/model gone-1", "client_key": str(uuid.uuid4())}, htmx=True)
     endpoint.script(KEY, mode="error-404")
@@ -178,7 +178,7 @@ def test_a_model_that_the_endpoint_does_not_know_is_named_as_the_thread_names_it
     wait_for(lambda: "does not know the model gone-1." in alice.thread_page(thread), "the reason")
 
 
-def test_a_partial_answer_is_kept_and_remembered_and_resuming_renews_the_same_exchange(alice, cato, endpoint):
+def test_a_partial_answer_is_remembered_and_resuming_updates_the_same_exchange(alice, cato, endpoint):
     endpoint.script(KEY, mode="cut", tokens=6)
     thread = alice.send_message("Begin and break off")
     page = wait_for(lambda: (p := alice.thread_page(thread)) and "was cut off" in p and p, "the failure")
@@ -196,8 +196,8 @@ def test_a_partial_answer_is_kept_and_remembered_and_resuming_renews_the_same_ex
 
 def test_a_thread_that_is_not_remembered_leaves_nothing_in_memory(alice, cato, endpoint):
     thread = alice.send_message("Something harmless")
-    wait_for(lambda: remembered(alice, thread), "the first to be remembered")
-    alice.post(f"/t/{thread}/remember", {"remembered": "no"})
+    wait_for(lambda: wait_until_remembered(alice, thread), "the first to be remembered")
+    alice.post(f"/t/{thread}/remember", {"wait_until_remembered": "no"})
     alice.send_message("My PIN is 8253", thread)
     wait_for(lambda: alice.thread_page(thread).count("All right.") == 2, "the answer")
 
@@ -205,7 +205,7 @@ def test_a_thread_that_is_not_remembered_leaves_nothing_in_memory(alice, cato, e
     assert found == [("Something harmless",)]
 
 
-def test_forgetting_shows_on_the_turn_and_in_the_panel_of_the_answer_that_had_recalled_it(alice, endpoint):
+def test_forgetting_shows_on_the_turn_and_where_it_was_recalled(alice, endpoint):
     first = alice.send_message("The greenhouse key hangs behind the clock.")
     page = wait_for(lambda: (p := alice.thread_page(first)) and "/forget" in p and "Remembered<" in p and p, "memory")
     second = alice.send_message("Where does the greenhouse key hang?")
@@ -233,7 +233,7 @@ def test_forgetting_shows_on_the_turn_and_in_the_panel_of_the_answer_that_had_re
         ("/help", 200, "/vstats"),
     ],
 )
-def test_bad_messages_and_commands_get_a_sentence_and_store_nothing(alice, cato, message, status, says):
+def test_invalid_messages_and_commands_are_explained_and_store_nothing(alice, cato, message, status, says):
     thread = alice.send_message("Hello")
     before = cato.sql("SELECT count(*) FROM chat_turn")
     answer = alice.post(f"/t/{thread}/say", {"message": message, "client_key": str(uuid.uuid4())}, htmx=True)
@@ -244,7 +244,7 @@ def test_bad_messages_and_commands_get_a_sentence_and_store_nothing(alice, cato,
 
 
 @pytest.mark.parametrize("message", ["<script>alert(1)</script>", "‮right to left ‏שלום", "NUL\x00inside", "a\r\nb"])
-def test_any_text_can_be_said_and_is_shown_as_text(alice, endpoint, message):
+def test_any_text_can_be_sent_and_is_escaped(alice, endpoint, message):
     endpoint.script(KEY, answer=message + " ![x](http://evil.example/x.png) <b onclick=x>")
     thread = alice.send_message(message)
     page = wait_for(lambda: (p := alice.thread_page(thread)) and "evil.example" in p and p, "the answer")
@@ -254,7 +254,7 @@ def test_any_text_can_be_said_and_is_shown_as_text(alice, endpoint, message):
     assert "<b onclick" not in page
 
 
-def test_another_persons_thread_and_no_thread_close_the_socket_alike(alice, bob):
+def test_an_unreadable_thread_closes_the_socket_like_a_missing_one(alice, bob):
     thread = alice.send_message("Mine alone")
     codes = []
     for wanted in (thread, str(uuid.uuid4())):
@@ -264,31 +264,31 @@ def test_another_persons_thread_and_no_thread_close_the_socket_alike(alice, bob)
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", None, "null", "https://127.0.0.1"])
-def test_a_socket_opened_by_another_sites_page_is_closed(alice, origin):
+def test_a_socket_from_another_origin_is_closed(alice, origin):
     thread = alice.send_message("Mine alone")
     with open_socket(alice, thread, origin=origin) as page:
         assert page.close_code() == 4403
 
 
-def test_signing_out_and_being_deactivated_close_open_pages_within_seconds(alice, bob, administrator, cato):
-    her_thread, his_thread = alice.send_message("Listening"), bob.send_message("Listening")
-    with open_socket(alice, her_thread) as hers, open_socket(bob, his_thread) as his:
-        hers.hello()
-        his.hello()
-        hers.until("Listening")
-        his.until("Listening")
+def test_signing_out_and_deactivation_close_open_pages_within_seconds(alice, bob, administrator, cato):
+    alices_thread, bobs_thread = alice.send_message("Listening"), bob.send_message("Listening")
+    with open_socket(alice, alices_thread) as alices_socket, open_socket(bob, bobs_thread) as bobs_socket:
+        alices_socket.hello()
+        bobs_socket.hello()
+        alices_socket.until("Listening")
+        bobs_socket.until("Listening")
         alice.post("/sign-out")
         people = administrator.get("/admin/people").text
         row = people[people.index(bob.email) :]
         administrator.post(re.search(r'formaction="(/admin/people/[^"]+/active)"', row)[1], {"active": "no"})
-        assert hers.close_code(15) in (1013, 4404)
-        assert his.close_code(15) in (1013, 4404)
+        assert alices_socket.close_code(15) in (1013, 4404)
+        assert bobs_socket.close_code(15) in (1013, 4404)
     assert bob.get("/").status_code == 302
-    with open_socket(bob, his_thread) as again:
+    with open_socket(bob, bobs_thread) as again:
         assert again.close_code() == 4401
 
 
-def test_nonsense_on_the_socket_is_answered_with_a_sentence(alice):
+def test_an_invalid_frame_gets_an_explanation(alice):
     thread = alice.send_message("Hello")
     with open_socket(alice, thread) as page:
         page.connection.send("no json")

@@ -1,4 +1,4 @@
-"""Processes die at any moment, and whoever was talking loses nothing and does nothing about it."""
+"""Killing processes at any moment loses and doubles nothing that was acknowledged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks import kill
 from tests.topology import IS_LONG
 
 
-def test_nothing_acknowledged_is_lost_or_doubled_when_processes_are_killed(tmp_path: Path) -> None:
+def test_killing_processes_neither_loses_nor_doubles_acknowledged_messages(tmp_path: Path) -> None:
     kills = 8 if IS_LONG else 5
     report = kill.run(tmp_path, kills=kills, seed=3, longest_pause=1.5)
 

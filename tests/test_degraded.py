@@ -1,4 +1,4 @@
-"""What people meet when something Cato leans on is away: the chat goes on, says so, and catches up by itself."""
+"""Without the vector store or with memory disabled, the chat continues, reports it and catches up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.topology import free_port
 
 @pytest.fixture
 def cato_without_an_index(tmp_path_factory, endpoint):
-    """A Cato whose vector store is not there, and the port on which it would be."""
+    """Start a Cato without a vector store; yield it and the port where the store would be."""
     port = free_port()
     home = tmp_path_factory.mktemp("no-index")
     endpoint.script("no-index", answer="All right.")
@@ -23,7 +23,7 @@ def cato_without_an_index(tmp_path_factory, endpoint):
         yield cato, port, home
 
 
-def test_without_the_index_the_chat_goes_on_says_so_and_what_was_said_is_indexed_when_it_is_back(cato_without_an_index):
+def test_without_the_vector_store_the_chat_continues_and_indexes_later(cato_without_an_index):
     cato, port, home = cato_without_an_index
     ada = cato.set_up()
     thread = ada.send_message("The greenhouse key hangs behind the clock.")
@@ -37,8 +37,8 @@ def test_without_the_index_the_chat_goes_on_says_so_and_what_was_said_is_indexed
     found = ada.get("/search", params={"q": "key"}).text
     assert "behind the clock" in found
     assert "found by keywords only" in found
-    asked = ada.post(f"/t/{second}/say", {"message": '/vquery "key"', "client_key": str(uuid.uuid4())}, htmx=True)
-    assert "found by keywords only" in asked.text
+    response = ada.post(f"/t/{second}/say", {"message": '/vquery "key"', "client_key": str(uuid.uuid4())}, htmx=True)
+    assert "found by keywords only" in response.text
 
     chroma = start_chroma(home, "late-chroma", home / "late", port)
     try:
@@ -49,7 +49,7 @@ def test_without_the_index_the_chat_goes_on_says_so_and_what_was_said_is_indexed
         chroma.end()
 
 
-def test_an_index_that_hangs_is_not_waited_for(tmp_path, endpoint):
+def test_a_hanging_vector_store_does_not_delay_answers(tmp_path, endpoint):
     endpoint.script("hanging", answer="All right.")
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -63,7 +63,7 @@ def test_an_index_that_hangs_is_not_waited_for(tmp_path, endpoint):
             assert "Recall timed out; answered without memory" in ada.thread_page(second)
 
 
-def test_with_memory_switched_off_nothing_enters_it_and_pages_and_commands_say_so(tmp_path, endpoint):
+def test_with_memory_disabled_nothing_is_stored_and_pages_and_commands_report_it(tmp_path, endpoint):
     endpoint.script("off", answer="All right.")
     with running(
         tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="off", CATO_VECTOR_STORE_ENABLED="false"
@@ -71,7 +71,9 @@ def test_with_memory_switched_off_nothing_enters_it_and_pages_and_commands_say_s
         ada = cato.set_up()
         thread = ada.send_message("Nothing of this is kept")
         page = wait_for(lambda: (p := ada.thread_page(thread)) and "All right." in p and p, "the answer")
-        asked = ada.post(f"/t/{thread}/say", {"message": '/vquery "kept"', "client_key": str(uuid.uuid4())}, htmx=True)
+        response = ada.post(
+            f"/t/{thread}/say", {"message": '/vquery "kept"', "client_key": str(uuid.uuid4())}, htmx=True
+        )
         assert "Memory is disabled." in page
         new = ada.get("/").text
         assert "nothing is saved to memory or recalled" in new
@@ -79,11 +81,11 @@ def test_with_memory_switched_off_nothing_enters_it_and_pages_and_commands_say_s
             assert "Remembered" not in shown
             assert "recall it" not in shown
             assert "Continue thread" not in shown
-        assert "disabled" in asked.text
+        assert "disabled" in response.text
         assert cato.sql("SELECT count(*) FROM memory_exchange") == [(0,)]
 
 
-def test_no_message_and_no_key_stands_in_the_logs(cato, alice, endpoint):
+def test_logs_contain_no_messages_and_no_keys(cato, alice, endpoint):
     endpoint.script("cato", answer="A perfectly private answer.")
     thread = alice.send_message("A perfectly private question")
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "it to be remembered")

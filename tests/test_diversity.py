@@ -112,7 +112,7 @@ def test_adjacent_passages_of_a_document_count_once(memory, team, person):
 
     results = memory.recall([QUESTION], spaces=frozenset({team.id})).results
 
-    chunks = sorted(r.exchange.place.index for r in results if r.exchange.place)
+    chunks = sorted(r.exchange.location.index for r in results if r.exchange.location)
     assert len(chunks) > 2, "they are one passage"
 
 

@@ -213,7 +213,7 @@ def test_what_the_old_version_alone_said_is_gone_with_its_vectors_and_its_file(m
     assert set(gone.values_list("user_message", flat=True)) == {""}
     assert not kept_at.exists()
     assert not Chunk.objects.filter(version=old.live_version).exists()
-    collection = Collection.objects.get().collection
+    collection = Collection.objects.get().name
     from memory.index import store
 
     assert not store.existing_ids(collection, [id for key in before for id in all_vector_ids(key, 1)])

@@ -82,8 +82,8 @@ while set(api.memory_states(ids).values()) != {"remembered"}:
     time.sleep(.1)
 vectors = []
 for exchange in [*gone, follower]:
-    row = EmbeddingJob.objects.select_related("index").get(exchange=exchange)
-    found = store._collection(row.index.collection).get(
+    row = EmbeddingJob.objects.select_related("collection").get(exchange=exchange)
+    found = store._collection(row.collection.name).get(
         ids=vector_ids(row.exchange_id, row.version, row.parts), include=["embeddings"])
     import numpy as np
     made = [v for v, id in zip(found["embeddings"], found["ids"]) if exchange != follower or ":whole:" in id]

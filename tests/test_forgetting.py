@@ -64,7 +64,7 @@ def test_it_is_out_of_search_recall_and_panels_at_once(memory, person, said):
 
 
 def test_vectors_cache_and_text_are_gone_after_the_erasure(memory, person, said):
-    collection = EmbeddingJob.objects.get().index.collection
+    collection = EmbeddingJob.objects.get().collection.name
     ids = vectors.all_vector_ids(said.id, said.version)
     assert store.existing_ids(collection, ids)
     assert CachedEmbedding.objects.count() == 1
@@ -118,7 +118,7 @@ def test_what_is_forgotten_while_it_is_being_embedded_leaves_no_vector(memory, p
 
     monkeypatch.setattr(store, "upsert", forget_in_the_middle)
     memory.index_pending()
-    collection = EmbeddingJob.objects.get().index.collection
+    collection = EmbeddingJob.objects.get().collection.name
 
     assert store.existing_ids(collection, vectors.all_vector_ids(one.id, one.version)) == set()
 
@@ -158,7 +158,7 @@ def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded
     first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
     second = exchange(person, "And who else knows it?", session_id=session)
     memory.index_pending()
-    collection, with_traces = EmbeddingJob.objects.get(exchange=second).index.collection, second.content_hash
+    collection, with_traces = EmbeddingJob.objects.get(exchange=second).collection.name, second.content_hash
     assert store.existing_ids(collection, vectors.all_vector_ids(second.id, 1))
 
     memory.forget([first.id], by=person.id)
@@ -186,19 +186,21 @@ def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person
 
 
 def test_it_is_removed_from_the_index_of_every_generation_and_from_a_copy_being_made(memory, person, said):
-    other = generations.IndexGeneration.objects.create(provider="local", model="earlier", state="retired", dimension=384)
+    other = generations.IndexGeneration.objects.create(
+        provider="local", model="earlier", state="retired", dimension=384
+    )
     old = generations.get_collection(said.space, other)
     row = EmbeddingJob.objects.get()
     ids = vectors.vector_ids(said.id, 1, row.parts)
-    beside = generations.next_collection_name(row.index.collection)
-    for collection in (old.collection, beside):
-        store.copy(row.index.collection, collection, ids)
+    beside = generations.next_collection_name(row.collection.name)
+    for collection in (old.name, beside):
+        store.copy(row.collection.name, collection, ids)
         assert store.existing_ids(collection, ids) == set(ids)
 
     memory.forget([said.id], by=person.id)
     memory.erase_forgotten()
 
-    assert [store.count(collection) for collection in (row.index.collection, old.collection, beside)] == [0, 0, 0]
+    assert [store.count(collection) for collection in (row.collection.name, old.name, beside)] == [0, 0, 0]
 
 
 def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory, person, said):
@@ -249,7 +251,7 @@ def test_an_exchange_and_its_follower_of_a_later_version_are_erased_together(mem
 
 def test_an_id_that_is_named_twice_is_asked_for_once(memory, person, said):
     row = EmbeddingJob.objects.get()
-    collection, ids = row.index.collection, vectors.vector_ids(said.id, said.version, row.parts)
+    collection, ids = row.collection.name, vectors.vector_ids(said.id, said.version, row.parts)
     beside = generations.next_collection_name(collection)
 
     assert store.existing_ids(collection, ids * 2) == set(ids)
@@ -335,8 +337,8 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, 
         one = exchange(person, f"The safe combination is {step}.", session_id=session)
         after = exchange(person, f"Who knows it, {step}?", session_id=session)
         memory.index_pending()
-        rows = EmbeddingJob.objects.filter(exchange__in=[one, after]).select_related("index")
-        parts, collection = rows.get(exchange=one).parts, rows.get(exchange=one).index.collection
+        rows = EmbeddingJob.objects.filter(exchange__in=[one, after]).select_related("collection")
+        parts, collection = rows.get(exchange=one).parts, rows.get(exchange=one).collection.name
         memory.forget([one.id], by=person.id)
         before, crashed = sys.gettrace(), False
         sys.settrace(dying_at(step))

@@ -228,7 +228,7 @@ def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_t
     assert memory.search("boiler", spaces=readable).results[0].exchange.id == said.id
 
     memory.index_pending()
-    collection = EmbeddingJob.objects.get(generation=old).index.collection
+    collection = EmbeddingJob.objects.get(generation=old).collection.name
     assert generations.activate_built_generation()
 
     assert not memory.embedding_model_status().differ

@@ -104,7 +104,7 @@ def test_the_command_promotes_an_account_and_lets_it_in_again(small_cato, ada):
     carl = small_cato.join(ada, "Carl Closed")
     change(small_cato, ada, carl, "active", active="no")()
     small_cato.manage("create_administrator", carl.email.upper())
-    assert small_cato.login_session(carl).get("/admin/people").status_code == 200
+    assert small_cato.sign_in(carl).get("/admin/people").status_code == 200
 
 
 @pytest.mark.parametrize("arguments", [["nobody"], ["a@b.example", "--name", "\u200b"]])

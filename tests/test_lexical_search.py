@@ -207,7 +207,9 @@ def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
 
     assert {result.exchange.id for result in found} == {row.id for row in mine}
     assert proposed_to_quiet == [row.id.hex for row in reversed(mine)]
-    newest = LexicalEntry.objects.filter(exchange__in=others).order_by("-id").values_list("exchange_id", flat=True)[:100]
+    newest = (
+        LexicalEntry.objects.filter(exchange__in=others).order_by("-id").values_list("exchange_id", flat=True)[:100]
+    )
     assert proposed_to_loud == [id.hex for id in newest]
 
 

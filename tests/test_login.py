@@ -25,16 +25,17 @@ def alice(db):
     cache.clear()
 
 
-def login_session(email: str, password: str, address: str = "192.0.2.1", **query: str):
+def post_login(email: str, password: str, address: str = "192.0.2.1", **query: str):
     return Client(REMOTE_ADDR=address).post(
-        reverse("login_session", query=query) if query else reverse("login_session"), {"email": email, "password": password}
+        reverse("login_session", query=query) if query else reverse("login_session"),
+        {"email": email, "password": password},
     )
 
 
 @pytest.mark.parametrize("typed", TYPED)
 def test_what_is_typed_into_the_form_is_no_cache_key(alice, typed):
-    assert login_session(typed, PASSWORD).status_code == 422
-    assert login_session("somebody@halden.example", PASSWORD).status_code == 422
+    assert post_login(typed, PASSWORD).status_code == 422
+    assert post_login("somebody@halden.example", PASSWORD).status_code == 422
     keys = " ".join(cache._cache)
     for part in (*typed.split(), "somebody"):
         assert part not in keys
@@ -53,8 +54,8 @@ def test_what_is_typed_into_the_form_is_not_logged(cato):
 
 
 def test_the_eleventh_try_for_an_account_waits_and_says_how_long(alice):
-    answers = [login_session(alice.email, "wrong").status_code for _ in range(10)]
-    refused = login_session(alice.email.upper(), PASSWORD)
+    answers = [post_login(alice.email, "wrong").status_code for _ in range(10)]
+    refused = post_login(alice.email.upper(), PASSWORD)
     assert set(answers) == {422}
     assert refused.status_code == 429
     assert int(refused["Retry-After"]) == 300
@@ -62,27 +63,27 @@ def test_the_eleventh_try_for_an_account_waits_and_says_how_long(alice):
 
 def test_who_guesses_elsewhere_does_not_lock_the_account_for_its_person(alice):
     for _ in range(11):
-        login_session(alice.email, "wrong", address="192.0.2.66")
-    assert login_session(alice.email, PASSWORD, address="192.0.2.66").status_code == 429
-    assert login_session(alice.email, PASSWORD, address="192.0.2.1").status_code == 302
+        post_login(alice.email, "wrong", address="192.0.2.66")
+    assert post_login(alice.email, PASSWORD, address="192.0.2.66").status_code == 429
+    assert post_login(alice.email, PASSWORD, address="192.0.2.1").status_code == 302
 
 
 def test_an_account_is_not_guessed_from_ever_more_addresses(alice):
     for number in range(100):
-        login_session(alice.email, "wrong", address=f"192.0.2.{number}")
-    assert login_session(alice.email, PASSWORD, address="198.51.100.1").status_code == 429
+        post_login(alice.email, "wrong", address=f"192.0.2.{number}")
+    assert post_login(alice.email, PASSWORD, address="198.51.100.1").status_code == 429
 
 
 @pytest.mark.parametrize(
     "target", ["word", "admin_people", "https://evil.example/", "//evil.example", "javascript:alert(1)"]
 )
 def test_signing_in_leads_to_paths_of_this_cato_only(alice, target):
-    answer = login_session(alice.email, PASSWORD, next=target)
+    answer = post_login(alice.email, PASSWORD, next=target)
     assert (answer.status_code, answer["Location"]) == (302, "/")
 
 
 def test_signing_in_leads_to_the_page_that_was_asked_for(alice):
-    assert login_session(alice.email, PASSWORD, next="/stats?days=7")["Location"] == "/stats?days=7"
+    assert post_login(alice.email, PASSWORD, next="/stats?days=7")["Location"] == "/stats?days=7"
 
 
 # Names

@@ -54,7 +54,7 @@ def at_rest() -> bool:
 
 
 def test_backfill_makes_the_index_again_after_its_files_were_removed(memory, person, told):
-    store.drop(Collection.objects.get().collection)
+    store.drop(Collection.objects.get().name)
     assert not at_rest()
 
     assert "3 exchanges embedded" in run("backfill")
@@ -110,19 +110,19 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
     lost, outdated, forgotten = told
     index = Collection.objects.get()
     parts = EmbeddingJob.objects.first().parts
-    store.delete(index.collection, vectors.vector_ids(lost.id, 1, parts)[:1])
+    store.delete(index.name, vectors.vector_ids(lost.id, 1, parts)[:1])
     Exchange.objects.filter(pk=outdated.pk).update(version=2)
     memory.forget([forgotten.id], by=person.id)
     memory.erase_forgotten()
     stray = vectors.vector_ids(forgotten.id, 1, 1)
     store.upsert(
-        index.collection, [*stray, "not one of ours"], np.ones((2, 384), dtype=np.float32), [{"said": 1.0}] * 2
+        index.name, [*stray, "not one of ours"], np.ones((2, 384), dtype=np.float32), [{"said": 1.0}] * 2
     )
     LexicalEntry.objects.filter(exchange=lost).delete()
     index_terms([forgotten])
     CachedEmbedding.objects.create(content_hash="0" * 64, provider="local", model="m", vectors=b"")
-    unnamed = generations.next_collection_name(index.collection)
-    store.copy(index.collection, unnamed, stray)
+    unnamed = generations.next_collection_name(index.name)
+    store.copy(index.name, unnamed, stray)
     expected = reconcile.ReconcileReport(
         queued=2,
         vectors_removed=2,
@@ -140,7 +140,7 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
     memory.index_pending()
     assert reconcile.reconcile() == reconcile.ReconcileReport(0, 0, 0, 0, 0, 0, 0)
     assert at_rest()
-    assert store.list_ids(index.collection, 0, 100) != []
+    assert store.list_ids(index.name, 0, 100) != []
     assert is_found(memory, person, "what warms the house") == FACTS[0]
 
 
@@ -175,7 +175,7 @@ def test_reconcile_misses_nothing_in_an_index_that_is_made_anew_meanwhile(memory
 def test_drift_counts_what_one_side_lacks_and_administrators_see_it(memory, person, told, client):
     assert at_rest()
     index = Collection.objects.get()
-    store.delete(index.collection, vectors.vector_ids(told[0].id, 1, 1))
+    store.delete(index.name, vectors.vector_ids(told[0].id, 1, 1))
     assert reconcile.measure_drift() == reconcile.Drift(rows_without_vector=1, vectors_without_row=0)
     EmbeddingJob.objects.filter(exchange=told[1]).delete()
     assert reconcile.measure_drift().vectors_without_row > 0
@@ -208,7 +208,7 @@ def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_ba
     assert is_found(memory, person, "how to open the gate") == later.user_message
     assert at_rest()
 
-    collections = [index.collection for index in new.indexes.all()]
+    collections = [index.name for index in new.collections.all()]
     assert "1 dropped" in run("reembed", "--drop-old")
     assert [store.count(collection) for collection in collections] == [0]
     assert list(IndexGeneration.objects.all()) == [old]
@@ -256,18 +256,18 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
 
     monkeypatch.setattr(store, "copy", in_the_middle)
     memory.forget([exchange(person, "Something else entirely.").id], by=person.id)
-    before = Collection.objects.get().collection
+    before = Collection.objects.get().name
     assert purge.rebuild_collection(Collection.objects.get())
 
     index = Collection.objects.get()
-    assert index.collection == generations.next_collection_name(before)
+    assert index.name == generations.next_collection_name(before)
     assert store.count(before) == 0
     memory.index_pending()
     assert at_rest()
     assert is_found(memory, person, "how to open the gate") == said[0].user_message
     assert is_found(memory, person, "what became of the bees") == "The bees were sold."
-    assert store.existing_ids(index.collection, vectors.all_vector_ids(forgotten.id, 1)) == set()
-    assert store.existing_ids(index.collection, vectors.all_vector_ids(changed.id, 1)) == set()
+    assert store.existing_ids(index.name, vectors.all_vector_ids(forgotten.id, 1)) == set()
+    assert store.existing_ids(index.name, vectors.all_vector_ids(changed.id, 1)) == set()
 
 
 def test_the_old_index_is_not_called_left_over_in_the_moment_before_it_is_dropped(memory, person, told, monkeypatch):
@@ -283,7 +283,7 @@ def test_the_old_index_is_not_called_left_over_in_the_moment_before_it_is_droppe
 
 
 def test_an_index_whose_files_were_removed_is_made_anew_all_the_same(memory, person, told):
-    store.drop(Collection.objects.get().collection)
+    store.drop(Collection.objects.get().name)
     assert purge.rebuild_collection(Collection.objects.get())
     memory.index_pending()
     assert at_rest()
@@ -291,7 +291,7 @@ def test_an_index_whose_files_were_removed_is_made_anew_all_the_same(memory, per
 
 def test_an_index_is_made_anew_by_one_at_a_time_and_taken_over_from_one_that_died(memory, person, told, monkeypatch):
     index = Collection.objects.get()
-    target = generations.next_collection_name(index.collection)
+    target = generations.next_collection_name(index.name)
     assert store.recreate_collection(target, unless_touched_within=60)
 
     assert not purge.rebuild_collection(index), "somebody is at it"
@@ -320,7 +320,7 @@ def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, pe
         assert not Collection.objects.exclude(purge_needed_since=None).exists(), name
         assert at_rest()
         named = set(Collection.objects.values_list("collection", flat=True))
-        here = f"{Collection.objects.get().collection.rpartition('.')[0]}"
+        here = f"{Collection.objects.get().name.rpartition('.')[0]}"
         assert set(store.collections(here, untouched_for=0)) <= named, name
     assert is_found(memory, person, "what warms the house") == FACTS[0]
 
@@ -331,11 +331,14 @@ def test_the_sweep_erases_within_the_time_that_is_configured(memory, person, tol
     collection = Collection.objects.get()
     assert collection.purge_needed_since is not None
 
-    Collection.objects.update(purge_needed_since=collection.purge_needed_since - 0.6 * (collection.purge_needed_since - _hours_before(collection.purge_needed_since, 24)))
+    Collection.objects.update(
+        purge_needed_since=collection.purge_needed_since
+        - 0.6 * (collection.purge_needed_since - _hours_before(collection.purge_needed_since, 24))
+    )
     memory.sweep()
 
     assert Collection.objects.get().purge_needed_since is None
-    assert Collection.objects.get().collection != collection.collection
+    assert Collection.objects.get().name != collection.name
 
 
 def _hours_before(moment: Any, hours: float) -> Any:
@@ -397,7 +400,7 @@ def fill(most):
     insert(Embedding, {"exchange_id": "new", "index_id": index.pk, "version": 1},
         fresh + "(SELECT * FROM memory_embedding LIMIT 1) AS one", count)
     ids = list(EmbeddingJob.objects.order_by("-pk").values_list("exchange_id", flat=True)[:count])
-    store.upsert(index.collection, [f"{id}:whole:1" for id in ids], Model().embed_documents(["x"] * count),
+    store.upsert(index.name, [f"{id}:whole:1" for id in ids], Model().embed_documents(["x"] * count),
         [{"said": 1.0}] * count)
     return there + count
 
@@ -428,7 +431,7 @@ drift = work()
 index.refresh_from_db()
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
 print(json.dumps({"grown_kb": grown, "rows": Exchange.objects.filter(forgotten_at=None).count(),
-    "drift": [drift.rows_without_vector, drift.vectors_without_row], "vectors": store.count(index.collection)}))
+    "drift": [drift.rows_without_vector, drift.vectors_without_row], "vectors": store.count(index.name)}))
 """
 
 

@@ -1,4 +1,4 @@
-"""Programs that speak OpenAI's protocol, here its own client: Cato answers them as it does its pages, and remembers."""
+"""The OpenAI-compatible API, tested with OpenAI's own client."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plain_answers(endpoint):
 
 @pytest.fixture(scope="module")
 def people(cato, administrator):
-    """Alice and Bob, each with a token for everything, and one of Alice's that only reads."""
+    """Return tokens by name: Alice and Bob with all scopes, and one of Alice's that only reads."""
     alice, bob = cato.join(administrator, "Alice Owner"), cato.join(administrator, "Bob Team")
     of_alice, reading = create_tokens(cato, alice, "read write ask", "read")
     (of_bob,) = create_tokens(cato, bob, "read write ask")
@@ -63,24 +63,24 @@ def assistant(text: str) -> dict[str, str]:
     return {"role": "assistant", "content": text}
 
 
-def ask(client: OpenAI, *messages, **more):
-    return client.chat.completions.create(model=more.pop("model", "cato"), messages=list(messages), **more)
+def ask(client: OpenAI, *messages, **options):
+    return client.chat.completions.create(model=options.pop("model", "cato"), messages=list(messages), **options)
 
 
 def thread_of(answer) -> str:
     return answer.cato["thread"]
 
 
-def standing(cato, thread: str) -> list[tuple[str, str]]:
-    """What stands in the thread: messages and answers, in their order."""
+def active_turns(cato, thread: str) -> list[tuple[str, str]]:
+    """Return messages and answers of the thread's active branch, in order."""
     query = "SELECT message, answer FROM chat_turn WHERE thread_id = ? AND stands ORDER BY position"
     return cato.sql(query, uuid.UUID(thread).hex)
 
 
-def findable(cato, thread: str) -> list[str]:
-    """What memory would bring back of what was said in the thread."""
+def findable_texts(cato, thread: str) -> list[str]:
+    """Return the thread's exchanges that memory may find."""
     query = "SELECT user_message, assistant_message FROM memory_exchange WHERE thread_id = ? AND NOT is_hidden"
-    return sorted(f"{said} {answered}" for said, answered in cato.sql(query, uuid.UUID(thread).hex))
+    return sorted(f"{message} {answer}" for message, answer in cato.sql(query, uuid.UUID(thread).hex))
 
 
 def prompt_of(endpoint) -> list[dict]:
@@ -88,11 +88,11 @@ def prompt_of(endpoint) -> list[dict]:
 
 
 def unique(text: str) -> str:
-    """The same words would be found again as the same conversation."""
+    """Return a unique text: an equal conversation would be recognised as the same thread."""
     return f"{text} ({uuid.uuid4().hex[:6]})"
 
 
-def test_an_answer_has_openais_form_and_stands_in_a_thread_of_its_own(client, cato, alice, endpoint):
+def test_an_answer_has_openais_format_and_a_new_thread(client, cato, alice, endpoint):
     endpoint.script(KEY, answer="The tide turns at four.")
     question = unique("When does the tide turn?")
     answer = ask(client, user(question), temperature=0.1, max_tokens=5)
@@ -106,21 +106,21 @@ def test_an_answer_has_openais_form_and_stands_in_a_thread_of_its_own(client, ca
     assert "The tide turns at four." in page
 
 
-def test_a_streamed_answer_comes_in_pieces_and_ends_with_what_it_cost(client, endpoint):
+def test_a_streamed_answer_arrives_in_parts_and_ends_with_its_usage(client, endpoint):
     endpoint.script(KEY, answer="One word after the other.", token_delay=0.1)
     stream = ask(client, user(unique("Slowly")), stream=True, stream_options={"include_usage": True})
     chunks = list(stream)
 
-    pieces = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]
-    assert "".join(pieces) == "One word after the other."
-    assert len(pieces) > 2
+    parts = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]
+    assert "".join(parts) == "One word after the other."
+    assert len(parts) > 2
     assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "stop"
     assert chunks[-1].choices == []
     assert chunks[-1].usage.completion_tokens == 5
     assert len({chunk.id for chunk in chunks}) == 1
 
 
-def test_events_are_openais_to_the_byte_and_name_the_thread(cato, people):
+def test_events_match_openais_format_exactly_and_name_the_thread(cato, people):
     body = {"model": "cato", "messages": [user(unique("Hello"))], "stream": True}
     headers = {"Authorization": f"Bearer {people['token']}", "Accept-Encoding": "gzip"}
     answer = httpx.post(f"{cato.url}/v1/chat/completions", json=body, headers=headers, timeout=30)
@@ -133,7 +133,7 @@ def test_events_are_openais_to_the_byte_and_name_the_thread(cato, people):
     assert answer.headers["x-cato-thread"] in lines[0]
 
 
-def test_several_turns_are_one_thread(client, cato):
+def test_several_turns_form_one_thread(client, cato):
     first = unique("My boat is called Petrel")
     one = ask(client, user(first))
     two = ask(client, user(first), assistant("All right."), user("What is it called?"))
@@ -147,12 +147,12 @@ def test_several_turns_are_one_thread(client, cato):
     )
 
     assert thread_of(one) == thread_of(two) == thread_of(three)
-    assert [message for message, _ in standing(cato, thread_of(one))] == [first, "What is it called?", "Thanks"]
+    assert [message for message, _ in active_turns(cato, thread_of(one))] == [first, "What is it called?", "Thanks"]
 
 
-def test_what_was_said_in_the_browser_is_recalled_and_what_a_program_says_is_remembered(client, alice, endpoint):
-    said = alice.send_message("The ferry to Sandoe leaves from the north pier at seven.")
-    wait_for(lambda: "Remembered</span>" in alice.thread_page(said), "the exchange to be remembered")
+def test_pages_and_api_share_one_memory(client, alice, endpoint):
+    thread = alice.send_message("The ferry to Sandoe leaves from the north pier at seven.")
+    wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
     answer = ask(client, user("Where does the ferry to Sandoe leave from?"))
 
     assert "north pier" in prompt_of(endpoint)[-1]["content"]
@@ -163,7 +163,7 @@ def test_what_was_said_in_the_browser_is_recalled_and_what_a_program_says_is_rem
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread_of(answer)), "it to be remembered too")
 
 
-def test_a_programs_system_messages_join_the_prompt_of_the_thread(client, alice, endpoint):
+def test_system_messages_become_the_client_system_prompt(client, alice, endpoint):
     first = unique("Ahoy")
     answer = ask(client, {"role": "system", "content": "Speak like a harbour pilot."}, user(first))
     (system, *_) = prompt_of(endpoint)
@@ -176,11 +176,11 @@ def test_a_programs_system_messages_join_the_prompt_of_the_thread(client, alice,
     assert prompt_of(endpoint)[0]["content"].endswith("Speak like a harbour pilot.")
 
 
-def test_conversations_that_begin_with_the_same_message_stay_apart(client, cato, endpoint):
-    """Two tabs, scripts or agents say the same first and get the same answer; then each goes its own way."""
+def test_conversations_with_the_same_first_message_stay_separate(client, cato, endpoint):
+    """Two clients send the same first message and get the same answer; then they diverge."""
     first = unique("Hi there, twin")
-    one, other = ask(client, user(first)), ask(client, user(first))
-    assert thread_of(one) != thread_of(other)
+    one, second = ask(client, user(first)), ask(client, user(first))
+    assert thread_of(one) != thread_of(second)
 
     of_a = ask(client, user(first), assistant("All right."), user("Project A: the vault code is 1122"))
     of_b = ask(client, user(first), assistant("All right."), user("Project B: the vault code is 3344"))
@@ -195,36 +195,36 @@ def test_conversations_that_begin_with_the_same_message_stay_apart(client, cato,
 
     assert thread_of(of_a) != thread_of(of_b)
     assert thread_of(further) == thread_of(of_a)
-    assert findable(cato, thread_of(of_a)) == sorted(
+    assert findable_texts(cato, thread_of(of_a)) == sorted(
         [f"{first} All right.", "Project A: the vault code is 1122 All right.", "Which project is this? All right."]
     )
-    assert findable(cato, thread_of(of_b)) == sorted(
+    assert findable_texts(cato, thread_of(of_b)) == sorted(
         [f"{first} All right.", "Project B: the vault code is 3344 All right."]
     )
 
 
-def test_a_conversation_whose_thread_has_moved_on_gets_a_thread_of_its_own_and_hides_nothing(client, cato):
+def test_a_conversation_whose_thread_has_changed_gets_a_new_thread_and_hides_nothing(client, cato):
     first = unique("Let us talk of boats")
     thread = thread_of(ask(client, user(first)))
     ask(client, user(first), assistant("All right."), user("Of rowing boats"))
-    other = ask(client, user(first), assistant("All right."), user("Of sailing boats"))
+    second = ask(client, user(first), assistant("All right."), user("Of sailing boats"))
 
-    assert thread_of(other) != thread
-    assert [message for message, _ in standing(cato, thread)] == [first, "Of rowing boats"]
-    assert findable(cato, thread) == sorted([f"{first} All right.", "Of rowing boats All right."])
-    assert [message for message, _ in standing(cato, thread_of(other))] == [first, "Of sailing boats"]
-    assert findable(cato, thread_of(other)) == ["Of sailing boats All right."]
+    assert thread_of(second) != thread
+    assert [message for message, _ in active_turns(cato, thread)] == [first, "Of rowing boats"]
+    assert findable_texts(cato, thread) == sorted([f"{first} All right.", "Of rowing boats All right."])
+    assert [message for message, _ in active_turns(cato, thread_of(second))] == [first, "Of sailing boats"]
+    assert findable_texts(cato, thread_of(second)) == ["Of sailing boats All right."]
 
 
-def test_a_conversation_of_another_token_gets_a_thread_of_its_own(client, cato, people):
+def test_a_conversation_of_another_token_gets_a_new_thread(client, cato, people):
     first = unique("My boat is called Petrel")
     one = ask(client, user(first))
     (another,) = create_tokens(cato, people["alice"], "read write ask")
-    other = ask(client_of(cato, another), user(first), assistant("All right."), user("What is it called?"))
-    assert thread_of(other) != thread_of(one)
+    second = ask(client_of(cato, another), user(first), assistant("All right."), user("What is it called?"))
+    assert thread_of(second) != thread_of(one)
 
 
-def test_the_same_question_to_two_models_at_once_has_two_answers(client, cato, endpoint):
+def test_the_same_message_to_two_models_at_once_gets_two_answers(client, cato, endpoint):
     endpoint.script(KEY, answer="It is red, I think.", token_delay=0.1)
     question = unique("Which colour has the buoy?")
     with ThreadPoolExecutor(4) as pool:
@@ -236,78 +236,80 @@ def test_the_same_question_to_two_models_at_once_has_two_answers(client, cato, e
     assert len({thread_of(answer) for answer in answers_}) == 4
 
 
-def test_two_models_asked_at_once_in_a_named_thread_answer_each(client, cato, alice, endpoint):
+def test_two_models_asked_at_once_in_a_named_thread_both_answer(client, cato, alice, endpoint):
     thread = alice.send_message(unique("The sail is torn"))
-    wait_for(lambda: standing(cato, thread)[0][1], "the answer")
+    wait_for(lambda: active_turns(cato, thread)[0][1], "the answer")
     endpoint.script(KEY, answer="It is torn.", token_delay=0.1)
     with ThreadPoolExecutor(2) as pool:
-        named = {"extra_headers": {"X-Cato-Thread": thread}}
+        thread_header = {"extra_headers": {"X-Cato-Thread": thread}}
         wanted = ["fake", "fake-large"]
-        answers_ = list(pool.map(lambda model: ask(client, user("What is torn?"), model=model, **named), wanted))
+        answers_ = list(
+            pool.map(lambda model: ask(client, user("What is torn?"), model=model, **thread_header), wanted)
+        )
 
     assert [answer.model for answer in answers_] == wanted
     assert len({answer.cato["turn"] for answer in answers_}) == 2
     assert cato.sql("SELECT model FROM chat_thread WHERE id = ?", uuid.UUID(thread).hex) == [("",)]
 
 
-def test_in_a_named_thread_the_same_message_again_regenerates_its_answer(client, cato, endpoint):
+def test_in_a_named_thread_a_repeated_message_regenerates_the_answer(client, cato, endpoint):
     endpoint.script(KEY, answer=["Noted.", "It is red.", "It is blue."])
     first, second = unique("There is a buoy"), "Which colour has it?"
     thread = thread_of(ask(client, user(first)))
-    named = {"extra_headers": {"X-Cato-Thread": thread}}
+    thread_header = {"extra_headers": {"X-Cato-Thread": thread}}
     conversation = user(first), assistant("Noted."), user(second)
-    ask(client, *conversation, **named)
-    ask(client, *conversation, **named)
+    ask(client, *conversation, **thread_header)
+    ask(client, *conversation, **thread_header)
 
-    assert standing(cato, thread) == [(first, "Noted."), (second, "It is blue.")]
-    assert findable(cato, thread) == sorted([f"{first} Noted.", f"{second} It is blue."])
+    assert active_turns(cato, thread) == [(first, "Noted."), (second, "It is blue.")]
+    assert findable_texts(cato, thread) == sorted([f"{first} Noted.", f"{second} It is blue."])
 
 
-def test_in_a_named_thread_another_message_in_its_place_is_an_edit(client, cato):
+def test_in_a_named_thread_a_changed_message_is_an_edit(client, cato):
     first = unique("Let us talk of boats")
     thread = thread_of(ask(client, user(first)))
-    named = {"extra_headers": {"X-Cato-Thread": thread}}
-    ask(client, user(first), assistant("All right."), user("Of rowing boats"), **named)
-    ask(client, user(first), assistant("All right."), user("Of sailing boats"), **named)
+    thread_header = {"extra_headers": {"X-Cato-Thread": thread}}
+    ask(client, user(first), assistant("All right."), user("Of rowing boats"), **thread_header)
+    ask(client, user(first), assistant("All right."), user("Of sailing boats"), **thread_header)
 
-    assert [message for message, _ in standing(cato, thread)] == [first, "Of sailing boats"]
-    assert [text for text in findable(cato, thread) if "rowing" in text] == []
+    assert [message for message, _ in active_turns(cato, thread)] == [first, "Of sailing boats"]
+    assert [text for text in findable_texts(cato, thread) if "rowing" in text] == []
 
 
-def test_a_history_that_cato_does_not_know_is_taken_into_a_thread_and_not_remembered_twice(client, cato, endpoint):
+def test_an_unknown_history_is_imported_into_a_thread_and_remembered_once(client, cato, endpoint):
     first = unique("I moor at berth nine")
     one = ask(client, user(first))
-    other = ask(client, user(first), assistant("Berth nine, noted, and berth ten is free."), user("Which is free?"))
+    second = ask(client, user(first), assistant("Berth nine, noted, and berth ten is free."), user("Which is free?"))
 
-    assert thread_of(other) != thread_of(one)
-    told = [message["content"] for message in prompt_of(endpoint)]
-    assert "Berth nine, noted, and berth ten is free." in told
-    assert first in told
-    assert findable(cato, thread_of(other)) == ["Which is free? All right."]
-    assert len(standing(cato, thread_of(one))) == 1
+    assert thread_of(second) != thread_of(one)
+    texts = [message["content"] for message in prompt_of(endpoint)]
+    assert "Berth nine, noted, and berth ten is free." in texts
+    assert first in texts
+    assert findable_texts(cato, thread_of(second)) == ["Which is free? All right."]
+    assert len(active_turns(cato, thread_of(one))) == 1
 
 
-def test_what_was_said_in_the_browser_meanwhile_is_not_pushed_aside(client, cato, alice):
+def test_messages_sent_in_the_browser_meanwhile_stay_on_the_active_branch(client, cato, alice):
     first = unique("Plan the trip")
     thread = thread_of(ask(client, user(first)))
     alice.send_message("Take the charts along", thread=thread)
-    wait_for(lambda: len(standing(cato, thread)) == 2 and standing(cato, thread)[1][1], "the browser's answer")
-    named = {"extra_headers": {"X-Cato-Thread": thread}}
-    ask(client, user(first), assistant("All right."), user("What else?"), **named)
+    wait_for(lambda: len(active_turns(cato, thread)) == 2 and active_turns(cato, thread)[1][1], "the browser's answer")
+    thread_header = {"extra_headers": {"X-Cato-Thread": thread}}
+    ask(client, user(first), assistant("All right."), user("What else?"), **thread_header)
 
-    assert [message for message, _ in standing(cato, thread)] == [first, "Take the charts along", "What else?"]
+    assert [message for message, _ in active_turns(cato, thread)] == [first, "Take the charts along", "What else?"]
 
 
-def test_a_thread_can_be_named_and_then_the_new_message_is_enough(client, cato, alice, endpoint):
+def test_in_a_named_thread_the_new_message_is_enough(client, cato, alice, endpoint):
     thread = alice.send_message(unique("The sail is torn"))
-    wait_for(lambda: standing(cato, thread)[0][1], "the answer")
+    wait_for(lambda: active_turns(cato, thread)[0][1], "the answer")
     answer = ask(client, user("What is torn?"), extra_headers={"X-Cato-Thread": thread})
 
     assert thread_of(answer) == thread
     assert any("The sail is torn" in str(message["content"]) for message in prompt_of(endpoint)[1:-1])
 
 
-def test_another_persons_thread_and_none_at_all_look_the_same(cato, people, client):
+def test_a_thread_of_another_person_looks_like_a_missing_one(cato, people, client):
     thread = thread_of(ask(client, user(unique("Mine alone"))))
     refusals = []
     for name in (thread, str(uuid.uuid4())):
@@ -315,16 +317,16 @@ def test_another_persons_thread_and_none_at_all_look_the_same(cato, people, clie
             ask(client_of(cato, people["bob"]), user("Let me in"), extra_headers={"X-Cato-Thread": name})
         refusals.append(refused.value.body)
     assert refusals[0] == refusals[1]
-    assert "Let me in" not in str(standing(cato, thread))
+    assert "Let me in" not in str(active_turns(cato, thread))
 
 
-def test_the_same_words_of_another_person_are_another_thread(cato, people, client):
+def test_the_same_message_of_another_person_is_another_thread(cato, people, client):
     first = unique("Where is the anchor?")
-    mine, theirs = ask(client, user(first)), ask(client_of(cato, people["bob"]), user(first))
-    assert thread_of(mine) != thread_of(theirs)
+    alices, bobs = ask(client, user(first)), ask(client_of(cato, people["bob"]), user(first))
+    assert thread_of(alices) != thread_of(bobs)
 
 
-def test_a_request_sent_twice_with_its_key_is_one_turn(client, cato):
+def test_a_repeated_idempotency_key_creates_one_turn(client, cato):
     first, key = unique("Once only"), {"Idempotency-Key": uuid.uuid4().hex}
     one, two = ask(client, user(first), extra_headers=key), ask(client, user(first), extra_headers=key)
 
@@ -332,7 +334,7 @@ def test_a_request_sent_twice_with_its_key_is_one_turn(client, cato):
     assert len(cato.sql("SELECT id FROM chat_turn WHERE message = ?", first)) == 1
 
 
-def test_a_client_that_goes_away_stops_nothing_and_may_come_back_for_the_answer(cato, people, endpoint):
+def test_a_disconnected_client_stops_nothing_and_can_fetch_the_answer(cato, people, endpoint):
     endpoint.script(KEY, answer="It is worth waiting for this.", token_delay=0.15)
     first = unique("Is it worth waiting?")
     impatient, key = client_of(cato, people["token"]), {"Idempotency-Key": uuid.uuid4().hex}
@@ -345,14 +347,14 @@ def test_a_client_that_goes_away_stops_nothing_and_may_come_back_for_the_answer(
     assert len(cato.sql("SELECT id FROM chat_turn WHERE message = ?", first)) == 1
 
 
-def test_a_program_may_ask_not_to_be_remembered(client, cato):
+def test_a_client_may_disable_memory(client, cato):
     answer = ask(client, user(unique("Off the record")), extra_headers={"X-Cato-Remember": "no"})
 
-    assert standing(cato, thread_of(answer))
-    assert findable(cato, thread_of(answer)) == []
+    assert active_turns(cato, thread_of(answer))
+    assert findable_texts(cato, thread_of(answer)) == []
 
 
-def test_a_model_that_fails_is_an_error_with_its_sentence_and_trying_again_is_the_same_turn(client, cato, endpoint):
+def test_a_model_error_is_reported_and_a_retry_uses_the_same_turn(client, cato, endpoint):
     endpoint.script(KEY, mode="error-500", fail_times=2)
     first = unique("Are you there?")
     with pytest.raises(openai.InternalServerError) as failed:
@@ -366,18 +368,18 @@ def test_a_model_that_fails_is_an_error_with_its_sentence_and_trying_again_is_th
     assert len(cato.sql("SELECT id FROM chat_turn WHERE message = ?", first)) == 1
 
 
-def test_pictures_come_along_as_data_and_from_nowhere_else(client, endpoint):
-    def asked(address: str):
+def test_images_are_accepted_only_as_data_urls(client, endpoint):
+    def ask_about_image(address: str):
         parts = [
             {"type": "text", "text": unique("What is this?")},
             {"type": "image_url", "image_url": {"url": address}},
         ]
         return ask(client, {"role": "user", "content": parts})
 
-    asked(f"data:image/png;base64,{base64.b64encode(PNG).decode()}")
+    ask_about_image(f"data:image/png;base64,{base64.b64encode(PNG).decode()}")
     assert [part["type"] for part in prompt_of(endpoint)[-1]["content"]] == ["text", "image_url"]
     with pytest.raises(openai.BadRequestError, match="data: addresses"):
-        asked("https://example.org/key.png")
+        ask_about_image("https://example.org/key.png")
 
 
 @pytest.mark.parametrize(
@@ -391,26 +393,26 @@ def test_pictures_come_along_as_data_and_from_nowhere_else(client, endpoint):
         ({"messages": [user("   ")]}, None),
     ],
 )
-def test_what_cato_does_not_do_is_refused_and_said(client, more, param):
+def test_unsupported_parameters_are_refused_by_name(client, options, param):
     with pytest.raises(openai.BadRequestError) as refused:
-        client.chat.completions.create(**({"model": "cato", "messages": [user("Hi")]} | more))
+        client.chat.completions.create(**({"model": "cato", "messages": [user("Hi")]} | options))
     assert refused.value.param == param
     assert refused.value.body["type"] == "invalid_request_error"
     assert refused.value.body["message"]
 
 
-def test_only_a_token_with_the_scope_opens_the_door(cato, people, alice):
+def test_the_api_requires_a_token_with_the_scope(cato, people, alice):
     with pytest.raises(openai.AuthenticationError) as refused:
         ask(client_of(cato, "cato_wrong"), user("Hi"))
     assert refused.value.code == "invalid_api_key"
     with pytest.raises(openai.PermissionDeniedError):
         ask(client_of(cato, people["reading"]), user("Hi"))
     assert client_of(cato, people["reading"]).models.list().data
-    # A browser's cookie is no token.
+    # A browser's cookie does not authenticate.
     assert alice.get("/v1/models").status_code == 401
 
 
-def test_models_are_listed_and_an_unknown_one_is_refused(client, endpoint):
+def test_models_are_listed_and_unknown_models_refused(client, endpoint):
     names = [model.id for model in client.models.list()]
     assert {"cato", "fake", "fake-large", "all-MiniLM-L6-v2"} <= set(names)
     assert client.models.retrieve("fake-large").object == "model"
@@ -425,43 +427,43 @@ def test_models_are_listed_and_an_unknown_one_is_refused(client, endpoint):
     assert endpoint.requests(KEY)[-1]["model"] == "fake-large"
 
 
-def test_embeddings_are_memorys_own_in_both_writings(client):
+def test_embeddings_are_memorys_own_in_both_encodings(client):
     from django.conf import settings
 
     from memory import embeddings
 
     texts = ["the harbour master's office", "ein Boot", "the harbour master's office"]
     floats = client.embeddings.create(model="all-MiniLM-L6-v2", input=texts, encoding_format="float")
-    packed = client.embeddings.create(model="cato", input=texts)  # the client asks for base64 by itself
+    packed = client.embeddings.create(model="cato", input=texts)  # the client requests base64 on its own
 
-    own = embeddings.get_embedder(settings.CATO.vector_store).embed_documents(texts)
-    assert np.allclose([row.embedding for row in floats.data], own, atol=1e-5)
-    assert np.allclose([row.embedding for row in packed.data], own, atol=1e-5)
+    expected = embeddings.get_embedder(settings.CATO.vector_store).embed_documents(texts)
+    assert np.allclose([row.embedding for row in floats.data], expected, atol=1e-5)
+    assert np.allclose([row.embedding for row in packed.data], expected, atol=1e-5)
     assert [row.index for row in floats.data] == [0, 1, 2]
     one = client.embeddings.create(model="cato", input="ein Boot", dimensions=384)
-    assert np.allclose(one.data[0].embedding, own[1], atol=1e-5)
+    assert np.allclose(one.data[0].embedding, expected[1], atol=1e-5)
 
 
 @pytest.mark.parametrize("more", [{"input": [1, 2]}, {"input": ""}, {"input": []}, {"dimensions": 3}])
-def test_what_cannot_be_embedded_is_said(client, more):
+def test_an_invalid_embedding_request_is_explained(client, options):
     with pytest.raises(openai.BadRequestError):
-        client.embeddings.create(**({"model": "cato", "input": "a text"} | more))
+        client.embeddings.create(**({"model": "cato", "input": "a text"} | options))
 
 
-def test_other_addresses_say_in_openais_words_that_nothing_is_there(client):
+def test_unknown_paths_answer_404_in_openais_format(client):
     with pytest.raises(openai.NotFoundError) as refused:
         client.responses.create(model="cato", input="Hi")
     assert refused.value.code == "unknown_url"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_without_a_model_programs_get_the_placeholder_whatever_model_they_name(settings):
+def test_without_a_configured_model_every_model_answers_with_the_placeholder(settings):
     settings.CATO = settings.CATO.model_copy(update={"dummy_mode": True})
     person = PersonFactory()
     api_client(person)
     token = person.api_tokens.get()
 
-    async def asked() -> dict:
+    async def ask_placeholder() -> dict:
         assert await models.resolve_model("gpt-anything", None) is None
         switched = await run_in_db_thread(
             submit_conversation,
@@ -473,21 +475,21 @@ def test_without_a_model_programs_get_the_placeholder_whatever_model_they_name(s
         await runner.run_answer(switched.posted.turn.id)
         return await answers.whole(switched.posted.turn, token.pk)
 
-    said = asyncio.run(asked())
-    assert "Placeholder: no model is connected." in said["choices"][0]["message"]["content"]
-    assert said["usage"] is None
+    answer = asyncio.run(ask_placeholder())
+    assert "Placeholder: no model is connected." in answer["choices"][0]["message"]["content"]
+    assert answer["usage"] is None
     assert not Exchange.objects.exists()
 
 
-def test_answers_under_way_hold_no_database_connection(client, cato, endpoint):
-    """Twenty answers at once, each longer than a pool's time-out would bear, with pages served meanwhile."""
+def test_running_answers_hold_no_database_connection(client, cato, endpoint):
+    """Twenty answers run longer than the pool's timeout while pages are served."""
     import threading
 
     endpoint.script(KEY, answer="one two three four five six", token_delay=0.2)
-    heard: list[str] = []
+    answers: list[str] = []
 
     def listen() -> None:
-        heard.append("".join(c.choices[0].delta.content or "" for c in ask(client, user(unique("Go")), stream=True)))
+        answers.append("".join(c.choices[0].delta.content or "" for c in ask(client, user(unique("Go")), stream=True)))
 
     listeners = [threading.Thread(target=listen) for _ in range(20)]
     for listener in listeners:
@@ -496,10 +498,10 @@ def test_answers_under_way_hold_no_database_connection(client, cato, endpoint):
     assert httpx.get(f"{cato.url}/healthz").status_code == 200
     for listener in listeners:
         listener.join()
-    assert heard == ["one two three four five six"] * 20
+    assert answers == ["one two three four five six"] * 20
 
 
-def test_where_programs_may_not_come_in_nothing_is_there(settings):
+def test_a_disabled_api_answers_404(settings):
     from django.test import Client
 
     closed = settings.CATO.api.model_copy(update={"enabled": False})

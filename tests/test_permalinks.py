@@ -1,4 +1,4 @@
-"""Permanent addresses: a turn's leads to it at any age, and forgetting leads back to where one was."""
+"""Links to turns lead to the turn at any age, and forgetting returns to the page where it was requested."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def client(person) -> Client:
 def long_thread(person):
     of_person = thread(person)
     first = turn(of_person, "Where is the key?", "Behind the clock.")
-    kept = exchange(person, first.message, first.answer, thread_id=of_person.id, turn_id=first.id)
-    Turn.objects.filter(id=first.id).update(exchange_id=kept.id)
+    stored = exchange(person, first.message, first.answer, thread_id=of_person.id, turn_id=first.id)
+    Turn.objects.filter(id=first.id).update(exchange_id=stored.id)
     for number in range(60):
         turn(of_person, f"Question {number}")
     return of_person
 
 
-def test_the_link_of_a_turn_leads_to_it_however_many_came_after_it(client, long_thread):
+def test_the_link_of_an_old_turn_opens_the_page_that_contains_it(client, long_thread):
     first = long_thread.turns.get(position=0)
     assert f'id="turn-{first.id}"' not in client.get(reverse("thread", args=[long_thread.id])).content.decode()
 
@@ -50,22 +50,22 @@ def test_the_link_of_a_turn_leads_to_it_however_many_came_after_it(client, long_
     assert stranger.get(reverse("turn", args=[first.id])).status_code == 404
 
 
-def test_after_forgetting_in_an_old_turn_one_is_at_that_turn(chroma, client, long_thread):
+def test_forgetting_an_old_turn_returns_to_that_turn(chroma, client, long_thread):
     first = long_thread.turns.get(position=0)
     target = client.post(reverse("forget", args=[first.exchange_id])).headers["location"]
     assert f'id="turn-{first.id}"' in client.get(target.split("#")[0]).content.decode()
 
 
-def test_the_question_says_what_stays_to_be_read(memory, client, person, long_thread):
+def test_the_confirmation_says_that_the_turn_keeps_its_text(memory, client, person, long_thread):
     (note,) = add_note(
         "The winch is greased.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command"
     )
     document(person, "plan.txt", "The boat is painted in June.")
     passage = Exchange.objects.get(source="upload")
-    said = Exchange.objects.get(source="chat")
+    stored = Exchange.objects.get(source="chat")
     questions = {
         source: client.get(reverse("forget", args=[row.id])).content.decode()
-        for source, row in (("chat", said), ("note", note), ("passage", passage))
+        for source, row in (("chat", stored), ("note", note), ("passage", passage))
     }
     assert "The text stays in the thread." in questions["chat"]
     assert "stays in the original file" in questions["passage"]
@@ -73,7 +73,7 @@ def test_the_question_says_what_stays_to_be_read(memory, client, person, long_th
     assert "thread." not in questions["note"].split('class="button-row"')[0].split("<h2>")[-1]
 
 
-def test_forgetting_by_command_leads_back_to_the_thread(memory, client, person, long_thread):
+def test_forgetting_by_command_returns_to_the_thread(memory, client, person, long_thread):
     (note,) = add_note(
         "The winch is greased.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command"
     )
@@ -88,7 +88,7 @@ def test_forgetting_by_command_leads_back_to_the_thread(memory, client, person, 
 
 
 @pytest.mark.parametrize("elsewhere", ["https://evil.example/", "//evil.example", "javascript:alert(1)"])
-def test_no_address_of_another_site_is_followed(memory, client, person, elsewhere):
+def test_no_redirect_leaves_the_site(memory, client, person, elsewhere):
     (note,) = add_note(
         "The winch is greased.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command"
     )

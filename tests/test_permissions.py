@@ -132,7 +132,7 @@ def edit(case: Case) -> bool:
 
 @check("Regenerate the answer")
 def regenerate(case: Case) -> bool:
-    case.on_turn("answer_again")
+    case.on_turn("regenerate")
     return case.turns() == 2
 
 

@@ -33,7 +33,7 @@ def test_who_has_a_shared_thread_open_is_shown_to_the_others_and_no_longer_when_
     begun = start_thread(alice, team, "For everyone")
     with open_socket(alice, begun) as hers:
         hers.hello()
-        with open_socket(cato.login_session(bob, cato.other_url), begun, url=cato.other_url) as his:
+        with open_socket(cato.sign_in(bob, cato.other_url), begun, url=cato.other_url) as his:
             his.hello()
             hers.until(VIEWING_BOTH, seconds=15)
             his.until(VIEWING_BOTH, seconds=15)

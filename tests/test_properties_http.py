@@ -209,7 +209,7 @@ class PagesOfATeam(RuleBasedStateMachine):
         person.is_active, person.epoch = is_active, person.epoch + 1
         assert self.clients[person.id].get("/").headers["location"].startswith("/sign-in")
         if is_active:
-            self.clients[person.id] = self.cato.login_session(self.clients[person.id])
+            self.clients[person.id] = self.cato.sign_in(self.clients[person.id])
 
     @rule(who=NUMBER, what=NUMBER)
     def forget(self, who: int, what: int) -> None:

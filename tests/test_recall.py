@@ -52,7 +52,7 @@ def test_what_is_recalled_says_how_near_it_is_and_why(memory, person):
     assert 0.26 <= result.similarity <= 1
     assert result.strategy == "hybrid"
     assert result.ranks == {"meaning": 1, "words": 1}
-    assert result.reason == "Best match, contains “boiler” and “heats”"
+    assert result.explanation == "Best match, contains “boiler” and “heats”"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_moving_a_thread_is_followed_at_once_by_sql_and_soon_by_meaning(memory):
         r.exchange.id for r in memory.search("where are the antennas", spaces=access.readable_space_ids(bob.id)).results
     ] == [said.id]
     old = EmbeddingJob.objects.get(exchange=said)
-    assert store.count(old.index.collection) == old.parts
+    assert store.count(old.collection.name) == old.parts
     assert memory.move_thread(thread_id, to=access.personal_space(alice.id), by=alice.id) == 1
     assert memory.search("where are the antennas", spaces=access.readable_space_ids(bob.id)).results == ()
 
@@ -266,7 +266,7 @@ def test_an_index_whose_files_are_gone_is_built_again(memory, person):
     memory.index_pending()
     readable = access.readable_space_ids(person.id)
     before = [r.similarity for r in memory.search("boiler", spaces=readable).results]
-    store.drop(EmbeddingJob.objects.get().index.collection)
+    store.drop(EmbeddingJob.objects.get().collection.name)
 
     meanwhile = memory.recall(["boiler"], spaces=readable)
     assert (meanwhile.note, [r.similarity for r in meanwhile.results]) == ("words", [None])

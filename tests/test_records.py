@@ -139,7 +139,7 @@ def test_metadata_alone_that_changes_raises_the_version_and_reaches_the_index(me
     (id,) = keep(chunk("device-1", zone="DMZ", extra="x"))
     keep(NewRecord("device-1", SERVER, {"zone": "LAN"}))
 
-    row = EmbeddingJob.objects.select_related("index", "exchange").get()
+    row = EmbeddingJob.objects.select_related("collection", "exchange").get()
     assert (row.exchange_id, row.exchange.version, row.version) == (id, 2, 2)
     assert row.exchange.metadata == {"zone": "LAN"}
     assert list(row.exchange.metadata_values.values_list("key", "text")) == [("zone", "LAN")]

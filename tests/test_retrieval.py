@@ -160,9 +160,7 @@ def test_what_must_not_come_back_takes_no_place_among_the_sixty_that_the_gate_lo
     vector = generations.embedder_for(active).embed_query(said)
 
     pool = candidates.gather_candidates(
-        Query(
-            said, lambda: vector, active, readable, wanted=5, now=datetime.now(UTC), exclude=frozenset(nearest_sixty)
-        )
+        Query(said, lambda: vector, active, readable, wanted=5, now=datetime.now(UTC), exclude=frozenset(nearest_sixty))
     )
 
     assert len(pool.similarities) >= 60
@@ -209,7 +207,7 @@ def test_every_strategy_ranks_and_says_why(memory, person, name):
     assert first.exchange.user_message.startswith("The boiler")
     assert first.strategy == name
     assert first.ranks["meaning"] == 1
-    assert first.reason
+    assert first.explanation
     assert not ranking.by_words_alone
 
 
@@ -315,7 +313,7 @@ def test_a_date_that_is_named_raises_what_was_said_then(memory, person):
     for question in ("What about the budget in April?", "Was war mit dem Budget im April?"):
         first = rank(question, **at).results[0]
         assert first.exchange.timestamp.month == 4
-        assert "from the date you mentioned" in first.reason[0].lower() + first.reason[1:]
+        assert "from the date you mentioned" in first.explanation[0].lower() + first.explanation[1:]
 
 
 def test_what_goes_while_it_is_ranked_leaves_its_place_to_the_next(memory, person, monkeypatch):

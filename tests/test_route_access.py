@@ -69,7 +69,7 @@ DOORS: dict[str, Door] = {
     "related": Door(names=("thread_id",)),
     "move": Door(methods=("get", "post"), names=("thread_id",)),
     "edit": Door(methods=("get", "post"), names=("thread_id", "turn_id"), data={"client_key": str(uuid.uuid4())}),
-    "answer_again": Door(methods=POST, names=("thread_id", "turn_id")),
+    "regenerate": Door(methods=POST, names=("thread_id", "turn_id")),
     "choose": Door(methods=POST, names=("thread_id", "turn_id")),
     "withdraw_turn": Door(methods=POST, names=("thread_id", "turn_id")),
     "fork": Door(methods=POST, names=("thread_id", "turn_id")),

@@ -43,7 +43,7 @@ class Deployed:
 
     def at_the_proxy(self, person: Client) -> Client:
         """The same person, at the address that people type."""
-        return self.cato.login_session(person, self.url)
+        return self.cato.sign_in(person, self.url)
 
     def figure(self, name: str) -> list[float]:
         """A figure of each web process."""

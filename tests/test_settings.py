@@ -236,7 +236,7 @@ def test_a_sign_in_of_an_earlier_version_enters_the_list_when_it_is_used(alice):
 
 def test_open_pages_elsewhere_end_within_seconds_of_signing_out_everywhere(alice_at_home, cato):
     talk = alice_at_home.send_message("Listening")
-    elsewhere = cato.login_session(alice_at_home)
+    elsewhere = cato.sign_in(alice_at_home)
     with open_socket(elsewhere, talk) as there:
         there.hello()
         there.until("Listening")

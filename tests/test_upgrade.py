@@ -54,7 +54,7 @@ def bob(upgraded) -> server.Client:
 
 
 def signed_in(cato: server.Cato, name: str, email: str) -> server.Client:
-    return cato.login_session(server.Client(cato.url, name, email, httpx.Client()))
+    return cato.sign_in(server.Client(cato.url, name, email, httpx.Client()))
 
 
 def hits(person: server.Client, query: str) -> list[str]:

@@ -91,14 +91,14 @@ def _exchange(row: Exchange, state: str) -> schemas.Exchange:
 
 
 def _hit(result: Hit) -> schemas.SearchHit:
-    location = result.exchange.place
+    location = result.exchange.location
     return schemas.SearchHit(
         **_exchange_text(result.exchange),
         place=schemas.LocationInfo.model_validate(location) if location else None,
         similarity=result.similarity,
         score=result.score,
         strategy=result.strategy,
-        reason=result.reason,
+        reason=result.explanation,
         is_below_gate=result.is_below_gate,
     )
 
@@ -157,7 +157,7 @@ def _source(item: RecalledItem, is_cited: bool) -> schemas.Passage:
         similarity=item.similarity if exchange else None,
         score=item.score,
         strategy=item.strategy,
-        reason=item.reason if exchange else "",
+        reason=item.explanation if exchange else "",
         is_forgotten=item.is_forgotten,
         who=exchange.owner_name if exchange else "",
         timestamp=exchange.timestamp if exchange else None,

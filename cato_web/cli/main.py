@@ -183,7 +183,7 @@ def _query(options: argparse.Namespace, person: Any) -> CommandResult:
             "source": hit.exchange.source,
             "user_message": hit.exchange.user_message,
             "assistant_message": hit.exchange.assistant_message,
-            "reason": hit.reason,
+            "reason": hit.explanation,
         }
         for hit in results.results
     ]

@@ -139,7 +139,7 @@ def _search_hit(hit: Hit, space: Space) -> Found:
         said_at=exchange.timestamp,
         who=exchange.owner_name,
         source=exchange.source_file or exchange.source,
-        place=exchange.place.label if exchange.place else "",
+        place=exchange.location.label if exchange.location else "",
         space=space.shown_name,
         thread_id=exchange.thread_id,
         similarity=hit.similarity,

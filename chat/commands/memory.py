@@ -15,7 +15,7 @@ from django.utils.translation import gettext_noop, ngettext
 from chat import access
 from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, unquoted
 from chat.errors import InvalidMessageError, PermissionDeniedError
-from chat.rows.recall import result_rows, row_of_exchange
+from chat.rows.recall import exchange_row, result_rows
 from memory import api as memory
 from memory.api import (
     FOUND_BY_WORDS,
@@ -119,7 +119,7 @@ def _vget(caller: CommandContext, arguments: list[str]) -> CommandResult:
     else:
         rows = rows.filter(id=_exchange(caller, which, "/vget").id)
     found = list(rows.order_by("timestamp", "id")[: _MOST_SHOWN + 1])
-    shown = [row_of_exchange(row, number) for number, row in enumerate(found[:_MOST_SHOWN], start=1)]
+    shown = [exchange_row(row, number) for number, row in enumerate(found[:_MOST_SHOWN], start=1)]
     more = _(", the first %(count)s") % {"count": _MOST_SHOWN} if len(found) > _MOST_SHOWN else ""
     titles = {"thread": _("Remembered of this thread"), "session": _("Remembered of this session")}
     title = f"{titles[which]}{more}" if which in titles else _("One exchange")
@@ -135,7 +135,7 @@ def _vdelete(caller: CommandContext, arguments: list[str]) -> CommandResult:
     here = reverse("thread", args=[caller.thread.id]) if caller.thread else reverse("new_thread")
     asks = (f"{reverse('forget', args=[found.id])}?{urlencode({'next': here})}", _("Forget it…"))
     return CommandResult(
-        "/vdelete", _("Forget this exchange?"), kind="results", results=[row_of_exchange(found, 1)], asks=asks
+        "/vdelete", _("Forget this exchange?"), kind="results", results=[exchange_row(found, 1)], asks=asks
     )
 
 

@@ -20,7 +20,7 @@ Presence = tuple[uuid.UUID, uuid.UUID]
 def record_presence(presences: Iterable[Presence]) -> None:
     """Record for pairs of thread and person that the person has the thread open, if the thread is shared."""
     pairs = set(presences)
-    shared = Thread.objects.filter(id__in={thread for thread, _ in pairs}).exclude(space__kind=Space.Kind.OWN)
+    shared = Thread.objects.filter(id__in={thread for thread, _ in pairs}).exclude(space__kind=Space.Kind.PERSONAL)
     ids = set(shared.values_list("id", flat=True))
     now = timezone.now()
     marks = [

@@ -1,4 +1,4 @@
-"""What memory gives as the pages show it: the items of a recall panel and of a command's results."""
+"""Template rows of recalled exchanges and of the results of commands."""
 
 from __future__ import annotations
 
@@ -42,40 +42,42 @@ class RecallItemRow:
     message_excerpt: str
     answer_excerpt: str
     text: str
-    who: str
-    said_at: datetime | None
-    place: str
+    author_name: str
+    created_at: datetime | None
+    location: str
     similarity_text: str
     is_keyword_match: bool
     bar: int
-    reason: str
+    explanation: str
     url: str
-    standing: ExchangeFeedback | None = None
-    anchor: str = ""
-    opinion_url: str = ""
+    feedback: ExchangeFeedback | None = None
+    dom_id: str = ""
+    feedback_url: str = ""
     forget_url: str = ""
 
 
-def row_of_exchange(row: Exchange, number: int) -> RecallItemRow:
-    """An exchange (loaded with its owner) as such an item, without any nearness."""
-    said = ExchangeView.from_row(row, places_in_documents([row.id]).get(row.id))
-    return item_row(number=number, exchange=said, similarity=None, reason="", titles=titles_of([said]), is_hit=False)
+def exchange_row(row: Exchange, number: int) -> RecallItemRow:
+    """Return the row of an exchange (loaded with its owner), without a similarity."""
+    text = ExchangeView.from_row(row, places_in_documents([row.id]).get(row.id))
+    return item_row(
+        number=number, exchange=text, similarity=None, explanation="", titles=thread_titles([text]), is_hit=False
+    )
 
 
 def result_rows(results: Iterable[Hit]) -> list[RecallItemRow]:
-    """Search results as the same items a recall panel shows."""
-    found = list(results)
-    titles = titles_of(result.exchange for result in found)
+    """Return the rows of search results."""
+    hits = list(results)
+    titles = thread_titles(hit.exchange for hit in hits)
     return [
         item_row(
             number=number,
-            exchange=result.exchange,
-            similarity=result.similarity,
-            reason=result.reason,
+            exchange=hit.exchange,
+            similarity=hit.similarity,
+            explanation=hit.reason,
             titles=titles,
-            below_gate=result.is_below_gate,
+            is_below_gate=hit.is_below_gate,
         )
-        for number, result in enumerate(found, start=1)
+        for number, hit in enumerate(hits, start=1)
     ]
 
 
@@ -84,52 +86,52 @@ def item_row(
     number: int,
     exchange: ExchangeView | None,
     similarity: float | None,
-    reason: str,
+    explanation: str,
     titles: dict[uuid.UUID, str],
     exchange_id: uuid.UUID | None = None,
-    below_gate: bool = False,
+    is_below_gate: bool = False,
     is_hit: bool = True,
 ) -> RecallItemRow:
-    """One item; without its exchange where that was forgotten or may no longer be read."""
-    said = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
-    shown = exchange is not None
+    """Return a row; `exchange` is None if it was forgotten or is not readable any more."""
+    text = "" if exchange is None else "\n".join(filter(None, (exchange.user_message, exchange.assistant_message)))
+    is_readable = exchange is not None
     key = exchange.id if exchange else exchange_id or uuid.UUID(int=0)
     return RecallItemRow(
         number=number,
         exchange_id=key,
-        is_forgotten=not shown,
-        is_below_gate=below_gate,
-        excerpt=excerpt(said),
+        is_forgotten=not is_readable,
+        is_below_gate=is_below_gate,
+        excerpt=excerpt(text),
         message_excerpt=excerpt(exchange.user_message) if exchange else "",
         answer_excerpt=excerpt(exchange.assistant_message) if exchange else "",
-        text=strip_inline_markdown(said[:2000]),
-        who=exchange.owner_name if exchange else "",
-        said_at=exchange.timestamp if exchange else None,
-        place=_place(exchange, titles),
-        similarity_text=format_similarity(similarity) if shown and similarity is not None else "",
-        is_keyword_match=shown and is_hit and similarity is None,
+        text=strip_inline_markdown(text[:2000]),
+        author_name=exchange.owner_name if exchange else "",
+        created_at=exchange.timestamp if exchange else None,
+        location=_location(exchange, titles),
+        similarity_text=format_similarity(similarity) if is_readable and similarity is not None else "",
+        is_keyword_match=is_readable and is_hit and similarity is None,
         bar=round(20 * min(1.0, max(0.0, similarity or 0.0))),
-        reason=reason if shown else "",
+        explanation=explanation if is_readable else "",
         url=exchange_url(exchange) if exchange else reverse("exchange", args=[key]),
     )
 
 
 def recalled_row(item: RecalledItem, titles: dict[uuid.UUID, str]) -> RecallItemRow:
-    """One item of a turn's panel, as everyone who reads the thread sees it."""
+    """Return the row of a recalled exchange for all readers of the thread."""
     return item_row(
         number=item.rank,
         exchange=item.exchange,
         similarity=item.similarity,
-        reason=item.reason,
+        explanation=item.reason,
         titles=titles,
         exchange_id=item.exchange_id,
     )
 
 
 def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[RecallItemRow]:
-    """The items of this turn's panel as one person has them: what they think of each, and what they may forget."""
+    """Return the rows of this turn's recall panel for one person, with feedback and links to forget."""
     recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id))
-    titles = places_of(recalled)
+    titles = thread_titles_of_recalled(recalled)
     items = recalled.get(turn.id, [])
     exchanges = Exchange.objects.in_bulk([item.exchange_id for item in items if item.exchange])
     known = feedback_for_exchanges(person_id, exchanges, spaces=memory.readable_space_ids(person_id))
@@ -139,21 +141,21 @@ def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> lis
         exchange = exchanges.get(row.exchange_id)
         if exchange is None:
             return row
-        anchor = f"turn-{turn.id}-r{row.exchange_id}"
-        query = urlencode({"at": anchor, "next": f"{reverse('recalled', args=[turn.id])}#{anchor}"})
+        dom_id = f"turn-{turn.id}-r{row.exchange_id}"
+        query = urlencode({"at": dom_id, "next": f"{reverse('recalled', args=[turn.id])}#{dom_id}"})
         may = access.can_forget(person_id, exchange, is_administrator=is_administrator)
         return replace(
             row,
-            standing=known[exchange.id],
-            anchor=anchor,
-            opinion_url=f"{reverse('opinion', args=[exchange.id])}?{query}",
+            feedback=known[exchange.id],
+            dom_id=dom_id,
+            feedback_url=f"{reverse('opinion', args=[exchange.id])}?{query}",
             forget_url=reverse("forget", args=[exchange.id]) if may else "",
         )
 
     return [own(row) for row in rows]
 
 
-def _place(exchange: ExchangeView | None, titles: dict[uuid.UUID, str]) -> str:
+def _location(exchange: ExchangeView | None, titles: dict[uuid.UUID, str]) -> str:
     if exchange is None:
         return ""
     if exchange.thread_id:
@@ -163,13 +165,13 @@ def _place(exchange: ExchangeView | None, titles: dict[uuid.UUID, str]) -> str:
     return exchange.source_file or pgettext("in a place", "a note")
 
 
-def places_of(recalled: dict[uuid.UUID, list[RecalledItem]]) -> dict[uuid.UUID, str]:
-    """The titles of the threads in which recalled exchanges were said."""
-    return titles_of(item.exchange for items in recalled.values() for item in items if item.exchange)
+def thread_titles_of_recalled(recalled: dict[uuid.UUID, list[RecalledItem]]) -> dict[uuid.UUID, str]:
+    """Return the thread titles of recalled exchanges."""
+    return thread_titles(item.exchange for items in recalled.values() for item in items if item.exchange)
 
 
-def titles_of(exchanges: Iterable[ExchangeView]) -> dict[uuid.UUID, str]:
-    """The titles of the threads in which these were said, by thread; of a later session with its number, by session."""
+def thread_titles(exchanges: Iterable[ExchangeView]) -> dict[uuid.UUID, str]:
+    """Return the titles of the exchanges' threads by thread id, and of their later sessions, numbered, by session id."""
     exchanges = list(exchanges)
     titles = dict(
         Thread.objects.filter(id__in={e.thread_id for e in exchanges if e.thread_id}).values_list("id", "title")

@@ -1,4 +1,4 @@
-"""The list of threads beside every page: what one person reads, by age, with what is new or under way."""
+"""Template rows of the thread list."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from chat.threads.read_markers import unread_thread_ids
 from memory import api as memory
 from memory.api import SpaceIds
 
-_MOST = 60
+_MAX_THREADS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadLink:
+    """A thread in the list."""
+
     id: uuid.UUID
     title: str
     url: str
@@ -37,15 +39,17 @@ class ThreadLink:
 
 @dataclass(frozen=True, slots=True)
 class ThreadGroup:
+    """The pinned threads, or the threads of a period."""
+
     label: str
     threads: list[ThreadLink]
 
 
 def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[ThreadGroup]:
-    """The threads this person reads, the pinned ones first, then by age; `open_id` is the one on their page."""
-    listed = access.readable_threads(person_id).filter(archived_at=None).select_related("space")
-    pinned = listed.filter(pinned_at__isnull=False).order_by("-pinned_at")[:_MOST]
-    rows = [*pinned, *_newest(listed.filter(pinned_at=None), memory.readable_space_ids(person_id))]
+    """Return the threads this person reads, pinned ones first, then by age; `open_id` is the one that is open."""
+    unarchived = access.readable_threads(person_id).filter(archived_at=None).select_related("space")
+    pinned = unarchived.filter(pinned_at__isnull=False).order_by("-pinned_at")[:_MAX_THREADS]
+    rows = [*pinned, *_newest(unarchived.filter(pinned_at=None), memory.readable_space_ids(person_id))]
     answering = set(
         Turn.objects.filter(thread__in=[t.id for t in rows], state__in=Turn.RUNNING_STATES).values_list(
             "thread_id", flat=True
@@ -69,14 +73,16 @@ def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[Threa
     return [ThreadGroup(label, links) for label, links in groups.items()]
 
 
-def _newest(listed: QuerySet[Thread], readable: SpaceIds) -> QuerySet[Thread]:
-    """The newest of all spaces: among so many of each, which its index has in order, however many threads there are."""
+def _newest(threads: QuerySet[Thread], readable: SpaceIds) -> QuerySet[Thread]:
+    """Return the newest threads of all spaces, from the newest of each space, which an index has in order."""
     of_each = (
-        listed.filter(space_id=space_id).order_by("-last_message_at").values_list("last_message_at", "pk")[:_MOST]
+        threads.filter(space_id=space_id)
+        .order_by("-last_message_at")
+        .values_list("last_message_at", "pk")[:_MAX_THREADS]
         for space_id in readable
     )
-    newest = sorted(chain.from_iterable(of_each), reverse=True)[:_MOST]
-    # By their ids alone: with the spaces beside them, SQLite would walk through all that is in these.
+    newest = sorted(chain.from_iterable(of_each), reverse=True)[:_MAX_THREADS]
+    # By id only: with a space condition, SQLite scans the whole spaces.
     rows = Thread.objects.select_related("space").filter(pk__in=[pk for _spoken_at, pk in newest])
     return rows.order_by("-last_message_at")
 

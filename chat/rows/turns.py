@@ -1,4 +1,4 @@
-"""Conversations as the pages show them: plain rows, with words chosen and permissions already asked."""
+"""Template rows of threads and turns, with all texts and permissions resolved."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chat.answers.failures import cut_off_note
 from chat.models import Thread, Turn
 from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations
-from chat.rows.recall import RecallItemRow, places_of, recalled_row
+from chat.rows.recall import RecallItemRow, recalled_row, thread_titles_of_recalled
 from memory import api as memory
 from memory.api import Exchange, RecalledItem, Space, day_of_this_year, format_date, format_number
 
@@ -31,7 +31,7 @@ _RECALL_NOTES = {
     "failed": gettext_noop("Recall failed; answered without memory"),
     "words": gettext_noop("Search index unavailable; recalled by keyword only"),
 }
-_MEMORY_WORDS = {
+_MEMORY_TEXTS = {
     "remembering": gettext_noop("Remembering…"),
     "remembered": gettext_noop("Remembered"),
     "waiting": gettext_noop("Waiting for the search index"),
@@ -43,34 +43,40 @@ _MEMORY_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class RecallSummaryRow:
+    """The recall panel of a turn."""
+
     count: int
-    span_text: str
+    date_range_text: str
     note: str
     items: Sequence[RecallItemRow]
 
 
 @dataclass(frozen=True, slots=True)
 class BranchRow:
-    """Which of several messages or answers in this place is shown, and the way to the others."""
+    """The number of a turn among its siblings, and the URLs that switch to the previous and next one."""
 
     number: int
     of: int
-    before_url: str
-    after_url: str
+    previous_url: str
+    next_url: str
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRow:
+    """An image of a message."""
+
     name: str
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class TurnRow:
+    """A turn, rendered once for all readers of its thread."""
+
     id: uuid.UUID
     author_id: uuid.UUID
     author_name: str
-    said_at: datetime
+    created_at: datetime
     message: str
     images: Sequence[ImageRow]
     images_note: str
@@ -88,7 +94,7 @@ class TurnRow:
     retry_url: str
     resume_url: str
     edit_url: str
-    again_url: str
+    regenerate_url: str
     fork_url: str
     withdraw_url: str
     branch: BranchRow | None
@@ -104,13 +110,15 @@ class TurnRow:
 
 @dataclass(frozen=True, slots=True)
 class ThreadRow:
+    """A thread, or one that is not created yet."""
+
     id: uuid.UUID | None
     title: str
     space_name: str
     space_kind: str
     space_url: str
     url: str
-    say_url: str
+    post_url: str
     is_new: bool
     is_remembered: bool
     remember_url: str
@@ -126,13 +134,13 @@ class ThreadRow:
 
 
 def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
-    """The rows of these turns (loaded with their authors), the same for everyone who reads the thread."""
+    """Return the rows of these turns (loaded with their authors) for all readers of the thread."""
     turns = list(turns)
     prefetch_related_objects(turns, "images")
     recalled = memory.recalled_for(
         (t.id for t in turns), spaces=memory.space_ids_shared_by_all_readers(thread.space_id)
     )
-    places = places_of(recalled)
+    places = thread_titles_of_recalled(recalled)
     states = memory.memory_states(t.effective_exchange_id for t in turns if t.effective_exchange_id)
     forgotten = {
         e.id: e
@@ -145,13 +153,13 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
 
 
 def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, is_dummy: bool) -> ThreadRow:
-    """The row of a thread, or of one that is about to begin."""
+    """Return the row of a thread; None: of one that is not created yet."""
     space = thread.space if thread else None
-    kind = space.kind if space else Space.Kind.OWN
+    kind = space.kind if space else Space.Kind.PERSONAL
     people = get_user_model().objects.filter(is_active=True)
     count = memory.readers(space, people).count() if space else 1
     audience = ngettext("Visible to %(count)s person", "Visible to %(count)s people", count)
-    if kind == Space.Kind.OWN:
+    if kind == Space.Kind.PERSONAL:
         audience = _("Visible only to you")
     remembered = thread is None or thread.is_remembered
     thread_id = thread.id if thread else None
@@ -162,11 +170,11 @@ def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, 
         space_kind=kind,
         space_url=reverse("space", args=[space.id]) if space else "",
         url=reverse("thread", args=[thread_id]) if thread_id else reverse("new_thread"),
-        say_url=reverse("say", args=[thread_id]) if thread_id else reverse("new_thread"),
+        post_url=reverse("say", args=[thread_id]) if thread_id else reverse("new_thread"),
         is_new=thread is None,
         is_remembered=remembered,
         remember_url=reverse("remember", args=[thread_id]) if thread and thread.owner_id == person_id else "",
-        remember_label=_remembered_where(space) if remembered else _("Not remembered"),
+        remember_label=_saved_text(space) if remembered else _("Not remembered"),
         audience_text=audience % {"count": count} if remembered else _("Not saved to memory"),
         model_name=model_name,
         is_dummy=is_dummy,
@@ -178,8 +186,8 @@ def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, 
     )
 
 
-def _remembered_where(space: Space | None) -> str:
-    if space is None or space.kind == Space.Kind.OWN:
+def _saved_text(space: Space | None) -> str:
+    if space is None or space.kind == Space.Kind.PERSONAL:
         return _("Saved in your personal space")
     if space.kind == Space.Kind.TEAM:
         return _("Saved for the team")
@@ -199,14 +207,14 @@ def _turn_row(
     )
     done = not turn.is_running and turn.state != Turn.State.QUEUED
     state = states.get(turn.effective_exchange_id, "") if turn.effective_exchange_id and not turn.is_running else ""
-    tomb = forgotten.get(turn.effective_exchange_id) if turn.effective_exchange_id else None
-    here = [turn.thread_id, turn.id]
+    tombstone = forgotten.get(turn.effective_exchange_id) if turn.effective_exchange_id else None
+    url_args = [turn.thread_id, turn.id]
     restartable = turn.state in (Turn.State.STOPPED, Turn.State.INTERRUPTED, Turn.State.FAILED)
     return TurnRow(
         id=turn.id,
         author_id=turn.author_id,
         author_name=turn.author.name,
-        said_at=turn.created_at,
+        created_at=turn.created_at,
         message=turn.message,
         images=[ImageRow(image.name, reverse("image", args=[image.id])) for image in turn.images.all()],
         images_note=_("This model does not support images; they were not sent.") if turn.images_dropped else "",
@@ -221,52 +229,52 @@ def _turn_row(
         note=_note(turn),
         can_retry=restartable,
         can_resume=turn.has_room and (restartable or turn.is_cut_off),
-        retry_url=reverse("retry", args=here),
-        resume_url=reverse("resume", args=here),
-        edit_url=reverse("edit", args=here) if done else "",
-        again_url=reverse("answer_again", args=here) if done and not restartable else "",
-        fork_url=reverse("fork", args=here) if done else "",
-        withdraw_url=reverse("withdraw_turn", args=here) if turn.state == Turn.State.QUEUED else "",
+        retry_url=reverse("retry", args=url_args),
+        resume_url=reverse("resume", args=url_args),
+        edit_url=reverse("edit", args=url_args) if done else "",
+        regenerate_url=reverse("regenerate", args=url_args) if done and not restartable else "",
+        fork_url=reverse("fork", args=url_args) if done else "",
+        withdraw_url=reverse("withdraw_turn", args=url_args) if turn.state == Turn.State.QUEUED else "",
         branch=branch,
-        stop_url=reverse("stop", args=here),
+        stop_url=reverse("stop", args=url_args),
         memory_state=state,
-        memory_text=_(_MEMORY_WORDS[state]) if state in _MEMORY_WORDS else "",
-        memory_retry_url=reverse("remember_again", args=here) if state == "failed" else "",
+        memory_text=_(_MEMORY_TEXTS[state]) if state in _MEMORY_TEXTS else "",
+        memory_retry_url=reverse("remember_again", args=url_args) if state == "failed" else "",
         forget_url=reverse("forget", args=[turn.effective_exchange_id])
         if state and state != "forgotten" and done
         else "",
-        forgotten_note=_("by %(name)s") % {"name": tomb.forgotten_by} if tomb and tomb.forgotten_by else "",
-        forgotten_at=tomb.forgotten_at if tomb else None,
+        forgotten_note=_("by %(name)s") % {"name": tombstone.forgotten_by}
+        if tombstone and tombstone.forgotten_by
+        else "",
+        forgotten_at=tombstone.forgotten_at if tombstone else None,
         recalled=_recalled_row(turn, recalled, titles),
     )
 
 
 def _branches(thread: Thread, turns: Iterable[Turn]) -> dict[uuid.UUID, BranchRow]:
-    """For each of these turns that has others in its place: where it stands among them."""
-    given = list(turns)
-    same_place = Q(parent__in=[t.parent_id for t in given if t.parent_id])
-    if any(t.parent_id is None for t in given):
+    """Return the branch rows of the turns that have siblings."""
+    turns = list(turns)
+    same_place = Q(parent__in=[t.parent_id for t in turns if t.parent_id])
+    if any(t.parent_id is None for t in turns):
         same_place |= Q(parent=None)
     by_parent: dict[uuid.UUID | None, list[uuid.UUID]] = defaultdict(list)
     for id, parent_id in thread.turns.filter(same_place).order_by("position").values_list("id", "parent_id"):
         by_parent[parent_id].append(id)
     rows = {}
-    for t in given:
+    for t in turns:
         others = by_parent[t.parent_id]
         if len(others) > 1:
-            at = others.index(t.id)
-            to = [reverse("choose", args=[thread.id, id]) for id in others]
-            rows[t.id] = BranchRow(
-                at + 1, len(others), to[at - 1] if at else "", to[at + 1] if at + 1 < len(others) else ""
-            )
+            index = others.index(t.id)
+            urls = ["", *(reverse("choose", args=[thread.id, id]) for id in others), ""]
+            rows[t.id] = BranchRow(index + 1, len(others), previous_url=urls[index], next_url=urls[index + 2])
     return rows
 
 
 def _answer_html(turn: Turn, citations: Citations) -> tuple[list[str], list[str], str]:
     if not turn.is_running:
         return render_blocks(turn.answer, citations), [], ""
-    growing = GrowingAnswer(citations=citations)
-    return growing.feed(turn.answer), growing.segments(), growing.open_html()
+    answer = GrowingAnswer(citations=citations)
+    return answer.feed(turn.answer), answer.segments(), answer.open_html()
 
 
 def _phase(turn: Turn) -> str:
@@ -278,16 +286,16 @@ def _phase(turn: Turn) -> str:
 
 
 def _queue_text(turn: Turn) -> str:
-    """Return what a queued turn waits for: the answer before it in its thread, or others of its author."""
+    """Return whether a queued turn waits for its thread or for other answers of its author."""
     if turn.thread.is_answering():
         return _("Queued until the answer before it ends")
-    most = settings.CATO.chat.concurrent_answers
+    limit = settings.CATO.chat.concurrent_answers
     sentence = ngettext(
         "Queued: %(name)s already has %(count)s answer in progress",
         "Queued: %(name)s already has %(count)s answers in progress",
-        most,
+        limit,
     )
-    return sentence % {"name": turn.author.name, "count": format_number(most)}
+    return sentence % {"name": turn.author.name, "count": format_number(limit)}
 
 
 def _note(turn: Turn) -> str:
@@ -310,11 +318,11 @@ def _recalled_row(turn: Turn, recalled: list[RecalledItem], titles: dict[uuid.UU
         return None
     times = [item.exchange.timestamp for item in recalled if item.exchange]
     items = [recalled_row(item, titles) for item in recalled]
-    return RecallSummaryRow(len(recalled), _span(times), note, items)
+    return RecallSummaryRow(len(recalled), _date_range_text(times), note, items)
 
 
-def _span(times: list[datetime]) -> str:
-    """ "from 9 Oct to 2 Nov", with years where they are not this one's."""
+def _date_range_text(times: list[datetime]) -> str:
+    """Return e.g. "from 9 Oct to 2 Nov", with the years if they are not the current one."""
     if not times:
         return ""
     now = timezone.now()

@@ -1,4 +1,4 @@
-"""The permanent addresses of a turn and of an exchange, which lead to where they are; and forgetting an exchange."""
+"""Permanent URLs of turns and exchanges, and the page to forget an exchange."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ _NOTHING = gettext_noop("Its text is deleted.")
 
 @require_GET
 def turn(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
-    """The permanent address of a turn: its place in its thread."""
-    return redirect(place_of(access.turn_by_id(request.user.pk, turn_id)))
+    """Redirect to the turn in its thread."""
+    return redirect(turn_url(access.turn_by_id(request.user.pk, turn_id)))
 
 
 @require_GET
 def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
-    """The turn in its thread, the passage in its document; a note has a page of its own."""
+    """Redirect to the exchange's turn or passage; a note has its own page."""
     found = access.get_exchange(request.user.pk, exchange_id)
     turn = Turn.objects.filter(id=found.turn_id).first() if found.turn_id else None
     if turn is not None:
-        return redirect(place_of(turn))
+        return redirect(turn_url(turn))
     place = locations_of([found.id]).get(found.id)
     if place is not None:
         return redirect(passage_url(place))
-    may = access.can_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
+    can_forget = access.can_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
     standing = feedback_for_exchanges(request.user.pk, [found.id], spaces=memory.readable_space_ids(request.user.pk))[
         found.id
     ]
@@ -54,15 +54,15 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             "exchange": found,
             "source": SOURCES[found.source],
             "space_name": found.space.shown_name,
-            "forget_url": reverse("forget", args=[found.id]) if may else "",
+            "forget_url": reverse("forget", args=[found.id]) if can_forget else "",
             "standing": standing,
             "opinion_url": reverse("opinion", args=[found.id]),
         },
     )
 
 
-def place_of(turn: Turn) -> str:
-    """The address at which this turn is on the page, however many came after it."""
+def turn_url(turn: Turn) -> str:
+    """Return the URL of the page of the thread that contains this turn."""
     page = reverse("thread", args=[turn.thread_id])
     later = Turn.objects.active_branch().filter(thread_id=turn.thread_id, position__gt=turn.position).count()
     window = f"?from={max(0, turn.position - WINDOW // 2)}" if later >= WINDOW else ""
@@ -71,7 +71,7 @@ def place_of(turn: Turn) -> str:
 
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
-    """Ask once, then forget."""
+    """Ask for confirmation, then forget the exchange."""
     found = access.exchange_to_forget(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
     back_url = _next(request, reverse("exchange", args=[exchange_id]))
     if request.method == "GET":
@@ -91,17 +91,15 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
     readable = Turn.objects.filter(thread__in=access.readable_threads(request.user.pk))
     turn = readable.filter(id=found.turn_id).first() if found.turn_id else None
-    return redirect(place_of(turn) if turn is not None else _next(request, reverse("search")))
+    return redirect(turn_url(turn) if turn is not None else _next(request, reverse("search")))
 
 
-def _next(request: PageRequest, otherwise: str) -> str:
-    """The page of ours on which the person was, if the address names one."""
-    asked = request.GET.get("next", "")
-    return asked if url_has_allowed_host_and_scheme(asked, None) else otherwise
+def _next(request: PageRequest, default: str) -> str:
+    url = request.GET.get("next", "")
+    return url if url_has_allowed_host_and_scheme(url, None) else default
 
 
 def _what_stays(exchange: Exchange) -> str:
-    """Return what remains to be read of a forgotten exchange."""
     if exchange.thread_id is not None:
         return _IN_THREAD
     return _IN_ORIGINAL if exchange.chunks.exists() else _NOTHING

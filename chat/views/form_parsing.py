@@ -1,4 +1,4 @@
-"""What pages send along with a message."""
+"""Form fields that accompany a message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memory.api import PageRequest
 
 
 def parse_image_ids(request: PageRequest) -> list[uuid.UUID]:
-    """The pictures that go with the message. Raises InvalidMessageError for what is no id."""
+    """Return the ids of the attached images. Raises InvalidMessageError."""
     try:
         return [uuid.UUID(text) for text in request.POST.getlist("image")]
     except ValueError as error:
@@ -19,7 +19,7 @@ def parse_image_ids(request: PageRequest) -> list[uuid.UUID]:
 
 
 def parse_client_key(request: PageRequest) -> uuid.UUID:
-    """The key that makes a message sent twice one turn. Raises InvalidMessageError where there is none."""
+    """Return the client key, by which posting is idempotent. Raises InvalidMessageError."""
     try:
         return uuid.UUID(request.POST.get("client_key", ""))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Pictures with messages: kept before they are sent, and shown to who may see them."""
+"""Upload and download of images of messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memory.api import NotFoundError, PageRequest, confine_download
 
 @require_POST
 def images(request: PageRequest) -> HttpResponse:
-    """Keep the pictures sent along; a chip for each, to go with the message that is being written."""
+    """Store uploaded images and return a chip for each."""
     chips: list[dict[str, object]] = []
     for file in request.FILES.getlist("images"):
         try:
@@ -28,14 +28,14 @@ def images(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def image(request: PageRequest, image_id: uuid.UUID) -> FileResponse:
-    """The picture itself, for the page that shows it."""
+    """Return the image file."""
     found = access.get_image(request.user.pk, image_id)
     try:
         file = found.file.open()
     except FileNotFoundError as error:
         raise NotFoundError from error
     response = FileResponse(file, content_type=found.media_type)
-    # It never changes, and whoever may no longer see it has seen it.
+    # An image never changes, and a person who loses access has already seen it.
     response["Cache-Control"] = "private, max-age=86400, immutable"
     confine_download(response)
     return response

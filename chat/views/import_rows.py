@@ -1,4 +1,4 @@
-"""An import as its page shows it: how far it is in words and as a bar, and then what became of it."""
+"""Template rows of imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from memory.api import Job, format_number
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A conversation of which something was left out, and why."""
+    """A conversation that was not, or not completely, imported."""
 
     title: str
     why: str
@@ -24,7 +24,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class ImportRow:
-    """`bar` is how far it is, 0 to 20, None where that is not known or nothing is under way."""
+    """An import; `bar` is its progress from 0 to 20, None if unknown or not running."""
 
     id: uuid.UUID
     name: str
@@ -43,9 +43,9 @@ class ImportRow:
 
 
 def row_of(row: ImportJob) -> ImportRow:
-    """The row for its owner."""
+    """Return the row of an import job."""
     skipped = [Skipped(title, why) for title, why in row.skipped]
-    may_retry = row.state == Job.State.FAILED and row.file
+    can_retry = row.state == Job.State.FAILED and row.file
     return ImportRow(
         id=row.id,
         name=row.name,
@@ -58,7 +58,7 @@ def row_of(row: ImportJob) -> ImportRow:
         more_skipped=row.skipped_count - len(skipped),
         row_url=reverse("import_row", args=[row.id]),
         cancel_url=reverse("cancel_import", args=[row.id]) if row.is_under_way else "",
-        retry_url=reverse("retry_import", args=[row.id]) if may_retry else "",
+        retry_url=reverse("retry_import", args=[row.id]) if can_retry else "",
         is_under_way=row.is_under_way,
         has_failed=row.state == Job.State.FAILED,
     )

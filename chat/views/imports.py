@@ -1,4 +1,4 @@
-"""Importing conversations from other products' exports: one's own imports, how far each is, and adding another."""
+"""The page of imports from exports of other products."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from chat.imports.formats import PROVIDERS
 from chat.views.import_rows import row_of
 from memory.api import PageRequest
 
-_MOST_SHOWN = 20
+_MAX_ROWS = 20
 
 
 @require_http_methods(["GET", "POST"])
 def import_page(request: PageRequest) -> HttpResponse:
-    """The last imports; by POST, a file is added to them."""
+    """Show the last imports; POST uploads a file to import."""
     if request.method == "GET":
         return render(request, "chat/import.html", _context(request))
     try:
@@ -37,23 +37,23 @@ def import_page(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def row(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
-    """One import, asked for again while it is under way; when it is over that is said to who hears the page."""
+    """Return the row of an import, which the page polls; a finished one is announced to screen readers."""
     shown = row_of(jobs.get_import(request.user.pk, import_id))
     return render(request, "chat/_import.html", {"row": shown, "says_so": not shown.is_under_way})
 
 
 @require_POST
 def cancel(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Go no further with one's import."""
-    stopped = jobs.cancel(jobs.get_import(request.user.pk, import_id))
-    said = _("Cancelled. What was imported until then stays.") if stopped else _("Already finished.")
-    messages.success(request, said)
+    """Cancel an import."""
+    is_cancelled = jobs.cancel(jobs.get_import(request.user.pk, import_id))
+    text = _("Cancelled. What was imported until then stays.") if is_cancelled else _("Already finished.")
+    messages.success(request, text)
     return redirect("import")
 
 
 @require_POST
 def retry(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
-    """Go on with one's import that failed."""
+    """Retry a failed import."""
     if not jobs.retry(jobs.get_import(request.user.pk, import_id)):
         messages.error(request, _("Its file is not kept any more. Choose it again."))
     return redirect("import")
@@ -64,5 +64,5 @@ def _context(request: PageRequest) -> dict[str, object]:
         "section": "settings",
         "providers": ", ".join(PROVIDERS),
         "most_mb": settings.CATO.chat.max_import_mb,
-        "rows": [row_of(row) for row in jobs.list_imports(request.user.pk)[:_MOST_SHOWN]],
+        "rows": [row_of(row) for row in jobs.list_imports(request.user.pk)[:_MAX_ROWS]],
     }

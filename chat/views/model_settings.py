@@ -1,4 +1,4 @@
-"""The administrator's page for the model that answers."""
+"""The administrator's page for the model endpoint."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SET_BY = {
 
 
 class EndpointForm(forms.Form):
-    """Base URL, key and model; a key left masked is left as it is."""
+    """Base URL, API key and model; a masked key is not changed."""
 
     base_url = forms.URLField(
         label=gettext_lazy("Address"),
@@ -57,9 +57,11 @@ class EndpointForm(forms.Form):
     )
 
     def clean(self) -> dict[str, str]:
+        """Clean all texts."""
         return {name: clean_text(value or "") for name, value in (super().clean() or {}).items()}
 
     def new_key(self) -> str | None:
+        """Return the entered API key; None if it was not changed."""
         key = self.cleaned_data["api_key"]
         return None if key == _MASK else str(key)
 
@@ -67,29 +69,29 @@ class EndpointForm(forms.Form):
 @admin_required
 @require_http_methods(["GET", "POST"])
 def model_settings(request: PageRequest) -> HttpResponse:
-    """Show the endpoint in force, and keep another."""
+    """Show and save the model endpoint."""
     base_url, model, has_key = endpoint.saved()
     initial = {"base_url": base_url, "model": model, "api_key": _MASK if has_key else ""}
     form = EndpointForm(request.POST or None, initial=initial)
     locked = endpoint.externally_configured_fields()
-    in_force = endpoint.current()
+    current = endpoint.current()
     for name, origin in locked.items():
         field = form.fields[name]
         field.disabled = True
         field.help_text = _(_SET_BY[origin])
-        form.initial[name] = _MASK if name == "api_key" else getattr(in_force, name, "")
+        form.initial[name] = _MASK if name == "api_key" else getattr(current, name, "")
     if request.method == "POST" and form.is_valid() and _save(form, locked):
         signals.endpoint_set.send(sender=None, by=request.user.pk)
         messages.success(request, _("Saved. It answers from the next message on."))
         return redirect("model_settings")
-    names, trouble = _listed(in_force)
+    names, trouble = _list_models(current)
     context = {
         "section": "settings",
         "form": form,
         "locked": locked,
         "models": names,
         "trouble": trouble,
-        "offers": [] if in_force else _offers(),
+        "offers": [] if current else _local_models(),
         "try_url": reverse("try_model"),
     }
     return render(request, "chat/model_settings.html", context, status=422 if form.errors else 200)
@@ -98,31 +100,31 @@ def model_settings(request: PageRequest) -> HttpResponse:
 @admin_required
 @require_POST
 def try_model(request: PageRequest) -> HttpResponse:
-    """Ask the endpoint as it stands in the form for one short answer."""
+    """Test the endpoint of the unsaved form with a short request."""
     form = EndpointForm(request.POST)
     if not form.is_valid():
         return render(
             request, "chat/_endpoint_test.html", {"ok": False, "text": _("Check the address first.")}, status=422
         )
-    in_force = endpoint.current()
+    current = endpoint.current()
     key = form.new_key()
     base_url = (form.cleaned_data["base_url"] or endpoint.OPENAI).rstrip("/")
-    # A stored key goes to the address it was stored for, and to no other that somebody types in.
-    stored = in_force.api_key if in_force and in_force.base_url == base_url else ""
-    tried = ModelEndpoint(
+    # A stored key is sent only to the address for which it was stored, not to one typed into the form.
+    stored = current.api_key if current and current.base_url == base_url else ""
+    tested = ModelEndpoint(
         base_url=base_url,
         api_key=stored if key is None else key,
         model=form.cleaned_data["model"],
     )
     try:
-        result = {"ok": True, "text": asyncio.run(client.test_endpoint(tried))}
+        result = {"ok": True, "text": asyncio.run(client.test_endpoint(tested))}
     except ModelError as error:
         result = {"ok": False, "text": str(error)}
     return render(request, "chat/_endpoint_test.html", result)
 
 
 def _save(form: EndpointForm, locked: Mapping[str, str]) -> bool:
-    """Save what is not set elsewhere; False, with an error at the key, where the key has to be entered again."""
+    """Save the fields that are not locked; return False, with a form error, if the API key is needed again."""
     base_url, model, _has_key = endpoint.saved()
     try:
         endpoint.save(
@@ -136,22 +138,23 @@ def _save(form: EndpointForm, locked: Mapping[str, str]) -> bool:
     return True
 
 
-def _listed(answering: ModelEndpoint | None) -> tuple[list[str], str]:
-    if answering is None:
+def _list_models(current: ModelEndpoint | None) -> tuple[list[str], str]:
+    """Return the models of the endpoint, or an error message."""
+    if current is None:
         return [], ""
     try:
-        return asyncio.run(client.list_models(answering)), ""
+        return asyncio.run(client.list_models(current)), ""
     except ModelError as error:
         return [], str(error)
 
 
-def _offers() -> list[dict[str, str]]:
-    """An Ollama that answers on this machine."""
+def _local_models() -> list[dict[str, str]]:
+    """Return the models of an Ollama server on this machine."""
     import httpx
 
     try:
-        answer = httpx.get(f"{OLLAMA}/api/tags", timeout=0.4)
-        names = [model["name"] for model in answer.json()["models"]]
+        response = httpx.get(f"{OLLAMA}/api/tags", timeout=0.4)
+        names = [model["name"] for model in response.json()["models"]]
     except (httpx.HTTPError, ValueError, KeyError):
         return []
     label = _("Ollama on this machine: %(model)s")

@@ -1,4 +1,4 @@
-"""The box that Ctrl K opens."""
+"""The quick search that Ctrl K opens."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from chat.quick_search import QuickSearchResults, quick_search
-from chat.rows.recall import titles_of
-from chat.views.exchanges import place_of
+from chat.rows.recall import thread_titles
+from chat.views.exchanges import turn_url
 from memory.api import PageRequest, clean_text, document_url, excerpt, exchange_url
 
-_LONGEST = 200
+_MAX_QUERY_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class QuickSearchRow:
+    """A result; `about` is shown after its title."""
+
     title: str
     url: str
     about: str = ""
@@ -28,6 +30,8 @@ class QuickSearchRow:
 
 @dataclass(frozen=True, slots=True)
 class QuickSearchGroup:
+    """The results of one kind."""
+
     name: str
     kind: str
     rows: list[QuickSearchRow]
@@ -35,46 +39,46 @@ class QuickSearchGroup:
 
 @require_GET
 def find(request: PageRequest) -> HttpResponse:
-    """What there is for what was typed so far, in groups; opened as a page, the page of search."""
-    query = clean_text(request.GET.get("q", "")).strip()[:_LONGEST]
+    """Return grouped results for the text typed so far; without htmx, redirect to the search page."""
+    query = clean_text(request.GET.get("q", "")).strip()[:_MAX_QUERY_LENGTH]
     if not request.htmx:
         return redirect(f"{reverse('search')}?{urlencode({'q': query})}")
-    found = quick_search(query, person_id=request.user.pk)
-    context = {"query": query, "groups": _groups(found), "is_empty": found.is_empty, "note": found.note}
+    results = quick_search(query, person_id=request.user.pk)
+    context = {"query": query, "groups": _groups(results), "is_empty": results.is_empty, "note": results.note}
     return render(request, "chat/_quick_search_results.html", context)
 
 
-def _groups(found: QuickSearchResults) -> list[QuickSearchGroup]:
-    titles = titles_of(hit.exchange for hit in found.memories)
+def _groups(results: QuickSearchResults) -> list[QuickSearchGroup]:
+    titles = thread_titles(hit.exchange for hit in results.memories)
     memories = [
         QuickSearchRow(
             excerpt(hit.exchange.user_message, 100),
             exchange_url(hit.exchange),
             titles.get(hit.exchange.thread_id, "") if hit.exchange.thread_id else hit.exchange.source_file,
         )
-        for hit in found.memories
+        for hit in results.memories
     ]
     groups = [
         QuickSearchGroup(
-            _("Threads"), "thread", [QuickSearchRow(t.title, reverse("thread", args=[t.id])) for t in found.threads]
+            _("Threads"), "thread", [QuickSearchRow(t.title, reverse("thread", args=[t.id])) for t in results.threads]
         ),
         QuickSearchGroup(_("Memory"), "memory", memories),
         QuickSearchGroup(
             _("Not remembered"),
             "turn",
-            [QuickSearchRow(excerpt(t.message, 100), place_of(t), t.thread.title) for t in found.turns],
+            [QuickSearchRow(excerpt(t.message, 100), turn_url(t), t.thread.title) for t in results.turns],
         ),
         QuickSearchGroup(
-            _("Documents"), "document", [QuickSearchRow(d.name, document_url(d.pk)) for d in found.documents]
+            _("Documents"), "document", [QuickSearchRow(d.name, document_url(d.pk)) for d in results.documents]
         ),
         QuickSearchGroup(
             _("Commands"),
             "command",
-            [QuickSearchRow(f"/{c.name} {c.usage}".strip(), _typed(c.name), c.does) for c in found.commands],
+            [QuickSearchRow(f"/{c.name} {c.usage}".strip(), _command_url(c.name), c.localized_description) for c in results.commands],
         ),
     ]
     return [group for group in groups if group.rows]
 
 
-def _typed(name: str) -> str:
+def _command_url(name: str) -> str:
     return f"{reverse('new_thread')}?say=/{name}"

@@ -1,4 +1,4 @@
-"""Choosing what a thread's recall is confined to."""
+"""The page of a thread's recall filter."""
 
 from __future__ import annotations
 
@@ -22,26 +22,23 @@ from memory.api import (
     parse_metadata,
 )
 
-_MOST_SHOWN = 200
+_MAX_DOCUMENTS = 200
 
 
-def scope_in(sent: QueryDict, readable: SpaceIds) -> RecallFilter:
-    """The scope that a form or an address names: `only` for each document, `only_metadata` for lines of metadata.
-
-    Raises InvalidInputError.
-    """
-    return build_recall_filter(sent.getlist("only"), parse_metadata(sent.get("only_metadata", "")), spaces=readable)
+def parse_recall_filter(data: QueryDict, readable: SpaceIds) -> RecallFilter:
+    """Parse the fields `only` (repeated document ids) and `only_metadata` (lines). Raises InvalidInputError."""
+    return build_recall_filter(data.getlist("only"), parse_metadata(data.get("only_metadata", "")), spaces=readable)
 
 
 @require_http_methods(["GET", "POST"])
 def scope(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """The documents to choose from, those chosen first; by POST the choice is kept on the thread."""
+    """Show the documents to choose from, chosen ones first; POST saves the recall filter of the thread."""
     thread = access.thread_to_configure(request.user.pk, thread_id)
-    # What everyone who reads the thread may read: its recall brings nothing else.
+    # Recall uses only the spaces that all readers of the thread may read.
     readable = memory.space_ids_shared_by_all_readers(thread.space_id)
     if request.method == "POST":
         try:
-            services.set_recall_filter(thread, scope_in(request.POST, readable))
+            services.set_recall_filter(thread, parse_recall_filter(request.POST, readable))
         except InvalidInputError as error:
             messages.error(request, str(error))
             return redirect("scope", thread_id)
@@ -49,7 +46,7 @@ def scope(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     chosen = RecallFilter.from_json(thread.scope)
     rows = active_documents(readable).exclude(live_version=None).order_by("-created_at")
     first = list(rows.filter(pk__in=chosen.documents))
-    others = list(rows.exclude(pk__in=chosen.documents)[:_MOST_SHOWN])
+    others = list(rows.exclude(pk__in=chosen.documents)[:_MAX_DOCUMENTS])
     context = {
         "section": "thread",
         "thread": thread,

@@ -96,7 +96,7 @@ def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
 
 
 @require_POST
-def answer_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+def regenerate(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
     """Regenerate the answer."""
     turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
     count_message(request.user.pk)

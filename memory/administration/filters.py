@@ -37,7 +37,7 @@ def _people(request: object) -> QuerySet[Any]:
 
 
 def _spaces() -> list[tuple[str, str]]:
-    shared = Space.objects.exclude(kind=Space.Kind.OWN).order_by("kind", "name")
+    shared = Space.objects.exclude(kind=Space.Kind.PERSONAL).order_by("kind", "name")
     return [(OWN, gettext("People’s own")), *((str(space.pk), space.shown_name) for space in shared)]
 
 
@@ -78,7 +78,7 @@ class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
 
     def in_space(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
         if value == OWN:
-            return rows.filter(space__kind=Space.Kind.OWN)
+            return rows.filter(space__kind=Space.Kind.PERSONAL)
         return rows.filter(space_id=uuid.UUID(value))
 
 

@@ -60,7 +60,7 @@ def _keep_hidden(version: DocumentVersion, reading: ExtractedText) -> None:
             HiddenPassage(
                 version=version,
                 start=hidden.start,
-                place=location_label(reading.marks, hidden.start, hidden.start + 1, translate=gettext)[:300],
+                location=location_label(reading.marks, hidden.start, hidden.start + 1, translate=gettext)[:300],
                 text=hidden.text,
             )
             for hidden in reading.hidden
@@ -129,7 +129,7 @@ def _write(
         index, span, _ = placed[at]
         page = _page(reading.marks, span.start)
         text = reading.text[span.start : span.end]
-        return _exchange(version, text, digests[at], index, total, page=page, place=places[at])
+        return _exchange(version, text, digests[at], index, total, page=page, location=places[at])
 
     fresh = {at: made(at) for at, exchange_id in enumerate(taken) if exchange_id is None}
     words = build_entries(fresh.values())
@@ -146,7 +146,7 @@ def _write(
                 start=span.start,
                 end=span.end,
                 separator=separator,
-                place=places[at][:300],
+                location=places[at][:300],
             )
             for at, (index, span, separator) in enumerate(placed)
         )
@@ -176,7 +176,7 @@ def _page(marks: Sequence[Marker], at: int) -> int | None:
 
 
 def _exchange(
-    version: DocumentVersion, text: str, digest: str, index: int, total: int, *, page: int | None, place: str
+    version: DocumentVersion, text: str, digest: str, index: int, total: int, *, page: int | None, location: str
 ) -> Exchange:
     document = version.document
     return Exchange(
@@ -189,7 +189,7 @@ def _exchange(
         source_file=document.name,
         chunk_index=index,
         total_chunks=total,
-        metadata=metadata_of_piece(version, page=page, place=place),
+        metadata=metadata_of_piece(version, page=page, place=location),
         size=len(text),
         content_hash=digest,
         is_hidden=True,

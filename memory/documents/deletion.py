@@ -98,7 +98,7 @@ def cleanup_documents() -> int:
         if version.original.name:
             default_storage.delete(version.original.name)
         # Where the document is forgotten its pieces' rows stay, without words: the receipt is counted from them.
-        version.chunks.update(place="")
+        version.chunks.update(location="")
         DocumentVersion.objects.filter(pk=version.pk).update(
             original="", sha256="", title="", kind="", removed_at=timezone.now()
         )

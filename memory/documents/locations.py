@@ -34,6 +34,6 @@ def locations_of(exchange_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ChunkLoca
         return {}
     live_version = Chunk.objects.filter(exchange_id__in=ids, version__document__live_version=F("version"))
     rows = live_version.values_list(
-        "exchange_id", "version__document_id", "version_id", "index", "start", "end", "separator", "place"
+        "exchange_id", "version__document_id", "version_id", "index", "start", "end", "separator", "location"
     )
     return {row[0]: ChunkLocation(*row[1:]) for row in rows}

@@ -71,7 +71,7 @@ class ChunkText:
     start: int
     end: int
     separator: str
-    place: str
+    location: str
     text: str | None
 
 
@@ -144,7 +144,7 @@ def list_chunks(document: Document, *, since: int, count: int) -> list[ChunkText
             start=chunk.start,
             end=chunk.end,
             separator=chunk.separator,
-            place=chunk.place,
+            location=chunk.location,
             text=None if chunk.exchange.forgotten_at else chunk.exchange.user_message,
         )
         for chunk in chunks.order_by("index")[:count]

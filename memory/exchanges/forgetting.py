@@ -59,7 +59,7 @@ class ErasureReceipt:
 
     `vectors` and `cached` are counted after verification; until then the exchange counts as `under_way`. `failed` is
     the part of `under_way` whose erasure failed permanently; an administrator can retry it. `in_files` counts exchanges
-    of which index or database files may still contain bytes.
+    of which collection or database files may still contain bytes.
     """
 
     exchanges: int
@@ -258,8 +258,8 @@ def _remove_vectors(exchanges: Sequence[Exchange]) -> dict[uuid.UUID, int]:
 def _collections_of(ids: Sequence[uuid.UUID], space_ids: Iterable[uuid.UUID]) -> list[str]:
     """Return all collections that may hold vectors of these exchanges: all generations, and rebuilds in progress."""
     rows = EmbeddingJob.objects.filter(Q(exchange_id__in=ids) | Q(exchange__previous_id__in=ids))
-    indexes = Collection.objects.filter(Q(pk__in=rows.values("index_id")) | Q(space_id__in=list(space_ids)))
-    active = indexes.values_list("collection", flat=True)
+    collections = Collection.objects.filter(Q(pk__in=rows.values("collection_id")) | Q(space_id__in=list(space_ids)))
+    active = collections.values_list("name", flat=True)
     return sorted({generations.next_collection_name(name, step) for name in active for step in (-1, 0, 1)})
 
 

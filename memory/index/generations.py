@@ -78,7 +78,7 @@ def check_dimension(generation: IndexGeneration, dimension: int) -> None:
 def get_collection(space: Space, generation: IndexGeneration) -> Collection:
     """Return the index of this space and generation; create its row, but not the collection, if it is missing."""
     name = f"{settings.CATO.vector_store.collection_name}-{space.id.hex}-{generation.pk}"
-    return Collection.objects.get_or_create(space=space, generation=generation, defaults={"collection": name})[0]
+    return Collection.objects.get_or_create(space=space, generation=generation, defaults={"name": name})[0]
 
 
 def embedding_model_status() -> EmbeddingModelStatus:
@@ -181,8 +181,8 @@ def drop_generation(generation: IndexGeneration) -> None:
     from memory.index import store
 
     IndexGeneration.objects.filter(pk=generation.pk).update(state=IndexGeneration.State.RETIRED)
-    for index in Collection.objects.filter(generation=generation):
-        store.drop(index.collection)
+    for collection in Collection.objects.filter(generation=generation):
+        store.drop(collection.name)
     store.request_file_cleanup()
     EmbeddingJob.objects.filter(generation=generation).delete()
     generation.delete()

@@ -48,7 +48,7 @@ def index_pending(limit: int | None = None) -> int:
         due = (
             EmbeddingJob.objects.filter(exchange__forgotten_at=None)
             .exclude(generation__state=IndexGeneration.State.RETIRED)
-            .select_related("exchange__space", "exchange__previous", "generation", "index")
+            .select_related("exchange__space", "exchange__previous", "generation", "collection")
         )
         claimed = jobs.claim(due.filter(exchange__source_file="").order_by("due_at", "id"), _BATCH)
         of_documents = [] if claimed else _claim_chunks(due.exclude(exchange__source_file=""))
@@ -113,16 +113,16 @@ def _index_together(rows: list[EmbeddingJob]) -> int:
     generation, space = rows[0].generation, rows[0].exchange.space
     try:
         vectors = _vectors_for(generation, [row.exchange for row in rows])
-        index = generations.get_collection(space, generation)
-        _leave_other_indexes(rows, index.pk)
-        EmbeddingJob.objects.filter(pk__in=[row.pk for row in rows]).update(index=index)
+        collection = generations.get_collection(space, generation)
+        _leave_other_collections(rows, collection.pk)
+        EmbeddingJob.objects.filter(pk__in=[row.pk for row in rows]).update(collection=collection)
         ids, flat, fields = [], [], []
         for row, parts in zip(rows, vectors, strict=True):
             row.parts = len(parts)
             ids += vector_ids(row.exchange_id, row.exchange.version, len(parts))
             flat += list(parts)
             fields += [chroma_fields(row.exchange, row.exchange.metadata)] * len(parts)
-        store.upsert(index.collection, ids, np.stack(flat), fields)
+        store.upsert(collection.name, ids, np.stack(flat), fields)
     except VectorStoreRequestError as error:
         return _index_halves(rows) if len(rows) > 1 else _put_off(rows, str(error), counts=True)
     except (VectorStoreUnavailableError, VectorStoreDisabledError) as error:
@@ -131,7 +131,7 @@ def _index_together(rows: list[EmbeddingJob]) -> int:
         if error.is_about_input and len(rows) > 1:
             return _index_halves(rows)
         return _put_off(rows, str(error), counts=True, final=error.permanent, after=error.retry_after)
-    return _note_indexed(rows, index.collection)
+    return _note_indexed(rows, collection.name)
 
 
 def _index_halves(rows: list[EmbeddingJob]) -> int:
@@ -159,14 +159,14 @@ def _vectors_for(generation: IndexGeneration, exchanges: Sequence[Exchange]) -> 
     return [given[e.pk] if e.pk in given else known[e.content_hash] for e in exchanges]
 
 
-def _leave_other_indexes(rows: list[EmbeddingJob], index_id: int) -> None:
+def _leave_other_collections(rows: list[EmbeddingJob], collection_id: int) -> None:
     """Delete vectors of these exchanges from other spaces' indexes, and those of older versions."""
     stale: dict[str, list[str]] = defaultdict(list)
     for row in rows:
-        if row.index is not None and row.index_id != index_id:
-            stale[row.index.collection] += all_vector_ids(row.exchange_id, row.exchange.version)
-        elif row.index is not None and row.exchange.version > 1:
-            stale[row.index.collection] += all_vector_ids(row.exchange_id, row.exchange.version - 1)
+        if row.collection is not None and row.collection_id != collection_id:
+            stale[row.collection.name] += all_vector_ids(row.exchange_id, row.exchange.version)
+        elif row.collection is not None and row.exchange.version > 1:
+            stale[row.collection.name] += all_vector_ids(row.exchange_id, row.exchange.version - 1)
     for collection, ids in stale.items():
         store.delete(collection, ids)
 

@@ -57,7 +57,7 @@ _TABLES = (
 def purge_pending(*, before: datetime | None = None, progress: ProgressCallback = no_progress) -> int:
     """Rebuild every index marked for purging, vacuum the database, and return the number of rebuilt indexes.
 
-    `before` limits the call to indexes that were marked at or before that time. The mark of an index is cleared only
+    `before` limits the call to indexes that were marked at or before that time. The mark of a collection is cleared only
     after its rebuild and the vacuum. If Cato manages the Chroma server, it asks the server to remove the dropped files.
     The call can be interrupted and repeated. Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
@@ -65,15 +65,15 @@ def purge_pending(*, before: datetime | None = None, progress: ProgressCallback 
     if before is not None:
         pending = pending.filter(purge_needed_since__lte=before)
     renewed = 0
-    for index in pending.select_related("space", "generation").order_by("pk"):
+    for collection in pending.select_related("space", "generation").order_by("pk"):
         begun = timezone.now()
-        if not rebuild_collection(index, progress=progress):
+        if not rebuild_collection(collection, progress=progress):
             continue
         if not renewed:
             delete_orphan_cache_entries()
             vacuum_database()
         renewed += 1
-        _clear_purge_flag(index, begun)
+        _clear_purge_flag(collection, begun)
     return renewed
 
 
@@ -95,7 +95,7 @@ def purge_overdue() -> int:
 def purge_all(*, progress: ProgressCallback = no_progress) -> int:
     """Drop orphan collections and cache entries, run `purge_pending`, and return the number of rebuilt indexes.
 
-    The database is vacuumed even if no index was marked for purging.
+    The database is vacuumed even if no collection was marked for purging.
     """
     drop_orphan_collections()
     renewed = purge_pending(progress=progress)
@@ -105,16 +105,16 @@ def purge_all(*, progress: ProgressCallback = no_progress) -> int:
     return renewed
 
 
-def rebuild_collection(index: Collection, *, progress: ProgressCallback = no_progress) -> bool:
+def rebuild_collection(collection: Collection, *, progress: ProgressCallback = no_progress) -> bool:
     """Copy the live vectors to a new collection, swap it in, and drop the old one.
 
     Return False if another process is rebuilding the collection. A rebuild interrupted before the swap starts again.
     After the swap, `drop_orphan_collections` removes the old collection.
     """
-    source, target = index.collection, next_collection_name(index.collection)
+    source, target = collection.name, next_collection_name(collection.name)
     if not store.recreate_collection(target, unless_touched_within=ABANDONED):
         return False
-    alive = EmbeddingJob.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
+    alive = EmbeddingJob.objects.filter(collection=collection, state=Job.State.DONE, exchange__forgotten_at=None)
     for page in iterate_by_pk(alive.values_list("pk", "exchange_id", "version", "parts"), _PAGE):
         store.mark_in_use(target)
         copy_vectors(
@@ -126,12 +126,12 @@ def rebuild_collection(index: Collection, *, progress: ProgressCallback = no_pro
     # No row names the source after the swap. The mark keeps other processes from dropping it as an orphan.
     with suppress(store.CollectionMissingError):
         store.mark_in_use(source)
-    if not _switch(index, source, target):
+    if not _switch(collection, source, target):
         store.drop(target)
         return False
     # Exchanges can be added, changed or forgotten during the copy.
-    queue_missing_vectors(index, spare=source)
-    delete_orphan_vectors(index)
+    queue_missing_vectors(collection, spare=source)
+    delete_orphan_vectors(collection)
     time.sleep(_GRACE)
     store.drop(source)
     store.request_file_cleanup()
@@ -160,15 +160,15 @@ def vacuum_database() -> None:
 
 
 @transaction.atomic
-def _switch(index: Collection, source: str, target: str) -> bool:
-    if not Collection.objects.filter(pk=index.pk, collection=source).update(collection=target):
+def _switch(collection: Collection, source: str, target: str) -> bool:
+    if not Collection.objects.filter(pk=collection.pk, name=source).update(name=target):
         return False
-    index.collection = target
+    collection.name = target
     # Workers that are embedding now use the old collection name. A new attempt number voids their results.
     jobs.requeue(
         EmbeddingJob.objects.filter(
-            exchange__space_id=index.space_id,
-            generation_id=index.generation_id,
+            exchange__space_id=collection.space_id,
+            generation_id=collection.generation_id,
             state=Job.State.PENDING,
             locked_until__gt=timezone.now(),
         )
@@ -176,8 +176,8 @@ def _switch(index: Collection, source: str, target: str) -> bool:
     return True
 
 
-def _clear_purge_flag(index: Collection, begun: datetime) -> None:
+def _clear_purge_flag(collection: Collection, begun: datetime) -> None:
     """Clear the purge mark, or set it to `begun` if exchanges were forgotten or erased since then."""
-    since = Exchange.objects.filter(space_id=index.space_id).exclude(forgotten_at=None)
+    since = Exchange.objects.filter(space_id=collection.space_id).exclude(forgotten_at=None)
     since = since.filter(Q(forgotten_at__gte=begun) | Q(erased_at__gte=begun) | Q(erased_at=None))
-    Collection.objects.filter(pk=index.pk).update(purge_needed_since=begun if since.exists() else None)
+    Collection.objects.filter(pk=collection.pk).update(purge_needed_since=begun if since.exists() else None)

@@ -61,11 +61,11 @@ def measure_drift() -> Drift:
     """
     generation = generations.active_generation()
     alive = EmbeddingJob.objects.filter(generation=generation, exchange__forgotten_at=None)
-    said = dict(alive.exclude(index=None).values_list("index").annotate(n=Sum("parts")).order_by())
+    said = dict(alive.exclude(collection=None).values_list("collection").annotate(n=Sum("parts")).order_by())
     lacking = max(Exchange.objects.filter(forgotten_at=None).count() - alive.count(), 0)
     surplus = 0
-    for index in generation.indexes.all():
-        apart = (said.get(index.pk) or 0) - store.count(index.collection)
+    for collection in generation.collections.all():
+        apart = (said.get(collection.pk) or 0) - store.count(collection.name)
         lacking, surplus = lacking + max(apart, 0), surplus + max(-apart, 0)
     return Drift(rows_without_vector=lacking, vectors_without_row=surplus)
 
@@ -77,10 +77,10 @@ def reconcile(*, dry_run: bool = False, progress: ProgressCallback = no_progress
     counts. Raises VectorStoreUnavailableError and VectorStoreDisabledError.
     """
     queued, removed = queue_unindexed(dry_run=dry_run), 0
-    for index in Collection.objects.select_related("generation").order_by("pk"):
-        if index.generation.state != IndexGeneration.State.RETIRED:
-            queued += queue_missing_vectors(index, dry_run=dry_run, progress=progress)
-        removed += delete_orphan_vectors(index, dry_run=dry_run, progress=progress)
+    for collection in Collection.objects.select_related("generation").order_by("pk"):
+        if collection.generation.state != IndexGeneration.State.RETIRED:
+            queued += queue_missing_vectors(collection, dry_run=dry_run, progress=progress)
+        removed += delete_orphan_vectors(collection, dry_run=dry_run, progress=progress)
     if queued and not dry_run:
         nudge.after_commit("index_pending")
     return ReconcileReport(
@@ -98,7 +98,7 @@ def queue_unindexed(*, dry_run: bool = False) -> int:
     """Queue exchanges without an embedding row, and finished rows without an index; return their number."""
     queued = 0
     for generation in generations.writable_generations():
-        nowhere = EmbeddingJob.objects.filter(generation=generation, state=Job.State.DONE, index=None)
+        nowhere = EmbeddingJob.objects.filter(generation=generation, state=Job.State.DONE, collection=None)
         if dry_run:
             known = EmbeddingJob.objects.filter(generation=generation, exchange__forgotten_at=None).count()
             queued += max(Exchange.objects.filter(forgotten_at=None).count() - known, 0) + nowhere.count()
@@ -108,25 +108,25 @@ def queue_unindexed(*, dry_run: bool = False) -> int:
 
 
 def queue_missing_vectors(
-    index: Collection, *, spare: str | None = None, dry_run: bool = False, progress: ProgressCallback = no_progress
+    collection: Collection, *, spare: str | None = None, dry_run: bool = False, progress: ProgressCallback = no_progress
 ) -> int:
     """Queue exchanges whose vectors are missing from the index or outdated; return their number.
 
     Vectors that the collection `spare` still has are copied from it instead.
     """
     queued = 0
-    rows = EmbeddingJob.objects.filter(index=index, state=Job.State.DONE, exchange__forgotten_at=None)
+    rows = EmbeddingJob.objects.filter(collection=collection, state=Job.State.DONE, exchange__forgotten_at=None)
     columns = ("pk", "exchange_id", "version", "parts", "exchange__version", "exchange__space_id")
     for page in iterate_by_pk(rows.values_list(*columns), _PAGE):
         wanted = {pk: vector_ids(exchange_id, version, parts) for pk, exchange_id, version, parts, *_ in page}
-        held = _held(index, [id for ids in wanted.values() for id in ids])
+        held = _held(collection, [id for ids in wanted.values() for id in ids])
         if spare is not None:
             missing = [id for ids in wanted.values() for id in ids if id not in held]
-            held |= copy_vectors(spare, index.collection, missing)
+            held |= copy_vectors(spare, collection.name, missing)
         lost = [
             pk
             for pk, _, version, _, newest, space_id in page
-            if not wanted[pk] or (version, index.space_id) != (newest, space_id) or not held.issuperset(wanted[pk])
+            if not wanted[pk] or (version, collection.space_id) != (newest, space_id) or not held.issuperset(wanted[pk])
         ]
         if lost and not dry_run:
             jobs.requeue(EmbeddingJob.objects.filter(pk__in=lost, state=Job.State.DONE))
@@ -135,14 +135,14 @@ def queue_missing_vectors(
     return queued
 
 
-def _held(index: Collection, ids: list[str]) -> set[str]:
+def _held(collection: Collection, ids: list[str]) -> set[str]:
     """Return the ids in the current collection of the index; ask again if a rebuild has replaced the collection."""
     while True:
-        asked = index.collection
+        asked = collection.name
         held = store.existing_ids(asked, ids)
         if not held.issuperset(ids):
-            index.refresh_from_db(fields=["collection"])
-        if index.collection == asked:
+            collection.refresh_from_db(fields=["name"])
+        if collection.name == asked:
             return held
 
 
@@ -154,15 +154,15 @@ def copy_vectors(source: str, target: str, ids: list[str]) -> set[str]:
     return copied
 
 
-def delete_orphan_vectors(index: Collection, *, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
+def delete_orphan_vectors(collection: Collection, *, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
     """Delete the vectors of this index that belong to no live row; return their number."""
     removed = offset = 0
-    while ids := store.list_ids(index.collection, offset, _IDS):
+    while ids := store.list_ids(collection.name, offset, _IDS):
         # A row is written before its vectors, so the rows are read after the ids.
-        strays = _strays(index, ids)
+        strays = _strays(collection, ids)
         if strays and not dry_run:
-            generations.mark_purge_needed(Collection.objects.filter(pk=index.pk))
-            store.delete(index.collection, strays)
+            generations.mark_purge_needed(Collection.objects.filter(pk=collection.pk))
+            store.delete(collection.name, strays)
         removed += len(strays)
         offset += len(ids) - (0 if dry_run else len(strays))
         progress("vectors", len(ids))
@@ -172,17 +172,17 @@ def delete_orphan_vectors(index: Collection, *, dry_run: bool = False, progress:
 def drop_orphan_collections(*, dry_run: bool = False) -> int:
     """Drop the collections of known spaces that no row names and no process is filling; return their number."""
     prefix = f"{settings.CATO.vector_store.collection_name}-"
-    name = re.compile(re.escape(prefix) + r"([0-9a-f]{32})-\d+(\.\d+)?")
+    pattern = re.compile(re.escape(prefix) + r"([0-9a-f]{32})-\d+(\.\d+)?")
     dropped = 0
-    for collection in store.collections(prefix, untouched_for=ABANDONED):
-        found = name.fullmatch(collection)
+    for name in store.collections(prefix, untouched_for=ABANDONED):
+        found = pattern.fullmatch(name)
         # Another Cato installation with other spaces may share the server.
         if found is None or not Space.objects.filter(pk=uuid.UUID(found[1])).exists():
             continue
-        if Collection.objects.filter(collection=collection).exists():
+        if Collection.objects.filter(name=name).exists():
             continue
         if not dry_run:
-            store.drop(collection)
+            store.drop(name)
         dropped += 1
     if dropped and not dry_run:
         store.request_file_cleanup()
@@ -215,10 +215,10 @@ def delete_orphan_cache_entries(*, dry_run: bool = False, progress: ProgressCall
     return removed
 
 
-def _strays(index: Collection, ids: Iterable[str]) -> list[str]:
+def _strays(collection: Collection, ids: Iterable[str]) -> list[str]:
     parsed = {id: _parsed(id) for id in ids}
     rows = EmbeddingJob.objects.filter(
-        index=index, exchange_id__in={vector[0] for vector in parsed.values() if vector}, exchange__forgotten_at=None
+        collection=collection, exchange_id__in={vector[0] for vector in parsed.values() if vector}, exchange__forgotten_at=None
     )
     living = {row[0]: _EmbeddingState(*row[1:]) for row in rows.values_list(*_OF_LIVING)}
     return [id for id, vector in parsed.items() if vector is None or not _belongs(living.get(vector[0]), *vector[1:])]

@@ -108,7 +108,7 @@ class Chunk(models.Model):
     start = models.PositiveIntegerField(help_text="characters from the beginning of the file's text")
     end = models.PositiveIntegerField()
     separator = models.CharField(max_length=2, blank=True, help_text="the white space before it, at most two characters")
-    place = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading, in words")
+    location = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading, in words")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["version", "index"], name="one_chunk_at_a_place")]
@@ -119,5 +119,5 @@ class HiddenPassage(models.Model):
 
     version = models.ForeignKey(DocumentVersion, on_delete=models.CASCADE, related_name="hidden_passages")
     start = models.PositiveIntegerField(help_text="characters of the file's text before it")
-    place = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading, in words")
+    location = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading, in words")
     text = models.TextField()

@@ -28,8 +28,8 @@ class Exchange(models.Model):
 
     class Source(models.TextChoices):
         CHAT = "chat"
-        VADD = "vadd_command"
-        VDOC = "vdoc_command"
+        NOTE = "vadd_command"
+        SERVER_FOLDER = "vdoc_command"
         UPLOAD = "upload"
         CLI = "cli"
         IMPORT = "import"

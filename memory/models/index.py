@@ -35,22 +35,22 @@ class Collection(models.Model):
     """One collection of vectors: one space in one generation."""
 
     space = models.ForeignKey(Space, on_delete=models.PROTECT)
-    generation = models.ForeignKey(IndexGeneration, on_delete=models.CASCADE, related_name="indexes")
-    collection = models.CharField(max_length=128, unique=True)
+    generation = models.ForeignKey(IndexGeneration, on_delete=models.CASCADE, related_name="collections")
+    name = models.CharField(max_length=128, unique=True)
     purge_needed_since = models.DateTimeField(
         null=True, help_text="since when its files may hold vectors of what was forgotten; null: they hold none"
     )
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["space", "generation"], name="one_index_a_space")]
+        constraints = [models.UniqueConstraint(fields=["space", "generation"], name="one_collection_a_space")]
 
 
 class EmbeddingJob(Job):
-    """The vectors of one exchange in one generation: a pending job, or stored in `index`."""
+    """The vectors of one exchange in one generation: a pending job, or stored in `collection`."""
 
     exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="embeddings")
     generation = models.ForeignKey(IndexGeneration, on_delete=models.CASCADE, related_name="embeddings")
-    index = models.ForeignKey(Collection, null=True, on_delete=models.PROTECT, related_name="embeddings")
+    collection = models.ForeignKey(Collection, null=True, on_delete=models.PROTECT, related_name="embeddings")
     version = models.PositiveIntegerField(default=0, help_text="the exchange's version that is in the index")
     parts = models.PositiveSmallIntegerField(default=0, help_text="how many vectors that version has there")
 

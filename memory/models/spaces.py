@@ -14,7 +14,7 @@ class Space(models.Model):
     """A space of one person, of a group, or of the team; it determines who can read its contents."""
 
     class Kind(models.TextChoices):
-        OWN = "own", _("Only you")
+        PERSONAL = "own", _("Only you")
         GROUP = "group", _("Group")
         TEAM = "team", _("Everyone")
 

@@ -58,11 +58,11 @@ def _texts_of(ids: Iterable[str], query: Query) -> Texts:
         exchange_id__in=[uuid.UUID(id) for id in ids],
         generation=query.generation,
         state=Job.State.DONE,
-        index__space_id__in=list(query.spaces),
+        collection__space_id__in=list(query.spaces),
     )
     wanted: dict[str, list[str]] = defaultdict(list)
     for collection, exchange_id, version, parts in rows.values_list(
-        "index__collection", "exchange_id", "version", "parts"
+        "collection__name", "exchange_id", "version", "parts"
     ):
         # The vector of the whole text, then that of the start of the message. A note has only the first.
         wanted[collection] += vector_ids(exchange_id, version, min(parts, 2))

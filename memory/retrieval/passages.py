@@ -25,7 +25,7 @@ ChunkKey = tuple[uuid.UUID, int]
 class QuotedChunk:
     """The text of a chunk and its location."""
 
-    place: ChunkLocation
+    location: ChunkLocation
     text: str
 
 
@@ -42,14 +42,14 @@ class Passage:
         """Return the joined text of the chunks; text shared by neighbours appears once."""
         joined = ""
         for before, piece in zip([None, *self.pieces], self.pieces, strict=False):
-            shared = max(0, before.place.end - piece.place.start) if before else 0
-            joined += (piece.place.separator if before and not shared else "") + piece.text[shared:]
+            shared = max(0, before.location.end - piece.location.start) if before else 0
+            joined += (piece.location.separator if before and not shared else "") + piece.text[shared:]
         return joined
 
     @property
     def label(self) -> str:
         """Return the location from the first to the last chunk: page, slide, sheet or heading."""
-        labels = [piece.place.label for piece in self.pieces if piece.place.label]
+        labels = [piece.location.label for piece in self.pieces if piece.location.label]
         if not labels:
             return ""
         return labels[0] if labels[0] == labels[-1] else f"{labels[0]} to {labels[-1]}"
@@ -80,22 +80,22 @@ def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
     around = Q(pk__in=[])
     for passage in passages:
         if passage.pieces:
-            first, last = passage.pieces[0].place, passage.pieces[-1].place
+            first, last = passage.pieces[0].location, passage.pieces[-1].location
             around |= Q(version=first.version_id, index__range=(first.index - _WIDEST, last.index + _WIDEST))
     rows = Chunk.objects.filter(around, exchange__forgotten_at=None, exchange__is_hidden=False)
-    fields = ("version__document_id", "version_id", "index", "start", "end", "separator", "place", "exchange__user_message")
+    fields = ("version__document_id", "version_id", "index", "start", "end", "separator", "location", "exchange__user_message")
     pieces = [QuotedChunk(ChunkLocation(*row[:-1]), row[-1]) for row in rows.values_list(*fields)]
-    return {(piece.place.version_id, piece.place.index): piece for piece in pieces}
+    return {(piece.location.version_id, piece.location.index): piece for piece in pieces}
 
 
 def _is_adjacent(result: Hit, group: Sequence[Hit]) -> bool:
-    place = result.exchange.place
-    if place is None:
+    location = result.exchange.location
+    if location is None:
         return False
-    spots = {(r.exchange.place.version_id, r.exchange.place.index) for r in group if r.exchange.place}
-    return any((place.version_id, place.index + step) in spots for step in (-1, 1))
+    spots = {(r.exchange.location.version_id, r.exchange.location.index) for r in group if r.exchange.location}
+    return any((location.version_id, location.index + step) in spots for step in (-1, 1))
 
 
 def _passage(number: int, group: Sequence[Hit]) -> Passage:
-    pieces = [QuotedChunk(r.exchange.place, r.exchange.user_message) for r in group if r.exchange.place]
-    return Passage(number, group[0].exchange, sorted(pieces, key=lambda piece: piece.place.index))
+    pieces = [QuotedChunk(r.exchange.location, r.exchange.user_message) for r in group if r.exchange.location]
+    return Passage(number, group[0].exchange, sorted(pieces, key=lambda piece: piece.location.index))

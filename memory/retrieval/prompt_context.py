@@ -71,8 +71,8 @@ class TokenBudget:
 
 
 def _sources(result: Hit) -> list[uuid.UUID]:
-    place = result.exchange.place
-    return [result.exchange.owner_id, *([place.document_id] if place else [])]
+    location = result.exchange.location
+    return [result.exchange.owner_id, *([location.document_id] if location else [])]
 
 
 def build_prompt_context(results: Sequence[Hit], *, max_tokens: int) -> str:
@@ -136,14 +136,14 @@ def _body(passage: Passage) -> str:
 def _widen(passages: Sequence[Passage], left: int) -> None:
     """Add the next and the previous chunk to each passage in turn, until `left` tokens are used."""
     around = load_neighbours(passages)
-    for taken in (piece.place for passage in passages for piece in passage.pieces):
+    for taken in (piece.location for passage in passages for piece in passage.pieces):
         around.pop((taken.version_id, taken.index), None)
     growing = [passage for passage in passages if passage.pieces]
     while growing:
         grown = []
         for passage in growing:
             for is_after in (True, False):
-                edge = passage.pieces[-1 if is_after else 0].place
+                edge = passage.pieces[-1 if is_after else 0].location
                 spot = (edge.version_id, edge.index + (1 if is_after else -1))
                 piece = around.get(spot)
                 cost = estimate_tokens(piece.text) if piece else 0

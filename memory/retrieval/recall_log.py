@@ -26,7 +26,7 @@ class RecalledItem:
     similarity: float | None
     score: float
     strategy: str
-    reason: str
+    explanation: str
     exchange: ExchangeView | None
     is_forgotten: bool
 
@@ -55,7 +55,7 @@ def log_recall(turn_id: uuid.UUID, results: Sequence[Hit]) -> None:
                 similarity=result.similarity,
                 score=result.score,
                 strategy=result.strategy,
-                reason=result.reason[:300],
+                reason=result.explanation[:300],
             )
             for rank, group in enumerate(group_adjacent(results), start=1)
             for result in group
@@ -86,7 +86,7 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
                 similarity=row.similarity,
                 score=row.score,
                 strategy=row.strategy,
-                reason=row.reason,
+                explanation=row.reason,
                 exchange=ExchangeView.from_row(row.exchange, places.get(row.exchange_id)) if readable else None,
                 is_forgotten=forgotten,
             )

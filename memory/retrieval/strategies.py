@@ -120,7 +120,7 @@ def _results(ranked: _RankedPool) -> RankedHits:
                 similarity=candidate.similarity,
                 score=candidate.score,
                 strategy=ranked.strategy,
-                reason=explain(candidate, ranked.pool, period=ranked.period, is_below=below),
+                explanation=explain(candidate, ranked.pool, period=ranked.period, is_below=below),
                 is_below_gate=below,
                 ranks=candidate.ranks,
             )

@@ -33,7 +33,7 @@ class ExchangeView:
     timestamp: datetime
     source: str
     source_file: str
-    place: ChunkLocation | None = None
+    location: ChunkLocation | None = None
 
     # Load only these columns; a row has more than twice as many.
     COLUMNS: ClassVar = (
@@ -42,7 +42,7 @@ class ExchangeView:
     )  # fmt: skip
 
     @classmethod
-    def from_row(cls, row: Exchange, place: ChunkLocation | None = None) -> ExchangeView:
+    def from_row(cls, row: Exchange, location: ChunkLocation | None = None) -> ExchangeView:
         """Build a view from an exchange loaded with its owner, and its location in a document."""
         return cls(
             id=row.id,
@@ -57,7 +57,7 @@ class ExchangeView:
             timestamp=row.timestamp,
             source=row.source,
             source_file=row.source_file,
-            place=place,
+            location=location,
         )
 
 
@@ -74,7 +74,7 @@ class Hit:
     similarity: float | None
     score: float
     strategy: str
-    reason: str
+    explanation: str
     is_below_gate: bool
     ranks: Mapping[str, int] = field(default_factory=dict)
 

@@ -30,7 +30,7 @@ _VECTORS_AN_EXCHANGE = 2.5
 class PendingVectorSearch:
     """A running query to several collections, one thread per collection, which starts once the query is embedded.
 
-    Each item of `coming` holds an index's primary key, its collection name and the future of its answer.
+    Each item of `coming` holds a collection's primary key, its name and the future of its answer.
     """
 
     count: int
@@ -41,12 +41,12 @@ class PendingVectorSearch:
         """Wait for all collections and return the same result, with the same errors, as `nearest`."""
         pairs: list[ScoredId] = []
         missing: list[store.CollectionMissingError] = []
-        for index, collection, answer in self.coming:
+        for key, name, answer in self.coming:
             try:
-                pairs += self._of(index, collection, answer)
+                pairs += self._of(key, name, answer)
             except store.CollectionMissingError as error:
                 # A missing collection is an error only if it contained vectors.
-                if jobs.requeue(EmbeddingJob.objects.filter(index=index, state=Job.State.DONE)):
+                if jobs.requeue(EmbeddingJob.objects.filter(collection=key, state=Job.State.DONE)):
                     missing.append(error)
         if missing and not pairs:
             raise missing[0]
@@ -54,15 +54,15 @@ class PendingVectorSearch:
         # scoring it and its neighbours.
         return _exchanges(_nearest_first(pairs)[: _vectors(self.count)], self.count)
 
-    def _of(self, index: int, collection: str, answer: Future[list[ScoredId]]) -> list[ScoredId]:
+    def _of(self, key: int, name: str, answer: Future[list[ScoredId]]) -> list[ScoredId]:
         try:
             return answer.result()
         except store.CollectionMissingError:
             # A rebuild may have replaced the collection. Retry with its current name.
-            name: str = Collection.objects.values_list("collection", flat=True).get(pk=index)
-            if name == collection:
+            current = Collection.objects.values_list("name", flat=True).get(pk=key)
+            if current == name:
                 raise
-            return self.ask(name)
+            return self.ask(current)
 
 
 def search_async(query: Query, count: int, where: dict[str, Any] | None = None) -> PendingVectorSearch:
@@ -72,9 +72,9 @@ def search_async(query: Query, count: int, where: dict[str, Any] | None = None) 
         vector = query.vector
         return [] if vector is None else store.query(collection, vector, _vectors(count), where)
 
-    indexes = Collection.objects.filter(generation=query.generation, space_id__in=list(query.spaces))
-    names = indexes.values_list("pk", "collection")
-    return PendingVectorSearch(count, ask, [(index, name, _threads.submit(ask, name)) for index, name in names])
+    collections = Collection.objects.filter(generation=query.generation, space_id__in=list(query.spaces))
+    names = collections.values_list("pk", "name")
+    return PendingVectorSearch(count, ask, [(key, name, _threads.submit(ask, name)) for key, name in names])
 
 
 def nearest(query: Query, count: int, where: dict[str, Any] | None = None) -> SimilarityById:
@@ -97,9 +97,9 @@ def exact_similarities(query: Query, ids: Iterable[str], count: int) -> Similari
     embeddings = EmbeddingJob.objects.filter(
         exchange_id__in=[uuid.UUID(id) for id in ids],
         generation=query.generation,
-        index__space_id__in=list(query.spaces),
+        collection__space_id__in=list(query.spaces),
     )
-    rows = embeddings.values_list("index__collection", "exchange_id", "version", "parts")
+    rows = embeddings.values_list("collection__name", "exchange_id", "version", "parts")
     for collection, exchange_id, version, parts in rows:
         held[collection] += vector_ids(exchange_id, version, parts)
     weigh = partial(store.similarities, query.vector)

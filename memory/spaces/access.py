@@ -41,7 +41,7 @@ def manages_space(person_id: uuid.UUID, space: Space) -> bool:
     The owner manages a personal space, the managers a group, and administrators the team space. Without read access a
     person manages nothing.
     """
-    if space.kind == Space.Kind.OWN:
+    if space.kind == Space.Kind.PERSONAL:
         return space.owner_id == person_id
     if space.kind == Space.Kind.GROUP:
         managers = Membership.objects.filter(space=space, role=Membership.Role.MANAGER)
@@ -61,8 +61,8 @@ def admin_visible_space_ids(person_id: uuid.UUID) -> SpaceIds:
 
 def personal_space(person_id: uuid.UUID) -> Space:
     """Return the person's personal space, creating it on first use."""
-    found = Space.objects.filter(kind=Space.Kind.OWN, owner_id=person_id).first()
-    return found or _make(kind=Space.Kind.OWN, owner_id=person_id)
+    found = Space.objects.filter(kind=Space.Kind.PERSONAL, owner_id=person_id).first()
+    return found or _make(kind=Space.Kind.PERSONAL, owner_id=person_id)
 
 
 def team_space() -> Space:
@@ -84,7 +84,7 @@ def get_space(person_id: uuid.UUID, space_id: uuid.UUID) -> Space:
 
 def list_readable_spaces(person_id: uuid.UUID) -> list[Space]:
     """Return the readable spaces as rows: the personal space, groups by name, then the team space."""
-    order = {Space.Kind.OWN: 0, Space.Kind.GROUP: 1, Space.Kind.TEAM: 2}
+    order = {Space.Kind.PERSONAL: 0, Space.Kind.GROUP: 1, Space.Kind.TEAM: 2}
     return sorted(_readable(person_id), key=lambda space: (order[Space.Kind(space.kind)], space.name.casefold()))
 
 
@@ -108,7 +108,7 @@ def space_by_name(person_id: uuid.UUID, name: str) -> Space:
 
 def readers(space: Space, active_people: QuerySet[M]) -> QuerySet[M]:
     """Return those of `active_people` who can read `space`."""
-    if space.kind == Space.Kind.OWN:
+    if space.kind == Space.Kind.PERSONAL:
         return active_people.filter(id=space.owner_id)
     if space.kind == Space.Kind.TEAM:
         return active_people
@@ -123,7 +123,7 @@ def in_spaces(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:
 def _readable(person_id: uuid.UUID) -> QuerySet[Space]:
     groups = Membership.objects.filter(person_id=person_id).values("space_id")
     return Space.objects.filter(
-        Q(kind=Space.Kind.OWN, owner_id=person_id) | Q(kind=Space.Kind.GROUP, id__in=groups) | Q(kind=Space.Kind.TEAM)
+        Q(kind=Space.Kind.PERSONAL, owner_id=person_id) | Q(kind=Space.Kind.GROUP, id__in=groups) | Q(kind=Space.Kind.TEAM)
     )
 
 

@@ -12,7 +12,7 @@ from memory.spaces import access
 
 def audience_text(space: Space) -> str:
     """Return a sentence with the number of people who can read the space now."""
-    if space.kind == Space.Kind.OWN:
+    if space.kind == Space.Kind.PERSONAL:
         return _("Only you can read it.")
     people = get_user_model().objects.filter(is_active=True)
     count = access.readers(space, people).count()

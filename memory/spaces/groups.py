@@ -89,7 +89,7 @@ def _free_name(name: str, of: Space | None) -> str:
         raise InvalidInputError(_("Give the group a name."))
     groups = Space.objects.filter(kind=Space.Kind.GROUP)
     others = (groups.exclude(id=of.id) if of else groups).values_list("name", flat=True)
-    shown = (str(kind.label).casefold() for kind in (Space.Kind.OWN, Space.Kind.TEAM))
+    shown = (str(kind.label).casefold() for kind in (Space.Kind.PERSONAL, Space.Kind.TEAM))
     if name.casefold() in {*_TAKEN, *shown, *(other.casefold() for other in others)}:
         raise InvalidInputError(_("%(name)s is taken. Give the group another name.") % {"name": name})
     return name

@@ -54,7 +54,7 @@ class PassageRow:
     number: int
     piece: ChunkText
     is_cited: bool
-    place: str
+    location: str
     url: str
 
 
@@ -155,13 +155,13 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 
 
 def _passages(pieces: list[ChunkText], cited: int | None) -> list[PassageRow]:
-    places = ["", *(piece.place for piece in pieces)]
+    places = ["", *(piece.location for piece in pieces)]
     return [
         PassageRow(
             number=piece.index + 1,
             piece=piece,
             is_cited=piece.index == cited,
-            place=piece.place if piece.place != before else "",
+            location=piece.location if piece.location != before else "",
             url=f"?at={piece.start}#passage-{piece.index + 1}",
         )
         for before, piece in zip(places, pieces, strict=False)
@@ -189,13 +189,13 @@ def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object
         return {"search_error": str(error)}
     rows = [
         {
-            "number": hit.exchange.place.index + 1,
-            "place": hit.exchange.place.label,
+            "number": hit.exchange.location.index + 1,
+            "location": hit.exchange.location.label,
             "excerpt": excerpt(hit.exchange.user_message, 200),
-            "url": f"?at={hit.exchange.place.start}#passage-{hit.exchange.place.index + 1}",
+            "url": f"?at={hit.exchange.location.start}#passage-{hit.exchange.location.index + 1}",
         }
         for hit in found_here.results
-        if hit.exchange.place and not hit.is_below_gate
+        if hit.exchange.location and not hit.is_below_gate
     ]
     return {"hits": rows, "search_note": FOUND_BY_WORDS if found_here.by_words_alone else ""}
 

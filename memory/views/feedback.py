@@ -35,8 +35,8 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     if not request.htmx:
         return redirect(_next(request, found))
     (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()
-    place = _PLACE.fullmatch(request.GET.get("at", ""))
-    context = {"standing": standing, "url": request.get_full_path(), "place": place[0] if place else "here"}
+    match = _PLACE.fullmatch(request.GET.get("at", ""))
+    context = {"standing": standing, "url": request.get_full_path(), "place": match[0] if match else "here"}
     return render(request, "memory/_feedback.html", context)
 
 

@@ -13,12 +13,12 @@ from memory.retrieval.types import ExchangeView
 
 def exchange_url(said: ExchangeView) -> str:
     """The passage in its document, or where it was said."""
-    return passage_url(said.place) if said.place else Exchange(pk=said.id).get_absolute_url()
+    return passage_url(said.location) if said.location else Exchange(pk=said.id).get_absolute_url()
 
 
-def passage_url(place: ChunkLocation) -> str:
+def passage_url(location: ChunkLocation) -> str:
     """The document's page, opened at this passage."""
-    return f"{document_url(place.document_id)}?at={place.start}#passage-{place.index + 1}"
+    return f"{document_url(location.document_id)}?at={location.start}#passage-{location.index + 1}"
 
 
 def document_url(document_id: uuid.UUID) -> str:

@@ -45,7 +45,7 @@ def notes(request: PageRequest) -> HttpResponse:
     if request.method == "POST":
         try:
             space = parse_space(request) or access.personal_space(request.user.pk)
-            add_note(text, space=space, owner_id=request.user.pk, source=Exchange.Source.VADD, manual_entry=True)
+            add_note(text, space=space, owner_id=request.user.pk, source=Exchange.Source.NOTE, manual_entry=True)
         except (InvalidInputError, VectorStoreDisabledError) as error:
             return _page(request, text=text, error=str(error), status=422)
         messages.success(request, _("Remembered. %(audience)s") % {"audience": audience_text(space)})
@@ -55,7 +55,7 @@ def notes(request: PageRequest) -> HttpResponse:
 
 def _page(request: PageRequest, *, text: str = "", error: str = "", status: int = 200) -> HttpResponse:
     readable = access.readable_space_ids(request.user.pk)
-    written = access.in_spaces(Exchange.objects.findable().filter(source=Exchange.Source.VADD), readable)
+    written = access.in_spaces(Exchange.objects.findable().filter(source=Exchange.Source.NOTE), readable)
     whole = written.filter(Q(chunk_index=None) | Q(chunk_index=0))
     page = Paginator(whole.select_related("owner", "space").order_by("-timestamp", "id"), _PAGE).get_page(
         request.GET.get("page")

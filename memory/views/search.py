@@ -46,7 +46,7 @@ class HitRow:
     space_kind: str
     source: str
     url: str
-    place: str
+    location: str
 
 
 @require_GET
@@ -103,5 +103,5 @@ def _hit(result: Hit, space: Space) -> HitRow:
         space_kind=space.kind,
         source=str(SOURCES[said.source]),
         url=exchange_url(said),
-        place=said.place.label if said.place else "",
+        location=said.location.label if said.location else "",
     )

@@ -200,7 +200,7 @@ def test_everything_is_downloaded_by_one_button(alice, visit, tmp_path):
 
 
 def test_other_sign_ins_are_seen_and_ended_from_the_page(alice, visit, cato):
-    elsewhere = cato.login_session(alice)
+    elsewhere = cato.sign_in(alice)
     page = visit(alice, "/settings")
     rows = page.locator("[aria-labelledby=sign-ins] tbody tr")
     expect(rows).to_have_count(2)

@@ -37,7 +37,7 @@ def test_a_draft_is_gone_after_signing_out(page):
 
 
 def test_an_open_page_and_its_draft_are_gone_when_the_sign_in_is_ended_elsewhere(page, alice, cato):
-    elsewhere = cato.login_session(alice)
+    elsewhere = cato.sign_in(alice)
     elsewhere.post("/settings/sign-ins", {"login_session": "others"})
     page.wait_for_url(SIGN_IN)
     page.wait_for_load_state()

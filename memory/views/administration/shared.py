@@ -76,6 +76,6 @@ def size_of(exchange: Exchange) -> str:
 
 def space_shown(space: Space, request: PageRequest) -> str:
     """A space's name in a list whose people stand in a column of their own."""
-    if space.kind == Space.Kind.OWN and space.owner_id != request.user.pk:
+    if space.kind == Space.Kind.PERSONAL and space.owner_id != request.user.pk:
         return _("Their own")
     return space.shown_name
