@@ -52,7 +52,7 @@ def turns(cato: Cato) -> list[Row]:
 def is_settled(cato: Cato) -> bool:
     """Whether no answer is being written or waits, and everything due is in the index."""
     ((waiting,),) = cato.sql(f"SELECT count(*) FROM chat_turn WHERE state NOT IN {ENDED}")
-    ((due,),) = cato.sql("SELECT count(*) FROM memory_embedding WHERE state = 'pending'")
+    ((due,),) = cato.sql("SELECT count(*) FROM memory_embeddingjob WHERE state = 'pending'")
     return int(waiting) + int(due) == 0
 
 
@@ -104,7 +104,7 @@ def _of_memory(cato: Cato, rows: list[Row], secrets: set[str]) -> list[str]:
         elif wanted and texts[row.id] != (row.exchange, row.message, row.answer):
             wrong.append(f"the exchange of {row.message!r} says something else than its turn")
     dashed = {str(exchange): str(uuid.UUID(str(exchange))) for exchange, *_ in exchanges}
-    rows_of_vectors = cato.sql("SELECT exchange_id, version, parts FROM memory_embedding WHERE state = 'done'")
+    rows_of_vectors = cato.sql("SELECT exchange_id, version, parts FROM memory_embeddingjob WHERE state = 'done'")
     embedded = {exchange: version for exchange, version, _ in rows_of_vectors}
     wrong += [
         f"the exchange of {user!r} (version {version}) is noted as indexed in version {embedded.get(exchange)}"

@@ -28,8 +28,8 @@ PAUSE = 0.25
 MB = 1024 * 1024
 BY_WORDS = "found by words alone"
 LARGEST = """
-SELECT e.id, e.user_message FROM memory_exchange e JOIN memory_embedding m ON m.exchange_id = e.id
-WHERE m.index_id = (SELECT index_id FROM memory_embedding GROUP BY index_id ORDER BY COUNT(*) DESC LIMIT 1) LIMIT 1
+SELECT e.id, e.user_message FROM memory_exchange e JOIN memory_embeddingjob m ON m.exchange_id = e.id
+WHERE m.collection_id = (SELECT collection_id FROM memory_embeddingjob GROUP BY collection_id ORDER BY COUNT(*) DESC LIMIT 1) LIMIT 1
 """
 
 

@@ -283,7 +283,7 @@ def test_a_receipt_names_nobody_and_nobody_finds_it_without_its_address(alice):
 
 def test_the_audit_log_says_that_somebody_left(alice):
     leaving(alice)
-    assert AuditEntry.objects.filter(who=alice, action="account.deleted").exists()
+    assert AuditEntry.objects.filter(actor=alice, action="account.deleted").exists()
 
 
 def test_an_answer_that_is_being_written_is_stopped_first(memory, alice):

@@ -74,7 +74,7 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
     document(alice, "plans/house.txt", "The house has three floors. " * 20, metadata={"zone": "north"})
     of_bob = exchange(bob, "The team meets on Mondays.", space=access.team_space())
     memory.set_feedback(alice.pk, of_bob, "pinned")
-    AuditEntry.objects.create(who=alice, action="person.joined", about="member")
+    AuditEntry.objects.create(actor=alice, action="person.joined", target="member")
 
     archive = downloaded(alice)
 
@@ -172,7 +172,7 @@ def test_nothing_of_others_is_in_it_also_from_spaces_that_are_shared(memory, ali
     recipe = document(alice, "recipe.txt", "Alice wrote a recipe. " * 20, space=team)
     # As an administrator he may add a version to it.
     document(bob, "recipe.txt", "Bob wrote a longer recipe. " * 20, space=team, version_of=recipe)
-    AuditEntry.objects.create(who=bob, action="password.changed", about="Bob")
+    AuditEntry.objects.create(actor=bob, action="password.changed", target="Bob")
 
     found = everything(downloaded(alice))
 

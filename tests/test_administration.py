@@ -65,7 +65,7 @@ def ids_in(text: str, *rows: Exchange) -> set[uuid.UUID]:
 
 
 def texts_of(action: str) -> list[str]:
-    return list(AuditEntry.objects.filter(action=action).order_by("pk").values_list("about", flat=True))
+    return list(AuditEntry.objects.filter(action=action).order_by("pk").values_list("target", flat=True))
 
 
 def receipt_of(answer, page: Client) -> str:
@@ -568,7 +568,7 @@ def test_the_migration_replaces_sentences_in_the_audit_log_by_codes():
 
     codes = import_module("cato_web.accounts.migrations.0006_audit_codes")
     assert set(codes.CODES.values()) == set(AuditEntry.Action.values)
-    entry = AuditEntry.objects.create(action="made a token", about="x")
+    entry = AuditEntry.objects.create(action="made a token", target="x")
 
     class HistoricalModels:
         """The models as a migration gets them, with plain managers."""

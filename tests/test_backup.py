@@ -71,7 +71,7 @@ def owner(memory, alice):
     memory.forget([exchange(alice, "The combination is zarquon-4711.").id], by=alice.pk)
     endpoint.save(base_url="https://model.example/v1", api_key="sk-secret", model="m")
     create_token(alice, name="backup test", scopes=["read"], days=None)
-    AuditEntry.objects.create(who=alice, action="person.joined", about="member")
+    AuditEntry.objects.create(actor=alice, action="person.joined", target="member")
     maintenance.backfill()
     memory.erase_forgotten()
     return alice
@@ -127,7 +127,7 @@ def test_people_sign_in_and_continue_after_a_restore(memory, owner):
     assert "The greenhouse" in client.get("/threads").content.decode()
     assert endpoint.current().api_key == "sk-secret"
     # Sequences continue after the restored rows.
-    AuditEntry.objects.create(who=owner, action="person.joined", about="again")
+    AuditEntry.objects.create(actor=owner, action="person.joined", target="again")
     exchange(owner, "The ladder stands in the shed.")
     assert maintenance.backfill().failed == 0
     memory.read_documents()

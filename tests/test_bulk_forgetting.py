@@ -46,7 +46,7 @@ def wait_for_embeddings(cato: Cato, ids: list[str]) -> None:
 
 
 def embedded_version(cato: Cato, id: str) -> int:
-    rows = cato.sql("SELECT version FROM memory_embedding WHERE exchange_id = ? AND state = 'done'", uuid.UUID(id).hex)
+    rows = cato.sql("SELECT version FROM memory_embeddingjob WHERE exchange_id = ? AND state = 'done'", uuid.UUID(id).hex)
     return rows[0][0] if rows else 0
 
 
@@ -82,7 +82,7 @@ def test_notes_that_follow_each_other_in_later_versions_are_all_erased(
     forget(administrator, person, ids)
 
     wait_for(lambda: all(is_erased(cato, id) for id in ids), "everything to be erased", seconds=60)
-    assert cato.sql("SELECT count(*) FROM memory_erasure WHERE state <> 'done'") == [(0,)]
+    assert cato.sql("SELECT count(*) FROM memory_erasurejob WHERE state <> 'done'") == [(0,)]
 
 
 def test_a_deleted_thread_whose_turns_follow_each_other_in_later_versions_is_erased(

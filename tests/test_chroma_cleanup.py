@@ -13,7 +13,7 @@ import pytest
 from chromadb.api import ClientAPI
 
 from cato_web.supervisor.chroma_cleanup import main
-from tests.chroma_server import start_chroma, wait_for
+from tests.server import start_chroma, wait_for
 from tests.topology import free_port
 
 LEFT = b"a dropped vector"

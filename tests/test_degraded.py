@@ -57,7 +57,7 @@ def test_a_hanging_vector_store_does_not_delay_answers(tmp_path, endpoint):
             ada = cato.set_up()
             first = ada.send_message("Does anybody hear me?")
             wait_for(lambda: "All right." in ada.thread_page(first), "the answer")
-            wait_for(lambda: cato.sql("SELECT id FROM memory_index"), "the worker to have tried")
+            wait_for(lambda: cato.sql("SELECT id FROM memory_collection"), "the worker to have tried")
             second = ada.send_message("Does anybody hear me now?")
             wait_for(lambda: "All right." in ada.thread_page(second), "the answer without recall")
             assert "Recall timed out; answered without memory" in ada.thread_page(second)

@@ -66,7 +66,7 @@ def test_a_group_is_made_joined_and_left_and_the_log_says_by_whom(ada, bob, memo
 
     groups.remove_member(crew, bob.id, by=ada)
     assert crew.id not in spaces.readable_space_ids(bob.id)
-    said = list(AuditEntry.objects.filter(who=ada).order_by("id").values_list("action", flat=True))
+    said = list(AuditEntry.objects.filter(actor=ada).order_by("id").values_list("action", flat=True))
     assert said == ["group.created", "group.member_added", "group.member_removed"]
 
 

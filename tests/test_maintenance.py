@@ -394,11 +394,11 @@ def fill(most):
     count = min(there, most - there, 1000)
     insert(Exchange, {"id": "lower(hex(randomblob(16)))" if connection.vendor == "sqlite" else "gen_random_uuid()"},
         "memory_exchange WHERE forgotten_at IS NULL", count)
-    fresh = "(SELECT e.id AS new FROM memory_exchange e LEFT JOIN memory_embedding m ON m.exchange_id = e.id " \\
+    fresh = "(SELECT e.id AS new FROM memory_exchange e LEFT JOIN memory_embeddingjob m ON m.exchange_id = e.id " \\
         "WHERE m.id IS NULL AND e.forgotten_at IS NULL) AS fresh, "
-    insert(Words, {"exchange_id": "new"}, fresh + "(SELECT * FROM memory_words LIMIT 1) AS one", count)
+    insert(Words, {"exchange_id": "new"}, fresh + "(SELECT * FROM memory_lexicalentry LIMIT 1) AS one", count)
     insert(Embedding, {"exchange_id": "new", "index_id": index.pk, "version": 1},
-        fresh + "(SELECT * FROM memory_embedding LIMIT 1) AS one", count)
+        fresh + "(SELECT * FROM memory_embeddingjob LIMIT 1) AS one", count)
     ids = list(EmbeddingJob.objects.order_by("-pk").values_list("exchange_id", flat=True)[:count])
     store.upsert(index.name, [f"{id}:whole:1" for id in ids], Model().embed_documents(["x"] * count),
         [{"said": 1.0}] * count)

@@ -73,7 +73,7 @@ def thread_of(answer) -> str:
 
 def active_turns(cato, thread: str) -> list[tuple[str, str]]:
     """Return messages and answers of the thread's active branch, in order."""
-    query = "SELECT message, answer FROM chat_turn WHERE thread_id = ? AND stands ORDER BY position"
+    query = "SELECT message, answer FROM chat_turn WHERE thread_id = ? AND is_on_active_branch ORDER BY position"
     return cato.sql(query, uuid.UUID(thread).hex)
 
 

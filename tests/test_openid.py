@@ -394,13 +394,13 @@ def test_where_everybody_may_join_who_is_let_in_becomes_a_member_once_there_is_a
     assert (page.status_code, page.headers["location"]) == (302, "/stats")
     alice = User.objects.get(email=ALICE["email"])
     assert (alice.name, alice.role, alice.has_usable_password()) == ("Alice Owner", "member", False)
-    assert list(AuditEntry.objects.filter(who=alice).order_by("id").values_list("action", flat=True)) == [
+    assert list(AuditEntry.objects.filter(actor=alice).order_by("id").values_list("action", flat=True)) == [
         "person.joined",
         "session.started_by_openid",
     ]
     assert is_signed_in(browser)
     arrive(Client(), fake)
-    assert AuditEntry.objects.filter(who=alice).count() == 2, "the first time only"
+    assert AuditEntry.objects.filter(actor=alice).count() == 2, "the first time only"
 
 
 def test_only_the_named_domains_are_let_in(alice, fake, configure):

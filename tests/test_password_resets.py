@@ -73,7 +73,7 @@ def test_a_closed_account_gets_no_new_password(ada, person):
 def test_the_log_says_who_made_the_link_and_that_it_was_used(ada, person):
     Client().post(link_for(ada, person), {"password": NEW})
 
-    assert list(AuditEntry.objects.order_by("id").values_list("who__name", "action")) == [
+    assert list(AuditEntry.objects.order_by("id").values_list("actor__name", "action")) == [
         ("Ada Admin", "password_link.created"),
         (person.name, "password.changed"),
     ]
@@ -150,7 +150,7 @@ def test_open_links_are_listed_and_revoked(ada, person):
         page.post(reverse("revoke_link", args=[link.pk]))
     assert [Client().get(link).status_code for link in (invitation, reset)] == [404, 404]
     assert "Open links" not in page.get(reverse("admin_people")).content.decode()
-    said = AuditEntry.objects.filter(action="link.revoked").order_by("id").values_list("about", flat=True)
+    said = AuditEntry.objects.filter(action="link.revoked").order_by("id").values_list("target", flat=True)
     assert list(said) == ["invitation administrator", f"reset {person.pk}"]
 
 

@@ -192,7 +192,7 @@ def test_redis_and_postgresql_restart_under_load_and_nothing_acknowledged_is_los
     )  # fmt: skip
     complete = _ended(deployed, "Through it all %")["complete"]
     assert complete > 10
-    remembered = """SELECT count(*) FROM memory_exchange e JOIN memory_embedding m ON m.exchange_id = e.id
+    remembered = """SELECT count(*) FROM memory_exchange e JOIN memory_embeddingjob m ON m.exchange_id = e.id
         WHERE e.user_message LIKE ? AND e.assistant_message <> '' AND m.state = 'done'"""
     wait_for(
         lambda: deployed.cato.sql(remembered, "Through it all %")[0][0] >= complete,

@@ -181,7 +181,7 @@ def test_signing_out_everywhere_else_ends_every_other_sign_in_and_this_one_gets_
     (left,) = LoginSession.objects.filter(person=alice)
     assert (left.session_id, left.since) == (desk.session.session_key, since)
     assert not access.authorize_sockets([seat]), "pages that are open are let go"
-    assert AuditEntry.objects.filter(who=alice, action="session.others_ended").exists()
+    assert AuditEntry.objects.filter(actor=alice, action="session.others_ended").exists()
 
 
 def test_a_new_password_ends_the_other_sign_ins_too(alice):

@@ -37,8 +37,8 @@ def upgraded(
         OPENAI_API_KEY="upgraded",
         CATO_VECTOR_STORE_ERASE_WITHIN_HOURS="0.001",
     ) as cato:
-        soiled, note = "SELECT 1 FROM memory_index WHERE soiled_at IS NOT NULL", data / "vectordb.clean"
-        server.wait_for(lambda: not cato.sql(soiled) and not note.exists(), "what was forgotten to be erased", 120)
+        unpurged, note = "SELECT 1 FROM memory_collection WHERE purge_needed_since IS NOT NULL", data / "vectordb.clean"
+        server.wait_for(lambda: not cato.sql(unpurged) and not note.exists(), "what was forgotten to be erased", 120)
         server.wait_for(lambda: httpx.get(f"{cato.url}/readyz").json()["state"] == "ok", "the vector store to be back")
         yield cato
 
@@ -112,8 +112,8 @@ def test_threads_pictures_and_documents_open(ada, upgraded):
 
 def test_nothing_has_to_be_made_anew_and_nothing_is_adrift(upgraded):
     """The rows name every vector and every word that there was, so no start costs an embedding."""
-    pending = "SELECT count(*) FROM memory_embedding WHERE state <> 'done'"
-    wordless = "SELECT count(*) FROM memory_exchange WHERE forgotten_at IS NULL AND id NOT IN (SELECT exchange_id FROM memory_words)"
+    pending = "SELECT count(*) FROM memory_embeddingjob WHERE state <> 'done'"
+    wordless = "SELECT count(*) FROM memory_exchange WHERE forgotten_at IS NULL AND id NOT IN (SELECT exchange_id FROM memory_lexicalentry)"
     assert [upgraded.sql(query)[0][0] for query in (pending, wordless)] == [0, 0]
     mended = upgraded.manage("reconcile", "--dry-run")
     assert re.findall(r"\d+", mended.stdout) == ["0"] * len(re.findall(r"\d+", mended.stdout)), mended.stdout

@@ -82,9 +82,9 @@ def note_endpoint(by: uuid.UUID, **kwargs: Any) -> None:
     _note(AuditEntry.Action.SETTINGS_CHANGED, "the model endpoint", by)
 
 
-def _note(action: str, about: str, by: uuid.UUID) -> None:
-    AuditEntry.objects.create(who_id=by, action=action, about=about[:200])
+def _note(action: str, target: str, by: uuid.UUID) -> None:
+    AuditEntry.objects.create(actor_id=by, action=action, target=target[:200])
 
 
 def _note_each(action: str, ids: list[uuid.UUID], by: uuid.UUID) -> None:
-    AuditEntry.objects.bulk_create([AuditEntry(who_id=by, action=action, about=str(id)) for id in ids])
+    AuditEntry.objects.bulk_create([AuditEntry(actor_id=by, action=action, target=str(id)) for id in ids])

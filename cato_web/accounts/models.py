@@ -247,9 +247,9 @@ class AuditEntry(models.Model):
         INVITATION_REVOKED = "invitation.revoked", _("withdrew an invitation")
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
-    who = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    actor = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     action = models.CharField(max_length=40, choices=Action.choices)
-    about = models.CharField(max_length=200)
+    target = models.CharField(max_length=200)
 
     objects = AuditEntryQuerySet.as_manager()
 

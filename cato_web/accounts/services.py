@@ -252,9 +252,9 @@ def sign_out_elsewhere(person: User) -> None:
     record_audit(person, AuditEntry.Action.SESSION_OTHERS_ENDED, str(person.pk))
 
 
-def record_audit(who: User | None, action: str, about: str) -> None:
+def record_audit(actor: User | None, action: str, target: str) -> None:
     """Add an entry to the audit log."""
-    AuditEntry.objects.create(who=who, action=action, about=about[:200])
+    AuditEntry.objects.create(actor=actor, action=action, target=target[:200])
 
 
 def _lock_administrators(by: User) -> set[uuid.UUID]:

@@ -32,7 +32,7 @@ from memory.api import locations_of as places_in_documents
 
 @dataclass(frozen=True, slots=True)
 class RecallItemRow:
-    """One item of a panel. From `standing` on all is one person's, and empty in what is drawn once for everybody."""
+    """An item of a recall panel; the fields from `feedback` on depend on the person, and are empty in shared HTML."""
 
     number: int
     exchange_id: uuid.UUID
@@ -73,7 +73,7 @@ def result_rows(results: Iterable[Hit]) -> list[RecallItemRow]:
             number=number,
             exchange=hit.exchange,
             similarity=hit.similarity,
-            explanation=hit.reason,
+            explanation=hit.explanation,
             titles=titles,
             is_below_gate=hit.is_below_gate,
         )
@@ -122,7 +122,7 @@ def recalled_row(item: RecalledItem, titles: dict[uuid.UUID, str]) -> RecallItem
         number=item.rank,
         exchange=item.exchange,
         similarity=item.similarity,
-        explanation=item.reason,
+        explanation=item.explanation,
         titles=titles,
         exchange_id=item.exchange_id,
     )
@@ -160,8 +160,8 @@ def _location(exchange: ExchangeView | None, titles: dict[uuid.UUID, str]) -> st
         return ""
     if exchange.thread_id:
         return titles.get(exchange.session_id or exchange.thread_id) or titles.get(exchange.thread_id, "")
-    if exchange.place and exchange.place.label:
-        return f"{exchange.source_file}, {exchange.place.label}"
+    if exchange.location and exchange.location.label:
+        return f"{exchange.source_file}, {exchange.location.label}"
     return exchange.source_file or pgettext("in a place", "a note")
 
 

@@ -1,4 +1,4 @@
-"""What one does with a whole thread: rename, pin, archive, continue, export, delete; and the list of all of them."""
+"""Actions on threads: rename, pin, archive, continue, move, export, delete; and the page that lists all threads."""
 
 from __future__ import annotations
 
@@ -23,9 +23,18 @@ from chat.models import Thread
 from chat.quick_search import contains_all_words, find_related
 from chat.realtime import frames
 from chat.realtime.hub import publish
-from memory.api import CatoError, NotFoundError, PageRequest, clean_text
+from memory.api import (
+    CatoError,
+    InvalidInputError,
+    NotFoundError,
+    PageRequest,
+    audience_text,
+    clean_text,
+    parse_space,
+    space_choices,
+)
 
-_PAGE = 50
+_PAGE_SIZE = 50
 _EXPORTS = {
     "md": (exports.to_markdown, "text/markdown; charset=utf-8"),
     "json": (exports.to_json, "application/json"),
@@ -35,47 +44,67 @@ _EXPORTS = {
 
 @require_GET
 def threads(request: PageRequest) -> HttpResponse:
-    """Every thread one may read, newest first; by words of the title, and the archived ones."""
+    """List readable threads, newest first, filtered by words of the title; `?archived=yes` lists archived ones."""
     query = clean_text(request.GET.get("q", "")).strip()
     is_archive = request.GET.get("archived") == "yes"
     rows = access.readable_threads(request.user.pk).filter(archived_at__isnull=not is_archive).select_related("space")
-    found = contains_all_words(rows, query.split(), "title")
-    page = Paginator(found.order_by("-last_message_at"), _PAGE).get_page(request.GET.get("page"))
+    matching = contains_all_words(rows, query.split(), "title")
+    page = Paginator(matching.order_by("-last_message_at"), _PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"section": "threads", "page": page, "query": query, "is_archive": is_archive}
     return render(request, "chat/threads.html", context)
 
 
 @require_http_methods(["GET", "POST"])
 def rename(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Show the form to rename a thread; POST renames it."""
     thread = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
         return render(request, "chat/rename.html", {"section": "thread", "thread": thread})
-    return _done(request, thread, lambda: services.rename_thread(thread, request.POST.get("title", "")))
+    return _change(request, thread, lambda: services.rename_thread(thread, request.POST.get("title", "")))
 
 
 @require_POST
 def mark(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """Pin or unpin, archive or bring back."""
+    """Pin, unpin, archive or unarchive a thread."""
     thread = access.get_owned_thread(request.user.pk, thread_id)
-    verbs: dict[str, Callable[[], None]] = {
+    actions: dict[str, Callable[[], None]] = {
         "pin": lambda: services.set_pinned(thread, True),
         "unpin": lambda: services.set_pinned(thread, False),
         "archive": lambda: services.set_archived(thread, True),
         "unarchive": lambda: services.set_archived(thread, False),
     }
-    verb = verbs.get(request.POST.get("mark", ""))
-    if verb is None:
+    action = actions.get(request.POST.get("mark", ""))
+    if action is None:
         raise NotFoundError
-    return _done(request, thread, verb)
+    return _change(request, thread, action)
+
+
+@require_http_methods(["GET", "POST"])
+def move(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+    """Show the spaces to which a thread can move; POST moves it."""
+    thread = access.get_owned_thread(request.user.pk, thread_id)
+    if request.method == "GET":
+        places = space_choices(request.user.pk, thread.space_id)
+        others = thread.turns.exclude(author_id=request.user.pk).count()
+        context = {"section": "thread", "thread": thread, "places": places, "others": others}
+        return render(request, "chat/move.html", context)
+    try:
+        to = parse_space(request)
+        if to is not None:
+            services.move_thread(thread, to=to, by=request.user.pk)
+            messages.success(request, _("Moved. %(audience)s") % {"audience": audience_text(to)})
+    except (InvalidInputError, ThreadBusyError) as error:
+        messages.error(request, str(error))
+    return redirect("thread", thread_id)
 
 
 @require_GET
 def related(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """Other threads about the same subject as the last messages of this one."""
+    """Show threads on the subject of this thread's last messages."""
     thread = access.get_thread(request.user.pk, thread_id)
     context: dict[str, object] = {"section": "thread", "thread": thread}
     try:
-        context["threads"] = [found for found, _score in find_related(thread, request.user.pk)]
+        context["threads"] = [other for other, _score in find_related(thread, request.user.pk)]
     except CatoError as error:
         context["error"] = str(error)
     return render(request, "chat/related.html", context)
@@ -83,17 +112,16 @@ def related(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def continue_thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """Begin the next session."""
+    """Start the thread's next session."""
     thread = access.get_thread(request.user.pk, thread_id)
     session = services.continue_thread(thread, person_id=request.user.pk)
-    said = _("Your next message starts session %(number)s.") % {"number": session.seq + 1}
-    messages.success(request, said)
+    messages.success(request, _("Your next message starts session %(number)s.") % {"number": session.seq + 1})
     return redirect("thread", thread_id)
 
 
 @require_GET
 def export(request: PageRequest, thread_id: uuid.UUID, kind: str) -> HttpResponse:
-    """The thread as a file."""
+    """Download the thread as Markdown, JSON or HTML."""
     thread = access.get_thread(request.user.pk, thread_id)
     if kind not in _EXPORTS:
         raise NotFoundError
@@ -108,7 +136,7 @@ def export(request: PageRequest, thread_id: uuid.UUID, kind: str) -> HttpRespons
 
 @require_http_methods(["GET", "POST"])
 def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """Ask once, then delete; for ten seconds the page offers the way back."""
+    """Ask for confirmation, then delete the thread; the page offers to undo it for ten seconds."""
     thread = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
         return render(request, "chat/delete_thread.html", {"section": "thread", "thread": thread})
@@ -126,7 +154,7 @@ def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """Undo a deletion."""
+    """Restore a deleted thread."""
     thread = access.get_deleted_thread(request.user.pk, thread_id)
     if not services.restore_thread(thread):
         messages.error(request, _("This thread can no longer be restored."))
@@ -137,25 +165,25 @@ def take_back(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def take_out(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """Ask once, then remove the last turns and forget them."""
+    """Ask for confirmation, then delete the last turns and forget their exchanges."""
     thread = access.get_owned_thread(request.user.pk, thread_id)
-    asked = request.POST.get("n") or request.GET.get("n", "1")
-    count = int(asked) if asked.isdecimal() and len(asked) < 4 else 1
+    value = request.POST.get("n") or request.GET.get("n", "1")
+    count = int(value) if value.isdecimal() and len(value) < 4 else 1
     if request.method == "GET":
         return render(request, "chat/delete_turns.html", {"section": "thread", "thread": thread, "count": count})
     try:
-        gone = services.delete_last_turns(thread, count, by=request.user.pk)
+        deleted_ids = services.delete_last_turns(thread, count, by=request.user.pk)
     except ThreadBusyError as error:
         messages.error(request, str(error))
         return redirect("thread", thread_id)
-    publish(frames.branch_switched(thread.id, gone, []))
-    messages.success(request, _("%(count)s turns deleted and forgotten.") % {"count": len(gone)})
+    publish(frames.branch_switched(thread.id, deleted_ids, []))
+    messages.success(request, _("%(count)s turns deleted and forgotten.") % {"count": len(deleted_ids)})
     return redirect("thread", thread_id)
 
 
-def _done(request: PageRequest, thread: Thread, verb: Callable[[], None]) -> HttpResponse:
+def _change(request: PageRequest, thread: Thread, action: Callable[[], None]) -> HttpResponse:
     try:
-        verb()
+        action()
     except InvalidMessageError as error:
         messages.error(request, str(error))
     return redirect("thread", thread.id)

@@ -1,4 +1,4 @@
-"""A thread's page, and what is said in it."""
+"""The page of a thread, new messages, and the switch for its memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from chat.rows.turns import ThreadRow, thread_row, turn_rows
 from chat.threads.memory_settings import exchanges_of
 from chat.threads.read_markers import mark_read
 from chat.views.form_parsing import parse_client_key, parse_image_ids
-from chat.views.recall_filter import scope_in
+from chat.views.recall_filter import parse_recall_filter
 from memory import api as memory
 from memory.api import (
     CatoError,
@@ -45,23 +45,23 @@ from memory.api import (
     upload_limits,
 )
 
-# What an address may put into the composer.
-_LONGEST_GIVEN = 2000
-# Errors that are shown beside the text, which stays in the composer.
+# Of a message that a URL puts into the composer.
+_MAX_URL_MESSAGE = 2000
+# Errors shown at the composer, which keeps its text.
 _SHOWN_IN_COMPOSER = (InvalidInputError, ConflictError, RateLimitedError)
 
 
 @require_http_methods(["GET", "POST"])
 def new_thread(request: PageRequest) -> HttpResponse:
-    """The empty page on which a thread begins, and its first message."""
+    """Show an empty page; POST creates a thread with its first message."""
     if request.method == "GET":
-        return _page(request, None, text=clean_text(request.GET.get("say", ""))[:_LONGEST_GIVEN])
+        return _page(request, None, text=clean_text(request.GET.get("say", ""))[:_MAX_URL_MESSAGE])
     try:
-        message, key = _sent(request)
+        message, key = _parse_message(request)
         if commands.is_command(message):
             return _command(request, None, message)
-        recall_filter = scope_in(request.POST, memory.readable_space_ids(request.user.pk))
-        asked = services.create_thread_with_message(
+        recall_filter = parse_recall_filter(request.POST, memory.readable_space_ids(request.user.pk))
+        posted = services.create_thread_with_message(
             request.user.pk,
             message=message,
             client_key=key,
@@ -71,9 +71,9 @@ def new_thread(request: PageRequest) -> HttpResponse:
             space=parse_space(request),
         )
     except _SHOWN_IN_COMPOSER as error:
-        return _refused(request, None, error)
-    runner.publish_and_start(asked)
-    target = redirect("thread", thread_id=asked.turn.thread_id)
+        return _error(request, None, error)
+    runner.publish_and_start(posted)
+    target = redirect("thread", thread_id=posted.turn.thread_id)
     if request.htmx:
         return HttpResponse(headers={"HX-Redirect": target.url})
     return target
@@ -81,37 +81,37 @@ def new_thread(request: PageRequest) -> HttpResponse:
 
 @require_GET
 def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """The conversation: its latest turns, or with `?from=` those from that position on, and not after `?until=`."""
+    """Show the latest turns of a thread, or those at positions from `?from=` to before `?until=`."""
     found = access.get_thread(request.user.pk, thread_id)
     mark_read(found, request.user.pk)
-    text = clean_text(request.GET.get("say", ""))[:_LONGEST_GIVEN]
+    text = clean_text(request.GET.get("say", ""))[:_MAX_URL_MESSAGE]
     return _page(request, found, text=text, start=_position(request, "from"), until=_position(request, "until"))
 
 
 @require_POST
 def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """A message into a thread: 2xx means it is kept."""
+    """Post a message to a thread; 2xx means that it is saved."""
     found = access.get_thread(request.user.pk, thread_id)
     try:
-        message, key = _sent(request)
+        message, key = _parse_message(request)
         if commands.is_command(message):
             return _command(request, found, message)
-        asked = services.post_message(
+        posted = services.post_message(
             found, author_id=request.user.pk, message=message, client_key=key, images=parse_image_ids(request)
         )
     except _SHOWN_IN_COMPOSER as error:
-        return _refused(request, found, error)
-    runner.publish_and_start(asked)
+        return _error(request, found, error)
+    runner.publish_and_start(posted)
     if not request.htmx:
-        return redirect(f"{found_url(found)}#turn-{asked.turn.id}")
-    frame = frames.new_turn(asked.turn.id)
-    done = render(request, "chat/_composer_reset.html", {"composer": _composer()})
-    return HttpResponse(frame.html.encode() + done.content)
+        return redirect(f"{reverse('thread', args=[thread_id])}#turn-{posted.turn.id}")
+    frame = frames.new_turn(posted.turn.id)
+    reset = render(request, "chat/_composer_reset.html", {"composer": _composer()})
+    return HttpResponse(frame.html.encode() + reset.content)
 
 
 @require_http_methods(["GET", "POST"])
 def remember(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
-    """Switch whether this thread is remembered; before it no longer is, ask what becomes of what was."""
+    """Switch a thread's memory on or off; before it is switched off, ask whether to forget its exchanges."""
     found = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
         context = {"section": "thread", "thread": found, "count": exchanges_of(found).count()}
@@ -129,15 +129,11 @@ def remember(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 
 
 def _position(request: PageRequest, name: str) -> int | None:
-    given = request.GET.get(name, "")
-    return int(given) if given.isdecimal() and len(given) < 9 else None
+    value = request.GET.get(name, "")
+    return int(value) if value.isdecimal() and len(value) < 9 else None
 
 
-def found_url(thread: Thread) -> str:
-    return redirect("thread", thread_id=thread.id).url
-
-
-def _sent(request: PageRequest) -> tuple[str, uuid.UUID]:
+def _parse_message(request: PageRequest) -> tuple[str, uuid.UUID]:
     count_message(request.user.pk)
     key = parse_client_key(request)
     return clean_text(request.POST.get("message", "")), key
@@ -150,7 +146,7 @@ def _command(request: PageRequest, thread: Thread | None, message: str) -> HttpR
         user.context_mode = mode
         user.save(update_fields=["context_mode"])
 
-    caller = commands.CommandContext(
+    context = commands.CommandContext(
         person_id=user.pk,
         is_administrator=user.is_administrator,
         context_mode=user.context_mode or settings.CATO.vector_store.context_mode,
@@ -158,17 +154,17 @@ def _command(request: PageRequest, thread: Thread | None, message: str) -> HttpR
         thread=thread,
     )
     try:
-        card = commands.run(message, caller)
+        card = commands.run(message, context)
     except CatoError as error:
-        return _refused(request, thread, error)
-    if card.goes_to:
-        return HttpResponse(headers={"HX-Redirect": card.goes_to}) if request.htmx else redirect(card.goes_to)
+        return _error(request, thread, error)
+    if card.redirect_url:
+        return HttpResponse(headers={"HX-Redirect": card.redirect_url}) if request.htmx else redirect(card.redirect_url)
     if request.htmx:
         return render(request, "chat/_command_response.html", {"card": card, "composer": _composer()})
     return _page(request, thread, card=card)
 
 
-def _refused(request: PageRequest, thread: Thread | None, error: CatoError) -> HttpResponse:
+def _error(request: PageRequest, thread: Thread | None, error: CatoError) -> HttpResponse:
     if request.htmx:
         return render(request, "chat/_composer_error.html", {"error": str(error)}, status=422)
     text = clean_text(request.POST.get("message", ""))[: settings.CATO.chat.max_message_chars]
@@ -181,7 +177,7 @@ def _composer(text: str = "", error: str = "") -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class RecallFilterRow:
-    """What recall is confined to: in words, and for a thread that is about to begin as it is to be sent along."""
+    """A recall filter: its description, and for a new thread the values to send with the first message."""
 
     words: list[str]
     change_url: str = ""
@@ -189,50 +185,47 @@ class RecallFilterRow:
     metadata_text: str = ""
 
 
-def _scope(request: PageRequest, thread: Thread | None) -> RecallFilterRow:
+def _recall_filter_row(request: PageRequest, thread: Thread | None) -> RecallFilterRow:
     readable = memory.readable_space_ids(request.user.pk)
     if thread is not None:
-        kept = RecallFilter.from_json(thread.scope)
+        words = describe_recall_filter(RecallFilter.from_json(thread.scope), spaces=readable)
         can_change = access.can_configure(request.user.pk, thread)
-        return RecallFilterRow(
-            describe_recall_filter(kept, spaces=readable), reverse("scope", args=[thread.id]) if can_change else ""
-        )
-    sent = request.POST if request.method == "POST" else request.GET
+        return RecallFilterRow(words, reverse("scope", args=[thread.id]) if can_change else "")
     try:
-        asked = scope_in(sent, readable)
+        recall_filter = parse_recall_filter(request.POST if request.method == "POST" else request.GET, readable)
     except InvalidInputError as error:
         messages.error(request, str(error))
         return RecallFilterRow([])
-    words = describe_recall_filter(asked, spaces=readable)
-    return RecallFilterRow(words, ids=asked.documents, metadata_text=format_metadata(asked.metadata))
+    words = describe_recall_filter(recall_filter, spaces=readable)
+    return RecallFilterRow(words, ids=recall_filter.documents, metadata_text=format_metadata(recall_filter.metadata))
 
 
 def _window(thread: Thread, start: int | None, until: int | None) -> tuple[list[Turn], int | None]:
-    """The turns to show, and where the next ones begin (None: these are the latest)."""
+    """Return the turns to show, and the position of the next page (None: these are the latest)."""
     turns = thread.turns.active_branch().select_related("author")
     if start is None:
         return list(turns.order_by("-position")[:WINDOW])[::-1], None
     if until is not None:
         return list(turns.filter(position__gte=start, position__lt=until).order_by("position")[:WINDOW]), until
-    shown = list(turns.filter(position__gte=start).order_by("position")[: WINDOW + 1])
-    return shown[:WINDOW], shown[WINDOW].position if len(shown) > WINDOW else None
+    page = list(turns.filter(position__gte=start).order_by("position")[: WINDOW + 1])
+    return page[:WINDOW], page[WINDOW].position if len(page) > WINDOW else None
 
 
-def _earlier(thread: Thread, first: Turn) -> int | None:
-    """Where the turns before `first` begin; None where none stands before it, whatever other branches have."""
+def _previous_page(thread: Thread, first: Turn) -> int | None:
+    """Return the position of the page before `first`; None if `first` is the first turn of the active branch."""
     before = thread.turns.active_branch().filter(position__lt=first.position).order_by("-position")
     positions = list(before.values_list("position", flat=True)[:WINDOW])
     return positions[-1] if positions else None
 
 
 def _row(thread: Thread | None, person_id: uuid.UUID) -> ThreadRow:
-    answering = endpoint.current()
-    model = (thread.model if thread else "") or (answering.model if answering else "")
+    current = endpoint.current()
+    model = (thread.model if thread else "") or (current.model if current else "")
     return thread_row(
         thread,
         person_id=person_id,
-        model_name=model or (_("No model connected") if answering is None else answering.host),
-        is_dummy=answering is None,
+        model_name=model or (_("No model connected") if current is None else current.host),
+        is_dummy=current is None,
     )
 
 
@@ -252,9 +245,9 @@ def _page(
     row = _row(thread, request.user.pk)
     context = {
         "section": "thread" if thread else "new",
-        # Only the latest turns are kept up to date: new ones belong after them, and not after older ones.
+        # Only the latest turns are updated live, because new turns are appended to the page.
         "thread": replace(row, socket_url="") if later is not None else row,
-        "earlier": _earlier(thread, turns[0]) if thread and turns else None,
+        "earlier": _previous_page(thread, turns[0]) if thread and turns else None,
         "turns_from": turns[0].position if turns else None,
         "later": later,
         "turns": rows,
@@ -262,7 +255,7 @@ def _page(
         "composer": _composer(text, error),
         "card": card,
         "upload_limits": upload_limits(),
-        "scope": _scope(request, thread),
+        "scope": _recall_filter_row(request, thread),
         "commands": commands.COMMANDS,
         "here": present_users([thread.id]).get(thread.id, ()) if thread else (),
         "places": [] if thread else space_choices(request.user.pk),

@@ -1,4 +1,4 @@
-"""What can be done with a turn: stop it, have it answered again, go on from where it was."""
+"""Actions on turns: stop, withdraw, fork, retry, resume, edit, regenerate, switch; and their recall and citations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chat.realtime import frames
 from chat.realtime.hub import publish
 from chat.rows.recall import own_rows
 from chat.services import BranchSwitch
-from chat.views.exchanges import place_of
+from chat.views.exchanges import turn_url
 from chat.views.form_parsing import parse_client_key
 from memory import api as memory
 from memory.api import (
@@ -35,12 +35,12 @@ from memory.api import (
     exchange_url,
 )
 
-# So much of a message fits into an address.
-_MOST_RETURNED = 1500
+_MAX_URL_MESSAGE = 1500  # characters of a message that fit into a URL
 
 
 @require_POST
 def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
+    """Stop an answer."""
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
     if services.request_stop(turn):
         runner.broadcast_stop(turn.id)
@@ -49,18 +49,18 @@ def stop(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
 
 @require_POST
 def withdraw(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """Take back a message that still waits its turn; its text returns to where it was written."""
+    """Withdraw a queued message; its text is put back into the composer."""
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
     services.withdraw_message(turn, by=request.user.pk)
     publish(frames.branch_switched(thread_id, [turn_id], []))
     if not request.htmx:
-        return redirect(f"{reverse('thread', args=[thread_id])}?{urlencode({'say': turn.message[:_MOST_RETURNED]})}")
+        return redirect(f"{reverse('thread', args=[thread_id])}?{urlencode({'say': turn.message[:_MAX_URL_MESSAGE]})}")
     return HttpResponse(status=204)
 
 
 @require_POST
 def fork(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """Go on from this turn in a thread of one's own."""
+    """Fork the thread at this turn."""
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
     forked = services.fork_thread(turn, person_id=request.user.pk)
     messages.success(request, _("Forked. The original thread is unchanged."))
@@ -69,17 +69,19 @@ def fork(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> Http
 
 @require_POST
 def retry(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    return _again(request, access.turn_to_change(request.user.pk, thread_id, turn_id), services.retry_turn)
+    """Restart an answer from the beginning."""
+    return _restart(request, access.turn_to_change(request.user.pk, thread_id, turn_id), services.retry_turn)
 
 
 @require_POST
 def resume(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    return _again(request, access.turn_to_change(request.user.pk, thread_id, turn_id), services.resume_turn)
+    """Continue an answer from its partial text."""
+    return _restart(request, access.turn_to_change(request.user.pk, thread_id, turn_id), services.resume_turn)
 
 
 @require_http_methods(["GET", "POST"])
 def edit(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """The message to be changed; by POST it is said anew, in its place."""
+    """Show the message to be edited; POST creates a turn with the new message."""
     turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
     context = {"section": "thread", "turn": turn, "text": turn.message, "client_key": uuid.uuid4()}
     if request.method == "GET":
@@ -105,14 +107,14 @@ def regenerate(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -
 
 @require_POST
 def choose(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """Switch to the version of this turn."""
+    """Switch to the branch of this turn."""
     turn = access.turn_to_change(request.user.pk, thread_id, turn_id)
     return _switched(request, services.switch_branch(turn, person_id=request.user.pk))
 
 
 @require_POST
 def remember_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUID) -> HttpResponse:
-    """Try once more to embed what could not be."""
+    """Retry a failed embedding job."""
     turn = access.get_turn(request.user.pk, thread_id, turn_id)
     if turn.exchange_id is not None:
         memory.retry_failed(EmbeddingJob.objects.filter(exchange_id=turn.exchange_id))
@@ -121,9 +123,9 @@ def remember_again(request: PageRequest, thread_id: uuid.UUID, turn_id: uuid.UUI
 
 @require_GET
 def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
-    """What came back for a turn as this person has it; for htmx only what is theirs alone, item by item.
+    """Show what was recalled for a turn; for htmx return only the actions of this person for each item.
 
-    The panel itself is drawn once for everyone who reads the thread, so what is one person's is fetched when it opens.
+    The panel is rendered once for all readers of the thread, so a person's actions are loaded when it is opened.
     """
     turn = access.turn_by_id(request.user.pk, turn_id)
     items = own_rows(turn, request.user.pk, is_administrator=request.user.is_administrator)
@@ -141,7 +143,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
 
 @require_GET
 def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse:
-    """The passage that a number in an answer names, opened where it stands."""
+    """Redirect to a cited passage in its document or thread."""
     turn = access.turn_by_id(request.user.pk, turn_id)
     recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id)).get(
         turn.id, []
@@ -152,15 +154,15 @@ def cited(request: PageRequest, turn_id: uuid.UUID, number: int) -> HttpResponse
     exchange = next((item.exchange for item in passage if item.exchange), None)
     if exchange is None:
         messages.info(request, _("Passage %(number)s is no longer in memory.") % {"number": number})
-        return redirect(place_of(turn))
+        return redirect(turn_url(turn))
     return redirect(exchange_url(exchange))
 
 
-def _again(request: PageRequest, turn: Turn, verb: Callable[[Turn], Turn]) -> HttpResponse:
+def _restart(request: PageRequest, turn: Turn, service: Callable[[Turn], Turn]) -> HttpResponse:
     count_message(request.user.pk)
-    begun = verb(turn)
-    publish(frames.turn(begun.id))
-    runner.start_answer(begun.id)
+    restarted = service(turn)
+    publish(frames.turn(restarted.id))
+    runner.start_answer(restarted.id)
     return _back(request, turn)
 
 
@@ -172,4 +174,4 @@ def _switched(request: PageRequest, switched: BranchSwitch) -> HttpResponse:
 def _back(request: PageRequest, turn: Turn) -> HttpResponse:
     if request.htmx:
         return HttpResponse(status=204)
-    return redirect(place_of(turn))
+    return redirect(turn_url(turn))

@@ -143,7 +143,7 @@ def archive_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:
     yield ArchiveFile(
         "reveals.jsonl", now, _lines(memory.list_reveals(memory.personal_space(person.pk)), export_rows.of_reveal)
     )
-    yield ArchiveFile("audit.jsonl", now, _lines(AuditEntry.objects.filter(who=person), export_rows.of_audit))
+    yield ArchiveFile("audit.jsonl", now, _lines(AuditEntry.objects.filter(actor=person), export_rows.of_audit))
 
 
 def _thread_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:

@@ -67,4 +67,4 @@ def of_reveal(reveal: Reveal) -> dict[str, object]:
 
 def of_audit(entry: AuditEntry) -> dict[str, object]:
     """Return the fields of an audit entry."""
-    return {"at": entry.at, "action": entry.action, "about": entry.about}
+    return {"at": entry.at, "action": entry.action, "target": entry.target}

@@ -26,9 +26,9 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 @dataclass(frozen=True, slots=True)
 class AuditRow:
     at: datetime
-    who: str
+    actor: str
     action: str
-    about: str
+    target: str
 
 
 def _actions() -> list[tuple[str, str]]:
@@ -41,7 +41,7 @@ def _actions() -> list[tuple[str, str]]:
 class AuditSelection(filters.FilterSet):  # type: ignore[misc]
     """Filters of the audit log."""
 
-    q = filters.CharFilter(field_name="about", lookup_expr="icontains", label=_("What it was about"))
+    q = filters.CharFilter(field_name="target", lookup_expr="icontains", label=_("What it was about"))
     who = filters.ModelChoiceFilter(
         queryset=User.objects.order_by("name", "pk"), empty_label=_("Anyone"), label=_("Who")
     )
@@ -66,7 +66,7 @@ class AuditSelection(filters.FilterSet):  # type: ignore[misc]
 @require_GET
 def audit(request: HttpRequest) -> HttpResponse:
     """Show the filtered entries, newest first."""
-    entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("who").order_by("-at", "-pk")
+    entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("actor").order_by("-at", "-pk")
     selection = AuditSelection(request.GET, entries)
     page = Paginator(selection.qs, _PAGE).get_page(request.GET.get("page"))
     context = {"section": "admin", "tab": "audit", "selection": selection, "page": page, "rows": _rows(list(page))}
@@ -74,13 +74,13 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 
 def _rows(entries: list[AuditEntry]) -> list[AuditRow]:
-    names = _names({uuid.UUID(found) for entry in entries for found in _ID.findall(entry.about)})
+    names = _names({uuid.UUID(found) for entry in entries for found in _ID.findall(entry.target)})
     return [
         AuditRow(
             at=entry.at,
-            who=str(entry.who) if entry.who else "Cato",
+            actor=str(entry.actor) if entry.actor else "Cato",
             action=entry.get_action_display(),
-            about=_ID.sub(lambda found: names.get(uuid.UUID(found[0]), found[0]), entry.about),
+            target=_ID.sub(lambda found: names.get(uuid.UUID(found[0]), found[0]), entry.target),
         )
         for entry in entries
     ]
