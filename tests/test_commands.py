@@ -94,7 +94,7 @@ def test_vget_and_vdelete_reveal_nothing_of_other_people(memory, person, command
 def test_vdelete_leads_to_a_confirmation(memory, person, commands_thread):
     first = commands_thread.turns.first()
     card = commands.run(f"/vdelete {first.exchange_id}", context(person, commands_thread))
-    assert card.asks[0].startswith(reverse("forget", args=[first.exchange_id]))
+    assert card.confirm[0].startswith(reverse("forget", args=[first.exchange_id]))
     assert memory.memory_states([first.exchange_id])[first.exchange_id] != "forgotten"
 
 
@@ -111,7 +111,7 @@ def test_vadd_stores_in_the_named_space(memory, person):
 
 def test_continue_starts_one_new_session_and_accepts_an_id_prefix(person, commands_thread):
     card = commands.run(f"/cont {str(commands_thread.id)[:8]}", context(person))
-    assert card.goes_to == reverse("thread", args=[commands_thread.id])
+    assert card.redirect_url == reverse("thread", args=[commands_thread.id])
     commands.run(f"/continue {commands_thread.id}", context(person))
     assert list(commands_thread.sessions.order_by("seq").values_list("seq", flat=True)) == [0, 1]
     with pytest.raises(InvalidMessageError, match="not found"):
@@ -147,14 +147,14 @@ def test_history_copy_and_exports_use_the_current_thread(person, commands_thread
     caller = context(person, commands_thread)
     assert [line.label for line in commands.run("/history 1", caller).lines] == [f"{person.name}: And the spare?"]
     assert commands.run("/copy", caller).text == "With Ingrid."
-    assert commands.run("/writemd", caller).goes_to == reverse("export", args=[commands_thread.id, "md"])
-    assert commands.run("/writejson", caller).goes_to.endswith("/export/json")
+    assert commands.run("/writemd", caller).redirect_url == reverse("export", args=[commands_thread.id, "md"])
+    assert commands.run("/writejson", caller).redirect_url.endswith("/export/json")
 
 
 def test_delete_asks_for_confirmation_and_requires_the_owner(person, commands_thread):
     card = commands.run("/delete 2", context(person, commands_thread))
     assert [line.label for line in card.lines] == ["Where is the key?", "And the spare?"]
-    assert card.asks[0] == f"{reverse('take_out', args=[commands_thread.id])}?n=2"
+    assert card.confirm[0] == f"{reverse('take_out', args=[commands_thread.id])}?n=2"
     with pytest.raises(PermissionDeniedError, match="Only the owner"):
         commands.run("/delete", context(PersonFactory(), commands_thread))
 

@@ -233,8 +233,8 @@ def change_model(case: Case) -> bool:
 
 @check("Change the recall filter")
 def change_filter(case: Case) -> bool:
-    case.on_thread("scope", only_metadata="zone: north")
-    return bool(case.thread.scope)
+    case.on_thread("recall_filter", only_metadata="zone: north")
+    return bool(case.thread.recall_filter)
 
 
 @check("See the members of the group")

@@ -65,7 +65,7 @@ DOORS: dict[str, Door] = {
     "delete_thread": Door(methods=("get", "post"), names=("thread_id",)),
     "take_back": Door(methods=POST, names=("thread_id",)),
     "take_out": Door(methods=("get", "post"), names=("thread_id",)),
-    "scope": Door(methods=("get", "post"), names=("thread_id",)),
+    "recall_filter": Door(methods=("get", "post"), names=("thread_id",)),
     "related": Door(names=("thread_id",)),
     "move": Door(methods=("get", "post"), names=("thread_id",)),
     "edit": Door(methods=("get", "post"), names=("thread_id", "turn_id"), data={"client_key": str(uuid.uuid4())}),

@@ -1,4 +1,4 @@
-"""Slash commands: the registry that executes them, and from which /help and the menu are made."""
+"""Slash commands: the registry for execution, /help and the menu."""
 
 from __future__ import annotations
 
@@ -17,44 +17,42 @@ from memory.api import STORE_DISABLED, VectorStoreDisabledError, clean_text
 
 __all__ = ["COMMANDS", "Command", "CommandContext", "CommandResult", "is_command", "run"]
 
-
 _FIRST_SPACE = re.compile(r"\s")
-# The slash, and the wide one that Chinese and Japanese keyboards type.
-_SLASHES = ("/", "\uff0f")
+_SLASHES = ("/", "\uff0f")  # the second one is typed on Chinese and Japanese keyboards
 
 
 def is_command(message: str) -> bool:
-    """Whether a message is to be read as a command."""
+    """Return whether a message is a command."""
     return message.lstrip().startswith(_SLASHES)
 
 
-def run(message: str, caller: CommandContext) -> CommandResult:
-    """Execute a message that starts with `/`. Raises CatoError; nothing of it is kept."""
+def run(message: str, context: CommandContext) -> CommandResult:
+    """Run a command, which is not saved. Raises CatoError."""
     name, _space, rest = _FIRST_SPACE.sub(" ", clean_text(message).strip()[1:], count=1).partition(" ")
     command = _NAMES.get(name.lower())
     if command is None:
-        near = difflib.get_close_matches(name.lower(), _NAMES, n=1, cutoff=0.5)
-        hint = _("Did you mean /%(name)s?") % {"name": near[0]} if near else _("See /help.")
-        raise InvalidMessageError(f"{_no_command(name)} {hint}", suggestion=f"/{near[0]}" if near else "/help")
+        similar = difflib.get_close_matches(name.lower(), _NAMES, n=1, cutoff=0.5)
+        hint = _("Did you mean /%(name)s?") % {"name": similar[0]} if similar else _("See /help.")
+        raise InvalidMessageError(f"{_unknown(name)} {hint}", suggestion=f"/{similar[0]}" if similar else "/help")
     try:
         if command.needs_memory and not settings.CATO.vector_store.enabled:
             raise VectorStoreDisabledError(_(STORE_DISABLED))
-        return command.run(caller, [rest] if command.takes_text else shlex.split(rest))
-    except ValueError as error:  # of shlex
+        return command.run(context, [rest] if command.takes_text else shlex.split(rest))
+    except ValueError as error:  # raised by shlex
         raise InvalidMessageError(_('Missing closing quote. Put text with spaces in "quotes".')) from error
 
 
-def _help(caller: CommandContext, arguments: list[str]) -> CommandResult:
+def _help(context: CommandContext, arguments: list[str]) -> CommandResult:
     if arguments:
         command = _NAMES.get(arguments[0].lstrip("/").lower())
         if command is None:
-            raise InvalidMessageError(_no_command(arguments[0].lstrip("/")) + " " + _("See /help."), "/help")
-        return CommandResult("/help", f"/{command.name} {command.usage}".strip(), text=command.does)
-    lines = [LabelledValue(f"/{c.name} {c.usage}".strip(), c.does) for c in COMMANDS]
+            raise InvalidMessageError(_unknown(arguments[0].lstrip("/")) + " " + _("See /help."), "/help")
+        return CommandResult("/help", f"/{command.name} {command.usage}".strip(), text=command.localized_description)
+    lines = [LabelledValue(f"/{c.name} {c.usage}".strip(), c.localized_description) for c in COMMANDS]
     return CommandResult("/help", _("Commands"), kind="list", lines=lines)
 
 
-def _no_command(name: str) -> str:
+def _unknown(name: str) -> str:
     return _("Unknown command /%(name)s.") % {"name": name}
 
 

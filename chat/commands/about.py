@@ -1,4 +1,4 @@
-"""Commands on Cato itself: what is shown, how it is set, and help."""
+"""Commands on Cato itself: how recalled passages are shown, the system prompt, the configuration."""
 
 from __future__ import annotations
 
@@ -13,49 +13,48 @@ from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.llm.prompts import system_prompt
 
 _MODES = ("off", "summary", "on")
-_UNDER_ANSWERS = {
+_MODE_TEXTS = {
     "off": gettext_noop("Recalled passages: hidden"),
     "summary": gettext_noop("Recalled passages: collapsed"),
     "on": gettext_noop("Recalled passages: expanded"),
 }
 
 
-def _showcontext(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    now = caller.context_mode
-    mode = arguments[0].lower() if arguments else _MODES[(_MODES.index(now) + 1) % len(_MODES)]
+def _showcontext(context: CommandContext, arguments: list[str]) -> CommandResult:
+    next_mode = _MODES[(_MODES.index(context.context_mode) + 1) % len(_MODES)]
+    mode = arguments[0].lower() if arguments else next_mode
     if mode not in _MODES:
         raise InvalidMessageError(
             _("/showcontext takes on, off or summary, not %(mode)s.") % {"mode": mode}, "/showcontext summary"
         )
-    caller.set_context_mode(mode)
-    return CommandResult("/showcontext", _("Recalled context: %(mode)s") % {"mode": mode}, text=_(_UNDER_ANSWERS[mode]))
+    context.set_context_mode(mode)
+    return CommandResult("/showcontext", _("Recalled context: %(mode)s") % {"mode": mode}, text=_(_MODE_TEXTS[mode]))
 
 
-def _config(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    if not caller.is_administrator:
+def _config(context: CommandContext, arguments: list[str]) -> CommandResult:
+    if not context.is_administrator:
         raise PermissionDeniedError(_("Only administrators see the settings in force."))
-    wanted = arguments[0] if arguments else ""
-    lines = [
-        LabelledValue(key, json.dumps(value, default=str)) for key, value in _flat(settings.CATO_SHOWN) if wanted in key
-    ]
+    name = arguments[0] if arguments else ""
+    values = [(key, value) for key, value in _flatten(settings.CATO_SHOWN) if name in key]
+    lines = [LabelledValue(key, json.dumps(value, default=str)) for key, value in values]
     if not lines:
-        raise InvalidMessageError(_("No setting is called %(name)s.") % {"name": wanted}, "/config")
+        raise InvalidMessageError(_("No setting is called %(name)s.") % {"name": name}, "/config")
     return CommandResult("/config", _("The settings in force"), kind="list", lines=lines)
 
 
-def _flat(values: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
+def _flatten(values: dict[str, object], prefix: str = "") -> list[tuple[str, object]]:
     pairs: list[tuple[str, object]] = []
     for key, value in values.items():
         if isinstance(value, dict) and value:
-            pairs += _flat(value, f"{prefix}{key}.")
+            pairs += _flatten(value, f"{prefix}{key}.")
         else:
             pairs.append((prefix + key, value))
     return pairs
 
 
-def _showsys(caller: CommandContext, arguments: list[str]) -> CommandResult:
+def _showsys(context: CommandContext, arguments: list[str]) -> CommandResult:
     return CommandResult(
-        "/showsys", _("The system prompt"), text=system_prompt(caller.thread.instructions if caller.thread else "")
+        "/showsys", _("The system prompt"), text=system_prompt(context.thread.instructions if context.thread else "")
     )
 
 

@@ -1,4 +1,4 @@
-"""What a command is: who calls it, what it needs, and the card it gives."""
+"""The types of commands, and helpers to parse their arguments."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from memory.api import UploadChip
 
 @dataclass(frozen=True, slots=True)
 class LabelledValue:
+    """A line of a command's result."""
+
     label: str
     figure: str
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """A command's output: shown to its author alone, kept nowhere.
+    """The result of a command, which is shown only to its author and is not saved.
 
-    `goes_to` is an address to open instead; `asks` one of a question that is put first, with the words of its link.
+    `redirect_url` is opened instead of showing the result. `confirm` is the URL of a confirmation page and its link text.
     """
 
     command: str
@@ -34,14 +36,14 @@ class CommandResult:
     lines: Sequence[LabelledValue] = ()
     results: Sequence[RecallItemRow] = ()
     chips: Sequence[UploadChip] = ()
-    goes_to: str = ""
-    asks: tuple[str, str] = ("", "")
-    is_to_copy: bool = False
+    redirect_url: str = ""
+    confirm: tuple[str, str] = ("", "")
+    is_copyable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """Who gave the command, in which thread (None: on the page of a new one), and what it may change of theirs."""
+    """The person who runs a command, and the thread (None: a new one)."""
 
     person_id: uuid.UUID
     is_administrator: bool
@@ -50,7 +52,7 @@ class CommandContext:
     thread: Thread | None = None
 
     def in_thread(self) -> Thread:
-        """The thread. Raises InvalidMessageError where there is none yet."""
+        """Return the thread. Raises InvalidMessageError if there is none."""
         if self.thread is None:
             raise InvalidMessageError(_("This command works only in an existing thread."))
         return self.thread
@@ -58,38 +60,37 @@ class CommandContext:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command. `usage` is shown after its name; `run` gets the caller and the arguments, split as a shell splits them.
+    """A command; `usage` describes its arguments, which are split like those of a shell.
 
-    A command that `takes_text` gets what was typed after its name as it is, as its only argument.
+    With `takes_text`, the text after the name is the only argument, unchanged.
     """
 
     name: str
     usage: str
-    purpose: str
+    description: str
     run: Callable[[CommandContext, list[str]], CommandResult]
     aliases: tuple[str, ...] = field(default=())
     needs_memory: bool = False
     takes_text: bool = False
 
     @property
-    def does(self) -> str:
-        """Its purpose, in the language of the pages."""
-        return _(self.purpose)
+    def localized_description(self) -> str:
+        """The description in the language of the interface."""
+        return _(self.description)
 
 
-def unquoted(text: str) -> str:
-    """The text without quotation marks around the whole of it; otherwise exactly what was typed."""
+def strip_quotes(text: str) -> str:
+    """Remove quotation marks that enclose the whole text."""
     text = text.strip()
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" and text.count(text[0]) == 2
     return text[1:-1] if is_quoted else text
 
 
-def number_in(arguments: list[str], *, default: int, most: int, usage: str) -> int:
-    """The one whole number that may be given. Raises InvalidMessageError for anything else."""
+def parse_count(arguments: list[str], *, default: int, limit: int, usage: str) -> int:
+    """Parse an optional number from 1 to `limit`. Raises InvalidMessageError."""
     if not arguments:
         return default
-    if len(arguments) > 1 or not arguments[0].isdecimal() or not 1 <= int(arguments[0]) <= most:
-        raise InvalidMessageError(
-            _("Give a number from 1 to %(most)s: %(usage)s.") % {"most": most, "usage": usage}, usage.split()[0] + " "
-        )
+    if len(arguments) > 1 or not arguments[0].isdecimal() or not 1 <= int(arguments[0]) <= limit:
+        text = _("Give a number from 1 to %(most)s: %(usage)s.") % {"most": limit, "usage": usage}
+        raise InvalidMessageError(text, usage.split()[0] + " ")
     return int(arguments[0])

@@ -1,4 +1,4 @@
-"""Commands on memory: keep, find, look at, forget, count."""
+"""Commands on memory: add notes and documents, search, show, forget, count."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from chat import access
-from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, unquoted
+from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, strip_quotes
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.rows.recall import exchange_row, result_rows
 from memory import api as memory
@@ -31,116 +31,115 @@ from memory.api import (
     index_location,
 )
 
-_MOST_FILES, _MOST_CHIPS, _MOST_SHOWN, _MOST_IDS = 500, 20, 50, 10
+_MAX_FILES, _MAX_CHIPS, _MAX_EXCHANGES, _MAX_IDS = 500, 20, 50, 10
 _SPACE_OPTION = re.compile(r"(?P<text>.*?)--space\s+(?P<space>\"[^\"]+\"|'[^']+'|\S+)\s*", re.DOTALL)
 _COUNT_OPTION = re.compile(r"(?P<text>.*\S)\s+(?P<count>\d{1,9})", re.DOTALL)
 
 
-def _vadd(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    typed = _SPACE_OPTION.fullmatch(arguments[0])
-    space = memory.personal_space(caller.person_id)
-    if typed is not None:
-        space = memory.space_by_name(caller.person_id, unquoted(typed["space"]))
-    text = unquoted(typed["text"] if typed is not None else arguments[0])
+def _vadd(context: CommandContext, arguments: list[str]) -> CommandResult:
+    option = _SPACE_OPTION.fullmatch(arguments[0])
+    space = memory.personal_space(context.person_id)
+    if option is not None:
+        space = memory.space_by_name(context.person_id, strip_quotes(option["space"]))
+    text = strip_quotes(option["text"] if option is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("Usage: /vadd TEXT"), "/vadd ")
-    kept = memory.add_note(text, space=space, owner_id=caller.person_id, source="vadd_command", manual_entry=True)
+    exchanges = memory.add_note(text, space=space, owner_id=context.person_id, source="vadd_command", manual_entry=True)
     title = _("Saved in %(space)s") % {"space": space.shown_name}
     if space.owner_id:
         title = _("Saved in your personal space")
-    lines = [LabelledValue(_("Exchange"), str(row.id)) for row in kept[:_MOST_IDS]]
-    if len(kept) > _MOST_IDS:
-        lines.append(LabelledValue(_("Exchanges in all"), format_number(len(kept))))
+    lines = [LabelledValue(_("Exchange"), str(row.id)) for row in exchanges[:_MAX_IDS]]
+    if len(exchanges) > _MAX_IDS:
+        lines.append(LabelledValue(_("Exchanges in all"), format_number(len(exchanges))))
     return CommandResult("/vadd", title, text=text, lines=lines)
 
 
-def _vdoc(caller: CommandContext, arguments: list[str]) -> CommandResult:
+def _vdoc(context: CommandContext, arguments: list[str]) -> CommandResult:
     if not arguments:
-        return CommandResult("/vdoc", "", goes_to=reverse("documents"))
-    files = [file for asked in arguments for file in memory.resolve_server_path(settings.CATO.locations, asked)]
-    if len(files) > _MOST_FILES:
-        facts = {"count": format_number(len(files)), "most": _MOST_FILES}
+        return CommandResult("/vdoc", "", redirect_url=reverse("documents"))
+    files = [file for path in arguments for file in memory.resolve_server_path(settings.CATO.locations, path)]
+    if len(files) > _MAX_FILES:
+        facts = {"count": format_number(len(files)), "most": _MAX_FILES}
         raise InvalidMessageError(
             _("These are %(count)s files; add at most %(most)s with one command.") % facts, "/vdoc "
         )
-    chips = [_received(caller, file) for file in files]
+    chips = [_upload_file(context, file) for file in files]
     added = sum(1 for chip in chips if chip.row)
     title = ngettext("%(added)s of %(count)s file added", "%(added)s of %(count)s files added", len(files))
     title %= {"added": added, "count": len(files)}
-    more = _("and %(count)s more, on the page Documents") % {"count": len(chips) - _MOST_CHIPS}
-    more = more if len(chips) > _MOST_CHIPS else ""
-    # What was refused first: it would else be among those that are not shown.
-    return CommandResult("/vdoc", title, text=more, chips=sorted(chips, key=lambda chip: not chip.error)[:_MOST_CHIPS])
+    more = _("and %(count)s more, on the page Documents") % {"count": len(chips) - _MAX_CHIPS}
+    more = more if len(chips) > _MAX_CHIPS else ""
+    # Errors first, because not all chips are shown.
+    return CommandResult("/vdoc", title, text=more, chips=sorted(chips, key=lambda chip: not chip.error)[:_MAX_CHIPS])
 
 
-def _received(caller: CommandContext, file: ServerFile) -> UploadChip:
-    own = memory.personal_space(caller.person_id)
+def _upload_file(context: CommandContext, file: ServerFile) -> UploadChip:
     try:
         with memory.open_server_file(file) as content:
-            received = memory.upload_document(
+            upload = memory.upload_document(
                 content,
                 name=file.name,
-                space=own,
-                owner_id=caller.person_id,
+                space=memory.personal_space(context.person_id),
+                owner_id=context.person_id,
                 source="vdoc_command",
                 source_path=str(file.path),
             )
     except CatoError as error:
         return UploadChip(file.name, error=str(error))
-    (state,) = document_statuses([received.version.document])
-    row = document_row(state, person_id=caller.person_id, is_administrator=caller.is_administrator)
+    (status,) = document_statuses([upload.version.document])
+    row = document_row(status, person_id=context.person_id, is_administrator=context.is_administrator)
     return UploadChip(file.name, row)
 
 
-def _vquery(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    typed = _COUNT_OPTION.fullmatch(arguments[0].strip())
-    count = int(typed["count"]) if typed is not None else 5
-    text = unquoted(typed["text"] if typed is not None else arguments[0])
+def _vquery(context: CommandContext, arguments: list[str]) -> CommandResult:
+    option = _COUNT_OPTION.fullmatch(arguments[0].strip())
+    count = int(option["count"]) if option is not None else 5
+    text = strip_quotes(option["text"] if option is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
-    found = memory.search(text, spaces=memory.readable_space_ids(caller.person_id), count=count)
+    found = memory.search(text, spaces=memory.readable_space_ids(context.person_id), count=count)
     title = _("%(count)s matches for “%(text)s”") if found.results else _("No matches for “%(text)s”")
     title %= {"count": len(found.results), "text": text}
     note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
     return CommandResult("/vquery", title, kind="results", text=note, results=result_rows(found.results))
 
 
-def _vget(caller: CommandContext, arguments: list[str]) -> CommandResult:
+def _vget(context: CommandContext, arguments: list[str]) -> CommandResult:
     if len(arguments) != 1:
         raise InvalidMessageError(_("Which? Write /vget ID, /vget session or /vget thread."), "/vget ")
     (which,) = arguments
-    readable = memory.readable_space_ids(caller.person_id)
+    readable = memory.readable_space_ids(context.person_id)
     rows = memory.in_spaces(Exchange.objects.findable(), readable).select_related("owner")
     if which == "thread":
-        rows = rows.filter(thread_id=caller.in_thread().id)
+        rows = rows.filter(thread_id=context.in_thread().id)
     elif which == "session":
-        session = caller.in_thread().sessions.order_by("-seq").first()
+        session = context.in_thread().sessions.order_by("-seq").first()
         rows = rows.filter(session_id=session.id if session else None)
     else:
-        rows = rows.filter(id=_exchange(caller, which, "/vget").id)
-    found = list(rows.order_by("timestamp", "id")[: _MOST_SHOWN + 1])
-    shown = [exchange_row(row, number) for number, row in enumerate(found[:_MOST_SHOWN], start=1)]
-    more = _(", the first %(count)s") % {"count": _MOST_SHOWN} if len(found) > _MOST_SHOWN else ""
+        rows = rows.filter(id=_exchange(context, which, "/vget").id)
+    exchanges = list(rows.order_by("timestamp", "id")[: _MAX_EXCHANGES + 1])
+    results = [exchange_row(row, number) for number, row in enumerate(exchanges[:_MAX_EXCHANGES], start=1)]
+    more = _(", the first %(count)s") % {"count": _MAX_EXCHANGES} if len(exchanges) > _MAX_EXCHANGES else ""
     titles = {"thread": _("Remembered of this thread"), "session": _("Remembered of this session")}
     title = f"{titles[which]}{more}" if which in titles else _("One exchange")
-    return CommandResult("/vget", title, kind="results", results=shown)
+    return CommandResult("/vget", title, kind="results", results=results)
 
 
-def _vdelete(caller: CommandContext, arguments: list[str]) -> CommandResult:
+def _vdelete(context: CommandContext, arguments: list[str]) -> CommandResult:
     if len(arguments) != 1:
         raise InvalidMessageError(_("Which? Write /vdelete ID; /vquery and /vget show ids."), "/vdelete ")
-    found = _exchange(caller, arguments[0], "/vdelete")
-    if not access.can_forget(caller.person_id, found, is_administrator=caller.is_administrator):
+    exchange = _exchange(context, arguments[0], "/vdelete")
+    if not access.can_forget(context.person_id, exchange, is_administrator=context.is_administrator):
         raise PermissionDeniedError(_("You cannot forget this exchange; only its owner or an administrator can."))
-    here = reverse("thread", args=[caller.thread.id]) if caller.thread else reverse("new_thread")
-    asks = (f"{reverse('forget', args=[found.id])}?{urlencode({'next': here})}", _("Forget it…"))
+    back_url = reverse("thread", args=[context.thread.id]) if context.thread else reverse("new_thread")
+    confirm = (f"{reverse('forget', args=[exchange.id])}?{urlencode({'next': back_url})}", _("Forget it…"))
     return CommandResult(
-        "/vdelete", _("Forget this exchange?"), kind="results", results=[exchange_row(found, 1)], asks=asks
+        "/vdelete", _("Forget this exchange?"), kind="results", results=[exchange_row(exchange, 1)], confirm=confirm
     )
 
 
-def _vstats(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    mine = memory.memory_counts(memory.readable_space_ids(caller.person_id))
+def _vstats(context: CommandContext, arguments: list[str]) -> CommandResult:
+    mine = memory.memory_counts(memory.readable_space_ids(context.person_id))
     lines = [
         LabelledValue(_("Exchanges you may read"), format_number(mine.exchanges)),
         LabelledValue(_("Still to be embedded"), format_number(mine.pending)),
@@ -148,7 +147,7 @@ def _vstats(caller: CommandContext, arguments: list[str]) -> CommandResult:
         LabelledValue(_("Embedding model"), mine.model),
         LabelledValue(_("Vector dimension"), str(mine.dimension or _("not known yet"))),
     ]
-    if caller.is_administrator:
+    if context.is_administrator:
         everything, used = memory.memory_counts(None), disk_use()
         size = _("on another machine") if used.index is None else filesizeformat(used.index)
         lines += [
@@ -159,9 +158,9 @@ def _vstats(caller: CommandContext, arguments: list[str]) -> CommandResult:
     return CommandResult("/vstats", _("Memory"), kind="figures", lines=lines)
 
 
-def _exchange(caller: CommandContext, text: str, command: str) -> Exchange:
+def _exchange(context: CommandContext, text: str, command: str) -> Exchange:
     try:
-        return access.get_exchange(caller.person_id, uuid.UUID(text))
+        return access.get_exchange(context.person_id, uuid.UUID(text))
     except ValueError as error:
         sentence = _("“%(text)s” is not an exchange ID. /vquery shows IDs.") % {"text": text}
         raise InvalidMessageError(sentence, f"{command} ") from error

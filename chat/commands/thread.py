@@ -1,4 +1,4 @@
-"""Commands on the thread one is in: continue, look back, take back, export, its model."""
+"""Commands on threads: continue, show and delete turns, export, set the model."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from chat import access, services
-from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, number_in
+from chat.commands.base import Command, CommandContext, CommandResult, LabelledValue, parse_count
 from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.llm import endpoint
 from chat.models import Thread
 from memory.api import excerpt
 
-_SHORTEST_ID = 6
-_MOST_BACK = 50
+_MIN_ID_LENGTH = 6
+_MAX_TURNS = 50
 
 
-def _continue(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    if len(arguments) != 1 or len(arguments[0]) < _SHORTEST_ID:
+def _continue(context: CommandContext, arguments: list[str]) -> CommandResult:
+    if len(arguments) != 1 or len(arguments[0]) < _MIN_ID_LENGTH:
         raise InvalidMessageError(
-            _("Usage: /continue ID (the first %(count)s characters are enough)") % {"count": _SHORTEST_ID},
+            _("Usage: /continue ID (the first %(count)s characters are enough)") % {"count": _MIN_ID_LENGTH},
             "/continue ",
         )
-    thread = _thread(caller, arguments[0])
-    services.continue_thread(thread, person_id=caller.person_id)
-    return CommandResult("/continue", "", goes_to=reverse("thread", args=[thread.id]))
+    thread = _thread(context, arguments[0])
+    services.continue_thread(thread, person_id=context.person_id)
+    return CommandResult("/continue", "", redirect_url=reverse("thread", args=[thread.id]))
 
 
-def _thread(caller: CommandContext, text: str) -> Thread:
-    """The one thread that this person reads whose id is, or begins with, `text`."""
-    begins = text.strip().lower().replace("-", "")
-    if not all(char in "0123456789abcdef" for char in begins) or len(begins) > 32:
+def _thread(context: CommandContext, text: str) -> Thread:
+    """Return the only readable thread whose id starts with `text`."""
+    prefix = text.strip().lower().replace("-", "")
+    if not all(char in "0123456789abcdef" for char in prefix) or len(prefix) > 32:
         raise InvalidMessageError(
             _("“%(text)s” is not a thread ID. You find it in the URL of the thread.") % {"text": text},
             "/continue ",
         )
-    low, high = uuid.UUID(begins.ljust(32, "0")), uuid.UUID(begins.ljust(32, "f"))
-    found = list(access.readable_threads(caller.person_id).filter(id__range=(low, high))[:2])
+    low, high = uuid.UUID(prefix.ljust(32, "0")), uuid.UUID(prefix.ljust(32, "f"))
+    found = list(access.readable_threads(context.person_id).filter(id__range=(low, high))[:2])
     if not found:
         raise InvalidMessageError(_("Thread %(id)s not found.") % {"id": text}, "/continue ")
     if len(found) > 1:
@@ -49,9 +49,9 @@ def _thread(caller: CommandContext, text: str) -> Thread:
     return found[0]
 
 
-def _history(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    count = number_in(arguments, default=10, most=_MOST_BACK, usage="/history [N]")
-    thread = caller.in_thread()
+def _history(context: CommandContext, arguments: list[str]) -> CommandResult:
+    count = parse_count(arguments, default=10, limit=_MAX_TURNS, usage="/history [N]")
+    thread = context.in_thread()
     turns = list(thread.turns.active_branch().select_related("author").order_by("-position")[:count])[::-1]
     lines = [
         LabelledValue(f"{t.author.name}: {excerpt(t.message, 100)}", excerpt(t.answer, 120) or t.state) for t in turns
@@ -60,27 +60,27 @@ def _history(caller: CommandContext, arguments: list[str]) -> CommandResult:
     return CommandResult("/history", title, kind="list", lines=lines)
 
 
-def _delete(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    count = number_in(arguments, default=1, most=_MOST_BACK, usage="/delete [N]")
-    thread = caller.in_thread()
-    if thread.owner_id != caller.person_id:
+def _delete(context: CommandContext, arguments: list[str]) -> CommandResult:
+    count = parse_count(arguments, default=1, limit=_MAX_TURNS, usage="/delete [N]")
+    thread = context.in_thread()
+    if thread.owner_id != context.person_id:
         raise PermissionDeniedError(_("Only the owner of this thread can delete turns."))
     turns = list(thread.turns.active_branch().order_by("-position")[:count])[::-1]
     lines = [LabelledValue(excerpt(t.message, 100), excerpt(t.answer, 120)) for t in turns]
-    asks = (f"{reverse('take_out', args=[thread.id])}?n={len(turns)}", _("Delete…"))
+    confirm = (f"{reverse('take_out', args=[thread.id])}?n={len(turns)}", _("Delete…"))
     title = ngettext("Delete and forget the last turn?", "Delete and forget the last %(count)s turns?", len(turns))
-    return CommandResult("/delete", title % {"count": len(turns)}, kind="list", lines=lines, asks=asks)
+    return CommandResult("/delete", title % {"count": len(turns)}, kind="list", lines=lines, confirm=confirm)
 
 
-def _model(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    answering = endpoint.current()
-    configured = answering.model if answering else _("not connected")
-    thread = caller.in_thread()
+def _model(context: CommandContext, arguments: list[str]) -> CommandResult:
+    current = endpoint.current()
+    configured = current.model if current else _("not connected")
+    thread = context.in_thread()
     if not arguments:
-        can_change = access.can_configure(caller.person_id, thread)
+        can_change = access.can_configure(context.person_id, thread)
         hint = _("Write /model NAME to change it for this thread.") if can_change else ""
         return CommandResult("/model", thread.model or configured, text=hint)
-    thread = access.thread_to_configure(caller.person_id, thread.id)
+    thread = access.thread_to_configure(context.person_id, thread.id)
     name = " ".join(arguments)
     if name == configured or name == "default":
         name = ""
@@ -88,23 +88,23 @@ def _model(caller: CommandContext, arguments: list[str]) -> CommandResult:
     return CommandResult("/model", name or configured, text=_("Used from the next message."))
 
 
-def _writemd(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    return CommandResult("/writemd", "", goes_to=reverse("export", args=[caller.in_thread().id, "md"]))
+def _writemd(context: CommandContext, arguments: list[str]) -> CommandResult:
+    return CommandResult("/writemd", "", redirect_url=reverse("export", args=[context.in_thread().id, "md"]))
 
 
-def _writejson(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    return CommandResult("/writejson", "", goes_to=reverse("export", args=[caller.in_thread().id, "json"]))
+def _writejson(context: CommandContext, arguments: list[str]) -> CommandResult:
+    return CommandResult("/writejson", "", redirect_url=reverse("export", args=[context.in_thread().id, "json"]))
 
 
-def _copy(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    last = caller.in_thread().turns.active_branch().exclude(answer="").order_by("-position").first()
+def _copy(context: CommandContext, arguments: list[str]) -> CommandResult:
+    last = context.in_thread().turns.active_branch().exclude(answer="").order_by("-position").first()
     if last is None:
         raise InvalidMessageError(_("There is no answer to copy yet."))
-    return CommandResult("/copy", _("The last answer"), text=last.answer, is_to_copy=True)
+    return CommandResult("/copy", _("The last answer"), text=last.answer, is_copyable=True)
 
 
-def _clear(caller: CommandContext, arguments: list[str]) -> CommandResult:
-    return CommandResult("/clear", _("A new thread"), goes_to=reverse("new_thread"))
+def _clear(context: CommandContext, arguments: list[str]) -> CommandResult:
+    return CommandResult("/clear", _("A new thread"), redirect_url=reverse("new_thread"))
 
 
 COMMANDS = (

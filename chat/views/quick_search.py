@@ -74,7 +74,10 @@ def _groups(results: QuickSearchResults) -> list[QuickSearchGroup]:
         QuickSearchGroup(
             _("Commands"),
             "command",
-            [QuickSearchRow(f"/{c.name} {c.usage}".strip(), _command_url(c.name), c.localized_description) for c in results.commands],
+            [
+                QuickSearchRow(f"/{c.name} {c.usage}".strip(), _command_url(c.name), c.localized_description)
+                for c in results.commands
+            ],
         ),
     ]
     return [group for group in groups if group.rows]

@@ -31,7 +31,7 @@ def parse_recall_filter(data: QueryDict, readable: SpaceIds) -> RecallFilter:
 
 
 @require_http_methods(["GET", "POST"])
-def scope(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
+def recall_filter(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Show the documents to choose from, chosen ones first; POST saves the recall filter of the thread."""
     thread = access.thread_to_configure(request.user.pk, thread_id)
     # Recall uses only the spaces that all readers of the thread may read.
@@ -41,9 +41,9 @@ def scope(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
             services.set_recall_filter(thread, parse_recall_filter(request.POST, readable))
         except InvalidInputError as error:
             messages.error(request, str(error))
-            return redirect("scope", thread_id)
+            return redirect("recall_filter", thread_id)
         return redirect("thread", thread_id)
-    chosen = RecallFilter.from_json(thread.scope)
+    chosen = RecallFilter.from_json(thread.recall_filter)
     rows = active_documents(readable).exclude(live_version=None).order_by("-created_at")
     first = list(rows.filter(pk__in=chosen.documents))
     others = list(rows.exclude(pk__in=chosen.documents)[:_MAX_DOCUMENTS])

@@ -188,9 +188,9 @@ class RecallFilterRow:
 def _recall_filter_row(request: PageRequest, thread: Thread | None) -> RecallFilterRow:
     readable = memory.readable_space_ids(request.user.pk)
     if thread is not None:
-        words = describe_recall_filter(RecallFilter.from_json(thread.scope), spaces=readable)
+        words = describe_recall_filter(RecallFilter.from_json(thread.recall_filter), spaces=readable)
         can_change = access.can_configure(request.user.pk, thread)
-        return RecallFilterRow(words, reverse("scope", args=[thread.id]) if can_change else "")
+        return RecallFilterRow(words, reverse("recall_filter", args=[thread.id]) if can_change else "")
     try:
         recall_filter = parse_recall_filter(request.POST if request.method == "POST" else request.GET, readable)
     except InvalidInputError as error:
