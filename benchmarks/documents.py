@@ -112,9 +112,7 @@ def _note_until_embedded(cato: Cato, person: Client, number: int) -> float:
     note = f"Note {number} at {time.time()}"
     begun = time.perf_counter()
     person.post("/", {"message": f'/vadd "{note}"', "client_key": "6a1f2f54-65f5-4d4c-9f66-0f3f3b3f6a10"})
-    query = (
-        "SELECT e.state FROM memory_embeddingjob e JOIN memory_exchange x ON x.id = e.exchange_id WHERE x.user_message = ?"
-    )
+    query = "SELECT e.state FROM memory_embeddingjob e JOIN memory_exchange x ON x.id = e.exchange_id WHERE x.user_message = ?"
     wait_for(lambda: cato.sql(query, note) == [("done",)], "the note to be embedded", 120)
     return time.perf_counter() - begun
 

@@ -79,9 +79,7 @@ def fill(wanted: int) -> None:
         }
         index_terms(rows)
         EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=row, **done) for row in rows])
-        store.upsert(
-            index.name, [i for row in rows for i in vector_ids(row.id, 1, 1)], vectors, [fields] * len(rows)
-        )
+        store.upsert(index.name, [i for row in rows for i in vector_ids(row.id, 1, 1)], vectors, [fields] * len(rows))
 
 
 def recall(times: int) -> dict[str, float]:

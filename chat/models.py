@@ -28,37 +28,43 @@ def place_of_import(row: ImportJob, name: str) -> str:
 class Thread(models.Model):
     """One conversation, in exactly one space. `head` is the last turn of the branch that stands."""
 
-    class TitledBy(models.TextChoices):
-        FIRST = "first", "its first line"
+    class TitleSource(models.TextChoices):
+        FIRST_MESSAGE = "first", "the first message"
         MODEL = "model", "the model"
-        OWN = "own", "a person"
+        USER = "own", "a user"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     space = models.ForeignKey("memory.Space", on_delete=models.PROTECT, related_name="+")
     title = models.CharField(max_length=200)
-    titled_by = models.CharField(max_length=5, choices=TitledBy.choices, default=TitledBy.FIRST)
+    title_source = models.CharField(max_length=5, choices=TitleSource.choices, default=TitleSource.FIRST_MESSAGE)
     is_remembered = models.BooleanField(default=True)
-    model = models.CharField(max_length=120, blank=True, help_text="empty: the configured one")
-    scope = models.JSONField(default=dict, help_text="what recall is confined to; empty: all that may be read")
-    instructions = models.TextField(blank=True, help_text="a program's system messages, which join the base prompt")
-    opening = models.CharField(
-        max_length=64, blank=True, help_text="hash of the first message of a program's conversation, to find it by"
+    model = models.CharField(max_length=120, blank=True, help_text="empty: the configured model")
+    recall_filter = models.JSONField(
+        default=dict, help_text="documents and metadata that recall is limited to; empty: no limit"
+    )
+    instructions = models.TextField(blank=True, help_text="system messages of an API client, added to the base prompt")
+    opening_hash = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="hash of the first message of an API client's conversation, used to find it",
     )
     head = models.ForeignKey("Turn", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
-    last_message_at = models.DateTimeField(help_text="when somebody last said something")
-    changed_at = models.DateTimeField(null=True, help_text="when a message or an answer last was complete")
-    pinned_at = models.DateTimeField(null=True, help_text="since when it stands at the head of the list")
-    archived_at = models.DateTimeField(null=True, help_text="since when it is out of the list")
-    deleted_at = models.DateTimeField(null=True, help_text="out of every read; taken back for a moment, then gone")
+    last_message_at = models.DateTimeField(help_text="time of the last message")
+    changed_at = models.DateTimeField(null=True, help_text="when a message or answer was last completed")
+    pinned_at = models.DateTimeField(null=True, help_text="when it was pinned to the top of the list")
+    archived_at = models.DateTimeField(null=True, help_text="when it was removed from the list")
+    deleted_at = models.DateTimeField(
+        null=True, help_text="hidden since then; can be restored for a short time, then deleted"
+    )
 
     class Meta:
         indexes = [
             models.Index(fields=["space", "-last_message_at"]),
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="thread_to_remove"),
             models.Index(fields=["space", "-pinned_at"], condition=Q(pinned_at__isnull=False), name="thread_pinned"),
-            models.Index(fields=["owner", "opening"]),
+            models.Index(fields=["owner", "opening_hash"]),
         ]
 
     def is_answering(self) -> bool:
@@ -76,7 +82,9 @@ class ReadMarker(models.Model):
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="read_marks")
     last_read_at = models.DateTimeField()
-    last_present_at = models.DateTimeField(null=True, help_text="when a page of theirs last said that it is open here")
+    last_present_at = models.DateTimeField(
+        null=True, help_text="when one of their pages last reported the thread as open"
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["person", "thread"], name="one_mark_for_each_reader")]
@@ -142,25 +150,25 @@ class Turn(models.Model):
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="turns")
     session = models.ForeignKey(ThreadSession, on_delete=models.PROTECT, related_name="turns")
     parent = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="children")
-    position = models.PositiveIntegerField(help_text="place in the thread, from 0; later than its parent's")
+    position = models.PositiveIntegerField(help_text="position in the thread from 0, after its parent's")
     is_on_active_branch = models.BooleanField(
-        default=True, help_text="on the branch that is shown, goes on and is remembered"
+        default=True, help_text="on the branch that is shown, continued and remembered"
     )
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    client_key = models.UUIDField(help_text="made by the page; a message sent twice makes one turn")
-    api_token_id = models.UUIDField(
-        null=True, help_text="of a turn posted through the API: the token it was posted with"
-    )
+    client_key = models.UUIDField(help_text="idempotency key chosen by the page")
+    api_token_id = models.UUIDField(null=True, help_text="token of the API client that posted the turn")
     message = models.TextField()
     images = models.ManyToManyField(Image, related_name="turns")
     answer = models.TextField(blank=True)
-    reasoning = models.TextField(blank=True, help_text="what the model thought aloud: shown, never remembered or sent")
+    reasoning = models.TextField(blank=True, help_text="the model's reasoning; shown, never remembered or sent")
     state = models.CharField(max_length=11, choices=State.choices, default=State.QUEUED)
-    revision = models.PositiveIntegerField(default=0, help_text="rises with everything that pages are told")
-    attempt = models.PositiveIntegerField(default=0, help_text="rises with every try; fences an older writer")
+    revision = models.PositiveIntegerField(default=0, help_text="incremented with each change that pages show")
+    attempt = models.PositiveIntegerField(default=0, help_text="incremented with each try; fences older writers")
     heartbeat_at = models.DateTimeField(null=True)
     stop_requested = models.BooleanField(default=False)
-    requested_model = models.CharField(max_length=120, blank=True, help_text="by an API client; empty: the thread's")
+    requested_model = models.CharField(
+        max_length=120, blank=True, help_text="requested by an API client; empty: the thread's model"
+    )
     model = models.CharField(max_length=120, blank=True)
     is_dummy = models.BooleanField(default=False)
     usage = models.JSONField(default=dict)
@@ -168,18 +176,20 @@ class Turn(models.Model):
         max_length=14,
         choices=FinishReason.choices,
         blank=True,
-        help_text="empty: not complete, or from before this was kept",
+        help_text="empty: not complete, or unknown",
     )
     error_code = models.CharField(max_length=40, blank=True)
     error = models.CharField(max_length=300, blank=True)
-    recall_ms = models.PositiveIntegerField(null=True, help_text="how long recall kept the model waiting")
-    recall_note = models.CharField(max_length=20, blank=True, help_text="why nothing could be recalled: slow, down")
-    images_dropped = models.BooleanField(default=False, help_text="the model takes no images and answered without them")
-    exchange_id = models.UUIDField(null=True, help_text="what memory keeps of this turn")
+    recall_ms = models.PositiveIntegerField(null=True, help_text="duration of recall in milliseconds")
+    recall_note = models.CharField(max_length=20, blank=True, help_text="reason for missing or limited recall")
+    images_dropped = models.BooleanField(
+        default=False, help_text="the model does not accept images and answered without them"
+    )
+    exchange_id = models.UUIDField(null=True, help_text="the turn's exchange in memory")
     is_missing_in_memory = models.BooleanField(
         default=False, help_text="answered while the vector store was disabled; `backfill --from-history` stores it"
     )
-    copied_exchange_id = models.UUIDField(null=True, help_text="of a copied turn: what memory keeps of the first")
+    copied_exchange_id = models.UUIDField(null=True, help_text="of a copied turn: the original turn's exchange")
     created_at = models.DateTimeField(auto_now_add=True)
     completed_at = models.DateTimeField(null=True)
 
@@ -239,15 +249,15 @@ class ImportJob(Job):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     file = models.FileField(upload_to=place_of_import, max_length=120, blank=True)
-    name = models.CharField(max_length=255, help_text="of the file, where it came from")
-    total = models.PositiveIntegerField(null=True, help_text="conversations in the file; known once they were counted")
-    read = models.PositiveIntegerField(default=0, help_text="how many of these were dealt with")
+    name = models.CharField(max_length=255, help_text="original name of the file")
+    total = models.PositiveIntegerField(null=True, help_text="number of conversations in the file, once counted")
+    read = models.PositiveIntegerField(default=0, help_text="number of processed conversations")
     found = models.PositiveIntegerField(default=0)
     imported = models.PositiveIntegerField(default=0)
     already_there = models.PositiveIntegerField(default=0)
     turns = models.PositiveIntegerField(default=0)
     skipped_count = models.PositiveIntegerField(default=0)
-    skipped = models.JSONField(default=list, help_text="titles, each with the reason")
+    skipped = models.JSONField(default=list, help_text="titles of skipped conversations with reasons")
     left_out = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)

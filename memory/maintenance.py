@@ -75,7 +75,9 @@ def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:
 
 def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     """Embed queued exchanges of all generations that are not retired; stop when the rest waits after an error."""
-    rows = EmbeddingJob.objects.filter(exchange__forgotten_at=None).exclude(generation__state=IndexGeneration.State.RETIRED)
+    rows = EmbeddingJob.objects.filter(exchange__forgotten_at=None).exclude(
+        generation__state=IndexGeneration.State.RETIRED
+    )
     pending = rows.filter(state=Job.State.PENDING)
     embedded = 0
     while left := pending.count():

@@ -169,7 +169,7 @@ def test_search_filters_by_space_source_time_person_and_similarity(memory, alice
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "query",
     [{}, {"q": " "}, {"q": "\x00"}, {"q": "a", "k": 0}, {"q": "a", "k": 101}, {"q": "a", "source": "radio"},
      {"q": "a", "since": "yesterday"}, {"q": "a", "since": "0001-01-01T00:00:00+14:00"}, {"q": "a", "who": "Bob"},
      {"q": "a", "min_similarity": "nan"}],

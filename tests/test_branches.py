@@ -213,7 +213,7 @@ def test_readers_cannot_change_messages_of_others(shared_turns, address, client)
         assert "You can fork the thread" in answer.content.decode()
 
     assert list(Turn.objects.order_by("position").values("id", "is_on_active_branch", "state")) == before
-    assert not Exchange.objects.filter(is_hidden=True).exists()
+    assert not Exchange.objects.filter(is_inactive=True).exists()
     assert client.post(f"/t/{turns[0].thread_id}/turns/{turns[0].id}/fork").status_code == 302
 
 
@@ -223,7 +223,7 @@ def test_an_author_cannot_hide_later_messages_of_others(shared_turns, change):
     with pytest.raises(ConflictError, match="Fork the thread instead"):
         CHANGES[change](turns[1], bob)
     assert active_texts(turns[0]) == [t.message for t in turns]
-    assert not Exchange.objects.filter(is_hidden=True).exists()
+    assert not Exchange.objects.filter(is_inactive=True).exists()
 
     CHANGES[change](turns[1], alice)  # the owner of the thread
     assert len(active_texts(turns[0])) == 2

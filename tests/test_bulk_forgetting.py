@@ -46,7 +46,9 @@ def wait_for_embeddings(cato: Cato, ids: list[str]) -> None:
 
 
 def embedded_version(cato: Cato, id: str) -> int:
-    rows = cato.sql("SELECT version FROM memory_embeddingjob WHERE exchange_id = ? AND state = 'done'", uuid.UUID(id).hex)
+    rows = cato.sql(
+        "SELECT version FROM memory_embeddingjob WHERE exchange_id = ? AND state = 'done'", uuid.UUID(id).hex
+    )
     return rows[0][0] if rows else 0
 
 

@@ -68,7 +68,7 @@ def nearest(home: Path, vectors: np.ndarray) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("count", "written_at", "held"),
+    ("count", "written_at", "vector_count"),
     [
         pytest.param(20, 1000, 0, id="so few that the index is not written yet"),
         pytest.param(60, 50, 60, id="less than the first room"),

@@ -70,10 +70,10 @@ def check(text: str, strategy: str, size_options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @without_deadline
-@given(text=texts, given_sizes=sizes())
+@given(text=texts, size_options=sizes())
 @example(
     text=" \u0301",
-    given_sizes={"chunk_size": 1, "chunk_overlap": 0, "max_chunk_size": 1, "preserve_sentence_boundaries": True},
+    size_options={"chunk_size": 1, "chunk_overlap": 0, "max_chunk_size": 1, "preserve_sentence_boundaries": True},
 )
 def test_chunks_contain_all_text_and_respect_the_size_limits(strategy, text, size_options):
     check(text, strategy, size_options)
@@ -81,7 +81,7 @@ def test_chunks_contain_all_text_and_respect_the_size_limits(strategy, text, siz
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @without_deadline
-@given(parts=clusters, given_sizes=sizes(smallest=max(map(len, CLUSTERS))))
+@given(parts=clusters, size_options=sizes(smallest=max(map(len, CLUSTERS))))
 def test_a_grapheme_is_never_split(strategy, parts, size_options):
     borders, at = {0}, 0
     for part in parts:
@@ -119,7 +119,7 @@ def test_a_grapheme_longer_than_the_maximum_is_split(strategy):
 @without_deadline
 @given(
     parts=st.lists(st.sampled_from(["# H", "## Hh", "Word word word.", "- item", "| a |", "x" * 70]), max_size=30),
-    given_sizes=sizes(smallest=20),
+    size_options=sizes(smallest=20),
 )
 def test_no_chunk_ends_with_a_heading(strategy, parts, size_options):
     # Text between headings, since a run of headings may be longer than a chunk.
@@ -132,7 +132,7 @@ def test_no_chunk_ends_with_a_heading(strategy, parts, size_options):
 
 
 @without_deadline
-@given(titles=st.lists(st.integers(1, 6), min_size=1, max_size=8), given_sizes=sizes(smallest=30))
+@given(titles=st.lists(st.integers(1, 6), min_size=1, max_size=8), size_options=sizes(smallest=30))
 def test_a_heading_starts_a_chunk(titles, size_options):
     text = "\n\n".join(f"{'#' * level} Title\n\nSome text. And more of it." for level in titles)
     starts = {span.start for span in cut(text, **size_options)}

@@ -170,7 +170,7 @@ def _work_of_serving(person: Any, pieces: int) -> int:
         number=1, size=1, uploaded_by=person, due_at=made.created_at, stage="embedding", total_chunks=pieces
     )
     rows = Exchange.objects.bulk_create(
-        Exchange(space=space, owner=person, timestamp=made.created_at, chunk_index=n, size=0, is_hidden=True)
+        Exchange(space=space, owner=person, timestamp=made.created_at, chunk_index=n, size=0, is_inactive=True)
         for n in range(pieces)
     )
     Chunk.objects.bulk_create(

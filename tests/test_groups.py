@@ -191,20 +191,25 @@ def test_only_the_owner_and_managers_set_the_model_and_recall_filter_of_a_shared
         return signed_in(who).post(reverse("say", args=[talk.id]), message).status_code
 
     def set_filter(who, zone: str) -> int:
-        return signed_in(who).post(reverse("scope", args=[talk.id]), {"only_metadata": f"zone: {zone}"}).status_code
+        return (
+            signed_in(who)
+            .post(reverse("recall_filter", args=[talk.id]), {"only_metadata": f"zone: {zone}"})
+            .status_code
+        )
 
     assert (set_model(bob, "evil"), set_filter(bob, "evil")) == (422, 403)
     talk.refresh_from_db()
-    assert (talk.model, talk.scope) == ("", {})
+    assert (talk.model, talk.recall_filter) == ("", {})
     page = signed_in(bob).get(reverse("thread", args=[talk.id])).content.decode()
-    assert reverse("scope", args=[talk.id]) not in page
+    assert reverse("recall_filter", args=[talk.id]) not in page
     for who, name in ((manager, "of-the-manager"), (person, "of-the-owner")):
         assert (set_model(who, name), set_filter(who, name)) == (200, 302)
         talk.refresh_from_db()
         assert talk.model == name
-        assert name in str(talk.scope)
+        assert name in str(talk.recall_filter)
         assert (
-            reverse("scope", args=[talk.id]) in signed_in(who).get(reverse("thread", args=[talk.id])).content.decode()
+            reverse("recall_filter", args=[talk.id])
+            in signed_in(who).get(reverse("thread", args=[talk.id])).content.decode()
         )
 
 

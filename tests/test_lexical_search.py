@@ -187,7 +187,7 @@ def test_many_rows_that_hold_a_common_word_are_proposed_by_their_rare_ones(memor
 def test_no_term_waits_beside_the_index_where_every_question_would_read_it(person):
     exchange(person, "The heron stands in the reeds.")
     with connection.cursor() as cursor:
-        cursor.execute("SELECT gin_clean_pending_list('memory_words_index'::regclass)")
+        cursor.execute("SELECT gin_clean_pending_list('memory_terms_index'::regclass)")
         assert cursor.fetchone() == (0,)
 
 

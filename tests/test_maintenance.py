@@ -115,9 +115,7 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
     memory.forget([forgotten.id], by=person.id)
     memory.erase_forgotten()
     stray = vectors.vector_ids(forgotten.id, 1, 1)
-    store.upsert(
-        index.name, [*stray, "not one of ours"], np.ones((2, 384), dtype=np.float32), [{"said": 1.0}] * 2
-    )
+    store.upsert(index.name, [*stray, "not one of ours"], np.ones((2, 384), dtype=np.float32), [{"said": 1.0}] * 2)
     LexicalEntry.objects.filter(exchange=lost).delete()
     index_terms([forgotten])
     CachedEmbedding.objects.create(content_hash="0" * 64, provider="local", model="m", vectors=b"")

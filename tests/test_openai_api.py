@@ -79,7 +79,7 @@ def active_turns(cato, thread: str) -> list[tuple[str, str]]:
 
 def findable_texts(cato, thread: str) -> list[str]:
     """Return the thread's exchanges that memory may find."""
-    query = "SELECT user_message, assistant_message FROM memory_exchange WHERE thread_id = ? AND NOT is_hidden"
+    query = "SELECT user_message, assistant_message FROM memory_exchange WHERE thread_id = ? AND NOT is_inactive"
     return sorted(f"{message} {answer}" for message, answer in cato.sql(query, uuid.UUID(thread).hex))
 
 
@@ -383,7 +383,7 @@ def test_images_are_accepted_only_as_data_urls(client, endpoint):
 
 
 @pytest.mark.parametrize(
-    ("more", "param"),
+    ("options", "param"),
     [
         ({"tools": [{"type": "function", "function": {"name": "look", "parameters": {}}}]}, "tools"),
         ({"n": 2}, "n"),
@@ -444,7 +444,7 @@ def test_embeddings_are_memorys_own_in_both_encodings(client):
     assert np.allclose(one.data[0].embedding, expected[1], atol=1e-5)
 
 
-@pytest.mark.parametrize("more", [{"input": [1, 2]}, {"input": ""}, {"input": []}, {"dimensions": 3}])
+@pytest.mark.parametrize("options", [{"input": [1, 2]}, {"input": ""}, {"input": []}, {"dimensions": 3}])
 def test_an_invalid_embedding_request_is_explained(client, options):
     with pytest.raises(openai.BadRequestError):
         client.embeddings.create(**({"model": "cato", "input": "a text"} | options))

@@ -45,13 +45,13 @@ def test_a_thread_recalls_from_the_chosen_documents_alone(person, timetables):
     one = turn(of_person, "When does the ferry to the island leave?", state="recalling")
     assert recalled(one) >= {"said", "ferry.txt"}
 
-    answer = browser(person).post(reverse("scope", args=[of_person.id]), {"only": [str(ferry.pk)]})
+    answer = browser(person).post(reverse("recall_filter", args=[of_person.id]), {"only": [str(ferry.pk)]})
 
     assert answer.status_code == 302
     assert recalled(one) == {"ferry.txt"}
     assert "Recall limited to ferry.txt" in browser(person).get(reverse("thread", args=[of_person.id])).content.decode()
 
-    browser(person).post(reverse("scope", args=[of_person.id]), {})
+    browser(person).post(reverse("recall_filter", args=[of_person.id]), {})
     assert recalled(one) >= {"said", "ferry.txt"}
 
 
@@ -59,9 +59,9 @@ def test_metadata_narrows_too(person, timetables):
     of_person = thread(person)
     one = turn(of_person, "When does the ferry to the island leave?", state="recalling")
 
-    browser(person).post(reverse("scope", args=[of_person.id]), {"only_metadata": "season: winter"})
+    browser(person).post(reverse("recall_filter", args=[of_person.id]), {"only_metadata": "season: winter"})
     assert recalled(one) == {"ferry.txt"}
-    browser(person).post(reverse("scope", args=[of_person.id]), {"only_metadata": "season: summer"})
+    browser(person).post(reverse("recall_filter", args=[of_person.id]), {"only_metadata": "season: summer"})
     assert recalled(one) == set()
 
 
@@ -73,7 +73,7 @@ def test_a_new_thread_begins_with_what_was_chosen_on_the_page_of_documents(perso
     assert f'name="only" value="{ferry.pk}"' in page
 
     client.post(reverse("new_thread"), {"message": "When?", "client_key": str(uuid.uuid4()), "only": [str(ferry.pk)]})
-    assert Thread.objects.get().scope == {"documents": [str(ferry.pk)], "metadata": {}}
+    assert Thread.objects.get().recall_filter == {"documents": [str(ferry.pk)], "metadata": {}}
 
 
 def test_search_stays_in_the_chosen_documents(person, timetables):
@@ -108,5 +108,7 @@ def test_what_is_no_scope_is_refused(person):
     with pytest.raises(InvalidInputError, match="at most 50"):
         build_recall_filter([str(uuid.uuid4()) for _ in range(51)], {}, spaces=frozenset())
     of_person = thread(person)
-    page = browser(person).post(reverse("scope", args=[of_person.id]), {"only_metadata": "no colon here"}, follow=True)
+    page = browser(person).post(
+        reverse("recall_filter", args=[of_person.id]), {"only_metadata": "no colon here"}, follow=True
+    )
     assert "has no colon" in page.content.decode()

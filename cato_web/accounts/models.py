@@ -55,11 +55,13 @@ class User(AbstractBaseUser):
     density = models.CharField(max_length=8, choices=Density.choices, default=Density.COMFORTABLE, blank=True)
     context_mode = models.CharField(max_length=8, choices=ContextMode.choices, blank=True, default="")
     default_model = models.CharField(
-        max_length=120, blank=True, default="", help_text="with which new threads begin; empty: the configured one"
+        max_length=120, blank=True, default="", help_text="model of new threads; empty: the configured model"
     )
-    is_notified = models.BooleanField(default=False, help_text="of answers that end while they are elsewhere")
+    is_notified = models.BooleanField(
+        default=False, help_text="notify about answers that complete while the person is elsewhere"
+    )
     joined_at = models.DateTimeField(auto_now_add=True)
-    left_at = models.DateTimeField(null=True, help_text="since when this is a former member without a name")
+    left_at = models.DateTimeField(null=True, help_text="when the account was deleted")
 
     USERNAME_FIELD = "email"
     REQUIRED_FIELDS: ClassVar[list[str]] = ["name"]
@@ -102,7 +104,7 @@ class OneTimeLink(models.Model):
     kind = models.CharField(max_length=12, choices=Kind.choices)
     role = models.CharField(max_length=16, choices=User.Role.choices, default=User.Role.MEMBER)
     person = models.ForeignKey(
-        User, null=True, on_delete=models.CASCADE, related_name="+", help_text="of a reset: whose"
+        User, null=True, on_delete=models.CASCADE, related_name="+", help_text="the account of a reset link"
     )
     created_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -117,7 +119,7 @@ class LoginSession(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="login_sessions")
     session = models.OneToOneField("sessions.Session", on_delete=models.CASCADE, related_name="+")
-    browser = models.CharField(max_length=80, help_text="in words")
+    browser = models.CharField(max_length=80, help_text="name of browser and system")
     since = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 
@@ -160,13 +162,13 @@ class ApiToken(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     person = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
-    name = models.CharField(max_length=80, help_text="what it is for, in its owner's words")
+    name = models.CharField(max_length=80, help_text="purpose, entered by the owner")
     token_hash = models.CharField(max_length=64, unique=True)
-    prefix = models.CharField(max_length=12, help_text="by which its owner tells it from others")
+    prefix = models.CharField(max_length=12, help_text="first characters, shown to the owner")
     scopes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField(null=True)
-    used_at = models.DateTimeField(null=True, help_text="to the minute")
+    used_at = models.DateTimeField(null=True, help_text="accurate to a minute")
 
     objects = ApiTokenQuerySet.as_manager()
 
@@ -183,7 +185,7 @@ class AccountDeletion(Job):
     person = models.OneToOneField(User, on_delete=models.PROTECT, related_name="+")
     token_hash = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField()
-    emptied_at = models.DateTimeField(null=True, help_text="since when nothing of it can be found any more")
+    emptied_at = models.DateTimeField(null=True, help_text="when all contents had been removed")
     login_sessions = models.PositiveIntegerField()
     threads = models.PositiveIntegerField()
     exchanges = models.PositiveIntegerField()

@@ -131,7 +131,7 @@ def recall_for_turn(turn_id: uuid.UUID) -> SearchResults:
         conversation_length=history.length,
         keep_query=turn.thread.is_remembered,
         person_id=turn.author_id,
-        filters=RecallFilter.from_json(turn.thread.scope).filter(),
+        filters=RecallFilter.from_json(turn.thread.recall_filter).filter(),
     )
 
 

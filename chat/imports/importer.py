@@ -37,12 +37,12 @@ from memory.api import (
     parse_uuid,
 )
 
-_TOGETHER = 50
+_BATCH_SIZE = 50
 # A database takes some tens of thousands of values in one question.
-_ASKED_TOGETHER = 500
-_MOST_TOLD = 1000
-_LONGEST_TITLE, _LONGEST_MODEL = 200, 120
-_NAMES = uuid.UUID("9d3f6c1e-52a7-5c0b-9a54-6c9f0b7d1a42")
+_LOOKUP_BATCH_SIZE = 500
+_MAX_SKIPPED = 1000
+_MAX_TITLE_LENGTH, _MAX_MODEL_LENGTH = 200, 120
+_NAMESPACE = uuid.UUID("9d3f6c1e-52a7-5c0b-9a54-6c9f0b7d1a42")
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class ImportReport:
 
     def skip(self, title: str, why: str) -> None:
         self.skipped_count += 1
-        if len(self.skipped) < _MOST_TOLD:
+        if len(self.skipped) < _MAX_SKIPPED:
             self.skipped.append((title, why))
 
 
@@ -74,7 +74,7 @@ class _DatedPair:
 
     id: uuid.UUID
     pair: Pair
-    said_at: datetime
+    sent_at: datetime
     answered_at: datetime
 
 
@@ -98,7 +98,7 @@ def import_conversations(
             report.skip(each.title, each.why)
         else:
             report.found += 1
-            _take_in(each, space, person_id, report, progress)
+            _import_one(each, space, person_id, report, progress)
         progress("conversations", 1)
     if not report.found and not report.skipped_count:
         sentence = _("There are no conversations in it. What can be read: exports of %(providers)s.")
@@ -106,59 +106,61 @@ def import_conversations(
     return report
 
 
-def _take_in(
+def _import_one(
     conversation: Conversation, space: Space, person_id: uuid.UUID, report: ImportReport, progress: ProgressCallback
 ) -> None:
     pairs, unasked = pairs_of(conversation)
     report.left_out += Counter(conversation.left_out) + Counter({UNASKED: unasked})
     title = " ".join(conversation.title.split()) or excerpt(pairs[0].message, 80) or conversation.provider
-    thread_id = uuid.uuid5(_NAMES, f"{person_id}/{conversation.provider}/{conversation.id}")
-    exported = _own_id(conversation, conversation.id)
-    if access.readable_threads(person_id).filter(id__in=exported).exists():
+    thread_id = uuid.uuid5(_NAMESPACE, f"{person_id}/{conversation.provider}/{conversation.id}")
+    cato_ids = _cato_ids(conversation, conversation.id)
+    if access.readable_threads(person_id).filter(id__in=cato_ids).exists():
         report.already_there += 1
         return
-    arrivals = _arrivals(conversation, thread_id, pairs)
-    buried = _buried(conversation, arrivals)
-    here = dict(Thread.objects.filter(id__in=[thread_id, *exported]).values_list("id", "deleted_at"))
-    if (buried and not here) or any(here.values()):
+    dated = _date_pairs(conversation, thread_id, pairs)
+    forgotten = _forgotten_ids(conversation, dated)
+    existing = dict(Thread.objects.filter(id__in=[thread_id, *cato_ids]).values_list("id", "deleted_at"))
+    if (forgotten and not existing) or any(existing.values()):
         report.skip(title, _("Skipped: forgotten earlier."))
         return
-    wanted = [arrival for arrival in arrivals if arrival.id not in buried and not arrival.pair.is_forgotten]
-    if len(wanted) < len(arrivals):
+    new_pairs = [item for item in dated if item.id not in forgotten and not item.pair.is_forgotten]
+    if len(new_pairs) < len(dated):
         why = _("Forgotten earlier and left so: %(count)s of %(all)s turns.")
-        report.skip(title, why % {"count": len(arrivals) - len(wanted), "all": len(arrivals)})
-    if _would_be_shown_to_others(thread_id, wanted, space):
+        report.skip(title, why % {"count": len(dated) - len(new_pairs), "all": len(dated)})
+    if _is_visible_to_others(thread_id, new_pairs, space):
         report.skip(title, _("Skipped new messages: the thread was moved to another space."))
         return
-    gained = 0
-    for some in batched(wanted, _TOGETHER):
-        count = _keep(conversation, title, thread_id, some, space, person_id)
-        gained += count
+    saved = 0
+    for batch in batched(new_pairs, _BATCH_SIZE):
+        count = _save_batch(conversation, title, thread_id, batch, space, person_id)
+        saved += count
         report.turns += count
         progress("turns", count)
-    report.imported += gained > 0
-    report.already_there += bool(wanted) and not gained
+    report.imported += saved > 0
+    report.already_there += bool(new_pairs) and not saved
 
 
-def _arrivals(conversation: Conversation, thread_id: uuid.UUID, pairs: Sequence[Pair]) -> list[_DatedPair]:
+def _date_pairs(conversation: Conversation, thread_id: uuid.UUID, pairs: Sequence[Pair]) -> list[_DatedPair]:
     """The pairs with their ids and dates; what has no date was said when the message before it was."""
     at = conversation.created_at or next((pair.said_at for pair in pairs if pair.said_at), None) or timezone.now()
-    arrivals = []
+    dated = []
     for pair in pairs:
-        said_at = pair.said_at or at
-        at = pair.answered_at or said_at
-        arrivals.append(_DatedPair(uuid.uuid5(thread_id, pair.id), pair, said_at, at))
-    return arrivals
+        sent_at = pair.said_at or at
+        at = pair.answered_at or sent_at
+        dated.append(_DatedPair(uuid.uuid5(thread_id, pair.id), pair, sent_at, at))
+    return dated
 
 
-def _buried(conversation: Conversation, arrivals: Sequence[_DatedPair]) -> set[uuid.UUID]:
+def _forgotten_ids(conversation: Conversation, dated: Sequence[_DatedPair]) -> set[uuid.UUID]:
     """Those of the arrivals that were forgotten here: as they were imported, or before Cato exported them."""
-    names = {name: a.id for a in arrivals for name in (a.id, *_own_id(conversation, a.pair.id))}
+    names = {name: a.id for a in dated for name in (a.id, *_cato_ids(conversation, a.pair.id))}
     tombstones = Exchange.objects.exclude(forgotten_at=None).values_list("turn_id", flat=True)
-    return {names[id] for some in batched(names, _ASKED_TOGETHER) for id in tombstones.filter(turn_id__in=some) if id}
+    return {
+        names[id] for batch in batched(names, _LOOKUP_BATCH_SIZE) for id in tombstones.filter(turn_id__in=batch) if id
+    }
 
 
-def _own_id(conversation: Conversation, id: str) -> list[uuid.UUID]:
+def _cato_ids(conversation: Conversation, id: str) -> list[uuid.UUID]:
     """The id by which Cato itself may know this; none for what another product kept."""
     if conversation.provider != cato.PROVIDER:
         return []
@@ -166,31 +168,31 @@ def _own_id(conversation: Conversation, id: str) -> list[uuid.UUID]:
     return [parsed] if parsed else []
 
 
-def _would_be_shown_to_others(thread_id: uuid.UUID, arrivals: Sequence[_DatedPair], space: Space) -> bool:
+def _is_visible_to_others(thread_id: uuid.UUID, dated: Sequence[_DatedPair], space: Space) -> bool:
     """Whether something new would go into a thread that no longer lies in the person's own space."""
     if not Thread.objects.filter(id=thread_id).exclude(space=space).exists():
         return False
-    here = dict(Turn.objects.filter(thread_id=thread_id).values_list("id", "answer"))
-    return any(a.id not in here or (a.pair.answer and not here[a.id]) for a in arrivals)
+    existing = dict(Turn.objects.filter(thread_id=thread_id).values_list("id", "answer"))
+    return any(a.id not in existing or (a.pair.answer and not existing[a.id]) for a in dated)
 
 
 @transaction.atomic
-def _keep(
+def _save_batch(
     conversation: Conversation,
     title: str,
     thread_id: uuid.UUID,
-    arrivals: Sequence[_DatedPair],
+    dated: Sequence[_DatedPair],
     space: Space,
     person_id: uuid.UUID,
 ) -> int:
     """Write what is new of these turns and remember it; returns how many were written or completed."""
-    first = arrivals[0].said_at
+    first = dated[0].said_at
     thread, is_new = Thread.objects.select_for_update().get_or_create(
         id=thread_id,
         defaults={
             "owner_id": person_id,
             "space": space,
-            "title": title[:_LONGEST_TITLE],
+            "title": title[:_MAX_TITLE_LENGTH],
             "is_remembered": conversation.is_remembered,
             "last_message_at": first,
         },
@@ -201,23 +203,23 @@ def _keep(
         id=uuid.uuid5(thread_id, "session"),
         defaults={"thread": thread, "seq": 0, "started_by_id": person_id, "started_at": first},
     )
-    known = thread.turns.in_bulk([arrival.id for arrival in arrivals])
-    changed = _completed(thread, known, arrivals)
-    written = _written(thread, session, [arrival for arrival in arrivals if arrival.id not in known])
-    _remember(thread, session, [*changed, *written])
+    known = thread.turns.in_bulk([item.id for item in dated])
+    changed = _update_known(thread, known, dated)
+    written = _create_turns(thread, session, [item for item in dated if item.id not in known])
+    _store_exchanges(thread, session, [*changed, *written])
     return len(changed) + len(written)
 
 
-def _completed(thread: Thread, known: Mapping[uuid.UUID, Turn], arrivals: Sequence[_DatedPair]) -> list[Turn]:
+def _update_known(thread: Thread, known: Mapping[uuid.UUID, Turn], dated: Sequence[_DatedPair]) -> list[Turn]:
     """Those known turns that get their answer only now, and those that could not be remembered when they came."""
     changed = []
-    for arrival in arrivals:
-        turn = known.get(arrival.id)
+    for item in dated:
+        turn = known.get(item.id)
         if turn is None:
             continue
-        if arrival.pair.answer and not turn.answer:
-            turn.answer, turn.model = arrival.pair.answer, arrival.pair.model[:_LONGEST_MODEL]
-            turn.completed_at = arrival.answered_at
+        if item.pair.answer and not turn.answer:
+            turn.answer, turn.model = item.pair.answer, item.pair.model[:_MAX_MODEL_LENGTH]
+            turn.completed_at = item.answered_at
             turn.revision += 1
             changed.append(turn)
         elif turn.answer and turn.is_on_active_branch and turn.exchange_id is None and _is_remembered(thread):
@@ -226,40 +228,40 @@ def _completed(thread: Thread, known: Mapping[uuid.UUID, Turn], arrivals: Sequen
     return changed
 
 
-def _written(thread: Thread, session: ThreadSession, arrivals: Sequence[_DatedPair]) -> list[Turn]:
+def _create_turns(thread: Thread, session: ThreadSession, dated: Sequence[_DatedPair]) -> list[Turn]:
     """New turns at the end of the thread, with the dates at which they were said."""
-    if not arrivals:
+    if not dated:
         return []
     last = thread.turns.aggregate(last=Max("position"))["last"]
     begin = 0 if last is None else last + 1
     turns: list[Turn] = []
-    for place, arrival in enumerate(arrivals, start=begin):
+    for position, item in enumerate(dated, start=begin):
         turn = Turn(
-            id=arrival.id,
+            id=item.id,
             thread=thread,
             session=session,
             parent_id=turns[-1].id if turns else thread.head_id,
-            position=place,
+            position=position,
             author_id=thread.owner_id,
-            client_key=arrival.id,
-            message=arrival.pair.message,
-            answer=arrival.pair.answer,
+            client_key=item.id,
+            message=item.pair.message,
+            answer=item.pair.answer,
             state=Turn.State.COMPLETE,
-            model=arrival.pair.model[:_LONGEST_MODEL],
-            completed_at=arrival.answered_at,
+            model=item.pair.model[:_MAX_MODEL_LENGTH],
+            completed_at=item.answered_at,
         )
         turns.append(turn)
     Turn.objects.bulk_create(turns)
     # The field takes the time of creation as its own, whatever it is given.
-    for turn, arrival in zip(turns, arrivals, strict=True):
-        turn.created_at = arrival.said_at
+    for turn, item in zip(turns, dated, strict=True):
+        turn.created_at = item.said_at
     Turn.objects.bulk_update(turns, ["created_at"])
     thread.head, thread.last_message_at = turns[-1], max(thread.last_message_at, *(turn.created_at for turn in turns))
     thread.save(update_fields=["head", "last_message_at"])
     return turns
 
 
-def _remember(thread: Thread, session: ThreadSession, turns: Sequence[Turn]) -> None:
+def _store_exchanges(thread: Thread, session: ThreadSession, turns: Sequence[Turn]) -> None:
     """Hand to memory those that stand and have an answer, unless the settings or the conversation say not to."""
     answered = [turn for turn in turns if turn.answer.strip() and turn.is_on_active_branch]
     if not answered or not _is_remembered(thread):

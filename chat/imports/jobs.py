@@ -17,23 +17,25 @@ from chat.models import IMPORTS, ImportJob
 from memory import api as memory
 from memory.api import Job, NotFoundError, clean_text, format_number, jobs
 
-_LONGEST_NAME = 255
+_MAX_NAME_LENGTH = 255
 # How long the file of a failed import waits for its owner to try again, and one that no row names for its row.
-_KEPT_FOR = timedelta(days=1)
+_FILE_TTL = timedelta(days=1)
 
 
 def receive(file: File[bytes], *, owner_id: uuid.UUID) -> ImportJob:
     """Keep a file of conversations; a worker takes it in. Raises InvalidMessageError for one that is empty or too large."""
-    name = clean_text(file.name or "").strip()[-_LONGEST_NAME:] or _("Without a name")
-    most = settings.CATO.chat.max_import_mb
+    name = clean_text(file.name or "").strip()[-_MAX_NAME_LENGTH:] or _("Without a name")
+    limit = settings.CATO.chat.max_import_mb
     if not file.size:
         raise InvalidMessageError(_("%(name)s is empty.") % {"name": name})
-    if file.size > most * 1_000_000:
+    if file.size > limit * 1_000_000:
         sentence = _(
             "%(name)s has %(size)s MB; a file to import may have %(most)s (chat.max_import_mb). "
             "Whoever runs this Cato can import it with the command import_history."
         )
-        raise InvalidMessageError(sentence % {"name": name, "size": format_number(file.size / 1_000_000), "most": most})
+        raise InvalidMessageError(
+            sentence % {"name": name, "size": format_number(file.size / 1_000_000), "most": limit}
+        )
     row = ImportJob(owner_id=owner_id, name=name, due_at=timezone.now())
     row.file.save(name, file, save=False)
     with memory.delete_file_on_rollback(str(row.file.name)), transaction.atomic():
@@ -98,7 +100,7 @@ def resume_imports() -> None:
 
 def remove_old_imports() -> int:
     """Remove the files of imports that failed long ago; returns how many."""
-    old = ImportJob.objects.filter(state=Job.State.FAILED, finished_at__lt=timezone.now() - _KEPT_FOR).exclude(file="")
+    old = ImportJob.objects.filter(state=Job.State.FAILED, finished_at__lt=timezone.now() - _FILE_TTL).exclude(file="")
     removed = 0
     for row in old:
         with transaction.atomic():
@@ -111,4 +113,4 @@ def remove_old_imports() -> int:
 
 def delete_orphaned_imports(*, dry_run: bool = False) -> int:
     """Remove stored files that no row names; returns how many."""
-    return memory.delete_orphaned_files(ImportJob, "file", folder=IMPORTS, older_than=_KEPT_FOR, dry_run=dry_run)
+    return memory.delete_orphaned_files(ImportJob, "file", folder=IMPORTS, older_than=_FILE_TTL, dry_run=dry_run)

@@ -21,11 +21,11 @@ from memory.api import ExtractionError, InvalidInputError, Job, Lease, LeaseLost
 
 log = logging.getLogger(__name__)
 
-_LONGEST_TITLE = 200
+_MAX_TITLE_LENGTH = 200
 # Seconds; well within a lease, and about as often as the page asks.
-_TOLD_EVERY = 1.0
+_PROGRESS_INTERVAL = 1.0
 # A worker has few threads, and an import takes one for minutes: documents are not to wait for several of them.
-_only_one = threading.Lock()
+_lock = threading.Lock()
 
 
 def run_imports() -> int:
@@ -33,7 +33,7 @@ def run_imports() -> int:
 
     One at a time in this process. What cannot be imported is said on its row; nothing is raised for it.
     """
-    if not _only_one.acquire(blocking=False):
+    if not _lock.acquire(blocking=False):
         return 0
     try:
         done = 0
@@ -41,7 +41,7 @@ def run_imports() -> int:
             done += ImportRun(claimed[0]).do()
         return done
     finally:
-        _only_one.release()
+        _lock.release()
 
 
 class ImportRun:
@@ -52,16 +52,16 @@ class ImportRun:
         self._lease = Lease(row)
         self._report = ImportReport()
         self._read = 0
-        self._told_at = time.monotonic()
-        self._told = _gained(self._report)
-        self._told_skipped = 0
+        self._saved_at = time.monotonic()
+        self._saved_counts = _imported_counts(self._report)
+        self._saved_skipped_count = 0
 
     def do(self) -> bool:
         """Whether all of the file is imported."""
         try:
             return self._do()
         except LeaseLostError:
-            self._leave_to_its_owner()
+            self._save_cancelled_counts()
             return False
 
     def _do(self) -> bool:
@@ -72,7 +72,9 @@ class ImportRun:
                 if self._row.total is None:
                     self._count(file)
                 file.seek(0)
-                import_conversations(file, person_id=self._row.owner_id, progress=self._heard, report=self._report)
+                import_conversations(
+                    file, person_id=self._row.owner_id, progress=self._on_progress, report=self._report
+                )
         except LeaseLostError:
             raise
         except FileNotFoundError:
@@ -84,7 +86,7 @@ class ImportRun:
         except Exception as error:
             # Whatever it was, the row keeps what was taken in, and another attempt may come further.
             log.exception("an import broke off")
-            self._put_off(error)
+            self._schedule_retry(error)
             return False
         self._finish()
         return True
@@ -104,70 +106,70 @@ class ImportRun:
             try:
                 for _piece in pieces(stream):
                     total += 1
-                    if self._is_time():
-                        self._tell()
+                    if self._is_progress_due():
+                        self._save_progress()
             except (ExtractionError, *DAMAGED):
                 total += 1  # what is wrong is told in the place of a conversation
         self._lease.update(total=total)
 
-    def _heard(self, what: str, count: int) -> None:
+    def _on_progress(self, what: str, count: int) -> None:
         """Keep the row up to date with what was imported."""
         is_whole = what == "conversations"
         self._read += count if is_whole else 0
-        if self._is_time() or (is_whole and self._told != _gained(self._report)):
-            self._tell()
+        if self._is_progress_due() or (is_whole and self._saved_counts != _imported_counts(self._report)):
+            self._save_progress()
 
-    def _is_time(self) -> bool:
-        return time.monotonic() - self._told_at >= _TOLD_EVERY
+    def _is_progress_due(self) -> bool:
+        return time.monotonic() - self._saved_at >= _PROGRESS_INTERVAL
 
-    def _tell(self) -> None:
+    def _save_progress(self) -> None:
         """Say how far it is and hold the row for another lease. Raises LeaseLostError."""
-        self._told_at, self._told = time.monotonic(), _gained(self._report)
-        figures = self._figures()
-        if self._told_skipped == self._report.skipped_count:
+        self._saved_at, self._saved_counts = time.monotonic(), _imported_counts(self._report)
+        counts = self._counts()
+        if self._saved_skipped_count == self._report.skipped_count:
             # The list may be long, and there is nothing new in it.
-            del figures["skipped"]
-        self._told_skipped = self._report.skipped_count
-        self._lease.renew(**figures)
+            del counts["skipped"]
+        self._saved_skipped_count = self._report.skipped_count
+        self._lease.renew(**counts)
 
-    def _figures(self) -> dict[str, object]:
+    def _counts(self) -> dict[str, object]:
         """What the row says of the file; what an earlier attempt imported is found there by this one."""
-        report, before = self._report, self._row
+        report, row = self._report, self._row
         return {
             "read": self._read,
             "found": report.found,
-            "imported": before.imported + report.imported,
-            "already_there": max(0, report.already_there - before.imported),
-            "turns": before.turns + report.turns,
+            "imported": row.imported + report.imported,
+            "already_there": max(0, report.already_there - row.imported),
+            "turns": row.turns + report.turns,
             "skipped_count": report.skipped_count,
-            "skipped": [[title[:_LONGEST_TITLE], why] for title, why in report.skipped],
+            "skipped": [[title[:_MAX_TITLE_LENGTH], why] for title, why in report.skipped],
             "left_out": dict(report.left_out),
         }
 
     def _finish(self) -> None:
         """All of the file is imported, and it is not needed any more. Raises LeaseLostError."""
         with transaction.atomic():
-            self._lease.finish(finished_at=timezone.now(), file="", **self._figures())
+            self._lease.finish(finished_at=timezone.now(), file="", **self._counts())
             memory.delete_after_commit(self._row.file.name)
 
     def _fail(self, error: str) -> None:
         """The file cannot be imported, and is not needed any more. Raises LeaseLostError."""
         with transaction.atomic():
-            self._lease.fail(error, finished_at=timezone.now(), file="", **self._figures())
+            self._lease.fail(error, finished_at=timezone.now(), file="", **self._counts())
             memory.delete_after_commit(self._row.file.name)
 
-    def _leave_to_its_owner(self) -> None:
+    def _save_cancelled_counts(self) -> None:
         """Where it was cancelled, say how far it came: this worker knows it better than the row did."""
         cancelled = ImportJob.objects.filter(pk=self._row.pk, attempt=self._row.attempt + 1).exclude(cancelled_at=None)
-        cancelled.update(**self._figures())
+        cancelled.update(**self._counts())
 
-    def _put_off(self, error: Exception) -> None:
+    def _schedule_retry(self, error: Exception) -> None:
         reason = _("Something went wrong in Cato itself (%(error)s); the log of the worker says what.")
         reason %= {"error": type(error).__name__}
-        self._lease.update(**self._figures())
+        self._lease.update(**self._counts())
         if jobs.release_for_retry(self._row, reason, counts=True):
             ImportJob.objects.filter(pk=self._row.pk, state=Job.State.FAILED).update(finished_at=timezone.now())
 
 
-def _gained(report: ImportReport) -> tuple[int, int]:
+def _imported_counts(report: ImportReport) -> tuple[int, int]:
     return report.imported, report.turns

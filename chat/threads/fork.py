@@ -37,11 +37,11 @@ def fork_thread(turn: Turn, *, person_id: uuid.UUID) -> Thread:
         owner_id=person_id,
         space=memory.personal_space(person_id),
         title=source.title,
-        titled_by=Thread.TitledBy.OWN,
+        title_source=Thread.TitleSource.USER,
         is_remembered=source.is_remembered,
         model=source.model,
         instructions=source.instructions,
-        scope=source.scope,
+        recall_filter=source.recall_filter,
         last_message_at=timezone.now(),
     )
     session = ThreadSession.objects.create(thread=forked, started_by_id=person_id, started_at=timezone.now())

@@ -34,7 +34,7 @@ def create_thread(
         owner_id=person_id,
         space=space or memory.personal_space(person_id),
         title=title or _("New thread"),
-        titled_by=Thread.TitledBy.OWN if title else Thread.TitledBy.FIRST,
+        title_source=Thread.TitleSource.USER if title else Thread.TitleSource.FIRST_MESSAGE,
         model=get_user_model().objects.get(pk=person_id).default_model,
         is_remembered=is_remembered,
         last_message_at=timezone.now(),
@@ -48,7 +48,7 @@ def rename_thread(thread: Thread, title: str) -> None:
     title = _clean_title(title)
     if not title:
         raise InvalidMessageError(_("Write a title; it is empty."))
-    _update(thread, title=title, titled_by=Thread.TitledBy.OWN)
+    _update(thread, title=title, title_source=Thread.TitleSource.USER)
 
 
 def set_pinned(thread: Thread, is_pinned: bool) -> None:
@@ -69,8 +69,8 @@ def set_model(thread: Thread, name: str) -> None:
 
 def set_recall_filter(thread: Thread, recall_filter: RecallFilter) -> None:
     """Limit recall for this thread, from the next message on."""
-    thread.scope = {} if recall_filter.is_everything else recall_filter.as_json()
-    thread.save(update_fields=["scope"])
+    thread.recall_filter = {} if recall_filter.is_everything else recall_filter.as_json()
+    thread.save(update_fields=["recall_filter"])
 
 
 @transaction.atomic

@@ -24,7 +24,7 @@ def title_prompt(turn_id: uuid.UUID) -> list[Message] | None:
     turn = Turn.objects.select_related("thread").filter(id=turn_id, state=Turn.State.COMPLETE).first()
     if turn is None or not settings.CATO.chat.titles or turn.is_dummy:
         return None
-    if turn.parent_id is not None or turn.thread.titled_by != Thread.TitledBy.FIRST:
+    if turn.parent_id is not None or turn.thread.title_source != Thread.TitleSource.FIRST_MESSAGE:
         return None
     message, answer = turn.message[:_MAX_PROMPT_CHARS], turn.answer[:_MAX_PROMPT_CHARS]
     text = f"<message>\n{message}\n</message>\n<answer>\n{answer}\n</answer>"
@@ -37,8 +37,8 @@ def apply_model_title(thread_id: uuid.UUID, reply: str) -> bool:
     title = excerpt(lines[0].strip(" \t#*\"'“”„«».") if lines else "", _MAX_TITLE_LENGTH)
     if not title:
         return False
-    updated = Thread.objects.filter(id=thread_id, titled_by=Thread.TitledBy.FIRST).update(
-        title=title, titled_by=Thread.TitledBy.MODEL
+    updated = Thread.objects.filter(id=thread_id, title_source=Thread.TitleSource.FIRST_MESSAGE).update(
+        title=title, title_source=Thread.TitleSource.MODEL
     )
     if updated:
         notify_thread_changed(thread_id)

@@ -111,7 +111,7 @@ def _candidates(person_id: uuid.UUID, api_token_id: uuid.UUID, conversation: Cli
     """Return this person's threads with the same first message whose last turn was posted with the same API token."""
     threads = Thread.objects.filter(
         owner_id=person_id,
-        opening=_opening_hash(conversation),
+        opening_hash=_opening_hash(conversation),
         deleted_at=None,
         head__author_id=person_id,
         head__api_token_id=api_token_id,
@@ -184,7 +184,7 @@ def _create_thread(
         model=model if options.model is None else options.model,
         is_remembered=options.is_remembered is not False,
         instructions=conversation.instructions,
-        opening=_opening_hash(conversation),
+        opening_hash=_opening_hash(conversation),
         last_message_at=now,
     )
     if not conversation.earlier:

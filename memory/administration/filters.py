@@ -114,7 +114,7 @@ class ExchangeFilterSet(AdminFilterSet):
         except ValueError:
             terms = query_terms(text)
         readable = in_spaces(rows, self.shown)
-        return readable.filter(words__in=rows_with_all_terms(terms)) if terms else readable.none()
+        return readable.filter(lexical_entry__in=rows_with_all_terms(terms)) if terms else readable.none()
 
     def in_state(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
         made = EmbeddingJob.objects.filter(generation=generations.active_generation())
@@ -160,7 +160,7 @@ def exchanges(data: Mapping[str, Any] | None, *, shown: SpaceIds) -> ExchangeFil
 
     Chunks of old versions are excluded. Words are searched only in `shown`.
     """
-    of_old_versions = Q(is_hidden=True, total_chunks__isnull=False)
+    of_old_versions = Q(is_inactive=True, total_chunks__isnull=False)
     rows = Exchange.objects.filter(forgotten_at=None).exclude(of_old_versions).order_by("-timestamp", "id")
     return ExchangeFilterSet(data, rows, shown=shown)
 

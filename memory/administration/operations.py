@@ -145,7 +145,9 @@ def count_pending_erasures(operation: Operation) -> int:
 
 def given_up(operation: Operation) -> int:
     """Return how many exchanges forgotten by the operation could not be erased after several attempts."""
-    documents = Chunk.objects.filter(version__document_id__in=operation.parameters.get("deleted", [])).values("exchange_id")
+    documents = Chunk.objects.filter(version__document_id__in=operation.parameters.get("deleted", [])).values(
+        "exchange_id"
+    )
     forgotten = Q(exchange__forgotten_by_operation=operation) | Q(exchange_id__in=documents)
     return ErasureJob.objects.filter(forgotten, state=Job.State.FAILED).count()
 
@@ -227,7 +229,9 @@ def _backfill(operation: Operation, progress: Progress) -> None:
 
 def _reconcile(operation: Operation, progress: Progress) -> None:
     mended = reconcile.reconcile(dry_run=bool(operation.parameters.get("is_dry_run")), progress=progress)
-    progress.update(parameters=operation.parameters | {"found": {name: getattr(mended, name) for name in type(mended).__slots__}})
+    progress.update(
+        parameters=operation.parameters | {"found": {name: getattr(mended, name) for name in type(mended).__slots__}}
+    )
 
 
 def _erase(operation: Operation, progress: Progress) -> None:

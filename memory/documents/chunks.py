@@ -192,5 +192,5 @@ def _exchange(
         metadata=metadata_of_piece(version, page=page, place=location),
         size=len(text),
         content_hash=digest,
-        is_hidden=True,
+        is_inactive=True,
     )

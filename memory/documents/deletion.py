@@ -152,7 +152,7 @@ def _without_use() -> QuerySet[DocumentVersion]:
 
 
 def _hide(chunks: QuerySet[Chunk]) -> None:
-    Exchange.objects.filter(pk__in=chunks.values("exchange")).update(is_hidden=True)
+    Exchange.objects.filter(pk__in=chunks.values("exchange")).update(is_inactive=True)
 
 
 def _read_again(versions: QuerySet[DocumentVersion]) -> None:

@@ -52,7 +52,7 @@ def _serve(version: DocumentVersion) -> bool:
     old, mine = document.live_version, Chunk.objects.filter(version=version)
     if old is not None:
         left = Chunk.objects.filter(version=old).exclude(exchange__in=mine.values("exchange"))
-        Exchange.objects.filter(pk__in=left.values("exchange")).update(is_hidden=True)
+        Exchange.objects.filter(pk__in=left.values("exchange")).update(is_inactive=True)
         DocumentVersion.objects.filter(pk=old.pk).update(stage=Stage.REPLACED)
     _link_chunks_in_order(version)
     now = timezone.now()
@@ -70,7 +70,7 @@ def _link_chunks_in_order(version: DocumentVersion) -> None:
     here = Chunk.objects.alias(of=of).filter(of=version.pk, exchange=OuterRef("pk"))
     before = chunks.filter(index=OuterRef("chunk_index") - 1)
     pieces = Exchange.objects.filter(pk__in=chunks.values("exchange"))
-    pieces.update(is_hidden=False, chunk_index=Subquery(here.values("index")[:1]), total_chunks=version.total_chunks)
+    pieces.update(is_inactive=False, chunk_index=Subquery(here.values("index")[:1]), total_chunks=version.total_chunks)
     pieces.update(previous=Subquery(before.values("exchange")[:1]))
 
 

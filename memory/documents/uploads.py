@@ -25,7 +25,7 @@ from memory.documents.metadata import set_document_metadata, validate_document_m
 from memory.errors import DocumentConflictError, ExtractionError, InvalidInputError, VectorStoreDisabledError
 from memory.exchanges.lifecycle import Metadata
 from memory.models import Document, DocumentVersion, Space
-from memory.models.documents import place_of
+from memory.models.documents import storage_path
 from memory.text import clean_text, has_visible_text, without_bidi_controls
 from memory.utils import stored_files
 from memory.utils.formatting import error_text, format_number
@@ -74,7 +74,7 @@ def upload_document(
         validate_document_metadata(metadata)
     kind = _kind(file, name)
     sha256 = _digest(file)
-    kept = default_storage.save(place_of(DocumentVersion(), name), file)
+    kept = default_storage.save(storage_path(DocumentVersion(), name), file)
     with stored_files.delete_file_on_rollback(kept), transaction.atomic():
         document = _document(name, space, owner_id, source, source_path)
         known = _same_bytes(document, sha256)

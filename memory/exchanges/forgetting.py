@@ -122,7 +122,9 @@ def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
         rows = Exchange.objects.filter(pk__in=some).exclude(forgotten_at=None)
         totals["failed"] += ErasureJob.objects.filter(exchange__in=rows, state=Job.State.FAILED).count()
         unpurged = set(
-            Collection.objects.filter(space__exchange__in=rows).exclude(purge_needed_since=None).values_list("space", flat=True)
+            Collection.objects.filter(space__exchange__in=rows)
+            .exclude(purge_needed_since=None)
+            .values_list("space", flat=True)
         )
         for space_id, erased_at, removed in rows.values_list("space_id", "erased_at", "metadata"):
             totals["exchanges"] += 1

@@ -91,7 +91,9 @@ def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
     _write_beside(fresh)
     now = timezone.now()
     generations = writable_generations()
-    EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=e, generation=g, due_at=now) for e in fresh for g in generations])
+    EmbeddingJob.objects.bulk_create(
+        [EmbeddingJob(exchange=e, generation=g, due_at=now) for e in fresh for g in generations]
+    )
     nudge.after_commit("index_pending")
     return kept
 
@@ -205,15 +207,15 @@ def _refuse_empty(user_message: str) -> None:
 
 def deactivate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
     """Hide these exchanges from retrieval; return the number changed. They stay stored and embedded."""
-    return _set(exchange_ids, is_hidden=True)
+    return _set(exchange_ids, is_inactive=True)
 
 
 def activate(exchange_ids: Iterable[uuid.UUID | None]) -> int:
     """Include these exchanges in retrieval again; return the number changed."""
-    return _set(exchange_ids, is_hidden=False)
+    return _set(exchange_ids, is_inactive=False)
 
 
-def _set(exchange_ids: Iterable[uuid.UUID | None], *, is_hidden: bool) -> int:
+def _set(exchange_ids: Iterable[uuid.UUID | None], *, is_inactive: bool) -> int:
     ids = [id for id in exchange_ids if id is not None]
-    changed = Exchange.objects.filter(id__in=ids, forgotten_at=None).exclude(is_hidden=is_hidden)
-    return changed.update(is_hidden=is_hidden)
+    changed = Exchange.objects.filter(id__in=ids, forgotten_at=None).exclude(is_inactive=is_inactive)
+    return changed.update(is_inactive=is_inactive)

@@ -185,7 +185,9 @@ def _note_indexed(rows: list[EmbeddingJob], collection: str) -> int:
             .only("id", "version", "space_id", "forgotten_at")
         }
         attempts = dict(
-            EmbeddingJob.objects.select_for_update().filter(pk__in=[row.pk for row in rows]).values_list("pk", "attempt")
+            EmbeddingJob.objects.select_for_update()
+            .filter(pk__in=[row.pk for row in rows])
+            .values_list("pk", "attempt")
         )
         done: dict[tuple[int, int], list[EmbeddingJob]] = defaultdict(list)
         for row in rows:
@@ -224,7 +226,9 @@ def _put_off(
     return 0
 
 
-def vectors_given(exchange_ids: Iterable[uuid.UUID], generation: IndexGeneration) -> dict[uuid.UUID, NDArray[np.float32]]:
+def vectors_given(
+    exchange_ids: Iterable[uuid.UUID], generation: IndexGeneration
+) -> dict[uuid.UUID, NDArray[np.float32]]:
     """Return the vectors (1, dimension) that clients supplied with records for this generation, by exchange id."""
     rows = Record.objects.filter(exchange_id__in=list(exchange_ids), generation=generation).exclude(vector=None)
     return {row.exchange_id: np.frombuffer(bytes(row.vector or b""), dtype="<f4")[None] for row in rows}

@@ -43,13 +43,13 @@ _CHECKPOINTS = 20
 _TABLES = (
     "memory_exchange",
     "memory_hiddenpassage",
-    "memory_words",
+    "memory_lexicalentry",
     "memory_metadatavalue",
     "memory_record",
-    "memory_recall",
-    "memory_opinion",
-    "memory_embedding",
-    "memory_erasure",
+    "memory_recalllogentry",
+    "memory_feedback",
+    "memory_embeddingjob",
+    "memory_erasurejob",
     "memory_cachedembedding",
 )
 
@@ -149,7 +149,7 @@ def vacuum_database() -> None:
             for table in _TABLES:
                 cursor.execute(f"VACUUM (FULL, ANALYZE) {table}")
             return
-        cursor.execute("INSERT INTO memory_words_index(memory_words_index) VALUES ('optimize')")
+        cursor.execute("INSERT INTO memory_terms_index(memory_terms_index) VALUES ('optimize')")
         cursor.execute("VACUUM")
         for _ in range(_CHECKPOINTS):
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -154,7 +154,9 @@ def copy_vectors(source: str, target: str, ids: list[str]) -> set[str]:
     return copied
 
 
-def delete_orphan_vectors(collection: Collection, *, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
+def delete_orphan_vectors(
+    collection: Collection, *, dry_run: bool = False, progress: ProgressCallback = no_progress
+) -> int:
     """Delete the vectors of this index that belong to no live row; return their number."""
     removed = offset = 0
     while ids := store.list_ids(collection.name, offset, _IDS):
@@ -191,7 +193,7 @@ def drop_orphan_collections(*, dry_run: bool = False) -> int:
 
 def index_missing_terms(*, dry_run: bool = False, progress: ProgressCallback = no_progress) -> int:
     """Index the terms of exchanges without any; return their number. Exchanges forgotten meanwhile are skipped."""
-    missing = Exchange.objects.filter(forgotten_at=None, words=None)
+    missing = Exchange.objects.filter(forgotten_at=None, lexical_entry=None)
     if dry_run:
         return missing.count()
     written = 0
@@ -218,7 +220,9 @@ def delete_orphan_cache_entries(*, dry_run: bool = False, progress: ProgressCall
 def _strays(collection: Collection, ids: Iterable[str]) -> list[str]:
     parsed = {id: _parsed(id) for id in ids}
     rows = EmbeddingJob.objects.filter(
-        collection=collection, exchange_id__in={vector[0] for vector in parsed.values() if vector}, exchange__forgotten_at=None
+        collection=collection,
+        exchange_id__in={vector[0] for vector in parsed.values() if vector},
+        exchange__forgotten_at=None,
     )
     living = {row[0]: _EmbeddingState(*row[1:]) for row in rows.values_list(*_OF_LIVING)}
     return [id for id, vector in parsed.items() if vector is None or not _belongs(living.get(vector[0]), *vector[1:])]

@@ -32,11 +32,11 @@ _MOST_VARIED = 12
 _SMALL = 1_000
 _GROWTH = 1.02
 
-_TERM_HELD = "EXISTS(SELECT FROM memory_words WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s))"
+_TERM_HELD = "EXISTS(SELECT FROM memory_lexicalentry WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s))"
 # PostgreSQL cannot estimate the rarity of a prefix. Without MATERIALIZED it scans the whole spaces for an absent one:
 # 62 ms with 100,000 rows.
 _BEGINNING_HELD = (
-    "EXISTS(WITH held AS MATERIALIZED (SELECT space_id FROM memory_words WHERE lexemes @@ %s::tsquery) "
+    "EXISTS(WITH held AS MATERIALIZED (SELECT space_id FROM memory_lexicalentry WHERE lexemes @@ %s::tsquery) "
     "SELECT FROM held WHERE space_id = ANY(%s))"
 )
 
@@ -114,7 +114,7 @@ def rows_with_terms(asks: Sequence[QueryTerm], spaces: Iterable[uuid.UUID]) -> l
     if connection.vendor == "sqlite":
         # Fetch the ids as one text. Row by row, other threads would take the interpreter between any two of some
         # thousand rows.
-        rows = "SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s ORDER BY rowid DESC LIMIT %s"
+        rows = "SELECT rowid FROM memory_terms_index WHERE memory_terms_index MATCH %s ORDER BY rowid DESC LIMIT %s"
         sql = ", ".join([f"(SELECT group_concat(rowid) FROM ({rows}))"] * len(asks))
         values: list[Any] = [value for ask in asks for value in (_match(ask.term, ask.is_prefix), MOST_PROPOSED)]
         with connection.cursor() as cursor:
@@ -123,7 +123,7 @@ def rows_with_terms(asks: Sequence[QueryTerm], spaces: Iterable[uuid.UUID]) -> l
     places = list(spaces)
     here, values = ("AND space_id = ANY(%s) ", [places]) if statistics.are_few(places) else ("", [])
     sql = (
-        f"SELECT ARRAY(SELECT id FROM memory_words WHERE lexemes @@ asked.query {here}ORDER BY id DESC LIMIT %s) "
+        f"SELECT ARRAY(SELECT id FROM memory_lexicalentry WHERE lexemes @@ asked.query {here}ORDER BY id DESC LIMIT %s) "
         "FROM unnest(%s::tsquery[]) AS asked(query)"
     )
     with connection.cursor() as cursor:
@@ -139,13 +139,13 @@ def newest_with_term(ask: QueryTerm, spaces: Iterable[uuid.UUID], limit: int) ->
         # With CROSS JOIN, SQLite keeps the join order and looks up each match, instead of matching each row of the
         # spaces.
         sql = (
-            "SELECT w.exchange_id FROM memory_words_index CROSS JOIN memory_words w ON w.id = memory_words_index.rowid "
-            f"WHERE memory_words_index MATCH %s AND w.space_id IN ({marks}) ORDER BY memory_words_index.rowid DESC LIMIT %s"
+            "SELECT w.exchange_id FROM memory_terms_index CROSS JOIN memory_lexicalentry w ON w.id = memory_terms_index.rowid "
+            f"WHERE memory_terms_index MATCH %s AND w.space_id IN ({marks}) ORDER BY memory_terms_index.rowid DESC LIMIT %s"
         )
         values: list[Any] = [_match(ask.term, ask.is_prefix), *(place.hex for place in places), limit]
     else:
         sql = (
-            "SELECT encode(uuid_send(exchange_id), 'hex') FROM memory_words "
+            "SELECT encode(uuid_send(exchange_id), 'hex') FROM memory_lexicalentry "
             "WHERE lexemes @@ %s::tsquery AND space_id = ANY(%s) ORDER BY id DESC LIMIT %s"
         )
         values = [_tsquery(ask.term, ask.is_prefix), places, limit]
@@ -157,7 +157,7 @@ def newest_with_term(ask: QueryTerm, spaces: Iterable[uuid.UUID], limit: int) ->
 def rows_with_all_terms(terms: Iterable[str]) -> QuerySet[LexicalEntry]:
     """Return the rows in all spaces that contain every one of these terms."""
     if connection.vendor == "sqlite":
-        where = "id IN (SELECT rowid FROM memory_words_index WHERE memory_words_index MATCH %s)"
+        where = "id IN (SELECT rowid FROM memory_terms_index WHERE memory_terms_index MATCH %s)"
         query = " AND ".join(_match(term, False) for term in terms)
     else:
         where = "lexemes @@ %s::tsquery"
@@ -170,10 +170,10 @@ def exchange_ids_in_spaces(spaces: Iterable[uuid.UUID], rows: RowIds) -> list[st
     ids, places = rows.tolist(), list(spaces)
     if connection.vendor == "sqlite":
         marks, more = (", ".join(["%s"] * len(some)) for some in (ids, places))
-        sql = f"SELECT id, exchange_id FROM memory_words WHERE id IN ({marks}) AND space_id IN ({more})"
+        sql = f"SELECT id, exchange_id FROM memory_lexicalentry WHERE id IN ({marks}) AND space_id IN ({more})"
         values = [*ids, *(place.hex for place in places)]
     else:
-        sql = "SELECT id, encode(uuid_send(exchange_id), 'hex') FROM memory_words WHERE id = ANY(%s) AND space_id = ANY(%s)"
+        sql = "SELECT id, encode(uuid_send(exchange_id), 'hex') FROM memory_lexicalentry WHERE id = ANY(%s) AND space_id = ANY(%s)"
         values = [ids, places]
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
@@ -207,8 +207,8 @@ def _held(forms: Sequence[tuple[str, bool]], places: Sequence[uuid.UUID]) -> set
     if connection.vendor == "sqlite":
         marks = ", ".join(["%s"] * len(places))
         one = (
-            "EXISTS(SELECT 1 FROM memory_words_index CROSS JOIN memory_words w ON w.id = memory_words_index.rowid "
-            f"WHERE memory_words_index MATCH %s AND w.space_id IN ({marks}))"
+            "EXISTS(SELECT 1 FROM memory_terms_index CROSS JOIN memory_lexicalentry w ON w.id = memory_terms_index.rowid "
+            f"WHERE memory_terms_index MATCH %s AND w.space_id IN ({marks}))"
         )
         asks = [one] * len(forms)
         values: list[Any] = [value for form in forms for value in (_match(*form), *(place.hex for place in places))]
@@ -227,11 +227,11 @@ def _counts(terms: Sequence[str]) -> dict[str, int]:
         return {}
     if connection.vendor == "sqlite":
         marks = ", ".join(["%s"] * len(terms))
-        sql = f"SELECT term, min(doc, %s) FROM memory_words_vocabulary WHERE term IN ({marks})"
+        sql = f"SELECT term, min(doc, %s) FROM memory_terms_vocabulary WHERE term IN ({marks})"
         values: list[Any] = [MOST_COUNTED, *terms]
     else:
         sql = (
-            "SELECT term, (SELECT count(*) FROM (SELECT 1 FROM memory_words WHERE lexemes @@ asked.query LIMIT %s) AS held) "
+            "SELECT term, (SELECT count(*) FROM (SELECT 1 FROM memory_lexicalentry WHERE lexemes @@ asked.query LIMIT %s) AS held) "
             "FROM unnest(%s::text[], %s::tsquery[]) AS asked(term, query)"
         )
         values = [MOST_COUNTED, list(terms), [_tsquery(term, False) for term in terms]]
@@ -243,9 +243,9 @@ def _counts(terms: Sequence[str]) -> dict[str, int]:
 def _count_longer(term: str) -> int:
     """Return the number of rows with a term that begins with this one, at most MOST_COUNTED."""
     if connection.vendor == "sqlite":
-        holding, asked = "memory_words_index WHERE memory_words_index MATCH %s", _match(term, True)
+        holding, asked = "memory_terms_index WHERE memory_terms_index MATCH %s", _match(term, True)
     else:
-        holding, asked = "memory_words WHERE lexemes @@ %s::tsquery", _tsquery(term, True)
+        holding, asked = "memory_lexicalentry WHERE lexemes @@ %s::tsquery", _tsquery(term, True)
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM (SELECT 1 FROM {holding} LIMIT %s) AS held", [asked, MOST_COUNTED])
         return int(cursor.fetchone()[0])

@@ -28,10 +28,14 @@ class Document(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=255, blank=True)
     source = models.CharField(max_length=12, choices=Exchange.Source.choices)
-    source_path = models.TextField(blank=True, help_text="absolute, of a file read from a folder of this machine")
+    source_path = models.TextField(blank=True, help_text="absolute path of a file read from a folder of the server")
     metadata = models.JSONField(default=dict)
     live_version = models.ForeignKey(
-        "DocumentVersion", null=True, on_delete=models.SET_NULL, related_name="+", help_text="what is found of it"
+        "DocumentVersion",
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="the version whose chunks are searchable",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     forgotten_at = models.DateTimeField(null=True)
@@ -50,7 +54,7 @@ class Document(models.Model):
         indexes = [models.Index(fields=["space", "-created_at"])]
 
 
-def place_of(version: models.Model, name: str) -> str:
+def storage_path(version: models.Model, name: str) -> str:
     """Return a random storage path, so that an original is never stored under its own name."""
     return f"{FOLDER}/{uuid.uuid4().hex}"
 
@@ -79,7 +83,7 @@ class DocumentVersion(Job):
     document = models.ForeignKey(Document, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     stage = models.CharField(max_length=9, choices=Stage.choices, default=Stage.RECEIVED)
-    original = models.FileField(upload_to=place_of, max_length=200, blank=True)
+    original = models.FileField(upload_to=storage_path, max_length=200, blank=True)
     size = models.PositiveBigIntegerField(help_text="bytes")
     sha256 = models.CharField(max_length=64, blank=True, help_text="SHA-256 of the bytes")
     kind = models.CharField(max_length=20, blank=True)
@@ -87,8 +91,8 @@ class DocumentVersion(Job):
     uploaded_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     ready_at = models.DateTimeField(null=True)
-    removed_at = models.DateTimeField(null=True, help_text="since when nothing of it is kept but this row")
-    total_chunks = models.PositiveIntegerField(null=True, help_text="known once the file was read")
+    removed_at = models.DateTimeField(null=True, help_text="when its file and chunks were deleted")
+    total_chunks = models.PositiveIntegerField(null=True, help_text="known after extraction")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["document", "number"], name="one_version_of_a_number")]
@@ -105,10 +109,10 @@ class Chunk(models.Model):
     version = models.ForeignKey(DocumentVersion, on_delete=models.CASCADE, related_name="chunks")
     exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="chunks")
     index = models.PositiveIntegerField()
-    start = models.PositiveIntegerField(help_text="characters from the beginning of the file's text")
+    start = models.PositiveIntegerField(help_text="offset in the extracted text, in characters")
     end = models.PositiveIntegerField()
-    separator = models.CharField(max_length=2, blank=True, help_text="the white space before it, at most two characters")
-    location = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading, in words")
+    separator = models.CharField(max_length=2, blank=True, help_text="white space before it, at most two characters")
+    location = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["version", "index"], name="one_chunk_at_a_place")]
@@ -118,6 +122,6 @@ class HiddenPassage(models.Model):
     """Text of a version that is invisible in the opened file. It is not an exchange, so it is never retrieved."""
 
     version = models.ForeignKey(DocumentVersion, on_delete=models.CASCADE, related_name="hidden_passages")
-    start = models.PositiveIntegerField(help_text="characters of the file's text before it")
-    location = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading, in words")
+    start = models.PositiveIntegerField(help_text="offset in the extracted text, in characters")
+    location = models.CharField(max_length=300, blank=True, help_text="page, slide, sheet or heading")
     text = models.TextField()

@@ -15,8 +15,8 @@ class ExchangeQuerySet(models.QuerySet["Exchange"]):
     """Query set of exchanges."""
 
     def findable(self) -> ExchangeQuerySet:
-        """Return the exchanges that recall, search and statistics use: neither forgotten nor hidden."""
-        return self.filter(forgotten_at=None, is_hidden=False)
+        """Return the exchanges that recall, search and statistics use: neither forgotten nor inactive."""
+        return self.filter(forgotten_at=None, is_inactive=False)
 
 
 class Exchange(models.Model):
@@ -45,13 +45,13 @@ class Exchange(models.Model):
         null=True,
         on_delete=models.SET_NULL,
         related_name="following",
-        help_text="what was said before it in its session, or the piece before it of the same text",
+        help_text="the exchange before it in its session, or the chunk before it",
     )
     turn_id = models.UUIDField(null=True, unique=True)
     thread_continuation_seq = models.PositiveIntegerField(default=0)
     user_message = models.TextField()
     assistant_message = models.TextField(blank=True)
-    timestamp = models.DateTimeField(help_text="when it was said, UTC")
+    timestamp = models.DateTimeField(help_text="time of the message, UTC")
     created_at = models.DateTimeField(auto_now_add=True)
     prior_exchange_ids = models.JSONField(default=list)
     source = models.CharField(max_length=12, choices=Source.choices)
@@ -62,9 +62,11 @@ class Exchange(models.Model):
     metadata = models.JSONField(default=dict)
     size = models.PositiveIntegerField(help_text="characters of both texts")
     content_hash = models.CharField(max_length=64, db_index=True, blank=True)
-    version = models.PositiveIntegerField(default=1, help_text="rises when the text changes; part of the vector ids")
-    is_hidden = models.BooleanField(
-        default=False, help_text="a piece of a document's version that does not serve, yet or any more"
+    version = models.PositiveIntegerField(
+        default=1, help_text="incremented when the text changes; part of the vector ids"
+    )
+    is_inactive = models.BooleanField(
+        default=False, help_text="on an inactive branch, or a chunk of a document version that is not live"
     )
     forgotten_at = models.DateTimeField(null=True)
     forgotten_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
@@ -73,7 +75,7 @@ class Exchange(models.Model):
         null=True,
         on_delete=models.SET_NULL,
         related_name="forgotten",
-        help_text="together with many others",
+        help_text="the bulk operation that forgot it",
     )
     erased_at = models.DateTimeField(null=True)
 
@@ -98,10 +100,10 @@ class Exchange(models.Model):
 class LexicalEntry(models.Model):
     """The terms of an exchange, as the analyser returns them; migration 0002 adds a full-text index."""
 
-    exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="words")
+    exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="lexical_entry")
     space = models.ForeignKey(Space, on_delete=models.PROTECT, related_name="+")
-    terms = models.TextField(help_text="in their order, separated by spaces")
-    length = models.PositiveIntegerField(db_index=True, help_text="how many they are")
+    terms = models.TextField(help_text="in text order, separated by spaces")
+    length = models.PositiveIntegerField(db_index=True, help_text="number of terms")
 
 
 class MetadataValue(models.Model):
@@ -109,7 +111,7 @@ class MetadataValue(models.Model):
 
     exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="metadata_values")
     key = models.CharField(max_length=100)
-    is_member = models.BooleanField(default=False, help_text="one of a list")
+    is_member = models.BooleanField(default=False, help_text="a member of a list")
     text = models.CharField(max_length=500, null=True)
     number = models.FloatField(null=True)
     boolean = models.BooleanField(null=True)
@@ -131,7 +133,7 @@ class Feedback(models.Model):
     at = models.DateTimeField(auto_now=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["person", "exchange"], name="one_opinion_an_exchange")]
+        constraints = [models.UniqueConstraint(fields=["person", "exchange"], name="one_feedback_an_exchange")]
 
 
 class RecallLogEntry(models.Model):
@@ -139,7 +141,7 @@ class RecallLogEntry(models.Model):
 
     turn_id = models.UUIDField()
     exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="recalls")
-    rank = models.PositiveSmallIntegerField(help_text="the number of its passage in the prompt")
+    rank = models.PositiveSmallIntegerField(help_text="number of its passage in the prompt")
     similarity = models.FloatField(null=True)
     score = models.FloatField()
     strategy = models.CharField(max_length=40)

@@ -20,7 +20,7 @@ class IndexGeneration(models.Model):
 
     provider = models.CharField(max_length=20)
     model = models.CharField(max_length=255)
-    dimension = models.PositiveIntegerField(null=True, help_text="known once the model answered")
+    dimension = models.PositiveIntegerField(null=True, help_text="known after the first embedding")
     state = models.CharField(max_length=8, choices=State.choices)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -38,7 +38,7 @@ class Collection(models.Model):
     generation = models.ForeignKey(IndexGeneration, on_delete=models.CASCADE, related_name="collections")
     name = models.CharField(max_length=128, unique=True)
     purge_needed_since = models.DateTimeField(
-        null=True, help_text="since when its files may hold vectors of what was forgotten; null: they hold none"
+        null=True, help_text="since when its files may contain vectors of forgotten exchanges; null: none"
     )
 
     class Meta:
@@ -51,8 +51,8 @@ class EmbeddingJob(Job):
     exchange = models.ForeignKey(Exchange, on_delete=models.CASCADE, related_name="embeddings")
     generation = models.ForeignKey(IndexGeneration, on_delete=models.CASCADE, related_name="embeddings")
     collection = models.ForeignKey(Collection, null=True, on_delete=models.PROTECT, related_name="embeddings")
-    version = models.PositiveIntegerField(default=0, help_text="the exchange's version that is in the index")
-    parts = models.PositiveSmallIntegerField(default=0, help_text="how many vectors that version has there")
+    version = models.PositiveIntegerField(default=0, help_text="version of the exchange whose vectors are stored")
+    parts = models.PositiveSmallIntegerField(default=0, help_text="number of stored vectors")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["exchange", "generation"], name="embedded_once_a_generation")]

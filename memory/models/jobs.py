@@ -15,11 +15,13 @@ class Job(models.Model):
 
     state = models.CharField(max_length=7, choices=State.choices, default=State.PENDING)
     attempt = models.PositiveIntegerField(
-        default=0, help_text="rises at every claim; a late write of an older one is void"
+        default=0, help_text="incremented by each claim; fences writes of earlier owners"
     )
     due_at = models.DateTimeField()
     locked_until = models.DateTimeField(null=True)
-    failures = models.PositiveSmallIntegerField(default=0, help_text="how often the work itself failed")
+    failures = models.PositiveSmallIntegerField(
+        default=0, help_text="failures of the work itself, without unavailable dependencies"
+    )
     error = models.CharField(max_length=300, blank=True)
 
     class Meta:

@@ -27,12 +27,12 @@ class Operation(Job):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=9, choices=Kind.choices)
-    parameters = models.JSONField(default=dict, help_text="what it is about, by what its kind takes")
+    parameters = models.JSONField(default=dict, help_text="arguments, which depend on the kind")
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField()
-    total = models.PositiveIntegerField(null=True, help_text="how much there is to do, where that is known")
+    total = models.PositiveIntegerField(null=True, help_text="number of items to process, if known")
     processed = models.PositiveIntegerField(default=0)
-    counts = models.JSONField(default=dict, help_text="what was done, by what it was")
+    counts = models.JSONField(default=dict, help_text="results by kind of item")
     finished_at = models.DateTimeField(null=True)
     cancelled_at = models.DateTimeField(null=True)
 

@@ -15,13 +15,13 @@ class Record(models.Model):
     exchange = models.OneToOneField(Exchange, on_delete=models.CASCADE, related_name="record")
     space = models.ForeignKey(Space, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=255)
-    vector = models.BinaryField(null=True, help_text="float32, as given; null: embedded from the text")
+    vector = models.BinaryField(null=True, help_text="float32, as received; null: embedded from the text")
     generation = models.ForeignKey(
         IndexGeneration,
         null=True,
         on_delete=models.SET_NULL,
         related_name="+",
-        help_text="the index the vector is meant for",
+        help_text="the generation whose dimension the vector has",
     )
 
     class Meta:

@@ -21,12 +21,12 @@ class Calibration(models.Model):
 class Evaluation(models.Model):
     """One run of memory_eval for one strategy."""
 
-    run = models.UUIDField(help_text="the strategies measured together")
+    run = models.UUIDField(help_text="shared by the strategies of one run")
     at = models.DateTimeField(auto_now_add=True)
     strategy = models.CharField(max_length=40)
     questions = models.PositiveIntegerField()
-    rephrased_by = models.CharField(max_length=255, help_text="the chat model that put them in other words, or how else")
+    rephrased_by = models.CharField(max_length=255, help_text="the chat model or method that rephrased the questions")
     k = models.PositiveSmallIntegerField()
     recall = models.FloatField(help_text="share of questions whose exchange was among the first k")
-    empty = models.FloatField(help_text="share of questions for which the gate let nothing through")
+    empty = models.FloatField(help_text="share of questions for which the gate passed nothing")
     median_ms = models.FloatField()

@@ -20,8 +20,8 @@ from memory.spaces.access import SpaceIds
 # from a sub-select and PostgreSQL gets an array. The query does not restrict the spaces: SQLite would then read every
 # row of a space instead of looking up the ids.
 _READ = (
-    "SELECT {id}, {previous_id}, (SELECT w.terms FROM memory_words w WHERE w.exchange_id = e.id), {session_id}, {said}, "
-    "{owner_id}, e.source_file, {space_id}, e.forgotten_at IS NULL AND NOT e.is_hidden "
+    "SELECT {id}, {previous_id}, (SELECT w.terms FROM memory_lexicalentry w WHERE w.exchange_id = e.id), {session_id}, {said}, "
+    "{owner_id}, e.source_file, {space_id}, e.forgotten_at IS NULL AND NOT e.is_inactive "
     "FROM memory_exchange e WHERE e.id {wanted}"
 )
 _IDS = ("id", "previous_id", "session_id", "owner_id", "space_id")

@@ -82,8 +82,17 @@ def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
         if passage.pieces:
             first, last = passage.pieces[0].location, passage.pieces[-1].location
             around |= Q(version=first.version_id, index__range=(first.index - _WIDEST, last.index + _WIDEST))
-    rows = Chunk.objects.filter(around, exchange__forgotten_at=None, exchange__is_hidden=False)
-    fields = ("version__document_id", "version_id", "index", "start", "end", "separator", "location", "exchange__user_message")
+    rows = Chunk.objects.filter(around, exchange__forgotten_at=None, exchange__is_inactive=False)
+    fields = (
+        "version__document_id",
+        "version_id",
+        "index",
+        "start",
+        "end",
+        "separator",
+        "location",
+        "exchange__user_message",
+    )
     pieces = [QuotedChunk(ChunkLocation(*row[:-1]), row[-1]) for row in rows.values_list(*fields)]
     return {(piece.location.version_id, piece.location.index): piece for piece in pieces}
 

@@ -74,11 +74,15 @@ def recalled_for(turn_ids: Iterable[uuid.UUID], *, spaces: SpaceIds) -> dict[uui
     Items that are forgotten, hidden or outside `spaces` have no text.
     """
     found: dict[uuid.UUID, list[RecalledItem]] = defaultdict(list)
-    rows = RecallLogEntry.objects.filter(turn_id__in=list(turn_ids)).select_related("exchange__owner").order_by("rank", "id")
+    rows = (
+        RecallLogEntry.objects.filter(turn_id__in=list(turn_ids))
+        .select_related("exchange__owner")
+        .order_by("rank", "id")
+    )
     places = locations_of(row.exchange_id for row in rows if row.exchange.source_file)
     for row in rows:
         forgotten = row.exchange.forgotten_at is not None
-        readable = row.exchange.space_id in spaces and not forgotten and not row.exchange.is_hidden
+        readable = row.exchange.space_id in spaces and not forgotten and not row.exchange.is_inactive
         found[row.turn_id].append(
             RecalledItem(
                 exchange_id=row.exchange_id,

@@ -123,7 +123,9 @@ def in_spaces(rows: QuerySet[M], spaces: Iterable[uuid.UUID]) -> QuerySet[M]:
 def _readable(person_id: uuid.UUID) -> QuerySet[Space]:
     groups = Membership.objects.filter(person_id=person_id).values("space_id")
     return Space.objects.filter(
-        Q(kind=Space.Kind.PERSONAL, owner_id=person_id) | Q(kind=Space.Kind.GROUP, id__in=groups) | Q(kind=Space.Kind.TEAM)
+        Q(kind=Space.Kind.PERSONAL, owner_id=person_id)
+        | Q(kind=Space.Kind.GROUP, id__in=groups)
+        | Q(kind=Space.Kind.TEAM)
     )
 
 

@@ -186,4 +186,6 @@ def test_what_could_not_be_embedded_is_listed_with_its_reason_and_tried_again(tm
 
         endpoint.script("broken")
         page.get_by_role("button", name="Retry").first.click()
-        wait_for(lambda: cato.sql("SELECT count(*) FROM memory_embeddingjob WHERE state = 'done'") == [(1,)], "the retry")
+        wait_for(
+            lambda: cato.sql("SELECT count(*) FROM memory_embeddingjob WHERE state = 'done'") == [(1,)], "the retry"
+        )

@@ -78,7 +78,9 @@ def forget(request: PageRequest) -> HttpResponse:
     if request.POST.get("confirmed") != "yes":
         return render(request, "memory/confirm.html", _question(chosen, count))
     parameters = chosen.parameters(shown)
-    operation = operations.create_operation(Operation.Kind.FORGET_DOCUMENTS, by=request.user.pk, parameters=parameters, total=count)
+    operation = operations.create_operation(
+        Operation.Kind.FORGET_DOCUMENTS, by=request.user.pk, parameters=parameters, total=count
+    )
     return redirect("admin_operation", operation.pk)
 
 
