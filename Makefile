@@ -1,4 +1,4 @@
-# What people and machines type. `make run` is all that is needed to try Cato.
+# `make run` is all that is needed to try Cato.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -10,22 +10,21 @@ PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
 run: $(VENV)/.installed $(BIN)/cato
 	@exec $(BIN)/python -m cato_web.supervisor $(ARGS)
 
-# A module is run by one process, so that it starts its servers once; tests/conftest.py puts the longest modules first.
-# Compiled files are kept whatever the environment says: the suite starts some hundred processes.
+# Each module runs in one process, so that it starts its servers once; tests/conftest.py sorts the longest modules first.
+# Compiled files are always kept: the suite starts about a hundred processes.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-# Everything as `serve` runs it, each process of pytest with a data directory of its own. The browser's tests run
-# separately: its driver keeps an event loop in the main thread, in which Django refuses to use the database.
+# With the servers of `serve`; each pytest process has its own data directory. Browser tests run separately, because
+# their driver has an event loop in the main thread, where Django refuses to use the database.
 test: $(VENV)/.installed-dev
 	@$(PYTEST) --ignore tests/e2e $(ARGS)
 	@$(PYTEST) tests/e2e $(ARGS)
 
-# All examples of the tests of which `make test` runs a part.
+# All examples of tests of which `make test` runs a part.
 test-long: $(VENV)/.installed-dev
 	@CATO_TEST_LONG=1 $(PYTEST) $(shell grep -l IS_LONG tests/test_*.py) $(ARGS)
 
-# The same against PostgreSQL, a Redis server and a Chroma server, with two web processes and two workers, without the
-# modules that tests/topology.py lists.
+# With PostgreSQL, Redis, Chroma, two web processes and two workers, without the modules listed in tests/topology.py.
 test-services: $(VENV)/.installed-dev
 	@CATO_TEST_TOPOLOGY=services $(PYTEST) --ignore tests/e2e $(ARGS)
 	@CATO_TEST_TOPOLOGY=services $(PYTEST) tests/e2e $(ARGS)
@@ -38,7 +37,7 @@ check: $(VENV)/.installed-dev
 	@$(BIN)/codespell
 	@$(BIN)/djlint --quiet --lint templates
 
-# What pages say in other languages: the texts that are marked in the code, and then what was translated of them.
+# Update and compile the translations.
 MESSAGES = $(BIN)/python manage.py
 messages: $(VENV)/.installed-dev
 	@$(MESSAGES) makemessages --locale de --no-wrap --no-location --no-obsolete --ignore tests --ignore benchmarks
@@ -50,7 +49,7 @@ lock:
 	@$(LOCK) -o requirements.lock
 	@$(LOCK) --group dev -o requirements-dev.lock
 
-# The stamps say which lock file the environment was last filled from.
+# The stamp files record which lock file was installed.
 $(VENV)/.installed: requirements.lock | $(BIN)/python
 	@echo "Installing what Cato needs into $(VENV) ..."
 	@$(PIP) -r $<
