@@ -21,7 +21,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
 from benchmarks.figures import table
-from chat.rendering.highlighting import LARGEST_CODE, LONGEST_LINE, MOST_BLANK_LINES, can_highlight
+from chat.rendering.highlighting import MAX_CODE_CHARS, MAX_LINE_CHARS, MAX_BLANK_LINES, can_highlight
 
 MOST_MS, NOISE_MS = 100.0, 40.0
 GIVE_UP_AFTER = (
@@ -52,10 +52,10 @@ class TooSlowError(Exception):
 
 def seeds() -> Iterator[str]:
     """Yield what blocks are made of, again and again, the first time after an opening."""
-    blank = "\n" * MOST_BLANK_LINES
+    blank = "\n" * MAX_BLANK_LINES
     for opening, repeated in [*product(OPENINGS, CHARACTERS), *(("", a + b) for a, b in product(PAIRED, PAIRED))]:
         if "\n" not in repeated:
-            yield opening + repeated * ((LONGEST_LINE - len(opening)) // len(repeated)) + "\n"
+            yield opening + repeated * ((MAX_LINE_CHARS - len(opening)) // len(repeated)) + "\n"
         yield opening + repeated.replace("\n", blank) + "\n"
 
 
@@ -75,7 +75,7 @@ def judge(name: str) -> tuple[bool, float, float, str]:
     lexer = get_lexer_by_name(name, stripnl=False)
     worst = (0.0, 1.0, "")
     for repeated in seeds():
-        text = (repeated * (LARGEST_CODE // len(repeated) + 1))[:LARGEST_CODE]
+        text = (repeated * (MAX_CODE_CHARS // len(repeated) + 1))[:MAX_CODE_CHARS]
         if not can_highlight(text):
             continue
         signal.setitimer(signal.ITIMER_VIRTUAL, GIVE_UP_AFTER)
@@ -86,7 +86,7 @@ def judge(name: str) -> tuple[bool, float, float, str]:
                 continue
             signal.setitimer(signal.ITIMER_VIRTUAL, 6 * GIVE_UP_AFTER)
             ms = cost(lexer, text, times=3)
-            growth = ms / max(cost(lexer, text[: LARGEST_CODE // 2], times=3), 0.001)
+            growth = ms / max(cost(lexer, text[: MAX_CODE_CHARS // 2], times=3), 0.001)
         except TooSlowError:
             return False, 1000 * GIVE_UP_AFTER, float("inf"), repr(repeated[:12])
         finally:

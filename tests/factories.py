@@ -114,7 +114,7 @@ def ago(**units: float) -> datetime:
 def upload(owner: User, name: str, content: str | bytes, *, space: Space | None = None, **fields: Any) -> UploadResult:
     """Upload a file that is not read yet."""
     data = content.encode() if isinstance(content, str) else content
-    return api.upload(
+    return api.upload_document(
         ContentFile(data),
         name=name,
         space=space or access.personal_space(owner.id),

@@ -20,6 +20,7 @@ from cato_web.accounts import services
 from cato_web.accounts.models import AccountDeletion, AuditEntry, LoginSession, OneTimeLink, User
 from cato_web.celery import sweep
 from chat.models import Thread, Turn
+from memory.exchanges.feedback import set_feedback
 from memory.index import store
 from memory.index.vectors import all_vector_ids
 from memory.models import (
@@ -137,7 +138,7 @@ def test_what_was_said_in_shared_spaces_stays_with_a_former_member_as_its_author
 def test_groups_opinions_and_open_invitations_of_who_left_are_gone(memory, administrator):
     other = AdministratorFactory()
     choir = group("Choir", administrator, other)
-    memory.set_feedback(other.pk, exchange(administrator, "We sing on Fridays.", space=choir), "pinned")
+    set_feedback(other.pk, exchange(administrator, "We sing on Fridays.", space=choir), "pinned")
     services.create_invitation(by=other)
 
     leaving(other)

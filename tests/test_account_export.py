@@ -20,6 +20,7 @@ from cato_web.accounts.models import AuditEntry
 from chat.imports.formats import conversations
 from chat.models import Image, ImportJob, Turn
 from memory.administration import reveals
+from memory.exchanges.feedback import set_feedback
 from memory.spaces import access
 from tests.factories import PersonFactory, ago, document, exchange, thread, turn, upload
 
@@ -73,7 +74,7 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
     memory.add_note("The key hangs behind the clock.", space=access.personal_space(alice.pk), owner_id=alice.pk, source="vadd_command", manual_entry=True)  # fmt: skip
     document(alice, "plans/house.txt", "The house has three floors. " * 20, metadata={"zone": "north"})
     of_bob = exchange(bob, "The team meets on Mondays.", space=access.team_space())
-    memory.set_feedback(alice.pk, of_bob, "pinned")
+    set_feedback(alice.pk, of_bob, "pinned")
     AuditEntry.objects.create(actor=alice, action="person.joined", target="member")
 
     archive = downloaded(alice)

@@ -32,6 +32,7 @@ from chat.llm import endpoint
 from chat.models import Thread, Turn
 from memory import maintenance
 from memory.api import NewRecord
+from memory.exchanges.feedback import set_feedback
 from memory.index import generations, reconcile
 from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, LexicalEntry
 from memory.spaces import access
@@ -63,7 +64,7 @@ def owner(memory, alice):
     stored = exchange(alice, first.message, first.answer, thread_id=talk.id, turn_id=first.id)
     Turn.objects.filter(pk=first.pk).update(exchange_id=stored.id)
     boat = exchange(bob, "Which colour has the boat?", "Signal red.", space=crew, metadata={"zone": "north", "n": 3})
-    memory.set_feedback(alice.pk, boat, "pinned")
+    set_feedback(alice.pk, boat, "pinned")
     buoy = NewRecord(id="buoy-7", text="Buoy 7 lies off the cape.", vector=np.eye(384, dtype=np.float32)[7])
     memory.upsert_records([buoy], space=crew, owner_id=bob.pk)
     document(alice, "handbook.md", "# Anchoring\n\nDrop the anchor in seven fathoms of water.\n" * 30)
@@ -79,14 +80,14 @@ def owner(memory, alice):
 
 def all_rows() -> dict[str, list[tuple[Any, ...]]]:
     """Return all rows, except what restoring resets for the index."""
-    rows = {}
+    contents = {}
     for name, model in rows.backed_up_tables().items():
         columns = [field.attname for field in model._meta.concrete_fields]
         if model is EmbeddingJob:
             columns = ["id", "exchange_id", "generation_id"]
         found = model._base_manager.order_by("pk").values_list(*columns)
-        rows[name] = [tuple(bytes(v) if isinstance(v, memoryview) else v for v in row) for row in found]
-    return rows
+        contents[name] = [tuple(bytes(v) if isinstance(v, memoryview) else v for v in row) for row in found]
+    return contents
 
 
 def search_results(memory: Any, *people: Any) -> list[tuple[object, ...]]:

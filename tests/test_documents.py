@@ -270,7 +270,7 @@ def test_an_unreadable_file_says_why_and_can_be_tried_again(memory, person, monk
     assert state.newest.stage == "failed"
     assert "damaged" in state.newest.error
 
-    memory.retry_document(version)
+    publishing.retry_document(version)
     assert stage(version) == "received"
 
 
@@ -294,7 +294,7 @@ def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_wit
     assert stage(version) == "failed"
 
     monkeypatch.undo()
-    memory.retry_document(version)
+    publishing.retry_document(version)
     process_documents()
     assert stage(version) == "ready"
 
@@ -302,7 +302,7 @@ def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_wit
 def test_cancelling_a_first_version_leaves_nothing_and_a_later_one_leaves_the_one_before(memory, person):
     version = upload(person, "a.txt", BUOYS).version
     memory.read_documents()
-    memory.cancel_document(DocumentVersion.objects.get(pk=version.pk), by=person.id)
+    deletion.cancel_document(DocumentVersion.objects.get(pk=version.pk), by=person.id)
     process_documents()
     assert not Document.objects.exclude(name="").exists()
     assert not Exchange.objects.exclude(user_message="").exists()
@@ -310,7 +310,7 @@ def test_cancelling_a_first_version_leaves_nothing_and_a_later_one_leaves_the_on
     made = document(person, "b.txt", BUOYS)
     second = upload(person, "b.txt", "Other words. " * 80).version
     memory.read_documents()
-    memory.cancel_document(DocumentVersion.objects.get(pk=second.pk), by=person.id)
+    deletion.cancel_document(DocumentVersion.objects.get(pk=second.pk), by=person.id)
     process_documents()
     assert stage(made.live_version) == "ready"
     assert found(memory, person, "buoy")

@@ -71,7 +71,7 @@ gone = [keep(FORGOTTEN["safe"], session)]
 follower = keep(FOLLOWER, session)
 gone.append(keep(FORGOTTEN["party"]))
 from django.core.files.base import ContentFile
-version = api.upload(ContentFile(DOCUMENT.encode()), name="rent.txt", space=space, owner_id=person.pk, source="cli").version
+version = api.upload_document(ContentFile(DOCUMENT.encode()), name="rent.txt", space=space, owner_id=person.pk, source="cli").version
 api.read_documents()
 gone += [chunk.exchange for chunk in version.chunks.select_related("exchange")]
 kept = [keep(pair) for pair in KEPT.values()]

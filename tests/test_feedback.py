@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from chat.realtime import frames
+from memory.exchanges.feedback import set_feedback
 from memory.models import Feedback, RecallLogEntry
 from memory.retrieval.recall_log import recall_counts, recall_rate
 from memory.spaces import access
@@ -112,7 +113,7 @@ def test_a_pinned_exchange_comes_back_from_behind_the_first_candidates(memory, a
     assert kept.id not in {result.exchange.id for result in found}
     assert kept.id not in recalls(memory, alice, question)
 
-    memory.set_feedback(alice.id, kept, "pinned")
+    set_feedback(alice.id, kept, "pinned")
 
     assert kept.id in recalls(memory, alice, question)
 

@@ -18,6 +18,7 @@ from memory import jobs
 from memory.embeddings import cache, local
 from memory.errors import VectorStoreRequestError, VectorStoreUnavailableError
 from memory.exchanges import forgetting, lifecycle
+from memory.exchanges.feedback import set_feedback
 from memory.index import generations, store, vectors
 from memory.models import (
     CachedEmbedding,
@@ -142,7 +143,7 @@ def test_words_metadata_opinions_records_and_reasons_are_gone_with_the_commit(me
     memory.log_recall(
         uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_space_ids(person.id)).results
     )
-    memory.set_feedback(person.id, one, "pinned")
+    set_feedback(person.id, one, "pinned")
     Record.objects.create(exchange=one, space=one.space, name="safe")
     assert RecallLogEntry.objects.get().reason
 

@@ -217,10 +217,10 @@ def test_a_pulse_of_an_open_block_costs_the_same_however_long_the_answer_is(unit
 @pytest.mark.parametrize("unit", ["a\n", " \n", "a.", '\\"\n', '"', "/*a\n", "(", "<", "{a", "a b(\n", "@"])
 def test_a_block_of_code_that_is_highlighted_costs_a_bounded_time(name, unit):
     """benchmarks/highlighting.py measures more; a lexer that is slow again, in another version, needs ten times this."""
-    code = (unit * highlighting.LARGEST_CODE)[: highlighting.LARGEST_CODE]
-    broken = "\n".join(code[at : at + 199] for at in range(0, len(code), 200))[: highlighting.LARGEST_CODE]
-    assert_cheap(lambda: highlighting.highlighted(code, name), 1)
-    assert_cheap(lambda: highlighting.highlighted(broken, name), 1)
+    code = (unit * highlighting.MAX_CODE_CHARS)[: highlighting.MAX_CODE_CHARS]
+    broken = "\n".join(code[at : at + 199] for at in range(0, len(code), 200))[: highlighting.MAX_CODE_CHARS]
+    assert_cheap(lambda: highlighting.highlight_code(code, name), 1)
+    assert_cheap(lambda: highlighting.highlight_code(broken, name), 1)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_a_block_of_code_that_is_highlighted_costs_a_bounded_time(name, unit):
     ],
 )
 def test_code_is_highlighted_where_it_is_small_and_its_lexer_cheap(code, language, is_highlighted):
-    assert (highlighting.highlighted(code, language) is not None) == is_highlighted
+    assert (highlighting.highlight_code(code, language) is not None) == is_highlighted
     assert ("<span class" in "".join(render_blocks(f"```{language}\n{code}\n```")).split("<pre>")[1]) == is_highlighted
 
 

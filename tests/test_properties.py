@@ -36,6 +36,7 @@ from chat.rows.turns import turn_rows
 from memory import api as memory
 from memory.documents.queries import active_documents, document_statuses, list_chunks, readable_document
 from memory.errors import CatoError, NotFoundError
+from memory.exchanges.feedback import set_feedback
 from memory.filters import parse_filter
 from memory.index import generations, store, vectors
 from memory.lexical.candidates import build_lexical_query, lexical_candidates
@@ -407,7 +408,7 @@ class TeamLife(RuleBasedStateMachine):
         found = list(self.team.findable_entries(self.team.readable_spaces(person.id))) if person else []
         chosen = one_of(found, what)
         if person and chosen:
-            memory.set_feedback(person.id, access.get_exchange(person.id, chosen), "pinned")
+            set_feedback(person.id, access.get_exchange(person.id, chosen), "pinned")
 
     @rule(who=NUMBER, what=NUMBER)
     def open_page(self, who: int, what: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from memory import retrieval
 from memory.errors import InvalidInputError
+from memory.exchanges.feedback import set_feedback
 from memory.filters import parse_filter
 from memory.index import generations, store
 from memory.index.vectors import Similarities, best_by_exchange
@@ -369,12 +370,12 @@ def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, per
     shared = group("Workshop", person, other)
     said = exchange(person, "The boiler was replaced with a heat pump.", space=shared)
     memory.index_pending()
-    memory.set_feedback(person.id, said, Feedback.Kind.IRRELEVANT)
+    set_feedback(person.id, said, Feedback.Kind.IRRELEVANT)
     question, readable = ["What about the boiler?"], access.readable_space_ids(other.id)
 
     assert memory.recall(question, spaces=readable, person_id=person.id).results == ()
     assert memory.recall(question, spaces=readable, person_id=other.id).results
-    memory.set_feedback(person.id, said, "")
+    set_feedback(person.id, said, "")
     assert memory.recall(question, spaces=readable, person_id=person.id).results
 
 
