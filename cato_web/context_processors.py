@@ -23,6 +23,8 @@ _store_state: tuple[float, bool] = (0.0, True)
 
 @dataclass(frozen=True, slots=True)
 class Banner:
+    """A warning, optionally with a link."""
+
     title: str
     text: str
     action_url: str = ""
@@ -31,6 +33,8 @@ class Banner:
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
+    """What the base template needs; `person` is None before login."""
+
     person: object
     thread_groups: list[ThreadGroup]
     banner: Banner | None

@@ -22,10 +22,7 @@ from tests.backups import members, rows_by_id, rows_of
 from tests.server import wait_for
 from tests.topology import TOPOLOGY, clean_environment
 
-RUNS = (
-    "Cato is running: its web processes write to the database. Stop them, then restore; "
-    "a process that was killed counts for half a minute more.\n"
-)
+RUNS = "Cato is running. Stop its web processes, then restore; a killed process counts for another half minute.\n"
 QUERIES = ("Where is the key?", "greenhouse", "what hangs in the kitchen", "zarquon")
 
 

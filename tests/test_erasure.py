@@ -1,4 +1,4 @@
-"""After `erase`, no file of the data directory holds a byte of what was forgotten, and the rest is found as before."""
+"""After `erase` no file of the data directory contains forgotten data, and everything else is still found."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ KEPT = {
     "boiler": ("The boiler was replaced by a heat pump in March.", "Then the gas contract can be cancelled."),
     "bees": ("Two colonies of bees stand behind the orchard now.", "Good for the cherries."),
 }
-# What came after something forgotten was embedded with the end of it.
+# The exchange after a forgotten one was embedded with the end of it.
 FOLLOWER = ("And who else should know about it?", "Only the two of us.")
 DOCUMENT = "Vanderquist pays 5417 euros a month for the quayside warehouse. " * 30
 WORDS = ("xylophon", "quillfeath", "74-11-93", "wilhelmina", "zweigelt", "boathouse", "vanderquist", "quaysid")
 
 
-def in_process(cato: Cato, what: str) -> Any:
-    """Run lines of Python inside a Django process of that Cato; `out` is what they hand back."""
+def in_process(cato: Cato, code: str) -> Any:
+    """Run Python code in a Django process of that Cato and return its `out`."""
     script = f"""
 import django, json, sys, uuid
 django.setup()
@@ -44,19 +44,19 @@ from memory.models import *
 from memory.index.vectors import vector_ids
 from cato_web.accounts.models import User
 out = None
-{what}
+{code}
 print("\\n" + json.dumps(out))
 """
     environment = cato.environment | {"DJANGO_SETTINGS_MODULE": "cato_web.settings"}
     note = Path(cato.environment["CATO_DATA_DIR"]) / "serve.json"
     if note.exists():
-        left = json.loads(note.read_text())
-        environment |= {"CHROMA_URL": left["chroma_url"], "REDIS_URL": left["redis_url"]}
-    done = subprocess.run(
+        remaining = json.loads(note.read_text())
+        environment |= {"CHROMA_URL": remaining["chroma_url"], "REDIS_URL": remaining["redis_url"]}
+    process = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    assert process.returncode == 0, process.stderr[-3000:]
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 REMEMBER = """
@@ -96,14 +96,14 @@ out = {"gone": [str(e.pk) for e in gone], "vectors": vectors}
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[tuple[Cato, dict[str, Any]]]:
+def filled(tmp_path: Path) -> Iterator[tuple[Cato, dict[str, Any]]]:
     with running(tmp_path) as cato:
         data = f"FORGOTTEN = {FORGOTTEN!r}\nKEPT = {KEPT!r}\nFOLLOWER = {FOLLOWER!r}\nDOCUMENT = {DOCUMENT!r}\n"
         yield cato, in_process(cato, data + REMEMBER)
 
 
 def forget(cato: Cato, ids: list[str]) -> dict[str, int]:
-    """Forget these and wait until it is verified; returns the receipt."""
+    """Forget these exchanges and wait for the verified erasure; return the receipt."""
     receipt: dict[str, int] = in_process(
         cato,
         f"""
@@ -126,22 +126,22 @@ out = dataclasses.asdict(receipt)
 
 
 def traces(folder: Path, vectors: list[str]) -> set[str]:
-    """Which of the words and vectors stand in a file below the folder, as "file: what"."""
-    # The index scales what it is given, so a few numbers of a vector in a row stand for it.
+    """Return which words and vectors are in a file below the folder, as "file: match"."""
+    # Chroma scales vectors, so a run of a few numbers identifies one.
     runs = {bytes.fromhex(v)[at : at + 16] for v in vectors for at in range(0, len(v) // 2 - 16, 16)}
     found = set()
     for path in folder.rglob("*"):
         if not path.is_file():
             continue
-        held = path.read_bytes()
-        low = held.lower()
+        content = path.read_bytes()
+        low = content.lower()
         found |= {f"{path.name}: {word}" for word in WORDS if word.encode() in low}
-        if any(run in held for run in runs):
+        if any(run in content for run in runs):
             found.add(f"{path.name}: a vector")
     return found
 
 
-def finds(cato: Cato, text: str) -> list[str]:
+def is_found(cato: Cato, text: str) -> list[str]:
     return list(
         in_process(
             cato,
@@ -152,24 +152,24 @@ def finds(cato: Cato, text: str) -> list[str]:
 
 
 @pytest.mark.skipif(TOPOLOGY == "services", reason="the files of PostgreSQL are not Cato's")
-def test_after_erase_no_file_of_a_running_cato_holds_text_or_vector_of_what_was_forgotten(told):
-    cato, known = told
+def test_erase_removes_texts_and_vectors_from_all_files_of_a_running_cato(filled):
+    cato, secrets = filled
     files = Path(cato.environment["CATO_DATA_DIR"])
-    assert traces(files, known["vectors"]) >= {"cato.sqlite3: zweigelt", "chroma.sqlite3: a vector"}
+    assert traces(files, secrets["vectors"]) >= {"cato.sqlite3: zweigelt", "chroma.sqlite3: a vector"}
 
-    receipt = forget(cato, known["gone"])
-    assert any("vector" in trace for trace in traces(files, known["vectors"])), "deleting alone is not enough"
-    assert receipt["exchanges"] == len(known["gone"])
-    assert receipt["in_files"] == len(known["gone"])
+    receipt = forget(cato, secrets["gone"])
+    assert any("vector" in trace for trace in traces(files, secrets["vectors"])), "deleting alone is not enough"
+    assert receipt["exchanges"] == len(secrets["gone"])
+    assert receipt["in_files"] == len(secrets["gone"])
 
-    said = cato.manage("erase")
-    assert "made anew" in said.stdout, said.stderr
+    result = cato.manage("erase")
+    assert "were rebuilt" in result.stdout, result.stderr
 
-    assert traces(files, known["vectors"]) == set()
-    assert "heat pump" in finds(cato, "what heats the house?")[0]
-    assert "bees" in finds(cato, "insects near the fruit trees")[0]
-    assert in_process(cato, f"out = forgetting.receipt_for([uuid.UUID(i) for i in {known['gone']!r}]).in_files") == 0
-    # And what is said afterwards is remembered as ever.
+    assert traces(files, secrets["vectors"]) == set()
+    assert "heat pump" in is_found(cato, "what heats the house?")[0]
+    assert "bees" in is_found(cato, "insects near the fruit trees")[0]
+    assert in_process(cato, f"out = forgetting.receipt_for([uuid.UUID(i) for i in {secrets['gone']!r}]).in_files") == 0
+    # New exchanges can still be stored.
     assert in_process(
         cato,
         "e = api.remember(space=Space.objects.get(kind='own'), owner_id=User.objects.get().pk, source='chat', "
@@ -180,73 +180,73 @@ def test_after_erase_no_file_of_a_running_cato_holds_text_or_vector_of_what_was_
 
 
 @pytest.mark.skipif(TOPOLOGY == "services", reason="the files of PostgreSQL are not Cato's")
-def test_erase_does_all_itself_where_cato_does_not_run(told):
-    cato, known = told
+def test_erase_works_while_cato_is_stopped(filled):
+    cato, secrets = filled
     files = Path(cato.environment["CATO_DATA_DIR"])
-    forget(cato, known["gone"])
+    forget(cato, secrets["gone"])
     for process in cato.processes:
         process.end()
 
-    said = cato.manage("erase")
+    result = cato.manage("erase")
 
-    assert "not run by this Cato" not in said.stdout
-    assert traces(files, known["vectors"]) == set()
+    assert "not run by this Cato" not in result.stdout
+    assert traces(files, secrets["vectors"]) == set()
     assert not (files / "vectordb.clean").exists()
 
 
 @pytest.mark.skipif(TOPOLOGY == "services", reason="`serve` runs no Chroma there")
-def test_files_that_cannot_be_cleaned_are_said_to_be_so_and_are_cleaned_the_next_time(told):
-    cato, known = told
+def test_files_that_cannot_be_purged_are_reported_and_purged_the_next_time(filled):
+    cato, secrets = filled
     files = Path(cato.environment["CATO_DATA_DIR"])
-    forget(cato, known["gone"])
+    forget(cato, secrets["gone"])
     for process in cato.processes:
         process.end()
     stranger = files / "vectordb" / str(uuid.uuid4())
-    stranger.symlink_to(files / "elsewhere")  # named as a folder of vectors, but not to be removed as one
+    stranger.symlink_to(files / "elsewhere")  # has a collection's name, but is a link and must not be followed
     (files / "elsewhere").mkdir()
 
-    said = cato.manage("erase", check=False)
+    result = cato.manage("erase", check=False)
 
-    assert said.returncode == 1
-    assert "could not be cleaned" in said.stderr
-    assert "Run the command again" in said.stderr
-    assert "Traceback" not in said.stderr
+    assert result.returncode == 1
+    assert "could not be cleaned" in result.stderr
+    assert "Run the command again" in result.stderr
+    assert "Traceback" not in result.stderr
     stranger.unlink()
     cato.manage("erase")
-    assert traces(files, known["vectors"]) == set()
+    assert traces(files, secrets["vectors"]) == set()
 
 
-def test_with_a_chroma_server_of_somebody_else_erase_does_its_part_and_says_the_rest(tmp_path):
+def test_with_an_external_chroma_server_erase_does_its_part_and_reports_the_rest(tmp_path):
     port = free_port()
     chroma = start_chroma(tmp_path, "other-chroma", tmp_path / "other", port)
     try:
         with running(tmp_path / "cato", CHROMA_URL=f"http://127.0.0.1:{port}") as cato:
             data = f"FORGOTTEN = {FORGOTTEN!r}\nKEPT = {KEPT!r}\nFOLLOWER = {FOLLOWER!r}\nDOCUMENT = {DOCUMENT!r}\n"
-            known = in_process(cato, data + REMEMBER)
-            forget(cato, known["gone"])
+            secrets = in_process(cato, data + REMEMBER)
+            forget(cato, secrets["gone"])
 
-            said = cato.manage("erase").stdout
+            result = cato.manage("erase").stdout
 
-            assert "is not run by this Cato" in said
-            assert "python -m cato_web.supervisor.chroma_cleanup PATH" in said
-            assert "heat pump" in finds(cato, "what heats the house?")[0]
+            assert "is not run by this Cato" in result
+            assert "python -m cato_web.supervisor.chroma_cleanup PATH" in result
+            assert "heat pump" in is_found(cato, "what heats the house?")[0]
     finally:
         chroma.end()
-    assert any("vector" in trace for trace in traces(tmp_path / "other", known["vectors"]))
+    assert any("vector" in trace for trace in traces(tmp_path / "other", secrets["vectors"]))
 
     cleaned = subprocess.run(
         [sys.executable, "-m", "cato_web.supervisor.chroma_cleanup", str(tmp_path / "other")], cwd=ROOT, timeout=60
     )
 
     assert cleaned.returncode == 0
-    assert traces(tmp_path / "other", known["vectors"]) == set()
+    assert traces(tmp_path / "other", secrets["vectors"]) == set()
 
 
 @pytest.mark.skipif(TOPOLOGY == "services", reason="`serve` runs no Chroma there")
-def test_a_supervisor_that_was_killed_cleans_when_it_is_started_again(told):
-    cato, known = told
+def test_a_restarted_supervisor_purges_what_a_killed_one_did_not(filled):
+    cato, secrets = filled
     files = Path(cato.environment["CATO_DATA_DIR"])
-    forget(cato, known["gone"])
+    forget(cato, secrets["gone"])
     in_process(cato, "from memory.index import purge\nimport memory.index.store as s\nreal = s.request_file_cleanup\n"
                "purge.purge_all()")  # fmt: skip
     cato.processes[0].popen.kill()
@@ -256,5 +256,5 @@ def test_a_supervisor_that_was_killed_cleans_when_it_is_started_again(told):
     cato.processes[0] = start(cato.home, "serve", SERVE, cato.environment)
 
     wait_for(lambda: not (files / "vectordb.clean").exists(), "the files to be cleaned", seconds=60)
-    assert traces(files, known["vectors"]) == set()
+    assert traces(files, secrets["vectors"]) == set()
     assert os.path.isdir(files / "vectordb")

@@ -1,4 +1,4 @@
-"""How well memory finds is measured by command, kept, and shown; where its gate lies is fitted by command."""
+"""The commands `memory_eval` and `calibrate`, and their figures on the statistics page."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def alice(db):
 
 
 @pytest.fixture
-def known(memory, alice):
-    """What Alice told Cato, embedded."""
+def statements(memory, alice):
+    """Return Alice's embedded statements."""
     rows = [exchange(alice, fact, "Noted.") for fact, _ in FACTS]
     memory.index_pending()
     return rows
@@ -50,8 +50,8 @@ def run(command: str, capsys, *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_every_strategy_is_measured_and_kept_in_one_run(known, capsys):
-    said = run("memory_eval", capsys)
+def test_every_strategy_is_measured_and_stored_in_one_run(statements, capsys):
+    output = run("memory_eval", capsys)
 
     rows = Evaluation.objects.all()
     assert [row.strategy for row in rows.order_by("pk")] == retrieval.strategy_names()
@@ -59,24 +59,24 @@ def test_every_strategy_is_measured_and_kept_in_one_run(known, capsys):
     assert {(row.questions, row.k, row.rephrased_by) for row in rows} == {(len(FACTS), 5, WITHOUT_RAREST_WORDS)}
     assert all(0 <= row.empty <= 1 and row.median_ms > 0 for row in rows)
     assert rows.get(strategy="hybrid").recall > 0.5
-    assert f"{len(FACTS)} exchanges, asked for by {WITHOUT_RAREST_WORDS}" in said
-    assert re.search(r"hybrid +\d+\.\d% +\d+\.\d% +\d+\.\d ms", said)
+    assert f"{len(FACTS)} exchanges, rephrased by {WITHOUT_RAREST_WORDS}" in output
+    assert re.search(r"hybrid +\d+\.\d% +\d+\.\d% +\d+\.\d ms", output)
 
 
-def test_a_chat_model_that_is_there_puts_them_in_other_words(known, endpoint, capsys):
+def test_a_chat_model_paraphrases_the_questions_if_there_is_one(statements, endpoint, capsys):
     endpoint.script("eval", answer="Where is the thing that opens the glass house?")
     model_endpoint.save(base_url=endpoint.openai_url, api_key="eval", model="gpt-small")
 
-    said = run("memory_eval", capsys, "--sample", "3", "--strategy", "hybrid")
+    output = run("memory_eval", capsys, "--sample", "3", "--strategy", "hybrid")
 
-    assert "3 exchanges, asked for by gpt-small" in said
+    assert "3 exchanges, rephrased by gpt-small" in output
     passages = [body["messages"][-1]["content"] for body in endpoint.requests("eval")]
     assert len(passages) == 3
     assert all(any(fact in passage for fact, _ in FACTS) for passage in passages)
     assert Evaluation.objects.get().rephrased_by == "gpt-small"
 
 
-def test_the_questions_are_kept_nowhere(known, endpoint, capsys):
+def test_the_generated_questions_are_not_stored(statements, endpoint, capsys):
     endpoint.script("eval", answer="Whereabouts of the unlocking implement?")
     model_endpoint.save(base_url=endpoint.openai_url, api_key="eval", model="gpt-small")
     before = (Exchange.objects.count(), CachedEmbedding.objects.count())
@@ -84,11 +84,11 @@ def test_the_questions_are_kept_nowhere(known, endpoint, capsys):
     run("memory_eval", capsys, "--sample", "2", "--strategy", "hybrid")
 
     assert (Exchange.objects.count(), CachedEmbedding.objects.count()) == before
-    kept = str([row.__dict__ for model in (Exchange, Evaluation) for row in model.objects.all()])
-    assert "implement" not in kept
+    stored_text = str([row.__dict__ for model in (Exchange, Evaluation) for row in model.objects.all()])
+    assert "implement" not in stored_text
 
 
-def test_a_chat_model_that_fails_is_named_and_nothing_is_kept(known, endpoint, capsys):
+def test_a_failing_chat_model_is_named_and_nothing_is_stored(statements, endpoint, capsys):
     endpoint.script("eval", mode="error-500")
     model_endpoint.save(base_url=endpoint.openai_url, api_key="eval", model="gpt-small")
 
@@ -97,7 +97,7 @@ def test_a_chat_model_that_fails_is_named_and_nothing_is_kept(known, endpoint, c
     assert not Evaluation.objects.exists()
 
 
-def test_a_chat_model_that_says_nothing_about_any_leaves_nothing_to_measure(known, endpoint):
+def test_a_chat_model_that_returns_no_questions_stops_the_evaluation(statements, endpoint):
     endpoint.script("eval", answer=" ")
     model_endpoint.save(base_url=endpoint.openai_url, api_key="eval", model="gpt-small")
 
@@ -105,7 +105,7 @@ def test_a_chat_model_that_says_nothing_about_any_leaves_nothing_to_measure(know
         call_command("memory_eval", "--sample", "2")
 
 
-def test_only_what_a_person_may_read_is_asked_for(memory, known, capsys):
+def test_only_readable_exchanges_are_evaluated(memory, statements, capsys):
     bob = PersonFactory(name="Bob Team")
     exchange(bob, "The spare wheel is in the cellar.")
     memory.index_pending()
@@ -123,19 +123,19 @@ def test_only_what_a_person_may_read_is_asked_for(memory, known, capsys):
         (["--strategy", "magic"], "no retrieval strategy magic"),
     ],
 )
-def test_what_cannot_be_measured_is_said(known, arguments, sentence):
+def test_an_impossible_evaluation_is_explained(statements, arguments, sentence):
     with pytest.raises(CommandError, match=sentence):
         call_command("memory_eval", *arguments)
     assert not Evaluation.objects.exists()
 
 
-def test_an_empty_store_is_not_measured(memory):
+def test_an_empty_store_is_not_evaluated(memory):
     with pytest.raises(CommandError, match="nothing to ask for yet"):
         call_command("memory_eval")
 
 
-def test_the_rarest_words_are_left_out(known):
-    fact = known[0].user_message
+def test_questions_omit_the_rarest_words(statements):
+    fact = statements[0].user_message
     fewer = paraphrase_offline(fact)
 
     assert 0 < len(fewer.split()) < len(fact.split())
@@ -144,7 +144,7 @@ def test_the_rarest_words_are_left_out(known):
 
 @pytest.fixture
 def conversations(memory, alice):
-    """Sixty exchanges in twelve sessions, embedded."""
+    """Return sixty embedded exchanges in twelve sessions."""
     sessions = defaultdict(uuid.uuid4)
     for row in EXCHANGES[:60]:
         exchange(alice, row.user, row.assistant, session_id=sessions[row.session], thread_id=sessions[row.session])
@@ -152,19 +152,19 @@ def conversations(memory, alice):
         pass
 
 
-def test_calibrate_fits_the_gate_to_this_store_and_reset_takes_it_back(conversations, capsys):
+def test_calibrate_fits_the_gate_and_reset_restores_the_default(conversations, capsys):
     active = generations.active_generation()
     shipped = levels.level_of(active.provider, active.model)
 
     tried = run("calibrate", capsys, "--dry-run")
-    assert "fitted on 60 exchanges" in tried
+    assert "calibrated on 60 exchanges" in tried
     assert "in force until now" in tried
     assert "Nothing was changed." in tried
     assert not Calibration.objects.exists()
 
-    said = run("calibrate", capsys)
+    output = run("calibrate", capsys)
     fitted = Calibration.objects.get()
-    assert f"The level is {fitted.threshold:.3f} from now on" in said
+    assert f"The threshold is now {fitted.threshold:.3f}" in output
     assert (fitted.provider, fitted.model, fitted.sample) == (active.provider, active.model, 60)
     assert levels.level_of(active.provider, active.model).evidence == fitted.threshold
     assert calibration.current_threshold().origin == "fitted"
@@ -173,27 +173,27 @@ def test_calibrate_fits_the_gate_to_this_store_and_reset_takes_it_back(conversat
     assert levels.level_of(active.provider, active.model) == shipped
 
 
-def test_a_fitted_gate_opens_for_questions_in_other_words_and_not_for_small_talk(memory, alice, conversations, capsys):
+def test_a_calibrated_gate_opens_for_paraphrases_and_not_for_small_talk(memory, alice, conversations, capsys):
     run("calibrate", capsys)
     stored = {row.key for row in EXCHANGES[:60]}
     questions = [question for question, key in (*IN_OTHER_WORDS, *NAMES_ONLY) if key in stored]
     readable = access.readable_space_ids(alice.id)
 
-    def opened_by(messages) -> float:
+    def passing_share(messages) -> float:
         return sum(bool(memory.recall([message], spaces=readable).results) for message in messages) / len(messages)
 
-    assert opened_by(questions) >= 0.65
-    assert opened_by(SMALL_TALK) <= 0.1
+    assert passing_share(questions) >= 0.65
+    assert passing_share(SMALL_TALK) <= 0.1
 
 
-def test_calibrate_may_look_at_what_one_person_reads(memory, conversations, capsys):
+def test_calibrate_can_be_limited_to_the_exchanges_of_a_person(memory, conversations, capsys):
     PersonFactory(name="Bob Team")
     with pytest.raises(CommandError, match="There are 0 exchanges in the index"):
         call_command("calibrate", "--user", "Bob Team")
-    assert "fitted on 60 exchanges" in run("calibrate", capsys, "--user", "Alice Owner", "--dry-run")
+    assert "calibrated on 60 exchanges" in run("calibrate", capsys, "--user", "Alice Owner", "--dry-run")
 
 
-def test_too_few_exchanges_are_not_fitted_on(memory, alice):
+def test_calibrate_requires_enough_exchanges(memory, alice):
     exchange(alice, "The greenhouse key hangs behind the clock.")
     memory.index_pending()
 
@@ -201,7 +201,7 @@ def test_too_few_exchanges_are_not_fitted_on(memory, alice):
         call_command("calibrate")
 
 
-def test_exchanges_that_stand_alone_have_no_answers_beside_them(memory, alice):
+def test_single_exchanges_have_no_follow_ups_for_calibration(memory, alice):
     for number in range(30):
         exchange(alice, f"Room {number} gets a key of its own.")
     memory.index_pending()
@@ -214,17 +214,17 @@ strengths = st.lists(st.integers(0, 200).map(lambda hundredths: hundredths / 100
 
 
 @given(answered=strengths, unanswered=strengths)
-def test_the_level_chosen_meets_both_aims_where_one_does_and_else_has_the_best_balance(answered, unanswered):
+def test_the_threshold_meets_both_aims_if_possible_and_otherwise_balances_them(answered, unanswered):
     chosen = calibration.best_level(answered, unanswered)
     met = chosen.keeps >= calibration.KEEP and chosen.silences >= calibration.SILENCE
 
     for level in {*answered, *unanswered, 0.0, 3.0}:
-        keeps = sum(strength >= level for strength in answered) / len(answered)
+        kept_share = sum(strength >= level for strength in answered) / len(answered)
         silences = sum(strength < level for strength in unanswered) / len(unanswered)
-        if keeps >= calibration.KEEP and silences >= calibration.SILENCE:
+        if kept_share >= calibration.KEEP and silences >= calibration.SILENCE:
             assert met
         elif not met:
-            assert keeps + silences <= chosen.keeps + chosen.silences + 1e-9
+            assert kept_share + silences <= chosen.keeps + chosen.silences + 1e-9
 
 
 def stats_page(person) -> str:
@@ -235,12 +235,12 @@ def stats_page(person) -> str:
     return html.unescape(answer.content.decode())
 
 
-def evaluated(recall: float, strategy: str, run: uuid.UUID, **more) -> Evaluation:
-    fields = {"questions": 50, "rephrased_by": "gpt-small", "k": 5, "empty": 0.1, "median_ms": 12.3} | more
+def evaluated(recall: float, strategy: str, run: uuid.UUID, **fields) -> Evaluation:
+    fields = {"questions": 50, "rephrased_by": "gpt-small", "k": 5, "empty": 0.1, "median_ms": 12.3} | fields
     return Evaluation.objects.create(run=run, strategy=strategy, recall=recall, **fields)
 
 
-def test_the_stats_page_draws_the_last_twelve_runs_and_gives_their_figures(alice, chroma):
+def test_the_stats_page_plots_the_last_twelve_runs_with_their_figures(alice, chroma):
     for number in range(14):
         run = uuid.uuid4()
         evaluated(0.5 + number / 100, "default", run)
@@ -263,11 +263,11 @@ def test_the_stats_page_draws_the_last_twelve_runs_and_gives_their_figures(alice
     assert "asked for by gpt-small" in page
 
 
-def test_the_stats_page_says_nothing_of_runs_where_there_was_none(alice, chroma):
+def test_the_stats_page_omits_evaluation_without_runs(alice, chroma):
     assert "Retrieval quality" not in stats_page(alice)
 
 
-def test_the_stats_page_says_which_gate_is_in_force_and_where_it_is_from(alice, chroma, settings):
+def test_the_stats_page_shows_the_gate_and_its_origin(alice, chroma, settings):
     assert "0.50 (default)" in stats_page(alice)
 
     active = generations.active_generation()
@@ -287,10 +287,12 @@ def test_the_stats_page_says_which_gate_is_in_force_and_where_it_is_from(alice, 
     assert "as shipped" not in page
 
 
-def test_the_stats_page_says_how_often_something_was_recalled(alice, chroma):
-    said = exchange(alice, "The key hangs behind the clock.", turn_id=uuid.uuid4())
-    asked = exchange(alice, "Where is the key?", turn_id=uuid.uuid4())
-    RecallLogEntry.objects.create(turn_id=asked.turn_id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
+def test_the_stats_page_shows_how_often_exchanges_are_recalled(alice, chroma):
+    output = exchange(alice, "The key hangs behind the clock.", turn_id=uuid.uuid4())
+    answered_exchange = exchange(alice, "Where is the key?", turn_id=uuid.uuid4())
+    RecallLogEntry.objects.create(
+        turn_id=answered_exchange.turn_id, exchange=output, rank=1, score=1, strategy="hybrid", reason=""
+    )
 
     page = stats_page(alice)
 
@@ -299,7 +301,7 @@ def test_the_stats_page_says_how_often_something_was_recalled(alice, chroma):
 
 
 @given(st.lists(st.lists(st.none() | st.floats(0, 1), min_size=12, max_size=12), min_size=1, max_size=9))
-def test_a_plot_stays_in_its_box_and_its_names_apart(values):
+def test_a_plot_stays_in_its_box_and_its_labels_apart(values):
     series = [plots.Series(f"strategy {number}", shares) for number, shares in enumerate(values)]
     plot = plots.line_plot(series, columns=[f"{n} Nov" for n in range(12)], title="Shares")
 
@@ -311,7 +313,7 @@ def test_a_plot_stays_in_its_box_and_its_names_apart(values):
     assert all(0 <= height <= plot.height for height in heights)
 
 
-def test_a_single_run_stands_in_the_middle_and_no_two_strategies_look_alike():
+def test_a_single_run_is_centred_and_strategies_look_different():
     names = ["default", "dynamic", "hybrid", "temporal", "diverse"]
     plot = plots.line_plot([plots.Series(name, [0.5]) for name in names], columns=["1 Nov"], title="Shares")
 

@@ -549,9 +549,7 @@ def test_the_command_imports_for_the_person_named_and_tells_what_became_of_it(pe
     call_command("import_history", str(EXPORTED / "chatgpt.json"), "--user", person.email)
 
     told = capsys.readouterr().out
-    assert told.startswith(
-        "2 conversations found: 2 imported (4 turns), 0 were there already, 2 have something left out."
-    )
+    assert told.startswith("2 conversations found: 2 imported (4 turns), 0 existed already, 2 are incomplete.")
     assert "Left out, images and files: 1" in told
     assert "Nothing in it: Empty conversation." in told
 

@@ -207,10 +207,10 @@ def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_ba
     assert at_rest()
 
     collections = [index.name for index in new.collections.all()]
-    assert "1 dropped" in run("reembed", "--drop-old")
+    assert "1 index generations dropped" in run("reembed", "--drop-old")
     assert [store.count(collection) for collection in collections] == [0]
     assert list(IndexGeneration.objects.all()) == [old]
-    with pytest.raises(CommandError, match="No earlier index"):
+    with pytest.raises(CommandError, match="There is no previous index"):
         run("reembed", "--back")
 
 

@@ -200,7 +200,7 @@ def get_user_by_name(name: str) -> User:
     if not matches:
         raise UserLookupError(f"There is no account {name}.")
     if len(matches) > 1:
-        raise UserLookupError(f"Several are called {name}; give the e-mail.")
+        raise UserLookupError(f"Several accounts have the name {name}. Use the e-mail.")
     return matches[0]
 
 

@@ -27,6 +27,8 @@ class ResponseModel(BaseModel):
 
 
 class ErrorBody(ResponseModel):
+    """Code and message of an error."""
+
     code: str = Field(examples=["not_found"])
     message: str = Field(examples=["Not found."])
 
@@ -38,12 +40,16 @@ class Error(ResponseModel):
 
 
 class TokenInfo(ResponseModel):
+    """The token of the request."""
+
     name: str
     scopes: list[str]
     expires_at: datetime | None
 
 
 class Me(ResponseModel):
+    """The owner of the token."""
+
     id: uuid.UUID
     name: str
     email: str
@@ -52,12 +58,16 @@ class Me(ResponseModel):
 
 
 class SpaceInfo(ResponseModel):
+    """A space."""
+
     id: uuid.UUID
     kind: str = Field(description="own, group or team")
     name: str
 
 
 class Spaces(ResponseModel):
+    """All readable spaces."""
+
     spaces: list[SpaceInfo]
 
 
@@ -119,6 +129,8 @@ class Context(ResponseModel):
 
 
 class SearchResponse(ResponseModel):
+    """Search hits, best first."""
+
     hits: list[SearchHit]
     note: str = Field(description="words: the search index did not respond, results are by terms only; otherwise empty")
 
@@ -153,11 +165,15 @@ class NewExchange(RequestModel):
 
 
 class Exchanges(ResponseModel):
+    """A page of exchanges; pass `next` as `cursor` for the next page."""
+
     exchanges: list[Exchange]
     next: str | None = None
 
 
 class MetadataUpdate(RequestModel):
+    """Metadata that replaces the existing metadata."""
+
     metadata: Metadata
 
 
@@ -203,10 +219,14 @@ class Document(ResponseModel):
 
 
 class DocumentDetail(Document):
+    """A document with all its versions."""
+
     versions: list[Version]
 
 
 class Documents(ResponseModel):
+    """A page of documents; pass `next` as `cursor` for the next page."""
+
     documents: list[Document]
     next: str | None
 
@@ -219,17 +239,23 @@ class Uploaded(ResponseModel):
 
 
 class DocumentChanges(RequestModel):
+    """Changes of a document; omitted fields stay unchanged."""
+
     metadata: Metadata | None = None
     space: SpaceName | None = None
 
 
 class NewThread(RequestModel):
+    """A thread to create, by default in the personal space."""
+
     title: Line | None = None
     space: SpaceName | None = None
     is_remembered: StrictBool = True
 
 
 class ThreadChanges(RequestModel):
+    """Changes of a thread; omitted fields stay unchanged."""
+
     title: Line | None = None
     is_pinned: StrictBool | None = None
     is_archived: StrictBool | None = None
@@ -238,6 +264,8 @@ class ThreadChanges(RequestModel):
 
 
 class Thread(ResponseModel):
+    """A thread without its turns."""
+
     id: uuid.UUID
     title: str
     space_id: uuid.UUID
@@ -259,10 +287,14 @@ class RelatedThread(ResponseModel):
 
 
 class RelatedThreads(ResponseModel):
+    """Related threads, best first."""
+
     threads: list[RelatedThread]
 
 
 class Threads(ResponseModel):
+    """A page of threads; pass `next` as `cursor` for the next page."""
+
     threads: list[Thread]
     next: str | None
 
@@ -317,21 +349,29 @@ class Turn(ResponseModel):
 
 
 class ThreadDetail(Thread):
+    """A thread with a page of its turns."""
+
     turns: list[Turn]
     next: int | None = Field(description="Pass as `after` for the next turns; null: no more turns.")
 
 
 class AskRequest(RequestModel):
+    """A message, and whether to stream the answer."""
+
     message: Message
     stream: StrictBool = False
 
 
 class NewThreadAskRequest(AskRequest):
+    """A message that creates a thread, by default in the personal space."""
+
     space: SpaceName | None = None
     is_remembered: StrictBool = True
 
 
 class NewRecord(RequestModel):
+    """A record; without `vector` its text is embedded."""
+
     id: Annotated[Text, Field(min_length=1, max_length=255, examples=["device-fw-1"])]
     text: Annotated[Text, Field(min_length=1, examples=["The perimeter firewall."])]
     metadata: Metadata = {}
@@ -339,16 +379,22 @@ class NewRecord(RequestModel):
 
 
 class NewRecords(RequestModel):
+    """Records to store in one space, by default the personal one."""
+
     records: Annotated[list[NewRecord], Field(min_length=1, max_length=1000)]
     space: SpaceName | None = None
 
 
 class StoredRecord(ResponseModel):
+    """The ids of a stored record."""
+
     id: str
     exchange_id: uuid.UUID
 
 
 class StoredRecords(ResponseModel):
+    """The stored records, in the order of the request."""
+
     records: list[StoredRecord]
 
 
@@ -364,6 +410,8 @@ class RecordQuery(RequestModel):
 
 
 class Record(ResponseModel):
+    """A record that matches a query."""
+
     id: str
     exchange_id: uuid.UUID
     text: str
@@ -373,8 +421,12 @@ class Record(ResponseModel):
 
 
 class Records(ResponseModel):
+    """Matching records, best first."""
+
     records: list[Record]
 
 
 class Deleted(ResponseModel):
+    """The number of deleted records."""
+
     deleted: int

@@ -18,7 +18,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import Model
 
 from cato_web.accounts.models import User
-from cato_web.backups import archive, rows, schema
+from cato_web.backups import archive, legacy, rows, schema
 from cato_web.backups.errors import CorruptBackupError, RestoreError
 from cato_web.backups.writing import FORMAT
 from cato_web.config.loader import keep_secret_key
@@ -47,9 +47,11 @@ def restore(source: IO[bytes], *, progress: ProgressCallback = no_progress) -> R
     _check_empty()
     with archive.open_reader(source) as members:
         manifest = _read_manifest(members)
-        models = rows.tables(schema.migrate_to(manifest["migrations"], version=manifest["cato"]))
+        is_legacy = legacy.is_legacy(manifest["migrations"])
+        migrations = legacy.MIGRATIONS if is_legacy else manifest["migrations"]
+        models = rows.tables(schema.migrate_to(migrations, version=manifest["cato"]))
         try:
-            loaded, files, secret = _load_all(members, manifest["rows"], models, progress)
+            loaded, files, secret = _load_all(members, manifest["rows"], models, progress, is_legacy=is_legacy)
         finally:
             call_command("migrate", interactive=False, verbosity=0)
     return RestoreResult(
@@ -87,8 +89,12 @@ def _load_all(
     expected: dict[str, int],
     models: dict[str, type[Model]],
     progress: ProgressCallback,
+    *,
+    is_legacy: bool,
 ) -> tuple[dict[str, int], int, bool]:
     """Load everything; return the rows per table, the number of files, and whether the secret key was restored."""
+    tables, columns = (legacy.TABLES, legacy.COLUMNS) if is_legacy else ({}, {})
+    expected = {tables.get(table, table): count for table, count in expected.items()}
     loaded: dict[str, int] = defaultdict(int)
     end: dict[str, Any] = {}
     secret = ""
@@ -99,9 +105,10 @@ def _load_all(
             for name, content in members:
                 if name.startswith(archive.ROWS):
                     table = name.removeprefix(archive.ROWS).rpartition("/")[0]
+                    table = tables.get(table, table)
                     if table not in models:
                         raise CorruptBackupError(f"it has rows of {table}, a table that its version does not have")
-                    count = rows.load_table(models[table], content)
+                    count = rows.load_table(models[table], content, renamed=columns.get(table, {}))
                     loaded[table] += count
                     progress("rows", count)
                 elif name.startswith(archive.FILES):

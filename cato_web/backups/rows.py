@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -105,11 +105,14 @@ def file_names(model: type[Model]) -> Iterator[str]:
             yield from rows.values_list(column.attname, flat=True).iterator(chunk_size=_BATCH_SIZE)
 
 
-def load_table(model: type[Model], lines: Iterable[bytes]) -> int:
-    """Insert rows unchanged, with keys and dates; return their number. Raises CorruptBackupError."""
+def load_table(model: type[Model], lines: Iterable[bytes], *, renamed: Mapping[str, str]) -> int:
+    """Insert rows unchanged, with keys and dates; return their number. Raises CorruptBackupError.
+
+    `renamed` maps columns of the backup to the model's where they differ.
+    """
     loaded = 0
     for batch in batched(lines, _insert_batch_size(model)):
-        objects = [_parse_row(model, line) for line in batch]
+        objects = [_parse_row(model, line, renamed) for line in batch]
         query = InsertQuery(model)
         # Raw: without default dates and signals.
         query.insert_values(model._meta.concrete_fields, objects, raw=True)
@@ -155,9 +158,9 @@ def _insert_batch_size(model: type[Model]) -> int:
     return min(_BATCH_SIZE, connection.ops.bulk_batch_size(fields, range(_BATCH_SIZE)))
 
 
-def _parse_row(model: type[Model], line: bytes) -> Model:
+def _parse_row(model: type[Model], line: bytes, renamed: Mapping[str, str]) -> Model:
     try:
-        row = json.loads(line)
+        row = {renamed.get(name, name): value for name, value in json.loads(line).items()}
         return model(**{name: _column(model, name).to_python(value) for name, value in row.items()})
     except (ValueError, TypeError, AttributeError, FieldDoesNotExist, ValidationError) as error:
         raise CorruptBackupError(f"a row of {model._meta.label_lower} cannot be read") from error

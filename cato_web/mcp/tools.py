@@ -51,11 +51,15 @@ class Found(BaseModel):
 
 
 class SearchResult(BaseModel):
+    """Search results, best first; `note` is for the model that reads them."""
+
     note: str
     results: list[Found]
 
 
 class TurnResult(BaseModel):
+    """A turn of a thread."""
+
     said_at: datetime
     who: str
     message: str
@@ -64,6 +68,8 @@ class TurnResult(BaseModel):
 
 
 class ThreadResult(BaseModel):
+    """The last turns of a thread, oldest first."""
+
     note: str
     thread_id: uuid.UUID
     title: str
@@ -74,11 +80,15 @@ class ThreadResult(BaseModel):
 
 
 class AddResult(BaseModel):
+    """The stored exchanges and their audience."""
+
     exchange_ids: list[uuid.UUID] = Field(description="several for a long text, which is split")
     audience: str = Field(description="who can read it now")
 
 
 class ForgetResult(BaseModel):
+    """Confirmation of a forgotten exchange."""
+
     exchange_id: uuid.UUID
     said: str
 

@@ -18,26 +18,36 @@ _OPENING = "You began this conversation with:\n\n%s"
 
 
 class ImageUrl(BaseModel):
+    """A `data:` URL."""
+
     url: str
 
 
 class Part(BaseModel):
+    """A text or an image of a message."""
+
     type: str
     text: str | None = None
     image_url: ImageUrl | str | None = None
 
 
 class Message(BaseModel):
+    """A message with any role."""
+
     role: str
     content: str | list[Part] | None = None
     tool_calls: list[Any] | None = None
 
 
 class StreamOptions(BaseModel):
+    """Options of a streamed answer."""
+
     include_usage: bool = False
 
 
 class Format(BaseModel):
+    """The requested response format."""
+
     type: str
 
 

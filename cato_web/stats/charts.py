@@ -18,6 +18,8 @@ _TICK_COUNT = 3
 
 @dataclass(frozen=True, slots=True)
 class Bar:
+    """A bar with its value as text."""
+
     x: float
     y: float
     width: float

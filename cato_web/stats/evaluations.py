@@ -15,6 +15,8 @@ MAX_RUNS = 12
 
 @dataclass(frozen=True, slots=True)
 class NewestRow:
+    """Results of a strategy in the newest run."""
+
     strategy: str
     found: str
     empty: str
@@ -23,12 +25,16 @@ class NewestRow:
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
+    """The recall of each strategy in one run."""
+
     label: str
     shares: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluations:
+    """What the template shows of the runs."""
+
     about: str
     plot: Plot
     newest: list[NewestRow]

@@ -38,6 +38,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Point:
+    """A position with a text."""
+
     x: float
     y: float
     text: str

@@ -55,6 +55,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Group:
+    """A titled list of values."""
+
     title: str
     lines: Sequence[Line]
 
@@ -103,7 +105,7 @@ def _tiles(request: PageRequest, counts: MemoryCounts, spaces: memory.SpaceIds |
     latency = answer_stats.latency(spaces)
     if latency:
         meaning = _("median; p90 %(tenth)s ms, p99 %(hundredth)s ms")
-        facts = {"tenth": format_number(latency.worst_tenth), "hundredth": format_number(latency.worst_hundredth)}
+        facts = {"tenth": format_number(latency.p90), "hundredth": format_number(latency.p99)}
         tiles.append(
             Line(_("Recall latency"), _("%(count)s ms") % {"count": format_number(latency.median)}, meaning % facts)
         )

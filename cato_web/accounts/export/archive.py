@@ -159,10 +159,10 @@ def _thread_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:
             turns.filter(is_on_active_branch=False),
         )
         size = turns.count() * _ESTIMATED_TURN_SIZE
-        yield ArchiveFile(f"{path}.json", at, _encode(to_json(thread, _unforgotten(active), shown=spaces)), size)
-        yield ArchiveFile(f"{path}.md", at, _encode(to_markdown(thread, _unforgotten(active), shown=spaces)), size)
+        yield ArchiveFile(f"{path}.json", at, _encode(to_json(thread, _unforgotten(active), spaces=spaces)), size)
+        yield ArchiveFile(f"{path}.md", at, _encode(to_markdown(thread, _unforgotten(active), spaces=spaces)), size)
         if inactive.exists():
-            others = to_json(thread, _unforgotten(inactive), shown=spaces)
+            others = to_json(thread, _unforgotten(inactive), spaces=spaces)
             yield ArchiveFile(f"{path}.branches.json", at, _encode(others), size)
 
 

@@ -31,6 +31,8 @@ _REVEALS = 20
 
 @dataclass(frozen=True, slots=True)
 class LoginSessionRow:
+    """A login session; `is_this` marks that of the request."""
+
     id: uuid.UUID
     browser: str
     since: datetime

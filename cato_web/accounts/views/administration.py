@@ -25,6 +25,8 @@ from memory.api import admin_required
 
 @dataclass(frozen=True, slots=True)
 class PersonRow:
+    """A user with the URLs of their actions."""
+
     name: str
     email: str
     role: str

@@ -25,6 +25,8 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class AuditRow:
+    """An audit entry with current names instead of ids."""
+
     at: datetime
     actor: str
     action: str

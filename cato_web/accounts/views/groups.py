@@ -21,6 +21,8 @@ from memory.api import InvalidInputError, Membership, Space, admin_required
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
+    """A group with the names of its members."""
+
     id: uuid.UUID
     name: str
     members: Sequence[str]

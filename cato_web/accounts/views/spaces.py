@@ -20,7 +20,7 @@ from cato_web.accounts.views import AuthenticatedRequest
 from memory import api as memory
 from memory.api import Membership, MembershipChange, Space, parse_uuid
 
-_CHANGES = 30
+_MAX_CHANGES = 30
 _SENTENCES = {
     MembershipChange.Kind.ADDED: gettext_noop("%(by)s added %(name)s."),
     MembershipChange.Kind.REMOVED: gettext_noop("%(by)s removed %(name)s."),
@@ -38,6 +38,8 @@ _OWN_SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
+    """A user who can read the space."""
+
     id: uuid.UUID
     name: str
     is_active: bool
@@ -47,6 +49,8 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
+    """A membership change as a sentence."""
+
     at: datetime
     text: str
 
@@ -54,19 +58,19 @@ class ChangeRow:
 @require_GET
 def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
     """Show the readers and managers of a space, with the controls that the user may use."""
-    found = groups.space_for(request.user, space_id)
-    members = _members(found, request.user)
-    can_edit = groups.can_edit_members(request.user, found)
+    space_row = groups.space_for(request.user, space_id)
+    members = _members(space_row, request.user)
+    can_edit = groups.can_edit_members(request.user, space_row)
     context = {
         "section": "space",
-        "space": found,
-        "name": found.shown_name,
+        "space": space_row,
+        "name": space_row.shown_name,
         "members": members,
         "has_manager": any(member.is_manager and member.is_active for member in members),
         "is_member": any(member.is_you for member in members),
         "can_edit": can_edit,
-        "others": _others(members) if can_edit else [],
-        "changes": _changes(found),
+        "others": _non_members(members) if can_edit else [],
+        "changes": _changes(space_row),
     }
     return render(request, "people/space.html", context)
 
@@ -75,7 +79,7 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
 def change_members(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
     """Add or remove a member or change their role, depending on the field `change`."""
     group = groups.group_to_edit(request.user, space_id)
-    person = get_object_or_404(User, id=_id_in(request), left_at=None)
+    person = get_object_or_404(User, id=_posted_user_id(request), left_at=None)
     change = request.POST.get("change", "")
     if change == "add":
         groups.add_member(group, person, by=request.user)
@@ -99,34 +103,34 @@ def leave_group(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpRespo
     return redirect("settings")
 
 
-def _members(found: Space, you: User) -> list[MemberRow]:
-    people = memory.readers(found, User.objects.filter(left_at=None)).order_by("name", "id")
-    if found.kind == Space.Kind.GROUP:
-        in_role = Membership.objects.filter(space=found, role=Membership.Role.MANAGER)
-        managers = set(in_role.values_list("person_id", flat=True))
-    elif found.kind == Space.Kind.TEAM:
-        people = people.filter(is_active=True)
-        managers = {person.pk for person in people if person.is_administrator}
+def _members(space_row: Space, viewer: User) -> list[MemberRow]:
+    readers = memory.readers(space_row, User.objects.filter(left_at=None)).order_by("name", "id")
+    if space_row.kind == Space.Kind.GROUP:
+        manager_rows = Membership.objects.filter(space=space_row, role=Membership.Role.MANAGER)
+        managers = set(manager_rows.values_list("person_id", flat=True))
+    elif space_row.kind == Space.Kind.TEAM:
+        readers = readers.filter(is_active=True)
+        managers = {person.pk for person in readers if person.is_administrator}
     else:
-        managers = {person.pk for person in people}
-    return [MemberRow(p.pk, p.name, p.is_active, p.pk in managers, p.pk == you.pk) for p in people]
+        managers = {person.pk for person in readers}
+    return [MemberRow(p.pk, p.name, p.is_active, p.pk in managers, p.pk == viewer.pk) for p in readers]
 
 
-def _others(members: Sequence[MemberRow]) -> list[tuple[uuid.UUID, str]]:
-    people = User.objects.filter(is_active=True).exclude(pk__in=[member.id for member in members])
-    return list(people.order_by("name", "id").values_list("pk", "name"))
+def _non_members(members: Sequence[MemberRow]) -> list[tuple[uuid.UUID, str]]:
+    users = User.objects.filter(is_active=True).exclude(pk__in=[member.id for member in members])
+    return list(users.order_by("name", "id").values_list("pk", "name"))
 
 
-def _changes(found: Space) -> list[ChangeRow]:
+def _changes(space_row: Space) -> list[ChangeRow]:
     """Describe the latest membership changes, newest first."""
-    rows = MembershipChange.objects.filter(space=found).select_related("person", "by").order_by("-at", "-pk")
-    shown = []
-    for row in rows[:_CHANGES]:
+    rows = MembershipChange.objects.filter(space=space_row).select_related("person", "by").order_by("-at", "-pk")
+    changes = []
+    for row in rows[:_MAX_CHANGES]:
         sentences = _OWN_SENTENCES if row.by_id == row.person_id else _SENTENCES
         sentence = _(sentences[MembershipChange.Kind(row.kind)])
-        shown.append(ChangeRow(row.at, sentence % {"by": row.by, "name": row.person}))
-    return shown
+        changes.append(ChangeRow(row.at, sentence % {"by": row.by, "name": row.person}))
+    return changes
 
 
-def _id_in(request: AuthenticatedRequest) -> uuid.UUID:
+def _posted_user_id(request: AuthenticatedRequest) -> uuid.UUID:
     return parse_uuid(request.POST.get("person", "")) or uuid.UUID(int=0)

@@ -27,7 +27,7 @@ class Command(StoreCommand):
         if options["reset"]:
             is_reset = memory.reset_threshold()
             self.stdout.write(
-                "The shipped level is in force again." if is_reset else "The shipped level is in force already."
+                "The default threshold is restored." if is_reset else "The default threshold is in use already."
             )
             return
         try:
@@ -41,18 +41,18 @@ class Command(StoreCommand):
             self.stdout.write("Nothing was changed.")
             return
         memory.save_threshold(result)
-        self.stdout.write(f"The level is {result.chosen.level:.3f} from now on; --reset goes back to the shipped one.")
+        self.stdout.write(f"The threshold is now {result.chosen.level:.3f}; --reset restores the default.")
 
 
 def _table(result: CalibrationResult) -> str:
     lines = [
-        f"{result.provider}/{result.model}, fitted on {result.sample:,} exchanges.",
-        f"{'level':>8} {'keeps':>8} {'silences':>9}",
+        f"{result.provider}/{result.model}, calibrated on {result.sample:,} exchanges.",
+        f"{'threshold':>9} {'passes':>8} {'rejects':>8}",
     ]
     lines += [_line(row, "  chosen" if row.level == round(result.chosen.level, 3) else "") for row in result.table]
-    lines += ["", _line(result.before, "  in force until now"), _line(result.chosen, "  chosen")]
+    lines += ["", _line(result.before, "  previous"), _line(result.chosen, "  chosen")]
     return "\n".join(lines)
 
 
 def _line(row: ThresholdStats, note: str = "") -> str:
-    return f"{row.level:>8.3f} {row.keeps:>8.1%} {row.silences:>9.1%}{note}"
+    return f"{row.level:>9.3f} {row.keeps:>8.1%} {row.silences:>8.1%}{note}"

@@ -11,10 +11,10 @@ from cato_web.management.store_command import ProgressBars, StoreCommand, manage
 from memory import api as memory
 from memory.api import CatoError, ErasureJob, Job
 
-_FOREIGN_CHROMA = """The Chroma server at {url} is not run by this Cato. What was dropped there is still in its files.
+_FOREIGN_CHROMA = """The Chroma server at {url} is not run by this Cato. Its files still contain dropped collections.
 Where they are: stop it for a moment, run `python -m cato_web.supervisor.chroma_cleanup PATH`, start it again. (By hand: remove the
 folders of PATH whose name is no id in the table segments of chroma.sqlite3, then `chroma vacuum --path PATH --force`.)"""
-_POSTGRESQL = "PostgreSQL's own write-ahead log, replicas and backups keep what was erased until they are rotated."
+_POSTGRESQL = "PostgreSQL's write-ahead log, replicas and backups contain erased data until they are rotated."
 
 
 class Command(StoreCommand):
@@ -27,8 +27,8 @@ class Command(StoreCommand):
                     bars("forgotten exchanges", count)
                 rebuilt = memory.purge_all(progress=bars)
         except CatoError as error:
-            raise CommandError(f"{error} What was begun is finished when this is called again.") from error
-        self.stdout.write(f"{rebuilt:,} indexes and the database were made anew.")
+            raise CommandError(f"{error} Run the command again to finish.") from error
+        self.stdout.write(f"{rebuilt:,} collections and the database were rebuilt.")
         if settings.CATO.database_url is not None:
             self.stdout.write(_POSTGRESQL)
         marker = memory.request_file_cleanup()
@@ -38,4 +38,4 @@ class Command(StoreCommand):
             self.stdout.write(_FOREIGN_CHROMA.format(url=settings.CATO.chroma_url))
         waiting = ErasureJob.objects.filter(state=Job.State.PENDING).count()
         if waiting:
-            raise CommandError(f"{waiting:,} exchanges are still being erased; call this again in a minute.")
+            raise CommandError(f"{waiting:,} exchanges are still being erased; run this again in a minute.")

@@ -39,7 +39,7 @@ class Command(BaseCommand):
 def _lines(report: ImportReport) -> list[str]:
     lines = [
         f"{report.found:,} conversations found: {report.imported:,} imported ({report.turns:,} turns), "
-        f"{report.already_there:,} were there already, {report.skipped_count:,} have something left out."
+        f"{report.already_there:,} existed already, {report.skipped_count:,} are incomplete."
     ]
     lines += [f"Left out, {what}: {count:,}" for what, count in sorted(report.left_out.items())]
     lines += [f"{title}: {why}" for title, why in report.skipped]

@@ -73,7 +73,7 @@ class Command(StoreCommand):
 def _table(rows: list[Evaluation]) -> str:
     first = rows[0]
     lines = [
-        f"{first.questions:,} exchange{'' if first.questions == 1 else 's'}, asked for by {first.rephrased_by}.",
+        f"{first.questions:,} exchange{'' if first.questions == 1 else 's'}, rephrased by {first.rephrased_by}.",
         f"{'strategy':<12} {f'recall@{first.k}':>10} {'empty':>8} {'median':>10}",
     ]
     lines += [f"{r.strategy:<12} {r.recall:>10.1%} {r.empty:>8.1%} {r.median_ms:>7.1f} ms" for r in rows]

@@ -23,4 +23,4 @@ class Command(BaseCommand):
         if token:
             server = settings.CATO.server
             address = server.public_url or f"http://{server.host}:{server.port}"
-            self.stdout.write(f"Make the first account at {address.rstrip('/')}/setup/{token}")
+            self.stdout.write(f"Create the first account at {address.rstrip('/')}/setup/{token}")

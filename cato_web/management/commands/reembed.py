@@ -25,7 +25,7 @@ class Command(StoreCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             if options["drop_old"]:
-                self.stdout.write(f"{memory.drop_retired_generations():,} dropped.")
+                self.stdout.write(f"{memory.drop_retired_generations():,} index generations dropped.")
                 return
             self._build(again=options["again"], back=options["back"])
         except CatoError as error:
@@ -36,11 +36,11 @@ class Command(StoreCommand):
         if back:
             building = memory.start_rollback()
             if building is None:
-                raise CommandError("No earlier index was kept to go back to.")
+                raise CommandError("There is no previous index.")
         elif again or models.differ or memory.is_reindexing():
             building = memory.start_reindex(again=again)
         else:
-            self.stdout.write(f"The index is of {models.active} already; --again makes it anew.")
+            self.stdout.write(f"The index uses {models.active} already; --again rebuilds it.")
             return
         with ProgressBars() as bars:
             while IndexGeneration.objects.filter(pk=building.pk, state=IndexGeneration.State.BUILDING).exists():
@@ -48,8 +48,8 @@ class Command(StoreCommand):
                 if embedded.failed or embedded.waiting:
                     raise CommandError(
                         f"{embedded.failed:,} exchanges failed and {embedded.waiting:,} wait: {embedded.error} "
-                        "The old index goes on serving. Retry the failed jobs, then call again."
+                        "The old index stays in use. Retry the failed jobs, then run this again."
                     )
                 if not memory.activate_built_generation():
                     time.sleep(0.2)  # new exchanges, or a worker holds some leases
-        self.stdout.write(f"The index is of {memory.embedding_model_status().active} now.")
+        self.stdout.write(f"The index now uses {memory.embedding_model_status().active}.")

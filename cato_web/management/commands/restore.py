@@ -19,10 +19,10 @@ from chat.realtime.hub import count_web_processes
 from memory import api as memory
 from memory.api import CatoError
 
-_LATER = "The index is built when Cato runs; until it is, memory finds by words."
+_LATER = "The index is built while Cato runs; until then, search uses keywords."
 _KEY_LOST = (
-    "The secret key here is not the one of before, so the stored API key of the model cannot be read: "
-    "an administrator types it anew on the settings page."
+    "The secret key differs from that of the backup, so the stored API key of the model cannot be decrypted: "
+    "an administrator has to enter it again on the settings page."
 )
 
 
@@ -38,8 +38,8 @@ class Command(StoreCommand):
         is_help = "--help" in argv or "-h" in argv
         if not is_help and (running_server_info(settings.CATO) or count_web_processes()):
             sys.stderr.write(
-                "Cato is running: its web processes write to the database. Stop them, then restore; "
-                "a process that was killed counts for half a minute more.\n"
+                "Cato is running. Stop its web processes, then restore; "
+                "a killed process counts for another half minute.\n"
             )
             sys.exit(1)
         if is_help or "--index-later" in argv:  # no vector store is needed
@@ -54,7 +54,7 @@ class Command(StoreCommand):
                     restored = restore(source, progress=bars)
                 self.stdout.write(
                     f"Restored the backup of {restored.made_at:%Y-%m-%d %H:%M} UTC: {restored.people:,} people, {restored.exchanges:,} "
-                    f"exchanges, {restored.rows:,} rows and {restored.files:,} files. Everybody signs in again."
+                    f"exchanges, {restored.rows:,} rows and {restored.files:,} files. Everybody has to sign in again."
                 )
                 if restored.is_key_lost:
                     self.stdout.write(_KEY_LOST)

@@ -30,7 +30,7 @@ class Command(StoreCommand):
             raise CommandError(str(error)) from error
         document = active_documents(memory.readable_space_ids(person.pk)).filter(name=options["name"]).first()
         if document is None:
-            raise CommandError(f"{person} reads no document called {options['name']}.")
+            raise CommandError(f"{person} can read no document named {options['name']}.")
         if options["delete"] is not None:
             version = document.versions.filter(number=options["delete"], removed_at=None).first()
             if version is None:
@@ -38,7 +38,7 @@ class Command(StoreCommand):
             memory.forget_version(version, by=person.pk)
         elif options["keep"] is not None:
             if options["keep"] < 1:
-                raise CommandError("Keep at least 1 version; the page of the document deletes all of it.")
+                raise CommandError("Keep at least 1 version; delete the whole document on its page.")
             memory.delete_old_versions(document, options["keep"], by=person.pk)
         memory.cleanup_documents()
         document.refresh_from_db()
@@ -46,5 +46,5 @@ class Command(StoreCommand):
             self.stdout.write("That was the last version: the document is deleted.")
             return
         for state in list_versions(document):
-            live = ", answers" if document.live_version_id == state.id else ""
+            live = ", live" if document.live_version_id == state.id else ""
             self.stdout.write(f"{state.number}: {state.stage}{live}, {state.created_at:%Y-%m-%d %H:%M}")
