@@ -1,4 +1,4 @@
-"""Deleting one's own account: what goes is gone for good, what stays stays nameless, and a crash changes nothing of it."""
+"""Account deletion: personal data is erased, shared messages stay without a name, and a crash is recovered from."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def alice(administrator):
     return PersonFactory(name="Alice Owner", email="alice@halden.example")
 
 
-def said(person, in_thread, message: str) -> Turn:
+def remember_message(person, in_thread, message: str) -> Turn:
     one = turn(in_thread, message, "Noted.", author=person)
-    kept = exchange(person, message, "Noted.", space=in_thread.space, thread_id=in_thread.id, turn_id=one.id)
-    one.exchange_id = kept.id
+    stored = exchange(person, message, "Noted.", space=in_thread.space, thread_id=in_thread.id, turn_id=one.id)
+    one.exchange_id = stored.id
     one.save()
     return one
 
@@ -66,32 +66,32 @@ def page_of(person) -> Client:
     return client
 
 
-def leaving(person) -> str:
-    """Delete the account on its page; returns the address of the receipt."""
+def delete_account(person) -> str:
+    """Delete the account on its page; return the receipt's address."""
     answer = page_of(person).post("/settings/leave", {"email": person.email, "password": PASSWORD})
     assert answer.status_code == 302, answer.content.decode()
     return str(answer.headers["location"])
 
 
-def figures(address: str) -> dict[str, str]:
-    """The lines of a receipt, as anybody who has its address sees them."""
+def receipt_figures(address: str) -> dict[str, str]:
+    """Return the lines of a receipt, as seen by anybody with its address."""
     page = Client().get(address).content.decode()
     return dict(re.findall(r"(?s)<dt>(.*?)</dt>.*?<dd>\s*(.*?)\s*</dd>", page))
 
 
-def test_all_of_the_own_space_is_gone_and_verified(memory, alice):
+def test_the_personal_space_is_erased_and_verified(memory, alice):
     talk = thread(alice)
-    secret = said(alice, talk, "The safe combination is 12-34-56.")
+    secret = remember_message(alice, talk, "The safe combination is 12-34-56.")
     note = exchange(alice, "The key hangs behind the clock.", source="vadd_command", manual_entry=True)
-    kept = document(alice, "plans.txt", "The house has three floors. " * 60)
+    stored = document(alice, "plans.txt", "The house has three floors. " * 60)
     memory.index_pending()
-    file = kept.versions.get().original.name
+    file = stored.versions.get().original.name
     collection = EmbeddingJob.objects.filter(exchange=note).get().collection.name
     vectors = [i for e in Exchange.objects.all() for i in all_vector_ids(e.id, e.version)]
     assert store.existing_ids(collection, vectors)
     assert default_storage.exists(file)
 
-    leaving(alice)
+    delete_account(alice)
     sweep()
 
     assert not Thread.objects.filter(id=talk.id).exists()
@@ -104,9 +104,9 @@ def test_all_of_the_own_space_is_gone_and_verified(memory, alice):
     assert not default_storage.exists(file)
 
 
-def test_the_account_is_closed_at_once_and_its_row_stays_without_name(memory, alice):
+def test_the_account_is_closed_at_once_and_its_row_anonymised(memory, alice):
     page = page_of(alice)
-    leaving(alice)
+    delete_account(alice)
 
     assert page.get("/").status_code == 302
     assert Client().post("/sign-in", {"email": "alice@halden.example", "password": PASSWORD}).status_code == 422
@@ -115,16 +115,16 @@ def test_the_account_is_closed_at_once_and_its_row_stays_without_name(memory, al
     assert "alice" not in alice.email
     assert not LoginSession.objects.filter(person=alice).exists()
     assert not [s for s in Session.objects.all() if str(alice.pk) in str(s.get_decoded())]
-    # The e-mail is free again.
+    # The e-mail address can be used again.
     PersonFactory(email="alice@halden.example")
 
 
-def test_what_was_said_in_shared_spaces_stays_with_a_former_member_as_its_author(memory, alice, administrator):
+def test_messages_in_shared_spaces_stay_with_a_former_member_as_author(memory, alice, administrator):
     talk = thread(administrator, space=access.team_space(), title="The party")
-    said(alice, talk, "I bake a cake.")
+    remember_message(alice, talk, "I bake a cake.")
     memory.index_pending()
 
-    leaving(alice)
+    delete_account(alice)
     sweep()
 
     page = page_of(administrator).get(f"/t/{talk.id}").content.decode()
@@ -135,23 +135,23 @@ def test_what_was_said_in_shared_spaces_stays_with_a_former_member_as_its_author
     assert hit.exchange.user_message == "I bake a cake."
 
 
-def test_groups_opinions_and_open_invitations_of_who_left_are_gone(memory, administrator):
+def test_memberships_feedback_and_open_invitations_are_deleted(memory, administrator):
     other = AdministratorFactory()
     choir = group("Choir", administrator, other)
     set_feedback(other.pk, exchange(administrator, "We sing on Fridays.", space=choir), "pinned")
     services.create_invitation(by=other)
 
-    leaving(other)
+    delete_account(other)
 
     assert list(Membership.objects.values_list("person_id", flat=True)) == [administrator.pk]
     assert Feedback.objects.count() == 0
     assert not OneTimeLink.objects.filter(kind=OneTimeLink.Kind.INVITATION).exists()
 
 
-def test_the_page_says_in_numbers_what_goes_and_what_stays(memory, alice):
-    said(alice, thread(alice), "One")
-    said(alice, thread(alice), "Two")
-    said(alice, thread(alice, space=access.team_space()), "Three")
+def test_the_page_counts_what_is_deleted_and_what_stays(memory, alice):
+    remember_message(alice, thread(alice), "One")
+    remember_message(alice, thread(alice), "Two")
+    remember_message(alice, thread(alice, space=access.team_space()), "Three")
     document(alice, "plans.txt", "The house has three floors.")
 
     page = page_of(alice).get("/settings/leave").content.decode()
@@ -171,7 +171,7 @@ def test_the_page_says_in_numbers_what_goes_and_what_stays(memory, alice):
         ("", "", "This field is required."),
     ],
 )
-def test_without_the_e_mail_and_the_password_nothing_happens(alice, email, password, says):
+def test_deletion_requires_the_email_and_the_password(alice, email, password, says):
     answer = page_of(alice).post("/settings/leave", {"email": email, "password": password})
 
     assert answer.status_code == 422
@@ -180,7 +180,7 @@ def test_without_the_e_mail_and_the_password_nothing_happens(alice, email, passw
     assert (alice.is_active, alice.name) == (True, "Alice Owner")
 
 
-def test_passwords_are_not_guessed_here(alice):
+def test_password_attempts_are_limited(alice):
     page = page_of(alice)
     wrong = {"email": alice.email, "password": "not the right one"}
     answers = {page.post("/settings/leave", wrong).status_code for _ in range(11)}
@@ -189,7 +189,7 @@ def test_passwords_are_not_guessed_here(alice):
     assert page.post("/settings/leave", {"email": alice.email, "password": PASSWORD}).status_code == 429
 
 
-def test_the_last_administrator_stays_while_others_are_here_and_is_told_what_to_do(alice, administrator):
+def test_the_last_administrator_cannot_leave_while_others_remain(alice, administrator):
     page = page_of(administrator)
     answer = page.post("/settings/leave", {"email": administrator.email, "password": PASSWORD})
 
@@ -202,10 +202,10 @@ def test_the_last_administrator_stays_while_others_are_here_and_is_told_what_to_
     assert administrator.is_active
 
     AdministratorFactory()
-    leaving(administrator)
+    delete_account(administrator)
 
 
-def test_the_button_pressed_twice_deletes_once(alice):
+def test_submitting_twice_deletes_once(alice):
     same = User.objects.get(pk=alice.pk)
     departures.delete_account(alice)
     with pytest.raises(departures.AccountDeletionError):
@@ -213,14 +213,14 @@ def test_the_button_pressed_twice_deletes_once(alice):
     assert AccountDeletion.objects.count() == 1
 
 
-def test_whoever_is_alone_may_leave_and_the_next_start_shows_a_set_up_link(administrator):
+def test_the_only_person_may_leave_and_the_next_start_prints_a_set_up_link(administrator):
     assert services.setup_token() is None
-    leaving(administrator)
+    delete_account(administrator)
     assert services.setup_token()
 
 
-def test_an_administrator_neither_sees_who_left_nor_lets_them_in_again(alice, administrator):
-    leaving(alice)
+def test_an_administrator_cannot_see_or_reactivate_a_deleted_account(alice, administrator):
+    delete_account(alice)
 
     page = page_of(administrator)
     assert "Former member" not in page.get("/admin/people").content.decode()
@@ -229,20 +229,20 @@ def test_an_administrator_neither_sees_who_left_nor_lets_them_in_again(alice, ad
     assert not alice.is_active
 
 
-def test_the_receipt_counts_what_went_and_says_when_the_index_has_confirmed(memory, alice):
-    said(alice, thread(alice), "The safe combination is 12-34-56.")
+def test_the_receipt_counts_what_was_deleted_and_when_the_index_confirmed_it(memory, alice):
+    remember_message(alice, thread(alice), "The safe combination is 12-34-56.")
     exchange(alice, "The key hangs behind the clock.", manual_entry=True)
     memory.index_pending()
     vectors = sum(EmbeddingJob.objects.values_list("parts", flat=True))
 
-    address = leaving(alice)
-    now = figures(address)
+    address = delete_account(alice)
+    now = receipt_figures(address)
     assert (now["Threads removed"], now["Exchanges forgotten"]) == ("0 of 1 so far", "0, under way")
     assert "under way" in now["Vectors removed"]
     assert "Under way" in Client().get(address).content.decode()
 
     sweep()
-    then = figures(address)
+    then = receipt_figures(address)
     assert (then["Threads removed"], then["Exchanges forgotten"]) == ("1", "2")
     assert then["Vectors removed"] == f"{vectors}, confirmed by the index"
     assert then["Original files removed"] == "all"
@@ -250,31 +250,31 @@ def test_the_receipt_counts_what_went_and_says_when_the_index_has_confirmed(memo
     assert "Complete" in Client().get(address).content.decode()
 
 
-def test_a_receipt_is_not_called_complete_while_it_says_that_something_is_under_way(memory, alice, monkeypatch):
+def test_a_receipt_is_not_complete_while_it_reports_pending_work(memory, alice, monkeypatch):
     exchange(alice, "The key hangs behind the clock.", manual_entry=True)
     memory.index_pending()
-    address = leaving(alice)
+    address = delete_account(alice)
 
-    def and_then_all_is_done(*args: Any, ask: Any = deletion.space_receipt, **fields: Any) -> Any:
-        seen = ask(*args, **fields)
+    def finish_everything(*args: Any, original: Any = deletion.space_receipt, **fields: Any) -> Any:
+        receipt = original(*args, **fields)
         sweep()
-        return seen
+        return receipt
 
-    monkeypatch.setattr(departures.memory, "space_receipt", and_then_all_is_done)
+    monkeypatch.setattr(departures.memory, "space_receipt", finish_everything)
     page = Client().get(address).content.decode()
     assert "0, under way" in page
     assert "Complete" not in page
 
 
-def test_what_was_forgotten_before_is_not_counted_again(memory, alice):
+def test_earlier_forgotten_exchanges_are_not_counted_again(memory, alice):
     memory.forget([exchange(alice, "An old secret.").id], by=alice.pk)
-    address = leaving(alice)
+    address = delete_account(alice)
     sweep()
-    assert figures(address)["Exchanges forgotten"] == "0"
+    assert receipt_figures(address)["Exchanges forgotten"] == "0"
 
 
-def test_a_receipt_names_nobody_and_nobody_finds_it_without_its_address(alice):
-    address = leaving(alice)
+def test_a_receipt_names_nobody_and_needs_its_address(alice):
+    address = delete_account(alice)
     page = Client().get(address).content.decode()
     assert "Alice" not in page
     assert "alice" not in page
@@ -282,15 +282,15 @@ def test_a_receipt_names_nobody_and_nobody_finds_it_without_its_address(alice):
     assert Client().get("/receipt/guessed").status_code == 404
 
 
-def test_the_audit_log_says_that_somebody_left(alice):
-    leaving(alice)
+def test_the_audit_log_records_an_account_deletion(alice):
+    delete_account(alice)
     assert AuditEntry.objects.filter(actor=alice, action="account.deleted").exists()
 
 
-def test_an_answer_that_is_being_written_is_stopped_first(memory, alice):
+def test_a_running_answer_is_stopped_first(memory, alice):
     talk = thread(alice)
     busy = turn(talk, "Tell me a long story", "Once", state="answering", heartbeat_at=timezone.now())
-    leaving(alice)
+    delete_account(alice)
 
     departures.run_account_deletions()
     busy.refresh_from_db()
@@ -304,8 +304,8 @@ def test_an_answer_that_is_being_written_is_stopped_first(memory, alice):
     assert AccountDeletion.objects.get().emptied_at is not None
 
 
-def test_what_came_too_late_is_found_when_it_is_looked_for_once_more(memory, alice):
-    leaving(alice)
+def test_data_that_arrives_late_is_deleted_by_the_next_sweep(memory, alice):
+    delete_account(alice)
     sweep()
     late = exchange(alice, "An upload that was under way.")
     sweep()
@@ -318,11 +318,11 @@ def test_what_came_too_late_is_found_when_it_is_looked_for_once_more(memory, ali
 
 
 class Crash(BaseException):
-    """The process dies here."""
+    """Simulates the death of the process."""
 
 
-def dying_at(step: int) -> Any:
-    """A trace function that ends the process, as it were, before the line of that number of the emptying."""
+def crash_at(step: int) -> Any:
+    """Return a trace function that raises Crash before that line of the deletion."""
     reached: set[tuple[str, int]] = set()
     watched = {deletion.__file__, departures.__file__, sys.modules["chat.threads.lifecycle"].__file__}
 
@@ -338,16 +338,16 @@ def dying_at(step: int) -> Any:
     return trace
 
 
-def test_a_crash_at_any_line_of_the_emptying_is_finished_by_the_sweep(memory, administrator):
+def test_a_crash_at_any_line_of_the_deletion_is_recovered_by_the_sweep(memory, administrator):
     step, crashed, stride = -1, True, 1 if IS_LONG else 3
     while crashed:
         step += stride
         person = PersonFactory()
-        said(person, thread(person), f"The safe combination is {step}.")
+        remember_message(person, thread(person), f"The safe combination is {step}.")
         exchange(person, f"The key of {step} hangs behind the clock.", manual_entry=True)
-        address = leaving(person)
+        address = delete_account(person)
         before, crashed = sys.gettrace(), False
-        sys.settrace(dying_at(step))
+        sys.settrace(crash_at(step))
         try:
             departures.run_account_deletions()
         except Crash:
@@ -357,7 +357,7 @@ def test_a_crash_at_any_line_of_the_emptying_is_finished_by_the_sweep(memory, ad
         finally:
             sys.settrace(before)
 
-        # The lease of who died ends.
+        # The dead worker's lease expires.
         AccountDeletion.objects.filter(person=person).update(locked_until=None)
         departures.run_account_deletions()
         memory.erase_forgotten()
@@ -365,18 +365,18 @@ def test_a_crash_at_any_line_of_the_emptying_is_finished_by_the_sweep(memory, ad
         own = Exchange.objects.filter(space=access.personal_space(person.pk))
         assert set(own.values_list("user_message", flat=True)) == {""}, step
         assert not Thread.objects.filter(owner=person).exists(), step
-        shown = figures(address)
-        assert (shown["Threads removed"], shown["Exchanges forgotten"]) == ("1", "2"), step
+        lines = receipt_figures(address)
+        assert (lines["Threads removed"], lines["Exchanges forgotten"]) == ("1", "2"), step
     assert step > 25
     assert not ErasureJob.objects.exclude(state=Job.State.DONE).exists()
 
 
-def test_more_than_one_slice_is_emptied_by_several_sweeps(memory, alice, monkeypatch):
+def test_more_than_one_batch_is_deleted_by_several_sweeps(memory, alice, monkeypatch):
     monkeypatch.setattr(deletion, "_TOGETHER", 2)
     monkeypatch.setattr(departures, "_BATCHES_PER_RUN", 1)
     for number in range(5):
         exchange(alice, f"Note {number}", manual_entry=True)
-    leaving(alice)
+    delete_account(alice)
 
     departures.run_account_deletions()
     assert Exchange.objects.filter(forgotten_at=None).count() == 3

@@ -1,7 +1,7 @@
-"""Every operation of the API, listed like the doors of the pages: who it lets in, and whose things it tells of.
+"""Access to every operation of the REST API.
 
-An operation that is not in the table fails the suite, and so does one that answers otherwise for another person's thing
-than for one that is not there.
+An operation that is not in the table fails the suite, and so does one that answers differently for an object of another
+person and for a missing one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.django_db
 
 
 @dataclass(frozen=True)
-class Way:
-    """An operation: the scope it asks for, a body it takes, and whether only the owner of a thing comes through."""
+class OperationAccess:
+    """An operation: its scope, a body, and whether it requires the owner."""
 
     scope: str | None
     body: dict[str, Any] | None = None
@@ -36,52 +36,58 @@ class Way:
     query: str = ""
 
 
-READ = Way("read")
-WRITE = Way("write", is_owners=True)
-WAYS: dict[str, Way] = {
-    "GET /me": Way(None),
+READ = OperationAccess("read")
+WRITE = OperationAccess("write", is_owners=True)
+OPERATIONS: dict[str, OperationAccess] = {
+    "GET /me": OperationAccess(None),
     "GET /spaces": READ,
     "GET /search": READ,
-    "POST /recall": Way("read", {"messages": ["secret"]}),
-    "GET /context": Way("read", query="?text=secret"),
-    "GET /threads/{thread_id}/search": Way("read", query="?q=secret"),
+    "POST /recall": OperationAccess("read", {"messages": ["secret"]}),
+    "GET /context": OperationAccess("read", query="?text=secret"),
+    "GET /threads/{thread_id}/search": OperationAccess("read", query="?q=secret"),
     "GET /threads/{thread_id}/related": READ,
     "GET /exchanges": READ,
-    "POST /exchanges": Way("write", {"text": "a note"}),
+    "POST /exchanges": OperationAccess("write", {"text": "a note"}),
     "GET /exchanges/{exchange_id}": READ,
-    "PATCH /exchanges/{exchange_id}": Way("write", {"metadata": {}}, is_owners=True),
+    "PATCH /exchanges/{exchange_id}": OperationAccess("write", {"metadata": {}}, is_owners=True),
     "DELETE /exchanges/{exchange_id}": WRITE,
     "GET /documents": READ,
-    "POST /documents": Way("write", {"name": "a"}, is_form=True),
+    "POST /documents": OperationAccess("write", {"name": "a"}, is_form=True),
     "GET /documents/{document_id}": READ,
-    "PATCH /documents/{document_id}": Way("write", {"metadata": {}}, is_owners=True),
+    "PATCH /documents/{document_id}": OperationAccess("write", {"metadata": {}}, is_owners=True),
     "DELETE /documents/{document_id}": WRITE,
     "DELETE /documents/{document_id}/versions/{number}": WRITE,
     "GET /documents/{document_id}/versions/{number}/original": READ,
     "GET /threads": READ,
-    "POST /threads": Way("write", {}),
+    "POST /threads": OperationAccess("write", {}),
     "GET /threads/{thread_id}": READ,
-    "PATCH /threads/{thread_id}": Way("write", {"title": "Mine"}, is_owners=True),
+    "PATCH /threads/{thread_id}": OperationAccess("write", {"title": "Mine"}, is_owners=True),
     "DELETE /threads/{thread_id}": WRITE,
     "GET /threads/{thread_id}/turns/{turn_id}": READ,
-    "POST /threads/{thread_id}/ask": Way("ask", {"message": "What is the secret?"}),
-    "POST /ask": Way("ask", {"message": "What is the secret?"}),
-    "POST /records": Way("write", {"records": [{"id": "a", "text": "a"}]}),
-    "POST /records/query": Way("read", {"text": "secret"}),
-    "DELETE /records": Way("write"),
+    "POST /threads/{thread_id}/ask": OperationAccess("ask", {"message": "What is the secret?"}),
+    "POST /ask": OperationAccess("ask", {"message": "What is the secret?"}),
+    "POST /records": OperationAccess("write", {"records": [{"id": "a", "text": "a"}]}),
+    "POST /records/query": OperationAccess("read", {"text": "secret"}),
+    "DELETE /records": OperationAccess("write"),
 }
-THINGS = {name: way for name, way in WAYS.items() if "_id}" in name}
+OBJECT_OPERATIONS = {name: operation for name, operation in OPERATIONS.items() if "_id}" in name}
 
 
 @pytest.fixture
-def things(chroma):
-    """Alice's thread with a turn that is remembered, and a document, by the names that addresses give their ids."""
+def objects(chroma):
+    """Return ids for the parameters: Alice's thread with a remembered turn, a document and more."""
     alice = PersonFactory(name="Alice Owner")
     of_alice = thread(alice, title="The secret of Alice")
     one = turn(of_alice, "My secret is 4711", "I keep it.")
-    said = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
-    kept = document(alice, "secret.txt", "The secret of Alice is 4711, and it is written here. " * 20)
-    return {"thread_id": of_alice.id, "turn_id": one.id, "exchange_id": said.id, "document_id": kept.pk, "number": 1}
+    stored = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=one.id)
+    stored_document = document(alice, "secret.txt", "The secret of Alice is 4711, and it is written here. " * 20)
+    return {
+        "thread_id": of_alice.id,
+        "turn_id": one.id,
+        "exchange_id": stored.id,
+        "document_id": stored_document.pk,
+        "number": 1,
+    }
 
 
 @pytest.fixture
@@ -89,24 +95,24 @@ def bob():
     return PersonFactory(name="Bob Team")
 
 
-def nothing() -> dict[str, Any]:
+def missing_ids() -> dict[str, Any]:
     return {f"{name}_id": uuid.uuid4() for name in ("thread", "turn", "exchange", "document")} | {"number": 1}
 
 
-def come(client: Client, name: str, ids: dict[str, Any]) -> tuple[int, str]:
+def send_request(client: Client, name: str, ids: dict[str, Any]) -> tuple[int, str]:
     method, path = name.split()
     address = "/api" + re.sub(r"{(\w+)}", lambda found: str(ids[found[1]]), path)
-    way = WAYS[name]
-    address += way.query
+    operation = OPERATIONS[name]
+    address += operation.query
     call = getattr(client, method.lower())
     answer: HttpResponseBase
-    if way.is_form:
-        answer = call(address, way.body)
+    if operation.is_form:
+        answer = call(address, operation.body)
     else:
-        data = None if way.body is None else json.dumps(way.body)
+        data = None if operation.body is None else json.dumps(operation.body)
         answer = call(address, data=data, content_type="application/json")
     if answer.streaming:
-        return answer.status_code, ""  # nobody writes an answer here, and a file is opened when it is read
+        return answer.status_code, ""  # asking needs a model, and a file is only opened when it is read
     return answer.status_code, re.sub(r"[0-9a-f-]{36}", "ID", answer.content.decode())
 
 
@@ -117,52 +123,52 @@ def test_every_operation_is_in_the_table():
         for method in op.methods
     }
 
-    assert set(found) == set(WAYS)
+    assert set(found) == set(OPERATIONS)
     for name, (token,) in found.items():
         assert isinstance(token, TokenAuth)
-        assert token.scope == WAYS[name].scope, name
+        assert token.scope == OPERATIONS[name].scope, name
 
 
-def test_a_stranger_comes_through_none(bob):
+def test_a_request_without_a_token_is_refused(bob):
     signed_in = Client()
     signed_in.force_login(bob)
-    for name in WAYS:
-        assert come(Client(), name, nothing())[0] == 401, name
-        assert come(signed_in, name, nothing())[0] == 401, name
+    for name in OPERATIONS:
+        assert send_request(Client(), name, missing_ids())[0] == 401, name
+        assert send_request(signed_in, name, missing_ids())[0] == 401, name
 
 
-def test_a_token_for_something_else_comes_through_none(bob):
+def test_a_token_without_the_scope_is_refused(bob):
     tokens = {scope: api_client(bob, *({"read", "write", "ask"} - {scope})) for scope in ("read", "write", "ask")}
-    for name, way in WAYS.items():
-        if way.scope is not None:
-            status, said = come(tokens[way.scope], name, nothing())
+    for name, operation in OPERATIONS.items():
+        if operation.scope is not None:
+            status, body_text = send_request(tokens[operation.scope], name, missing_ids())
             assert status == 403, name
-            assert f'"{way.scope}"' in json.loads(said)["error"]["message"]
+            assert f'"{operation.scope}"' in json.loads(body_text)["error"]["message"]
 
 
-def test_anothers_thing_and_no_thing_look_the_same(bob, things):
+def test_an_object_of_another_person_looks_like_a_missing_one(bob, objects):
     client = api_client(bob)
-    for name in THINGS:
-        others = come(client, name, things)
-        assert others == come(client, name, nothing()), name
-        assert others[0] == 404, name
+    for name in OBJECT_OPERATIONS:
+        foreign = send_request(client, name, objects)
+        assert foreign == send_request(client, name, missing_ids()), name
+        assert foreign[0] == 404, name
 
 
-def test_the_door_opens_when_the_one_question_does(bob, things, monkeypatch):
+def test_an_operation_opens_if_the_access_check_allows_everything(bob, objects, monkeypatch):
     client = api_client(bob)
     monkeypatch.setattr(access, "_readable", lambda person_id: Space.objects.all())
-    for name, way in THINGS.items():
-        assert (come(client, name, things)[0] == 404) == way.is_owners, name
+    for name, operation in OBJECT_OPERATIONS.items():
+        assert (send_request(client, name, objects)[0] == 404) == operation.is_owners, name
 
 
-def test_the_owner_comes_through_all_of_them(things):
+def test_the_owner_may_call_every_operation(objects):
     alice = api_client(PersonFactory._meta.model.objects.get(name="Alice Owner"))
-    for name in sorted(THINGS, key=lambda name: name.startswith("DELETE")):
+    for name in sorted(OBJECT_OPERATIONS, key=lambda name: name.startswith("DELETE")):
         if "versions" not in name or name.startswith("GET"):
-            assert come(alice, name, things)[0] == 200 or name == "DELETE /threads/{thread_id}", name
+            assert send_request(alice, name, objects)[0] == 200 or name == "DELETE /threads/{thread_id}", name
 
 
-def test_no_list_tells_of_what_another_said(bob, things):
+def test_no_list_contains_data_of_other_people(bob, objects):
     client = api_client(bob)
     for address in ("/search?q=secret+4711", "/exchanges", "/documents", "/threads", "/spaces", "/me"):
         answer = client.get(f"/api{address}")
@@ -170,10 +176,10 @@ def test_no_list_tells_of_what_another_said(bob, things):
         assert "4711" not in answer.content.decode()
         assert "Alice" not in answer.content.decode()
     for name in ("POST /recall", "POST /records/query"):
-        assert "4711" not in come(client, name, {})[1]
+        assert "4711" not in send_request(client, name, {})[1]
 
 
-def test_the_lists_give_way_when_the_one_question_does(bob, things, monkeypatch):
+def test_lists_depend_on_the_access_check(bob, objects, monkeypatch):
     client = api_client(bob)
     monkeypatch.setattr(access, "_readable", lambda person_id: Space.objects.all())
 

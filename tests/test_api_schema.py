@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from tests.server import Cato, Client
-from tests.test_api_access import WAYS
+from tests.test_api_access import OPERATIONS
 
 CHECKS = [
     not_a_server_error,
@@ -46,7 +46,7 @@ def api_schema(cato: Cato) -> Any:
     return schemathesis.openapi.from_url(f"{cato.url}/api/openapi.json", config=config)
 
 
-@pytest.mark.parametrize("name", sorted(WAYS))
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_every_operation_conforms_to_the_schema(name: str, api_schema: Any, token: str) -> None:
     method, path = name.split()
     operation = api_schema["/api" + path][method]

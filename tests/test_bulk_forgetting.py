@@ -1,4 +1,4 @@
-"""Every way to forget many exchanges at once ends with all of them erased, through the interface of a running Cato."""
+"""Every way to forget many exchanges at once erases them all, through the pages of a running Cato."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from tests.fake_endpoint import FakeEndpoint
 from tests.server import PASSWORD, Cato, Client, wait_for
 
 LONG_AGO = "2020-02-02T12:00:00Z"
-# Long enough to become several notes that follow each other.
+# Long enough to be split into several notes.
 LONG = "The ferry to Halden leaves at noon. It is painted green and carries forty cars across the fjord. " * 20
 
 
 @pytest.fixture(autouse=True)
 def plain_answers(endpoint: FakeEndpoint) -> None:
-    """Whatever another test had the model do."""
+    """Restore the endpoint's script after other tests."""
     endpoint.script("cato", answer="All right.")
 
 
-def revised_pieces(person: Client) -> list[str]:
-    """The ids of notes that follow each other; each was embedded, changed and embedded again."""
+def updated_notes(person: Client) -> list[str]:
+    """Return the ids of consecutive notes that were embedded, changed and embedded again."""
     api_client = person.api_client()
-    kept = api_client.post("/api/exchanges", json={"text": f"{uuid.uuid4()} {LONG}", "timestamp": LONG_AGO}).json()
-    ids = [row["id"] for row in kept["exchanges"]]
+    stored = api_client.post("/api/exchanges", json={"text": f"{uuid.uuid4()} {LONG}", "timestamp": LONG_AGO}).json()
+    ids = [row["id"] for row in stored["exchanges"]]
     assert len(ids) > 1
-    revise(person, ids)
+    update_exchanges(person, ids)
     return ids
 
 
-def revise(person: Client, ids: list[str]) -> None:
-    """Give exchanges a second version in the index, as an answer that was resumed has."""
+def update_exchanges(person: Client, ids: list[str]) -> None:
+    """Give exchanges a second version in the index, like a resumed answer."""
     api_client = person.api_client()
     for id in ids:
         assert (
@@ -63,8 +63,8 @@ def forget_in_bulk(administrator: Client, person: Client, ids: list[str]) -> Non
 
 
 def delete_account(administrator: Client, person: Client, ids: list[str]) -> None:
-    left = person.post("/settings/leave", {"email": person.email, "password": PASSWORD})
-    assert left.status_code == 302, left.text[:500]
+    response = person.post("/settings/leave", {"email": person.email, "password": PASSWORD})
+    assert response.status_code == 302, response.text[:500]
 
 
 def apply_retention(administrator: Client, person: Client, ids: list[str]) -> None:
@@ -74,11 +74,11 @@ def apply_retention(administrator: Client, person: Client, ids: list[str]) -> No
 
 
 @pytest.mark.parametrize("forget", [forget_in_bulk, delete_account, apply_retention])
-def test_notes_that_follow_each_other_in_later_versions_are_all_erased(
+def test_consecutive_updated_notes_are_all_erased(
     cato: Cato, administrator: Client, forget: Callable[[Client, Client, list[str]], None]
 ) -> None:
     person = cato.join(administrator, "Erin Leaving")
-    ids = revised_pieces(person)
+    ids = updated_notes(person)
     wait_for_embeddings(cato, ids)
 
     forget(administrator, person, ids)
@@ -87,9 +87,7 @@ def test_notes_that_follow_each_other_in_later_versions_are_all_erased(
     assert cato.sql("SELECT count(*) FROM memory_erasurejob WHERE state <> 'done'") == [(0,)]
 
 
-def test_a_deleted_thread_whose_turns_follow_each_other_in_later_versions_is_erased(
-    cato: Cato, administrator: Client, alice: Client
-) -> None:
+def test_a_deleted_thread_with_updated_exchanges_is_erased(cato: Cato, administrator: Client, alice: Client) -> None:
     thread = alice.send_message("The safe combination is 12-34-56.")
     find = "SELECT id FROM memory_exchange WHERE thread_id = ?"
 
@@ -100,7 +98,7 @@ def test_a_deleted_thread_whose_turns_follow_each_other_in_later_versions_is_era
     wait_for(lambda: exchanges(1), "the first exchange")
     alice.send_message("And who else knows it?", thread)
     ids = wait_for(lambda: exchanges(2), "the second exchange")
-    revise(alice, ids)
+    update_exchanges(alice, ids)
     wait_for_embeddings(cato, ids)
 
     assert alice.api_client().delete(f"/api/threads/{thread}").status_code == 200

@@ -1,4 +1,4 @@
-"""A document from its bytes to its pieces in memory: served whole, replaced whole, gone when deleted."""
+"""Documents from upload to chunks: published, replaced and deleted as a whole."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from django.test import Client
 from django.urls import reverse
 
 from memory import jobs
-from memory.documents import chunks as pieces
+from memory.documents import chunks as chunk_writing
 from memory.documents import deletion, publishing
 from memory.documents.deletion import document_receipt
 from memory.documents.queries import document_statuses, list_chunks, list_versions, readable_document
@@ -54,28 +54,28 @@ def stage(version: DocumentVersion) -> str:
     return str(DocumentVersion.objects.get(pk=version.pk).stage)
 
 
-def test_a_file_becomes_pieces_that_are_found_with_file_heading_and_place(memory, person):
-    made = document(person, "ADR-017 Uplink backoff.md", BUOYS, metadata={"team": "Hardware"})
+def test_an_uploaded_file_is_found_by_its_chunks_with_name_heading_and_location(memory, person):
+    uploaded = document(person, "ADR-017 Uplink backoff.md", BUOYS, metadata={"team": "Hardware"})
 
-    assert stage(made.live_version) == "ready"
+    assert stage(uploaded.live_version) == "ready"
     (hit, *_) = memory.search("silent until midnight", spaces=access.readable_space_ids(person.id)).results
     assert "After forty attempts" in hit.exchange.user_message
     assert hit.exchange.source_file == "ADR-017 Uplink backoff.md"
     assert hit.exchange.place.label == "Uplink backoff"
-    assert hit.exchange.place.document_id == made.pk
+    assert hit.exchange.place.document_id == uploaded.pk
     row = Exchange.objects.get(pk=hit.exchange.id)
-    assert row.metadata == {"team": "Hardware", "document": str(made.pk), "place": "Uplink backoff"}
-    assert row.total_chunks == made.live_version.chunks.count() == made.live_version.total_chunks
+    assert row.metadata == {"team": "Hardware", "document": str(uploaded.pk), "place": "Uplink backoff"}
+    assert row.total_chunks == uploaded.live_version.chunks.count() == uploaded.live_version.total_chunks
 
 
-def test_the_pieces_are_the_whole_text_in_its_order(memory, person):
-    made = document(person, "notes.txt", BUOYS)
+def test_the_chunks_contain_the_whole_text_in_order(memory, person):
+    uploaded = document(person, "notes.txt", BUOYS)
 
-    text = "".join(piece.separator + piece.text for piece in list_chunks(made, since=0, count=100))
+    text = "".join(chunk.separator + chunk.text for chunk in list_chunks(uploaded, since=0, count=100))
     assert "".join(text.split()) == "".join(BUOYS.split())
 
 
-def test_nothing_of_a_file_is_found_before_all_of_it_can_be(memory, person, monkeypatch):
+def test_no_chunk_is_found_before_all_chunks_are_indexed(memory, person, monkeypatch):
     version = upload(person, "notes.txt", BUOYS).version
     assert stage(version) == "received"
     memory.read_documents()
@@ -93,20 +93,20 @@ def test_nothing_of_a_file_is_found_before_all_of_it_can_be(memory, person, monk
     assert found(memory, person, "buoy")
 
 
-def test_the_same_bytes_again_cost_nothing(memory, person):
+def test_an_identical_upload_changes_nothing(memory, person):
     first = upload(person, "notes.txt", BUOYS)
-    again = upload(person, "notes.txt", BUOYS)
+    second = upload(person, "notes.txt", BUOYS)
     process_documents()
     later = upload(person, "notes.txt", BUOYS)
 
     assert not first.is_known
-    assert again.is_known
+    assert second.is_known
     assert later.is_known
-    assert {first.version.pk, again.version.pk, later.version.pk} == {first.version.pk}
+    assert {first.version.pk, second.version.pk, later.version.pk} == {first.version.pk}
     assert len(default_storage.listdir("documents")[1]) == 1
 
 
-def test_a_changed_file_embeds_only_what_changed_and_keeps_the_ids_of_the_rest(memory, person, monkeypatch):
+def test_a_changed_file_embeds_only_changed_chunks_and_keeps_the_ids_of_others(memory, person, monkeypatch):
     old = document(person, "notes.txt", BUOYS)
     before = dict(old.live_version.chunks.values_list("exchange__content_hash", "exchange_id"))
     embedded = []
@@ -128,15 +128,15 @@ def test_a_changed_file_embeds_only_what_changed_and_keeps_the_ids_of_the_rest(m
     assert not [text for text in found(memory, person, "attempts in one day") if "forty" in text]
 
 
-def test_a_search_sees_the_whole_old_or_the_whole_new_version(memory, person):
+def test_a_search_sees_either_the_old_or_the_new_version_completely(memory, person):
     document(person, "list.txt", "\n\n".join(f"The old ferry number {n} leaves at dawn. " * 12 for n in range(8)))
-    seen: list[set[str]] = []
-    done = threading.Event()
+    results: list[set[str]] = []
+    finished = threading.Event()
 
     def search() -> None:
-        while not done.is_set():
+        while not finished.is_set():
             texts = found(memory, person, "which ferry leaves")
-            seen.append({word for text in texts for word in ("old", "new") if f"The {word} ferry" in text})
+            results.append({word for text in texts for word in ("old", "new") if f"The {word} ferry" in text})
         connection.close()
 
     searching = threading.Thread(target=search)
@@ -148,30 +148,30 @@ def test_a_search_sees_the_whole_old_or_the_whole_new_version(memory, person):
                 person, "list.txt", "\n\n".join(f"The {word} ferry number {n} leaves at dawn. " * 12 for n in range(8))
             )
     finally:
-        done.set()
+        finished.set()
         searching.join()
 
-    assert len(seen) > 3
-    assert [words for words in seen if len(words) != 1] == []
+    assert len(results) > 3
+    assert [words for words in results if len(words) != 1] == []
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="all writers of SQLite wait for a switch")
-def test_the_switch_takes_twice_the_work_for_twice_the_pieces_and_not_four_times(memory, person):
-    short, long = (_work_of_serving(person, pieces) for pieces in (200, 400))
+def test_publishing_takes_linear_time(memory, person):
+    short, long = (_publishing_work(person, count) for count in (200, 400))
 
     assert long < 2.5 * short
 
 
-def _work_of_serving(person: Any, pieces: int) -> int:
-    """How many hundreds of steps SQLite's machine takes to let so many pieces serve."""
+def _publishing_work(person: Any, count: int) -> int:
+    """Return how many hundreds of SQLite VM steps it takes to publish so many chunks."""
     space = access.personal_space(person.id)
-    made = Document.objects.create(space=space, owner=person, name=f"{pieces}.txt", source="upload")
-    version = made.versions.create(
-        number=1, size=1, uploaded_by=person, due_at=made.created_at, stage="embedding", total_chunks=pieces
+    uploaded = Document.objects.create(space=space, owner=person, name=f"{count}.txt", source="upload")
+    version = uploaded.versions.create(
+        number=1, size=1, uploaded_by=person, due_at=uploaded.created_at, stage="embedding", total_chunks=count
     )
     rows = Exchange.objects.bulk_create(
-        Exchange(space=space, owner=person, timestamp=made.created_at, chunk_index=n, size=0, is_inactive=True)
-        for n in range(pieces)
+        Exchange(space=space, owner=person, timestamp=uploaded.created_at, chunk_index=n, size=0, is_inactive=True)
+        for n in range(count)
     )
     Chunk.objects.bulk_create(
         Chunk(version=version, exchange=row, index=n, start=n, end=n + 1) for n, row in enumerate(rows)
@@ -187,31 +187,31 @@ def _work_of_serving(person: Any, pieces: int) -> int:
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="writers of PostgreSQL do not wait for each other")
-def test_others_get_to_write_between_two_slices_of_a_file(memory, person, monkeypatch):
+def test_other_writers_get_in_between_two_batches_of_a_file(memory, person, monkeypatch):
     free = []
-    monkeypatch.setattr(pieces, "_TOGETHER", 2)
+    monkeypatch.setattr(chunk_writing, "_TOGETHER", 2)
     monkeypatch.setattr(
-        pieces,
+        chunk_writing,
         "time",
         SimpleNamespace(sleep=lambda seconds: free.append(seconds > 0 and not connection.in_atomic_block)),
     )
 
-    made = document(person, "notes.txt", BUOYS)
+    uploaded = document(person, "notes.txt", BUOYS)
 
-    assert free == [True] * -(-made.live_version.total_chunks // 2)
+    assert free == [True] * -(-uploaded.live_version.total_chunks // 2)
 
 
-def test_what_the_old_version_alone_said_is_gone_with_its_vectors_and_its_file(memory, person):
+def test_content_of_the_old_version_only_is_erased_with_vectors_and_file(memory, person):
     old = document(person, "notes.txt", BUOYS)
     before = set(old.live_version.chunks.values_list("exchange_id", flat=True))
-    kept_at = Path(settings.MEDIA_ROOT) / old.live_version.original.name
-    assert kept_at.exists()
+    file_path = Path(settings.MEDIA_ROOT) / old.live_version.original.name
+    assert file_path.exists()
 
     new = document(person, "notes.txt", "Something else altogether. " * 40)
 
-    gone = Exchange.objects.filter(pk__in=before)
-    assert set(gone.values_list("user_message", flat=True)) == {""}
-    assert not kept_at.exists()
+    removed = Exchange.objects.filter(pk__in=before)
+    assert set(removed.values_list("user_message", flat=True)) == {""}
+    assert not file_path.exists()
     assert not Chunk.objects.filter(version=old.live_version).exists()
     collection = Collection.objects.get().name
     from memory.index import store
@@ -220,26 +220,26 @@ def test_what_the_old_version_alone_said_is_gone_with_its_vectors_and_its_file(m
     assert [state.number for state in list_versions(new)] == [2]
 
 
-def test_a_deleted_document_is_out_of_every_read_at_once_and_then_gone(memory, person):
-    made = document(person, "secret.txt", BUOYS)
-    kept_at = Path(settings.MEDIA_ROOT) / made.live_version.original.name
+def test_a_deleted_document_disappears_from_every_read_at_once_and_is_then_erased(memory, person):
+    uploaded = document(person, "secret.txt", BUOYS)
+    file_path = Path(settings.MEDIA_ROOT) / uploaded.live_version.original.name
 
-    assert memory.forget_documents([made.pk], by=person.id) == 1
+    assert memory.forget_documents([uploaded.pk], by=person.id) == 1
 
     assert found(memory, person, "buoy") == []
     assert memory.memory_counts(access.readable_space_ids(person.id)).exchanges == 0
     process_documents()
-    receipt = document_receipt(made)
-    assert receipt.exchanges == receipt.vectors == made.live_version.total_chunks
+    receipt = document_receipt(uploaded)
+    assert receipt.exchanges == receipt.vectors == uploaded.live_version.total_chunks
     assert receipt.under_way == 0
-    assert not kept_at.exists()
-    row = Document.objects.get(pk=made.pk)
+    assert not file_path.exists()
+    row = Document.objects.get(pk=uploaded.pk)
     assert (row.name, row.metadata, row.live_version) == ("", {}, None)
     assert not Chunk.objects.exclude(place="").exists()
     assert not Exchange.objects.exclude(user_message="").exists()
 
 
-def test_a_deleted_name_can_be_used_again(memory, person):
+def test_the_name_of_a_deleted_document_can_be_reused(memory, person):
     first = document(person, "notes.txt", BUOYS)
     memory.forget_documents([first.pk], by=person.id)
     second = document(person, "notes.txt", BUOYS)
@@ -248,11 +248,11 @@ def test_a_deleted_name_can_be_used_again(memory, person):
     assert found(memory, person, "buoy")
 
 
-def test_a_crash_while_a_document_is_deleted_ends_in_gone(memory, person, monkeypatch):
-    made = document(person, "secret.txt", BUOYS)
-    original = made.versions.get().original.name
+def test_a_crash_during_deletion_still_ends_in_erasure(memory, person, monkeypatch):
+    uploaded = document(person, "secret.txt", BUOYS)
+    original = uploaded.versions.get().original.name
     assert default_storage.exists(original)
-    memory.forget_documents([made.pk], by=person.id)
+    memory.forget_documents([uploaded.pk], by=person.id)
     monkeypatch.setattr(default_storage, "delete", lambda name: (_ for _ in ()).throw(OSError("killed here")))
     with pytest.raises(OSError, match="killed"):
         memory.cleanup_documents()
@@ -263,7 +263,7 @@ def test_a_crash_while_a_document_is_deleted_ends_in_gone(memory, person, monkey
     assert not default_storage.exists(original)
 
 
-def test_an_unreadable_file_says_why_and_can_be_tried_again(memory, person, monkeypatch):
+def test_an_unreadable_file_reports_the_reason_and_can_be_retried(memory, person, monkeypatch):
     version = upload(person, "broken.pdf", b"%PDF-1.7 and then nothing").version
     memory.read_documents()
     (state,) = document_statuses([readable_document(access.readable_space_ids(person.id), version.document_id)])
@@ -274,17 +274,17 @@ def test_an_unreadable_file_says_why_and_can_be_tried_again(memory, person, monk
     assert stage(version) == "received"
 
 
-def test_a_failed_newer_version_leaves_the_old_one_serving(memory, person):
-    made = document(person, "notes.txt", BUOYS)
+def test_a_failed_newer_version_leaves_the_old_one_live(memory, person):
+    uploaded = document(person, "notes.txt", BUOYS)
     upload(person, "notes.txt", b"%PDF-1.7 and then nothing")
     process_documents()
 
     assert found(memory, person, "buoy")
-    (state,) = document_statuses([Document.objects.get(pk=made.pk)])
+    (state,) = document_statuses([Document.objects.get(pk=uploaded.pk)])
     assert (state.live_version.number, state.newest.number, state.newest.stage) == (1, 2, "failed")
 
 
-def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_with_them(memory, person, monkeypatch):
+def test_chunks_that_cannot_be_embedded_fail_the_version_and_a_retry_resumes_with_them(memory, person, monkeypatch):
     version = upload(person, "notes.txt", BUOYS).version
     memory.read_documents()
     away = EmbeddingError("The provider answered HTTP 401.", permanent=True)
@@ -299,7 +299,7 @@ def test_pieces_that_cannot_be_embedded_fail_the_version_and_a_retry_goes_on_wit
     assert stage(version) == "ready"
 
 
-def test_cancelling_a_first_version_leaves_nothing_and_a_later_one_leaves_the_one_before(memory, person):
+def test_cancelling_a_version_leaves_the_previous_one_if_any(memory, person):
     version = upload(person, "a.txt", BUOYS).version
     memory.read_documents()
     deletion.cancel_document(DocumentVersion.objects.get(pk=version.pk), by=person.id)
@@ -307,17 +307,17 @@ def test_cancelling_a_first_version_leaves_nothing_and_a_later_one_leaves_the_on
     assert not Document.objects.exclude(name="").exists()
     assert not Exchange.objects.exclude(user_message="").exists()
 
-    made = document(person, "b.txt", BUOYS)
+    uploaded = document(person, "b.txt", BUOYS)
     second = upload(person, "b.txt", "Other words. " * 80).version
     memory.read_documents()
     deletion.cancel_document(DocumentVersion.objects.get(pk=second.pk), by=person.id)
     process_documents()
-    assert stage(made.live_version) == "ready"
+    assert stage(uploaded.live_version) == "ready"
     assert found(memory, person, "buoy")
     assert not found(memory, person, "other words") or "Other" not in "".join(found(memory, person, "other words"))
 
 
-def test_a_worker_that_died_while_reading_is_followed_by_another(memory, person):
+def test_another_worker_takes_over_a_reading_job(memory, person):
     version = upload(person, "notes.txt", BUOYS).version
     jobs.claim(DocumentVersion.objects.filter(pk=version.pk), 1)
     assert memory.read_documents() == 0
@@ -327,18 +327,18 @@ def test_a_worker_that_died_while_reading_is_followed_by_another(memory, person)
     assert stage(version) == "ready"
 
 
-def test_pieces_that_a_dead_worker_wrote_are_gone_on_with(memory, person, monkeypatch):
+def test_chunks_of_a_dead_worker_are_reused(memory, person, monkeypatch):
     text = "\n\n".join(f"Paragraph {n} speaks of the {n}th lighthouse on the coast. " * 10 for n in range(12))
     version = upload(person, "coast.txt", text).version
-    monkeypatch.setattr(pieces, "_TOGETHER", 4)
-    write, written = pieces._write, []
+    monkeypatch.setattr(chunk_writing, "_TOGETHER", 4)
+    write, batches = chunk_writing._write, []
 
-    def dies_after_two(*args: Any, **kwargs: Any) -> None:
-        if len(written) == 2:
+    def die_after_two(*args: Any, **kwargs: Any) -> None:
+        if len(batches) == 2:
             raise KeyboardInterrupt
-        written.append(write(*args, **kwargs))
+        batches.append(write(*args, **kwargs))
 
-    monkeypatch.setattr(pieces, "_write", dies_after_two)
+    monkeypatch.setattr(chunk_writing, "_write", die_after_two)
     with pytest.raises(KeyboardInterrupt):
         memory.read_documents()
     memory.index_pending()
@@ -348,33 +348,33 @@ def test_pieces_that_a_dead_worker_wrote_are_gone_on_with(memory, person, monkey
     monkeypatch.undo()
     DocumentVersion.objects.update(locked_until=None)
     process_documents()
-    made = Document.objects.get(pk=version.document_id)
-    ids = list(made.live_version.chunks.order_by("index").values_list("exchange_id", flat=True))
+    uploaded = Document.objects.get(pk=version.document_id)
+    ids = list(uploaded.live_version.chunks.order_by("index").values_list("exchange_id", flat=True))
     assert set(ids[:8]) == early
-    assert len(ids) == len(set(ids)) == made.live_version.total_chunks
+    assert len(ids) == len(set(ids)) == uploaded.live_version.total_chunks
 
 
-def test_a_conversation_goes_before_a_file(memory, person, monkeypatch):
+def test_messages_are_embedded_before_documents(memory, person, monkeypatch):
     upload(person, "long.txt", "\n\n".join(f"Page {n} of the long report. " * 20 for n in range(100)))
     memory.read_documents()
-    said = exchange(person, "What is the deposit on the crates?")
+    stored = exchange(person, "What is the deposit on the crates?")
 
     memory.index_pending(limit=1)
 
-    assert memory.memory_states([said.id]) == {said.id: "remembered"}
+    assert memory.memory_states([stored.id]) == {stored.id: "remembered"}
     assert EmbeddingJob.objects.filter(state=Job.State.PENDING).count() > 30
 
 
-def test_deleting_the_serving_version_brings_the_one_before_back_where_it_is_kept(memory, person, settings):
+def test_deleting_the_live_version_republishes_the_previous_one_if_it_is_kept(memory, person, settings):
     settings.CATO = settings.CATO.model_copy(
         update={"documents": settings.CATO.documents.model_copy(update={"keep_versions": 2})}
     )
     document(person, "notes.txt", "The first words. " * 60)
     document(person, "notes.txt", "The second words. " * 60)
-    made = document(person, "notes.txt", "The third words. " * 60)
-    assert [state.number for state in list_versions(made)] == [3, 2]
+    uploaded = document(person, "notes.txt", "The third words. " * 60)
+    assert [state.number for state in list_versions(uploaded)] == [3, 2]
 
-    memory.forget_version(made.live_version, by=person.id)
+    memory.forget_version(uploaded.live_version, by=person.id)
     assert found(memory, person, "words") == []
     process_documents()
 
@@ -383,16 +383,16 @@ def test_deleting_the_serving_version_brings_the_one_before_back_where_it_is_kep
     assert [state.number for state in list_versions(Document.objects.get())] == [2]
 
 
-def test_all_but_the_last_versions_can_be_deleted(memory, person, settings):
+def test_all_versions_but_the_last_can_be_deleted(memory, person, settings):
     settings.CATO = settings.CATO.model_copy(
         update={"documents": settings.CATO.documents.model_copy(update={"keep_versions": 5})}
     )
     for number in range(4):
-        made = document(person, "notes.txt", f"Words number {number}. " * 60)
-    assert memory.delete_old_versions(made, 2, by=person.id) == 2
+        uploaded = document(person, "notes.txt", f"Words number {number}. " * 60)
+    assert memory.delete_old_versions(uploaded, 2, by=person.id) == 2
     process_documents()
 
-    assert [state.number for state in list_versions(made)] == [4, 3]
+    assert [state.number for state in list_versions(uploaded)] == [4, 3]
     assert len(default_storage.listdir("documents")[1]) == 2
 
 
@@ -417,58 +417,58 @@ def test_versions_are_listed_and_deleted_by_command(memory, person, settings):
     assert found(memory, person, "words") == []
 
 
-def test_metadata_reaches_every_piece_and_filters_find_it(memory, person):
-    made = document(person, "notes.txt", BUOYS)
-    memory.set_document_metadata(made, {"zone": "north"})
+def test_metadata_is_copied_to_every_chunk_and_filters_find_it(memory, person):
+    uploaded = document(person, "notes.txt", BUOYS)
+    memory.set_document_metadata(uploaded, {"zone": "north"})
     process_documents()
 
     from memory.filters import parse_filter
 
     readable = access.readable_space_ids(person.id)
     hits = memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "north"})).results
-    assert len(hits) == made.live_version.total_chunks
-    assert memory.search("buoy", spaces=readable, filters=parse_filter({"document": str(made.pk)})).results
+    assert len(hits) == uploaded.live_version.total_chunks
+    assert memory.search("buoy", spaces=readable, filters=parse_filter({"document": str(uploaded.pk)})).results
     assert not memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "south"})).results
     with pytest.raises(InvalidInputError, match="written by Cato itself"):
-        memory.set_document_metadata(made, {"document": "x"})
+        memory.set_document_metadata(uploaded, {"document": "x"})
 
 
-def test_metadata_given_with_an_upload_reaches_the_pieces_that_are_there_already(memory, person):
+def test_metadata_of_a_repeated_upload_updates_existing_chunks(memory, person):
     from memory.filters import parse_filter
 
     document(person, "notes.txt", BUOYS, metadata={"zone": "north"})
-    made = document(person, "notes.txt", BUOYS, metadata={"zone": "south"})
+    uploaded = document(person, "notes.txt", BUOYS, metadata={"zone": "south"})
     readable = access.readable_space_ids(person.id)
     assert not memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "north"})).results
     assert (
         len(memory.search("buoy", spaces=readable, filters=parse_filter({"zone": "south"})).results)
-        == made.live_version.total_chunks
+        == uploaded.live_version.total_chunks
     )
 
 
-def test_a_single_piece_can_be_forgotten_and_the_page_says_so(memory, person):
-    made = document(person, "notes.txt", BUOYS)
-    piece = list_chunks(made, since=1, count=1)[0]
-    memory.forget([piece.exchange_id], by=person.id)
+def test_a_single_chunk_can_be_forgotten_and_the_page_shows_it(memory, person):
+    uploaded = document(person, "notes.txt", BUOYS)
+    chunk = list_chunks(uploaded, since=1, count=1)[0]
+    memory.forget([chunk.exchange_id], by=person.id)
 
-    assert piece.text not in found(memory, person, piece.text)
-    assert list_chunks(made, since=1, count=1)[0].text is None
+    assert chunk.text not in found(memory, person, chunk.text)
+    assert list_chunks(uploaded, since=1, count=1)[0].text is None
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "says"),
+    ("name", "content", "message"),
     [
         ("empty.txt", b"", "empty.txt is empty"),
         ("program.exe", b"MZ\x90\x00\x03\x00\x00\x00" * 40, "Unsupported file type"),
         ("large.txt", b"x" * 1_000_001, "large.txt is too large"),
     ],
 )
-def test_what_cannot_be_taken_is_refused_with_a_reason_and_leaves_nothing(
-    memory, person, settings, name, content, says
+def test_an_invalid_upload_is_refused_with_a_reason_and_leaves_nothing(
+    memory, person, settings, name, content, message
 ):
     conf = settings.CATO.documents.model_copy(update={"max_file_mb": 1})
     settings.CATO = settings.CATO.model_copy(update={"documents": conf})
-    with pytest.raises(InvalidInputError, match=says):
+    with pytest.raises(InvalidInputError, match=message):
         upload(person, name, content)
     assert not Document.objects.exists()
     assert not default_storage.exists("documents") or default_storage.listdir("documents")[1] == []
@@ -476,13 +476,13 @@ def test_what_cannot_be_taken_is_refused_with_a_reason_and_leaves_nothing(
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..\\..\\boot.ini", "a\x00b.txt", " ", "x" * 400])
 def test_a_name_is_never_a_path(memory, person, name):
-    made = document(person, name, BUOYS)
+    uploaded = document(person, name, BUOYS)
 
-    assert ".." not in made.name
-    assert not made.name.startswith("/")
-    assert 0 < len(made.name) <= 255
-    (kept,) = default_storage.listdir("documents")[1]
-    assert kept not in made.name
+    assert ".." not in uploaded.name
+    assert not uploaded.name.startswith("/")
+    assert 0 < len(uploaded.name) <= 255
+    (stored_file,) = default_storage.listdir("documents")[1]
+    assert stored_file not in uploaded.name
 
 
 @pytest.mark.parametrize("name", ["\u200b.txt", "\u2800", "a/\u3164\u2060.md"])
@@ -491,36 +491,36 @@ def test_a_name_of_invisible_characters_is_refused(memory, person, name):
         upload(person, name, BUOYS)
 
 
-def test_a_name_cannot_turn_its_ending_around(memory, person):
+def test_a_name_cannot_disguise_its_extension(memory, person):
     assert document(person, "report\u202efdp.txt", BUOYS).name == "reportfdp.txt"
 
 
-def test_an_original_comes_as_a_download_that_a_browser_runs_and_embeds_nowhere(memory, person):
-    made = document(person, "page.html", "<p>The buoys are green.</p><script>alert(1)</script>")
+def test_an_original_is_a_download_that_browsers_neither_run_nor_embed(memory, person):
+    uploaded = document(person, "page.html", "<p>The buoys are green.</p><script>alert(1)</script>")
     browser = Client()
     browser.force_login(person)
 
-    answer = browser.get(reverse("original", args=[made.pk, 1]))
+    answer = browser.get(reverse("original", args=[uploaded.pk, 1]))
 
     assert answer["Content-Disposition"].startswith("attachment")
     assert answer["Content-Security-Policy"] == "sandbox; default-src 'none'"
     assert answer["Cross-Origin-Resource-Policy"] == "same-origin"
 
 
-def test_a_document_is_seen_by_those_who_read_its_space_and_nobody_else(memory, person):
+def test_a_document_is_visible_only_to_readers_of_its_space(memory, person):
     stranger = PersonFactory()
-    made = document(person, "notes.txt", BUOYS)
+    uploaded = document(person, "notes.txt", BUOYS)
 
-    assert readable_document(access.readable_space_ids(person.id), made.pk)
+    assert readable_document(access.readable_space_ids(person.id), uploaded.pk)
     assert found(memory, stranger, "buoy") == []
     from memory.errors import NotFoundError
 
     with pytest.raises(NotFoundError):
-        readable_document(access.readable_space_ids(stranger.id), made.pk)
+        readable_document(access.readable_space_ids(stranger.id), uploaded.pk)
 
 
-def test_reconcile_removes_files_that_no_document_names_but_not_young_ones(memory, person):
-    made = document(person, "notes.txt", BUOYS)
+def test_reconcile_removes_old_orphaned_files(memory, person):
+    uploaded = document(person, "notes.txt", BUOYS)
     lost, young = (default_storage.save(f"documents/{name}", ContentFile(b"left by a crash")) for name in ("a", "b"))
     os.utime(default_storage.path(lost), (1, 1))
 
@@ -528,7 +528,7 @@ def test_reconcile_removes_files_that_no_document_names_but_not_young_ones(memor
     assert deletion.delete_orphaned_originals() == 1
 
     assert set(default_storage.listdir("documents")[1]) == {
-        made.live_version.original.name.removeprefix("documents/"),
+        uploaded.live_version.original.name.removeprefix("documents/"),
         young.removeprefix("documents/"),
     }
 
@@ -547,17 +547,17 @@ def _remove_files():
 
 
 @pytest.mark.parametrize(
-    ("provider", "says"),
+    ("provider", "message"),
     [("local", "Files are processed on this server"), ("openai", "sent to embeddings.example.org")],
 )
-def test_the_page_says_where_the_text_of_documents_is_sent(person, settings, provider, says):
+def test_the_page_names_the_remote_embedding_provider(person, settings, provider, message):
     changed = {"embedding_provider": provider, "embedding_base_url": "https://embeddings.example.org/v1"}
     conf = settings.CATO.vector_store.model_copy(update=changed)
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
     page = Client()
     page.force_login(person)
     text = page.get(reverse("documents")).content.decode()
-    assert says in text
+    assert message in text
     assert ("Files are processed on this server" in text) == (provider == "local")
 
 

@@ -1,4 +1,4 @@
-"""Texts become vectors: the local model gives the known ones, endpoints are asked in batches and fail in one shape."""
+"""Embedding models: known vectors of the local one; batches and errors of remote ones."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from memory.embeddings.remote import MAX_INPUT_BYTES, batches
 from memory.errors import EmbeddingDimensionError, EmbeddingError
 from tests.fake_endpoint import FakeEndpoint
 
-# Made by LocalEmbedder on the day its vectors of other texts agreed with sentence-transformers 6.2.0 (float32) to a
-# cosine of .9999999.
+# Written by LocalEmbedder when its vectors agreed with sentence-transformers 6.2.0 (float32) to a cosine of .9999999.
 GOLDEN = json.loads((Path(__file__).parent / "fixtures" / "minilm.json").read_text(encoding="utf-8"))
 
 
@@ -32,7 +31,7 @@ def local() -> Iterator[LocalEmbedder]:
     embedder.close()
 
 
-def test_the_local_model_gives_the_known_vectors(local: LocalEmbedder) -> None:
+def test_the_local_model_returns_known_vectors(local: LocalEmbedder) -> None:
     vectors = local.embed_documents([row["text"] for row in GOLDEN])
 
     assert vectors.shape == (len(GOLDEN), 384)
@@ -42,24 +41,24 @@ def test_the_local_model_gives_the_known_vectors(local: LocalEmbedder) -> None:
     assert cosines.min() > 0.99999
 
 
-def test_a_query_has_the_vector_of_the_same_text_in_a_batch(local: LocalEmbedder) -> None:
+def test_a_query_has_the_same_vector_alone_and_in_a_batch(local: LocalEmbedder) -> None:
     text = GOLDEN[1]["text"]
     assert local.embed_query(text) @ np.array(GOLDEN[1]["vector"]) > 0.99999
     assert local.dimension == len(local.embed_query(text)) == 384
 
 
-def test_no_texts_give_no_rows(local: LocalEmbedder) -> None:
+def test_no_texts_return_no_rows(local: LocalEmbedder) -> None:
     assert local.embed_documents([]).shape == (0, 384)
 
 
-def test_the_model_comes_back_after_it_was_let_go_even_under_several_threads(local: LocalEmbedder) -> None:
+def test_an_unloaded_model_is_reloaded_safely_by_several_threads(local: LocalEmbedder) -> None:
     found: list[float] = []
 
-    def ask() -> None:
+    def embed_query() -> None:
         for _ in range(5):
             found.append(float(local.embed_query("Lunch?") @ np.array(GOLDEN[0]["vector"])))
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
+    threads = [threading.Thread(target=embed_query) for _ in range(4)]
     for thread in threads:
         thread.start()
     local.close()
@@ -69,19 +68,22 @@ def test_the_model_comes_back_after_it_was_let_go_even_under_several_threads(loc
     assert min(found) > 0.99999
 
 
-def test_a_model_in_a_folder_serves_too(local: LocalEmbedder, tmp_path: Path) -> None:
+def test_a_model_in_a_folder_is_accepted(local: LocalEmbedder, tmp_path: Path) -> None:
     from memory.embeddings.local import _folder
 
     for file in _folder("all-MiniLM-L6-v2").iterdir():
         if file.is_file():
             (tmp_path / file.name).symlink_to(file)
-    own = LocalEmbedder(str(tmp_path), threads=1)
-    assert own.embed_query("Lunch?") @ local.embed_query("Lunch?") > 0.99999
+    embedder = LocalEmbedder(str(tmp_path), threads=1)
+    assert embedder.embed_query("Lunch?") @ local.embed_query("Lunch?") > 0.99999
 
 
-def test_a_folder_without_a_model_is_explained(tmp_path: Path) -> None:
-    for model, said in (("no-such-model", "neither all-MiniLM-L6-v2 nor a folder"), (str(tmp_path), "tokenizer.json")):
-        with pytest.raises(EmbeddingError, match=said) as caught:
+def test_a_folder_without_a_model_is_reported(tmp_path: Path) -> None:
+    for model, message in (
+        ("no-such-model", "neither all-MiniLM-L6-v2 nor a folder"),
+        (str(tmp_path), "tokenizer.json"),
+    ):
+        with pytest.raises(EmbeddingError, match=message) as caught:
             LocalEmbedder(model).embed_query("anything")
         assert caught.value.permanent
 
@@ -96,14 +98,14 @@ def test_a_batch_is_one_request(endpoint: FakeEndpoint) -> None:
     assert vectors[3] @ embedder.embed_query("text 3") > 0.99999
 
 
-def test_ollama_is_told_what_is_a_query_and_what_a_document(endpoint: FakeEndpoint) -> None:
+def test_ollama_receives_prefixes_for_queries_and_documents(endpoint: FakeEndpoint) -> None:
     embedder = _ollama(endpoint, "prefixes")
 
     embedder.embed_documents(["a cat"])
     embedder.embed_query("which animal?")
 
-    asked = [body["input"] for body in endpoint.requests("prefixes", "/api/embed")]
-    assert asked == [["search_document: a cat"], ["search_query: which animal?"]]
+    inputs = [body["input"] for body in endpoint.requests("prefixes", "/api/embed")]
+    assert inputs == [["search_document: a cat"], ["search_query: which animal?"]]
     assert embedder.dimension == 768
 
 
@@ -112,7 +114,7 @@ def test_ollama_is_told_what_is_a_query_and_what_a_document(endpoint: FakeEndpoi
     ("mode", "permanent", "retry_after"),
     [("error-500", False, None), ("error-429", False, 7.0), ("error-401", True, None), ("error-400", True, None)],
 )
-def test_a_refusal_says_whether_trying_again_helps(
+def test_an_error_tells_whether_a_retry_can_help(
     endpoint: FakeEndpoint, provider: str, mode: str, permanent: bool, retry_after: float | None
 ) -> None:
     key = f"{provider}-{mode}"
@@ -127,7 +129,7 @@ def test_a_refusal_says_whether_trying_again_helps(
     assert len(embedder.embed_documents(["text"])) == 1, "the next time nothing is in its way"
 
 
-def test_an_endpoint_that_is_away_may_come_back() -> None:
+def test_an_unavailable_endpoint_is_a_temporary_error() -> None:
     for provider in ("openai", "ollama"):
         embedder = make_embedder(provider, "model", EmbedderOptions(base_url="http://127.0.0.1:9", api_key="x"))
         with pytest.raises(EmbeddingError, match="cannot be reached") as caught:
@@ -135,18 +137,18 @@ def test_an_endpoint_that_is_away_may_come_back() -> None:
         assert not caught.value.permanent
 
 
-def test_vectors_of_another_length_are_refused(endpoint: FakeEndpoint) -> None:
-    asked_for = _openai(endpoint, "length", dimensions=512)
-    assert asked_for.embed_documents(["text"]).shape == (1, 512)
+def test_vectors_of_another_dimension_are_refused(endpoint: FakeEndpoint) -> None:
+    with_dimensions = _openai(endpoint, "length", dimensions=512)
+    assert with_dimensions.embed_documents(["text"]).shape == (1, 512)
     learned = _ollama(endpoint, "length-learned")
     assert learned.dimension == 768
-    for key, embedder in (("length", asked_for), ("length-learned", learned)):
+    for key, embedder in (("length", with_dimensions), ("length-learned", learned)):
         endpoint.script(key, mode="wrong-dimension")
         with pytest.raises(EmbeddingDimensionError, match="100 numbers"):
             embedder.embed_documents(["text"])
 
 
-def test_batches_stay_below_what_a_request_may_carry() -> None:
+def test_batches_respect_the_limits_of_a_request() -> None:
     cut = list(batches(["é" * 20_000, "", "x"] * 60, size=1000))
 
     assert len(cut) == 2
@@ -163,14 +165,14 @@ def test_a_process_has_one_embedder_per_model_and_knows_its_name_without_loading
     assert embeddings.get_embedder(settings) is embeddings.get_embedder(settings, model="all-MiniLM-L6-v2")
 
 
-def test_an_older_index_is_not_asked_with_the_new_provider_s_key() -> None:
+def test_an_older_index_does_not_use_the_key_of_the_new_provider() -> None:
     settings = _settings(embedding_provider="openai", embedding_dimensions=256, embedding_base_url="http://new.example")
     assert embeddings.configured_model(settings) == ("openai", "text-embedding-3-small")
     older: Any = embeddings.get_embedder(settings, provider="ollama", model="nomic-embed-text")
     assert (older._base_url, older._dimensions) == ("http://127.0.0.1:11434", None)
 
 
-def test_a_provider_that_is_not_there_is_named() -> None:
+def test_an_unknown_provider_is_named() -> None:
     with pytest.raises(EmbeddingError, match="no embedding provider acme; there are local, openai, ollama"):
         make_embedder("acme", "model")
 

@@ -1,4 +1,4 @@
-"""A model endpoint that does wrong: nothing it said is lost, the turn ends in the right state, and nobody else waits."""
+"""Faulty model endpoints: received text is kept, the turn ends in the right state, and nobody else waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAVED = "The partial answer was saved."
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -> Iterator[Cato]:
-    """A Cato that waits for its endpoint two seconds at most and keeps 20,000 characters of an answer."""
+    """Start a Cato with an endpoint timeout of two seconds and answers of at most 20,000 characters."""
     with server.running(
         tmp_path_factory.mktemp("faulty"),
         OPENAI_BASE_URL=endpoint.openai_url,
@@ -47,7 +47,7 @@ def api_client(ada: Client) -> httpx.Client:
 
 
 @pytest.fixture(autouse=True)
-def fresh(endpoint: FakeEndpoint) -> None:
+def reset_endpoint(endpoint: FakeEndpoint) -> None:
     endpoint.script(KEY)
     endpoint.clear(KEY)
 
@@ -74,7 +74,7 @@ def ask(api_client: httpx.Client, endpoint: FakeEndpoint, mode: str) -> Any:
         ),
     ],
 )  # fmt: skip
-def test_a_complete_answer_is_complete_whatever_comes_with_it(api_client, endpoint, mode, finish_reason):
+def test_a_complete_answer_is_complete_whatever_follows(api_client, endpoint, mode, finish_reason):
     turn = ask(api_client, endpoint, mode)
 
     assert (turn["state"], turn["answer"], turn["finish_reason"]) == ("complete", SAID, finish_reason)
@@ -83,7 +83,7 @@ def test_a_complete_answer_is_complete_whatever_comes_with_it(api_client, endpoi
 
 
 @pytest.mark.parametrize(("mode", "answer"), [("single-bytes", "Grüße 🐈"), ("odd-text", "ab🐈 c")])
-def test_characters_that_come_in_parts_are_put_together(api_client, endpoint, mode, answer):
+def test_characters_split_between_chunks_are_joined(api_client, endpoint, mode, answer):
     turn = ask(api_client, endpoint, mode)
     assert (turn["state"], turn["answer"]) == ("complete", answer)
 
@@ -102,7 +102,7 @@ def test_characters_that_come_in_parts_are_put_together(api_client, endpoint, mo
         ),
     ],
 )
-def test_an_answer_that_breaks_off_keeps_what_was_received_and_says_so(api_client, endpoint, mode, sentence):
+def test_an_interrupted_answer_keeps_the_received_text_and_shows_the_reason(api_client, endpoint, mode, sentence):
     turn = ask(api_client, endpoint, mode)
 
     assert (turn["state"], turn["answer"], turn["finish_reason"]) == ("failed", SAID, "")
@@ -133,7 +133,7 @@ def test_an_answer_that_breaks_off_keeps_what_was_received_and_says_so(api_clien
         ("endless-blank", "reached its limit before it answered"),
     ],
 )
-def test_where_nothing_was_received_the_failure_says_what_happened_and_no_more(api_client, endpoint, mode, sentence):
+def test_a_failure_without_text_reports_only_what_happened(api_client, endpoint, mode, sentence):
     turn = ask(api_client, endpoint, mode)
 
     assert turn["state"] == "failed"
@@ -153,13 +153,13 @@ def test_where_nothing_was_received_the_failure_says_what_happened_and_no_more(a
         (-5, "by the model endpoint. Try again."),
     ],
 )
-def test_a_rate_limit_says_when_to_try_again(api_client, endpoint, seconds, sentence):
+def test_a_rate_limit_shows_when_to_retry(api_client, endpoint, seconds, sentence):
     endpoint.script(KEY, mode="error-429", retry_after=seconds)
     turn = api_client.post("/api/ask", json={"message": "Now?"}).json()
     assert turn["error"]["message"].endswith(sentence)
 
 
-def test_no_cookie_of_an_endpoint_comes_back_to_it(api_client, endpoint):
+def test_cookies_of_an_endpoint_are_not_sent_back(api_client, endpoint):
     ask(api_client, endpoint, "cookie")
     assert ask(api_client, endpoint, "no-done")["state"] == "complete"
     assert len(endpoint.requests(KEY)) == 2
@@ -167,47 +167,47 @@ def test_no_cookie_of_an_endpoint_comes_back_to_it(api_client, endpoint):
 
 
 @pytest.mark.parametrize("mode", ["endless", "large-delta"])
-def test_an_answer_without_end_is_cut_off_at_the_longest_that_is_kept(api_client, endpoint, mode):
+def test_an_infinite_answer_is_cut_off_at_the_maximum_length(api_client, endpoint, mode):
     turn = ask(api_client, endpoint, mode)
     assert (turn["state"], turn["finish_reason"], len(turn["answer"])) == ("complete", "length", 20_000)
 
 
-def test_a_cut_off_answer_says_so_at_once_and_after_a_reload_and_can_be_continued(ada, endpoint):
+def test_a_truncated_answer_is_marked_live_and_after_a_reload_and_can_be_resumed(ada, endpoint):
     endpoint.script(KEY, mode="length")
     thread = ada.send_message("Where does the key hang?")
-    with open_socket(ada, thread) as page:
-        page.hello()
-        page.until("Cut off at the model&#x27;s limit.")
-    shown = ada.thread_page(thread)
-    assert "Cut off at the model&#x27;s limit." in shown
-    assert ">Resume answer<" in shown
+    with open_socket(ada, thread) as socket:
+        socket.hello()
+        socket.until("Cut off at the model&#x27;s limit.")
+    page = ada.thread_page(thread)
+    assert "Cut off at the model&#x27;s limit." in page
+    assert ">Resume answer<" in page
 
     endpoint.script(KEY, answer=" In the hall.")
-    ada.post(re.search(r'formaction="(/t/[^"]+/resume)"', shown)[1], htmx=True)
-    done = wait_for(
+    ada.post(re.search(r'formaction="(/t/[^"]+/resume)"', page)[1], htmx=True)
+    completed = wait_for(
         lambda: (p := ada.thread_page(thread)) and "In the hall." in p and 'class="turn__actions"' in p and p, "it"
     )
-    assert f"{SAID} In the hall." in done
-    assert "Cut off" not in done
+    assert f"{SAID} In the hall." in completed
+    assert "Cut off" not in completed
 
 
-def test_an_answer_that_the_content_filter_cut_off_says_so(ada, endpoint):
+def test_an_answer_stopped_by_the_content_filter_is_marked(ada, endpoint):
     endpoint.script(KEY, mode="content-filter")
     thread = ada.send_message("Where does the key hang?")
     wait_for(lambda: "Cut off by the content filter" in ada.thread_page(thread), "the note")
     assert "/resume" not in ada.thread_page(thread)
 
 
-def test_programs_of_openai_are_told_why_an_answer_ended(api_client, endpoint):
+def test_openai_clients_receive_the_finish_reason(api_client, endpoint):
     endpoint.script(KEY, mode="length")
-    asked = {"model": "cato", "messages": [{"role": "user", "content": "Where?"}]}
-    assert api_client.post("/v1/chat/completions", json=asked).json()["choices"][0]["finish_reason"] == "length"
+    body = {"model": "cato", "messages": [{"role": "user", "content": "Where?"}]}
+    assert api_client.post("/v1/chat/completions", json=body).json()["choices"][0]["finish_reason"] == "length"
 
-    streamed = api_client.post("/v1/chat/completions", json=asked | {"stream": True}).text
+    streamed = api_client.post("/v1/chat/completions", json=body | {"stream": True}).text
     assert re.findall(r'"finish_reason": "(\w+)"', streamed) == ["length"]
 
 
-def test_stop_ends_an_answer_that_sends_nothing_but_comments(ada, endpoint):
+def test_stop_ends_an_answer_that_sends_only_comments(ada, endpoint):
     endpoint.script(KEY, mode="endless-comments")
     thread = ada.send_message("Say something")
     stop = wait_for(lambda: re.search(r'formaction="(/t/[^"]+/stop)"', ada.thread_page(thread)), "a Stop button")

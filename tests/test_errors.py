@@ -1,4 +1,4 @@
-"""The table of errors: what pages, the REST API, the OpenAI protocol and MCP answer with."""
+"""The table from errors to responses of pages, REST API, OpenAI API and MCP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def subclasses(kind: type) -> set[type]:
     return {kind}.union(*(subclasses(below) for below in kind.__subclasses__()))
 
 
-def test_each_expected_error_has_a_status_and_a_code():
+def test_every_public_error_has_a_status_and_a_code():
     for kind in subclasses(CatoError):
         error = kind.__new__(kind)
         status, code = status_of(error)
@@ -47,12 +47,12 @@ def test_each_expected_error_has_a_status_and_a_code():
         (memory_errors.VectorStoreRequestError("refused"), (503, "unavailable")),
     ],
 )
-def test_the_nearest_class_of_an_error_counts(error, expected):
+def test_the_most_specific_class_decides(error, expected):
     assert status_of(error) == expected
     assert set(ERROR_TABLE) >= {memory_errors.CatoError, memory_errors.NotFoundError}
 
 
-def test_a_page_without_its_vector_store_is_unavailable_and_names_when_to_try_again(alice, monkeypatch):
+def test_a_page_without_vector_store_answers_503_with_retry_after(alice, monkeypatch):
     browser = Client()
     browser.force_login(alice)
     assert browser.get("/search").status_code == 200
@@ -69,13 +69,13 @@ def test_a_page_without_its_vector_store_is_unavailable_and_names_when_to_try_ag
 
 
 @pytest.mark.django_db(transaction=True)
-def test_both_apis_name_a_missing_scope_in_the_same_sentence(alice):
+def test_both_apis_report_a_missing_scope_with_the_same_message(alice):
     reading = api_client(alice, "read")
 
-    rest = reading.post("/api/ask", {"message": "Who has the key?"}, content_type="application/json")
+    rest_answer = reading.post("/api/ask", {"message": "Who has the key?"}, content_type="application/json")
     compatible = reading.post("/v1/chat/completions", {"messages": []}, content_type="application/json")
 
-    assert rest.json()["error"] == {"code": "scope_missing", "message": SENTENCE}
+    assert rest_answer.json()["error"] == {"code": "scope_missing", "message": SENTENCE}
     assert compatible.status_code == 403
     assert compatible.json()["error"] | {"param": None} == {
         "message": SENTENCE,
@@ -86,7 +86,7 @@ def test_both_apis_name_a_missing_scope_in_the_same_sentence(alice):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_too_many_requests_get_a_time_to_try_again_from_both_apis(alice, settings):
+def test_both_apis_report_rate_limits_with_retry_after(alice, settings):
     client = api_client(alice, "read")
     conf = settings.CATO
     settings.CATO = conf.model_copy(update={"api": conf.api.model_copy(update={"requests_per_minute": 1})})

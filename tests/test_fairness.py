@@ -1,4 +1,4 @@
-"""Documents are read and embedded in turns: nobody's small file waits for the volume of somebody else."""
+"""Fair scheduling of documents: a small file does not wait for many files of another person."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def stages() -> dict[str, str]:
     return dict(DocumentVersion.objects.values_list("document__name", "stage"))
 
 
-def test_files_are_read_in_turns_of_people_small_ones_first(memory, alice, bob):
+def test_files_are_read_round_robin_by_person_small_ones_first(memory, alice, bob):
     for name, content in (("large-1.txt", LARGE), ("large-2.txt", LARGE), ("small.txt", "A word.")):
         upload(alice, name, content)
     upload(bob, "late.txt", "The key lies below the mat.")
@@ -51,12 +51,12 @@ def test_files_are_read_in_turns_of_people_small_ones_first(memory, alice, bob):
     assert set(order[2:]) == {"large-1.txt", "large-2.txt"}
 
 
-def test_a_file_that_is_being_read_leaves_a_reader_to_other_people(memory, alice, bob):
+def test_one_person_cannot_occupy_all_extraction_workers(memory, alice, bob):
     for name in ("large-1.txt", "large-2.txt"):
         upload(alice, name, LARGE * 10)
-    held = DocumentVersion.objects.get(document__name="large-1.txt")
-    assert held.size > extraction_runs._SMALL
-    DocumentVersion.objects.filter(pk=held.pk).update(
+    leased = DocumentVersion.objects.get(document__name="large-1.txt")
+    assert leased.size > extraction_runs._SMALL
+    DocumentVersion.objects.filter(pk=leased.pk).update(
         stage=Stage.READING, locked_until=timezone.now() + timedelta(minutes=1)
     )
     upload(bob, "late.txt", "The key lies below the mat.")
@@ -66,7 +66,7 @@ def test_a_file_that_is_being_read_leaves_a_reader_to_other_people(memory, alice
     assert stages() == {"large-1.txt": "reading", "large-2.txt": "received", "late.txt": "embedding"}
 
 
-def test_passages_are_embedded_in_turns_and_a_document_is_served_as_soon_as_it_is_complete(memory, alice, bob):
+def test_chunks_are_embedded_round_robin_and_a_complete_document_is_published_at_once(memory, alice, bob):
     upload(alice, "large.txt", LARGE)
     memory.read_documents()
     upload(alice, "small.txt", "Only a word of mine.")
@@ -75,28 +75,28 @@ def test_passages_are_embedded_in_turns_and_a_document_is_served_as_soon_as_it_i
     pending = EmbeddingJob.objects.exclude(state="done").count()
     assert pending > 50
 
-    done = memory.index_pending(limit=34)
+    embedded = memory.index_pending(limit=34)
 
-    assert done < pending
+    assert embedded < pending
     assert stages() == {"large.txt": "embedding", "small.txt": "ready", "late.txt": "ready"}
 
 
-def test_notes_go_before_passages_also_long_ones(memory, alice, bob):
+def test_notes_are_embedded_before_chunks(memory, alice, bob):
     upload(alice, "large.txt", LARGE)
     memory.read_documents()
     notes = memory.add_note(
         "The key lies below the mat. " * 60, space=access.personal_space(bob.id), owner_id=bob.pk, source="api"
     )
-    said = exchange(bob, "Where is the key?")
+    stored = exchange(bob, "Where is the key?")
     assert len(notes) > 1
 
     memory.index_pending(limit=1)
 
-    done = EmbeddingJob.objects.filter(state="done").values_list("exchange_id", flat=True)
-    assert set(done) == {said.pk, *(note.pk for note in notes)}
+    embedded = EmbeddingJob.objects.filter(state="done").values_list("exchange_id", flat=True)
+    assert set(embedded) == {stored.pk, *(note.pk for note in notes)}
 
 
-def test_whoever_was_served_longest_ago_comes_first():
+def test_the_person_served_longest_ago_comes_first():
     turns: Turns[str] = Turns()
 
     turns.note("a")
@@ -107,12 +107,12 @@ def test_whoever_was_served_longest_ago_comes_first():
     assert turns.in_order(["a", "b", "c"]) == ["b", "c", "a"]
 
 
-def test_a_sweep_embeds_a_part_so_that_it_comes_to_its_other_work(memory, alice):
+def test_a_sweep_embeds_a_limited_batch_so_that_other_work_gets_done(memory, alice):
     for number in range(70):
         exchange(alice, f"Note {number}")
 
     memory.sweep()
 
-    left = EmbeddingJob.objects.exclude(state="done").count()
-    assert 0 < left < 70
+    pending = EmbeddingJob.objects.exclude(state="done").count()
+    assert 0 < pending < 70
     assert jobs.has_due(EmbeddingJob.objects.all())

@@ -1,4 +1,4 @@
-"""What a person thinks of what came back: pinned, not relevant, forgotten; theirs alone, and seen the next time."""
+"""Feedback on recalled exchanges (pinned, not relevant, forgotten) applies only to the person who gave it."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def bob(db):
 
 
 @pytest.fixture
-def asked(memory, alice, bob):
-    """In the thread of their group Bob asked, and what Alice had said came back."""
+def recalled_turn(memory, alice, bob):
+    """Return Bob's turn in the group's thread, and Alice's exchange that was recalled for it."""
     garden = group("Garden", alice, bob)
-    said = exchange(alice, "The greenhouse key hangs behind the clock in the hall.", space=garden)
+    stored = exchange(alice, "The greenhouse key hangs behind the clock in the hall.", space=garden)
     memory.index_pending()
     one = turn(thread(bob, space=garden), "Where is what opens the glass house?", "Behind the clock.")
     found = memory.recall([one.message], spaces=access.space_ids_shared_by_all_readers(garden.id))
     memory.log_recall(one.id, found.results)
     exchange(bob, one.message, one.answer, space=garden, thread_id=one.thread_id, turn_id=one.id)
-    assert [result.exchange.id for result in found.results] == [said.id]
-    return one, said
+    assert [result.exchange.id for result in found.results] == [stored.id]
+    return one, stored
 
 
 def browser(person) -> Client:
@@ -51,45 +51,45 @@ def browser(person) -> Client:
 
 
 def panel(person, one, **headers: str) -> str:
-    """What this person gets when they open the panel of a turn."""
+    """Return the recall panel of a turn, as this person sees it."""
     answer = browser(person).get(reverse("recalled", args=[one.id]), headers=headers or {"HX-Request": "true"})
     assert answer.status_code == 200
     return answer.content.decode()
 
 
 def buttons(html: str) -> dict[str, tuple[str, str]]:
-    """The buttons on offer: where each leads and what it sends, by its words."""
+    """Return address and value of each button by its label."""
     found = re.findall(r'formaction="([^"]+)"\s+name="kind"\s+value="(\w*)"[^>]*>\s*([^<]+?)\s*</button>', html)
-    return {words: (url.replace("&amp;", "&"), kind) for url, kind, words in found}
+    return {label: (url.replace("&amp;", "&"), kind) for url, kind, label in found}
 
 
-def press(person, one, words: str, *, htmx: bool = True):
-    url, kind = buttons(panel(person, one))[words]
+def press(person, one, label: str, *, htmx: bool = True):
+    url, kind = buttons(panel(person, one))[label]
     return browser(person).post(url, {"kind": kind}, headers={"HX-Request": "true"} if htmx else {})
 
 
 def recalls(memory, person, question: str) -> set[uuid.UUID]:
-    """What comes back when this person asks in their own thread."""
+    """Return what is recalled for this person's message in a thread of their own."""
     found = memory.recall([question], spaces=access.readable_space_ids(person.id), person_id=person.id)
     return {result.exchange.id for result in found.results}
 
 
-def test_what_alice_calls_not_relevant_stays_away_from_her_and_still_comes_for_bob(memory, alice, bob, asked):
-    one, said = asked
-    again = press(alice, one, "Not relevant").content.decode()
+def test_an_irrelevant_exchange_is_not_recalled_for_her_but_still_for_others(memory, alice, bob, recalled_turn):
+    one, stored = recalled_turn
+    second = press(alice, one, "Not relevant").content.decode()
 
-    assert "Not relevant: not recalled for you" in again
-    assert said.id not in recalls(memory, alice, one.message)
-    assert said.id in recalls(memory, bob, one.message)
+    assert "Not relevant: not recalled for you" in second
+    assert stored.id not in recalls(memory, alice, one.message)
+    assert stored.id in recalls(memory, bob, one.message)
     assert set(buttons(panel(alice, one))) == {"Pin", "Undo"}
     assert set(buttons(panel(bob, one))) == {"Pin", "Not relevant"}
 
     press(alice, one, "Undo")
-    assert said.id in recalls(memory, alice, one.message)
+    assert stored.id in recalls(memory, alice, one.message)
 
 
-def test_pin_is_a_switch_and_there_is_one_opinion_of_an_exchange(alice, asked):
-    one, _ = asked
+def test_pin_toggles_and_replaces_other_feedback(alice, recalled_turn):
+    one, _ = recalled_turn
     press(alice, one, "Pin")
     assert set(buttons(panel(alice, one))) == {"Unpin", "Not relevant"}
 
@@ -102,24 +102,24 @@ def test_pin_is_a_switch_and_there_is_one_opinion_of_an_exchange(alice, asked):
     assert not Feedback.objects.exists()
 
 
-def test_a_pinned_exchange_comes_back_from_behind_the_first_candidates(memory, alice):
-    kept = exchange(alice, "The parcel weighs nine kilos.", "")
+def test_a_pinned_exchange_is_recalled_from_beyond_the_first_candidates(memory, alice):
+    other_exchange = exchange(alice, "The parcel weighs nine kilos.", "")
     for room in range(200):
         exchange(alice, f"The parcel for room {room} was collected.", "")
     while memory.index_pending():
         pass
     question = "What about the parcel?"
     found = memory.search(question, spaces=access.readable_space_ids(alice.id), count=100).results
-    assert kept.id not in {result.exchange.id for result in found}
-    assert kept.id not in recalls(memory, alice, question)
+    assert other_exchange.id not in {result.exchange.id for result in found}
+    assert other_exchange.id not in recalls(memory, alice, question)
 
-    set_feedback(alice.id, kept, "pinned")
+    set_feedback(alice.id, other_exchange, "pinned")
 
-    assert kept.id in recalls(memory, alice, question)
+    assert other_exchange.id in recalls(memory, alice, question)
 
 
-def test_what_goes_over_the_socket_is_the_same_whatever_anybody_thinks(alice, bob, asked):
-    one, _ = asked
+def test_frames_are_the_same_whatever_feedback_readers_gave(alice, bob, recalled_turn):
+    one, _ = recalled_turn
     before = frames.turn(one.id).html
     press(alice, one, "Pin")
     press(bob, one, "Not relevant")
@@ -130,50 +130,50 @@ def test_what_goes_over_the_socket_is_the_same_whatever_anybody_thinks(alice, bo
     assert reverse("recalled", args=[one.id]) in before
 
 
-def test_each_piece_of_the_panel_has_its_place_on_the_page(alice, asked):
-    one, _ = asked
-    places = re.findall(r'hx-swap-oob="innerHTML:#([\w-]+)"', panel(alice, one))
+def test_each_item_of_the_panel_has_a_target_on_the_page(alice, recalled_turn):
+    one, _ = recalled_turn
+    targets = re.findall(r'hx-swap-oob="innerHTML:#([\w-]+)"', panel(alice, one))
     page = browser(alice).get(reverse("thread", args=[one.thread_id])).content.decode()
 
-    assert len(places) == 1
-    assert all(f'id="{place}"' in page for place in places)
+    assert len(targets) == 1
+    assert all(f'id="{target}"' in page for target in targets)
 
 
-def test_without_scripts_the_panel_is_a_page_and_a_button_comes_back_to_it(alice, asked):
-    one, said = asked
+def test_without_scripts_the_panel_is_a_page_and_buttons_return_to_it(alice, recalled_turn):
+    one, stored = recalled_turn
     page = browser(alice).get(reverse("thread", args=[one.thread_id])).content.decode()
     assert f'href="{reverse("recalled", args=[one.id])}"' in page
 
     answer = press(alice, one, "Pin", htmx=False)
 
     assert answer.status_code == 302
-    assert answer.headers["location"] == f"{reverse('recalled', args=[one.id])}#turn-{one.id}-r{said.id}"
-    whole = panel(alice, one, Accept="text/html")
-    assert set(buttons(whole)) == {"Unpin", "Not relevant"}
-    assert said.user_message in whole
-    assert "<h1>Recalled</h1>" in whole
+    assert answer.headers["location"] == f"{reverse('recalled', args=[one.id])}#turn-{one.id}-r{stored.id}"
+    page_text = panel(alice, one, Accept="text/html")
+    assert set(buttons(page_text)) == {"Unpin", "Not relevant"}
+    assert stored.user_message in page_text
+    assert "<h1>Recalled</h1>" in page_text
 
 
-def test_a_button_leads_to_no_page_of_somebody_else(alice, asked):
-    _, said = asked
-    url = reverse("opinion", args=[said.id])
+def test_a_button_never_leads_to_a_page_of_another_person(alice, recalled_turn):
+    _, stored = recalled_turn
+    url = reverse("opinion", args=[stored.id])
     for elsewhere in ("https://evil.example/", "//evil.example", "javascript:alert(1)"):
         answer = browser(alice).post(f"{url}?next={elsewhere}", {"kind": "pinned"})
-        assert answer.headers["location"] == reverse("exchange", args=[said.id])
+        assert answer.headers["location"] == reverse("exchange", args=[stored.id])
 
 
-def test_another_opinion_than_those_there_are_is_refused_with_a_sentence(alice, asked):
-    _, said = asked
-    answer = browser(alice).post(reverse("opinion", args=[said.id]), {"kind": "wonderful"})
+def test_an_unknown_kind_of_feedback_is_refused_with_a_message(alice, recalled_turn):
+    _, stored = recalled_turn
+    answer = browser(alice).post(reverse("opinion", args=[stored.id]), {"kind": "wonderful"})
 
     assert answer.status_code == 400
     assert "pinned or irrelevant" in answer.content.decode()
     assert not Feedback.objects.exists()
 
 
-def test_forget_is_offered_to_who_may_and_asks_once(memory, alice, bob, asked):
-    one, said = asked
-    link = reverse("forget", args=[said.id])
+def test_forget_is_offered_only_if_permitted_and_asks_for_confirmation(memory, alice, bob, recalled_turn):
+    one, stored = recalled_turn
+    link = reverse("forget", args=[stored.id])
     assert link in panel(alice, one)
     assert link not in panel(bob, one)
 
@@ -183,31 +183,31 @@ def test_forget_is_offered_to_who_may_and_asks_once(memory, alice, bob, asked):
 
     assert buttons(panel(alice, one)) == {}
     assert "Forgotten" in panel(alice, one, Accept="text/html")
-    assert browser(alice).post(reverse("opinion", args=[said.id]), {"kind": "pinned"}).status_code == 404
+    assert browser(alice).post(reverse("opinion", args=[stored.id]), {"kind": "pinned"}).status_code == 404
 
 
-def test_an_administrator_may_forget_what_the_panel_of_a_team_shows(memory, alice):
-    said = exchange(alice, "The greenhouse key hangs behind the clock.", space=access.team_space())
+def test_an_administrator_may_forget_exchanges_of_the_team_in_the_panel(memory, alice):
+    stored = exchange(alice, "The greenhouse key hangs behind the clock.", space=access.team_space())
     one = turn(thread(alice, space=access.team_space()))
-    RecallLogEntry.objects.create(turn_id=one.id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
+    RecallLogEntry.objects.create(turn_id=one.id, exchange=stored, rank=1, score=1, strategy="hybrid", reason="")
 
-    assert reverse("forget", args=[said.id]) in panel(AdministratorFactory(), one)
+    assert reverse("forget", args=[stored.id]) in panel(AdministratorFactory(), one)
 
 
-def test_how_often_it_came_back_counts_what_one_may_read(memory, alice, bob, asked):
-    one, said = asked
+def test_recall_counts_include_only_readable_threads(memory, alice, bob, recalled_turn):
+    one, stored = recalled_turn
     assert "Recalled once." in panel(alice, one)
 
     private = turn(thread(bob), "A question of Bob's own", "An answer")
     exchange(bob, private.message, private.answer, thread_id=private.thread_id, turn_id=private.id)
-    RecallLogEntry.objects.create(turn_id=private.id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
+    RecallLogEntry.objects.create(turn_id=private.id, exchange=stored, rank=1, score=1, strategy="hybrid", reason="")
 
     assert "Recalled once." in panel(alice, one)
     assert "Recalled 2 times." in panel(bob, one)
-    assert recall_counts([said.id], spaces=frozenset()) == {}
+    assert recall_counts([stored.id], spaces=frozenset()) == {}
 
 
-def test_answers_with_and_without_context_are_counted_where_one_may_read(memory, alice, bob, asked):
+def test_answers_with_and_without_context_are_counted_in_readable_threads(memory, alice, bob, recalled_turn):
     plain = turn(thread(alice), "Hello", "Good morning")
     exchange(alice, plain.message, plain.answer, thread_id=plain.thread_id, turn_id=plain.id)
     shared, all_of_alice = access.readable_space_ids(bob.id), access.readable_space_ids(alice.id)
@@ -217,7 +217,7 @@ def test_answers_with_and_without_context_are_counted_where_one_may_read(memory,
     assert recall_rate(all_of_alice, newest=1).with_context == 0
 
 
-def test_in_a_running_cato_what_is_not_relevant_does_not_come_back_until_it_is_again(cato, endpoint, administrator):
+def test_in_a_running_cato_an_irrelevant_exchange_is_not_recalled_until_this_is_undone(cato, endpoint, administrator):
     endpoint.script("cato", answer="All right.")
     person = cato.join(administrator, "Dora Owner")
     first = person.send_message("The greenhouse key hangs behind the clock.")

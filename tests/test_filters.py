@@ -1,4 +1,4 @@
-"""What people and programs may filter by; the database, the index and plain reading agree on what a filter lets through."""
+"""Metadata filters: database, index and a reference implementation agree on every filter."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ PEOPLE = 2
 
 
 @dataclass(frozen=True)
-class World:
-    """Thirty exchanges of two people, in SQL and in one collection; their ids by what a filter may ask of them."""
+class Dataset:
+    """Thirty exchanges of two people, in the database and in one collection."""
 
     rows: list[Exchange]
     threads: tuple[uuid.UUID, ...]
@@ -45,14 +45,14 @@ class World:
         return {str(row.id) for row in picked}
 
 
-def anything(dice: random.Random) -> Any:
+def random_filter(dice: random.Random) -> Any:
     of_one_type = dice.choice([TEXTS, NUMBERS, (True, False)])
     as_list = [dice.choice(of_one_type) for _ in range(dice.randrange(4))]
     return dice.choice([dice.choice(SCALARS), as_list])
 
 
 @pytest.fixture(scope="module")
-def world(chroma: None, django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+def dataset(chroma: None, django_db_setup: None, django_db_blocker: Any) -> Iterator[Dataset]:
     dice = random.Random(11)
     with django_db_blocker.unblock():
         people = [PersonFactory() for _ in range(PEOPLE)]
@@ -61,7 +61,7 @@ def world(chroma: None, django_db_setup: None, django_db_blocker: Any) -> Iterat
             Exchange(
                 space=access.personal_space(people[number % PEOPLE].id),
                 owner=people[number % PEOPLE],
-                user_message="anything",
+                user_message="random_filter",
                 size=8,
                 timestamp=START + timedelta(microseconds=number // 3),
                 source=dice.choice(["chat", "api", "upload"]),
@@ -69,7 +69,7 @@ def world(chroma: None, django_db_setup: None, django_db_blocker: Any) -> Iterat
                 session_id=dice.choice([None, *threads]),
                 source_file=dice.choice(["", "plan.pdf"]),
                 manual_entry=dice.choice([True, False]),
-                metadata=validate_metadata({key: anything(dice) for key in KEYS if dice.random() < 0.6}),
+                metadata=validate_metadata({key: random_filter(dice) for key in KEYS if dice.random() < 0.6}),
             )
             for number in range(30)
         ]
@@ -81,7 +81,7 @@ def world(chroma: None, django_db_setup: None, django_db_blocker: Any) -> Iterat
             np.eye(len(rows), 32, dtype=np.float32) + 0.1,
             [chroma_fields(row, row.metadata) for row in rows],
         )
-        yield World(rows, threads)
+        yield Dataset(rows, threads)
         store.drop(COLLECTION)
         Exchange.objects.all().delete()
         Space.objects.all().delete()
@@ -89,29 +89,29 @@ def world(chroma: None, django_db_setup: None, django_db_blocker: Any) -> Iterat
             person.delete()
 
 
-def in_sql(filters: Mapping[str, Any]) -> set[str]:
+def ids_in_sql(filters: Mapping[str, Any]) -> set[str]:
     return {str(i) for i in Exchange.objects.filter(to_sql(parse_filter(filters))).values_list("id", flat=True)}
 
 
-def in_the_index(filters: Mapping[str, Any]) -> set[str] | None:
+def ids_in_index(filters: Mapping[str, Any]) -> set[str] | None:
     where = to_chroma(parse_filter(filters))
     if where is None:
         return None
     return set(store._collection(COLLECTION).get(where=where, include=[])["ids"])
 
 
-def read_plainly(filters: Mapping[str, Any], row: Exchange) -> bool:
-    """What the filter says of one exchange, read word by word."""
-    return all(holds(name, value, row) for name, value in filters.items())
+def matches(filters: Mapping[str, Any], row: Exchange) -> bool:
+    """Evaluate the filter on one exchange, as the reference implementation."""
+    return all(matches_field(name, value, row) for name, value in filters.items())
 
 
-def holds(name: str, value: Any, row: Exchange) -> bool:
+def matches_field(name: str, value: Any, row: Exchange) -> bool:
     if name == "$and":
-        return all(read_plainly(part, row) for part in value)
+        return all(matches(part, row) for part in value)
     if name == "$or":
-        return any(read_plainly(part, row) for part in value)
+        return any(matches(part, row) for part in value)
     if name == "$not":
-        return not read_plainly(value, row)
+        return not matches(value, row)
     own = {
         "source": row.source,
         "said": row.timestamp,
@@ -122,14 +122,14 @@ def holds(name: str, value: Any, row: Exchange) -> bool:
         "source_file": row.source_file,
         "manual_entry": row.manual_entry,
     }
-    there = own[name] if name in own else row.metadata.get(name.removeprefix("metadata."))
-    if isinstance(there, datetime):
+    stored_value = own[name] if name in own else row.metadata.get(name.removeprefix("metadata."))
+    if isinstance(stored_value, datetime):
         value = {operator: datetime.fromisoformat(moment) for operator, moment in value.items()}
-    if isinstance(there, uuid.UUID):
+    if isinstance(stored_value, uuid.UUID):
         value = ids_in(value)
     if not isinstance(value, Mapping):
-        return same(there, value)
-    return all(compares(there, operator, operand) for operator, operand in value.items())
+        return are_equal(stored_value, value)
+    return all(compare(stored_value, operator, operand) for operator, operand in value.items())
 
 
 def ids_in(value: Any) -> Any:
@@ -138,39 +138,39 @@ def ids_in(value: Any) -> Any:
     return value if isinstance(value, uuid.UUID) else uuid.UUID(value)
 
 
-def compares(there: Any, operator: str, operand: Any) -> bool:
+def compare(value: Any, operator: str, operand: Any) -> bool:
     if operator == "$in":
-        return any(same(there, each) for each in operand)
+        return any(are_equal(value, each) for each in operand)
     if operator == "$contains":
-        return isinstance(there, list) and any(same(each, operand) for each in there)
-    if isinstance(there, bool | str | list) or there is None:
+        return isinstance(value, list) and any(are_equal(each, operand) for each in value)
+    if isinstance(value, bool | str | list) or value is None:
         return False
-    return {"$gt": there > operand, "$gte": there >= operand, "$lt": there < operand, "$lte": there <= operand}[
+    return {"$gt": value > operand, "$gte": value >= operand, "$lt": value < operand, "$lte": value <= operand}[
         operator
     ]
 
 
-def same(one: Any, other: Any) -> bool:
-    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (one, other))
-    return (numbers or type(one) is type(other)) and one == other
+def are_equal(one: Any, other_value: Any) -> bool:
+    numbers = all(isinstance(each, int | float) and not isinstance(each, bool) for each in (one, other_value))
+    return (numbers or type(one) is type(other_value)) and one == other_value
 
 
-def filters_on(world: World) -> st.SearchStrategy[dict[str, Any]]:
+def filters_on(dataset: Dataset) -> st.SearchStrategy[dict[str, Any]]:
     scalar, number = st.sampled_from(SCALARS), st.sampled_from(NUMBERS)
     some = st.lists(scalar, max_size=4)
     ranges = st.dictionaries(st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), number, min_size=1, max_size=2)
     free = scalar | some.map(lambda v: {"$in": v}) | scalar.map(lambda v: {"$contains": v}) | ranges
     moment = st.integers(-1, 11).map(lambda n: (START + timedelta(microseconds=n)).isoformat())
     times = st.dictionaries(st.sampled_from(["$gt", "$gte", "$lt", "$lte"]), moment, min_size=1, max_size=2)
-    thread = st.sampled_from([*world.threads, uuid.UUID(int=3)])
-    owner = st.sampled_from([row.owner_id for row in world.rows[:PEOPLE]])
+    thread = st.sampled_from([*dataset.threads, uuid.UUID(int=3)])
+    owner = st.sampled_from([row.owner_id for row in dataset.rows[:PEOPLE]])
     own: dict[str, st.SearchStrategy[Any]] = {
         "source": st.sampled_from(["chat", "api", "cli"]) | st.just({"$in": ["api", "upload"]}),
         "said": times,
         "said_by": owner | st.lists(owner).map(lambda v: {"$in": v}),
         "thread": thread,
         "session": thread,
-        "space": st.sampled_from([row.space_id for row in world.rows[:PEOPLE]]),
+        "space": st.sampled_from([row.space_id for row in dataset.rows[:PEOPLE]]),
         "source_file": st.sampled_from(["", "plan.pdf", "plan"]),
         "manual_entry": st.booleans(),
     }
@@ -187,38 +187,38 @@ def filters_on(world: World) -> st.SearchStrategy[dict[str, Any]]:
     return tree
 
 
-def test_database_index_and_plain_reading_agree(world):
-    said_to_the_index = 0
+def test_database_index_and_reference_implementation_agree(dataset):
+    index_queries = 0
 
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    @given(filters_on(world))
-    def agree(filters: dict[str, Any]) -> None:
-        nonlocal said_to_the_index
-        expected = {str(row.id) for row in world.rows if read_plainly(filters, row)}
-        assert in_sql(filters) == expected
-        found = in_the_index(filters)
+    @given(filters_on(dataset))
+    def check_agreement(filters: dict[str, Any]) -> None:
+        nonlocal index_queries
+        expected = {str(row.id) for row in dataset.rows if matches(filters, row)}
+        assert ids_in_sql(filters) == expected
+        found = ids_in_index(filters)
         assert found is None or found == expected
-        said_to_the_index += found is not None
+        index_queries += found is not None
 
-    agree()
-    assert said_to_the_index >= 20
+    check_agreement()
+    assert index_queries >= 20
 
 
-def test_where_few_can_fulfil_a_filter_all_that_do_are_among_them(world):
-    told = 0
+def test_a_selective_filter_returns_all_matching_ids(dataset):
+    selective = 0
 
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    @given(filters_on(world), st.sampled_from([3, 30]))
-    def hold(filters: dict[str, Any], most: int) -> None:
-        nonlocal told
-        found = ids_if_selective(parse_filter(filters), most)
-        told += found is not None
+    @given(filters_on(dataset), st.sampled_from([3, 30]))
+    def check(filters: dict[str, Any], limit: int) -> None:
+        nonlocal selective
+        found = ids_if_selective(parse_filter(filters), limit)
+        selective += found is not None
         if found is not None:
-            assert len(found) <= most
-            assert {str(row.id) for row in world.rows if read_plainly(filters, row)} <= set(map(str, found))
+            assert len(found) <= limit
+            assert {str(row.id) for row in dataset.rows if matches(filters, row)} <= set(map(str, found))
 
-    hold()
-    assert told >= 10
+    check()
+    assert selective >= 10
 
 
 @pytest.mark.parametrize("negated", [False, True])
@@ -236,50 +236,50 @@ def test_where_few_can_fulfil_a_filter_all_that_do_are_among_them(world):
         {"manual_entry": {"$in": [True, False]}},
     ],
 )
-def test_each_field_of_an_exchange_can_be_asked_for(world, filters, negated):
+def test_every_field_of_an_exchange_can_be_filtered(dataset, filters, negated):
     filters = {"$not": filters} if negated else filters
-    expected = {str(row.id) for row in world.rows if read_plainly(filters, row)}
+    expected = {str(row.id) for row in dataset.rows if matches(filters, row)}
 
-    assert in_sql(filters) == expected
-    assert in_the_index(filters) in (expected, None)
+    assert ids_in_sql(filters) == expected
+    assert ids_in_index(filters) in (expected, None)
 
 
-def test_no_filter_reaches_into_another_space(world):
-    readable = frozenset({world.rows[0].space_id})
-    mine = {row.id for row in world.rows if row.space_id in readable}
+def test_no_filter_reaches_into_another_space(dataset):
+    readable = frozenset({dataset.rows[0].space_id})
+    readable_ids = {row.id for row in dataset.rows if row.space_id in readable}
 
     @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    @given(filters_on(world))
-    def stay(filters: dict[str, Any]) -> None:
+    @given(filters_on(dataset))
+    def check(filters: dict[str, Any]) -> None:
         rows = access.in_spaces(Exchange.objects.all(), readable).filter(to_sql(parse_filter(filters)))
-        assert set(rows.values_list("id", flat=True)) <= mine
+        assert set(rows.values_list("id", flat=True)) <= readable_ids
 
-    stay()
+    check()
 
 
 @pytest.mark.parametrize("shape", ["{other}", "or everything", "not mine", "nothing excluded"])
-def test_asking_for_another_space_gives_nothing_of_it(world, shape):
-    readable, other = frozenset({world.rows[0].space_id}), world.rows[1].space_id
-    asked: dict[str, Any] = {
-        "{other}": {"space": other},
-        "or everything": {"$or": [{"space": other}, {"$not": {"zone": "no such zone"}}]},
-        "not mine": {"$not": {"space": world.rows[0].space_id}},
+def test_a_filter_for_another_space_returns_nothing(dataset, shape):
+    readable, other_value = frozenset({dataset.rows[0].space_id}), dataset.rows[1].space_id
+    by_space: dict[str, Any] = {
+        "{other}": {"space": other_value},
+        "or everything": {"$or": [{"space": other_value}, {"$not": {"zone": "no such zone"}}]},
+        "not mine": {"$not": {"space": dataset.rows[0].space_id}},
         "nothing excluded": {"$not": {"space": {"$in": []}}},
     }[shape]
-    assert str(world.rows[1].id) in in_sql(asked), "the filter alone would let it through"
+    assert str(dataset.rows[1].id) in ids_in_sql(by_space), "the filter alone would let it through"
 
-    seen = access.in_spaces(Exchange.objects.all(), readable).filter(to_sql(parse_filter(asked)))
+    visible = access.in_spaces(Exchange.objects.all(), readable).filter(to_sql(parse_filter(by_space)))
 
-    assert all(row.space_id in readable for row in seen)
+    assert all(row.space_id in readable for row in visible)
 
 
 @pytest.fixture
-def one(world):
-    """One more exchange, with metadata that the tests name."""
+def one(dataset):
+    """Return another exchange, with metadata that the tests know."""
     row = Exchange.objects.create(
-        space_id=world.rows[0].space_id,
-        owner_id=world.rows[0].owner_id,
-        user_message="anything",
+        space_id=dataset.rows[0].space_id,
+        owner_id=dataset.rows[0].owner_id,
+        user_message="random_filter",
         size=8,
         timestamp=START,
         source="api",
@@ -292,7 +292,7 @@ def one(world):
 
 
 def lets_through(filters: Mapping[str, Any], row: Exchange) -> bool:
-    return str(row.id) in in_sql(filters)
+    return str(row.id) in ids_in_sql(filters)
 
 
 @pytest.mark.parametrize(
@@ -333,12 +333,12 @@ def lets_through(filters: Mapping[str, Any], row: Exchange) -> bool:
         ({"$not": {"thread": "00000000-0000-0000-0000-000000000001"}}, True),
     ],
 )
-def test_a_filter_says_what_it_seems_to_say(one, filters, matches):
+def test_operators_have_their_documented_meaning(one, filters, matches):
     assert lets_through(filters, one) == matches
 
 
-def deep(levels: int) -> dict[str, Any]:
-    return {"zone": "DMZ"} if levels == 1 else {"$not": deep(levels - 1)}
+def nested_filter(levels: int) -> dict[str, Any]:
+    return {"zone": "DMZ"} if levels == 1 else {"$not": nested_filter(levels - 1)}
 
 
 @pytest.mark.parametrize(
@@ -373,29 +373,29 @@ def deep(levels: int) -> dict[str, Any]:
         ({"space": {"$gt": 1}}, "space cannot be compared by"),
         ({"manual_entry": 1}, "manual_entry is compared with true or false"),
         ({"source_file": 1}, "source_file is compared with a text"),
-        (deep(9), "at most 8 levels"),
+        (nested_filter(9), "at most 8 levels"),
         ({"$or": [{"zone": "DMZ"}] * 101}, "at most 100 conditions"),
         ({"$or": [{"zone": {"$in": ["x"] * 1000}}] * 11}, "at most 10000 values"),
     ],
 )
-def test_a_filter_that_cannot_be_meant_says_what_is_allowed(filters, message):
+def test_an_invalid_filter_explains_what_is_allowed(filters, message):
     with pytest.raises(InvalidInputError, match=message):
         parse_filter(filters)
 
 
-def test_the_largest_filter_there_may_be_can_be_asked_of_both(world):
+def test_the_largest_allowed_filter_works_in_both_stores(dataset):
     members = [float(n) for n in range(100)]
     widest: dict[str, Any] = {"$or": [{f"key {n}": {"$in": members}} for n in range(99)] + [{"version": 3}]}
-    expected = {str(row.id) for row in world.rows if same(row.metadata.get("version"), 3)}
+    expected = {str(row.id) for row in dataset.rows if are_equal(row.metadata.get("version"), 3)}
     assert expected
 
-    assert in_sql(widest) == expected
-    assert in_the_index(widest) == expected
-    assert in_sql({"$not": widest}) == in_the_index({"$not": widest}) == world.ids(world.rows) - expected
-    assert in_sql(deep(8)) == in_the_index(deep(8))
+    assert ids_in_sql(widest) == expected
+    assert ids_in_index(widest) == expected
+    assert ids_in_sql({"$not": widest}) == ids_in_index({"$not": widest}) == dataset.ids(dataset.rows) - expected
+    assert ids_in_sql(nested_filter(8)) == ids_in_index(nested_filter(8))
 
 
-def test_texts_in_a_filter_are_cleaned_as_metadata_was(one):
+def test_filter_texts_are_cleaned_like_metadata(one):
     assert lets_through({"zone": "D\x00MZ"}, one)
     assert lets_through({"zo\x00ne": "DMZ"}, one)
 
@@ -403,7 +403,7 @@ def test_texts_in_a_filter_are_cleaned_as_metadata_was(one):
 @pytest.mark.parametrize(
     "hostile", ["'; DROP TABLE memory_exchange; --", '"', "key__in", "\\", "%s", "{}", "\ud800", "‮"]
 )
-def test_hostile_keys_and_values_are_keys_and_values(one, hostile):
+def test_hostile_keys_and_values_are_treated_as_data(one, hostile):
     one.metadata = validate_metadata({hostile: hostile})
     save_metadata_values([one])
 
@@ -411,11 +411,11 @@ def test_hostile_keys_and_values_are_keys_and_values(one, hostile):
     assert not lets_through({hostile: "another"}, one)
 
 
-def test_metadata_rows_are_written_for_many_at_once_and_replaced(one, world, django_assert_num_queries):
+def test_metadata_rows_are_written_in_bulk_and_replaced(one, dataset, django_assert_num_queries):
     one.metadata = {"zone": "LAN"}
 
     with django_assert_num_queries(2):
-        save_metadata_values([one, *world.rows[:5]])
+        save_metadata_values([one, *dataset.rows[:5]])
 
     assert list(MetadataValue.objects.filter(exchange=one).values_list("key", "text")) == [("zone", "LAN")]
     assert lets_through({"zone": "LAN"}, one)
@@ -444,15 +444,15 @@ def test_metadata_rows_are_written_for_many_at_once_and_replaced(one, world, dja
         ({f"key {n}": n for n in range(101)}, "at most 100 keys"),
     ],
 )
-def test_metadata_that_cannot_be_kept_says_what_can(metadata, message):
+def test_invalid_metadata_is_refused_with_an_explanation(metadata, message):
     with pytest.raises(InvalidInputError, match=message):
         validate_metadata(metadata)
 
 
-def test_metadata_that_can_be_kept_comes_back_cleaned_and_otherwise_the_same():
-    given_metadata = {"zo\x00ne": "a\r\nb", "tags": ("x", "y"), "none": [], "n": [1, 2.5], "live": False, "at": 2**60}
+def test_valid_metadata_is_returned_cleaned_and_otherwise_unchanged():
+    raw_metadata = {"zo\x00ne": "a\r\nb", "tags": ("x", "y"), "none": [], "n": [1, 2.5], "live": False, "at": 2**60}
 
-    assert validate_metadata(given_metadata) == {
+    assert validate_metadata(raw_metadata) == {
         "zone": "a\nb",
         "tags": ["x", "y"],
         "none": [],

@@ -1,4 +1,4 @@
-"""What somebody forgets is out of every read at once and then really gone; nothing brings it back."""
+"""Forgotten exchanges disappear from every read at once, are then erased, and nothing restores them."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def said(memory, person):
-    """Something that is remembered, searchable and was recalled for a turn."""
+def forgettable(memory, person):
+    """Return an exchange that is indexed and was recalled for a turn."""
     one = exchange(person, "The safe combination is 12-34-56.", "I will keep it to myself.")
     memory.index_pending()
     return one
 
 
-def test_it_is_out_of_search_recall_and_panels_at_once(memory, person, said):
+def test_a_forgotten_exchange_disappears_from_search_recall_and_panels_at_once(memory, person, forgettable):
     readable = access.readable_space_ids(person.id)
     turn_id = uuid.uuid4()
     memory.log_recall(turn_id, memory.recall(["safe combination"], spaces=readable).results)
     assert memory.recalled_for([turn_id], spaces=readable)[turn_id][0].exchange is not None
 
-    assert memory.forget([said.id], by=person.id) == [said.id]
+    assert memory.forget([forgettable.id], by=person.id) == [forgettable.id]
 
     assert memory.search("safe combination", spaces=readable).results == ()
     assert memory.recall(["safe combination"], spaces=readable).results == ()
@@ -64,27 +64,27 @@ def test_it_is_out_of_search_recall_and_panels_at_once(memory, person, said):
     assert memory.memory_counts(readable).exchanges == 0
 
 
-def test_vectors_cache_and_text_are_gone_after_the_erasure(memory, person, said):
+def test_vectors_cache_and_text_are_gone_after_the_erasure(memory, person, forgettable):
     collection = EmbeddingJob.objects.get().collection.name
-    ids = vectors.all_vector_ids(said.id, said.version)
+    ids = vectors.all_vector_ids(forgettable.id, forgettable.version)
     assert store.existing_ids(collection, ids)
     assert CachedEmbedding.objects.count() == 1
 
-    memory.forget([said.id], by=person.id)
+    memory.forget([forgettable.id], by=person.id)
     assert memory.erase_forgotten() == 1
 
     assert store.existing_ids(collection, ids) == set()
     assert CachedEmbedding.objects.count() == 0
-    said.refresh_from_db()
-    assert (said.user_message, said.assistant_message, said.content_hash) == ("", "", "")
-    assert said.erased_at is not None
+    forgettable.refresh_from_db()
+    assert (forgettable.user_message, forgettable.assistant_message, forgettable.content_hash) == ("", "", "")
+    assert forgettable.erased_at is not None
 
 
-def test_the_cached_embedding_stays_while_another_exchange_says_the_same(memory, person, said):
-    twin = exchange(person, said.user_message, said.assistant_message)
+def test_the_cached_embedding_stays_while_another_exchange_has_the_same_text(memory, person, forgettable):
+    twin = exchange(person, forgettable.user_message, forgettable.assistant_message)
     memory.index_pending()
 
-    memory.forget([said.id], by=person.id)
+    memory.forget([forgettable.id], by=person.id)
     memory.erase_forgotten()
     assert CachedEmbedding.objects.count() == 1
 
@@ -93,22 +93,22 @@ def test_the_cached_embedding_stays_while_another_exchange_says_the_same(memory,
     assert CachedEmbedding.objects.count() == 0
 
 
-def test_while_the_store_is_down_it_waits_and_is_gone_when_it_is_back(memory, person, said, monkeypatch):
+def test_while_the_store_is_unavailable_the_erasure_waits(memory, person, forgettable, monkeypatch):
     def down(*args: object) -> None:
         raise VectorStoreUnavailableError
 
-    memory.forget([said.id], by=person.id)
+    memory.forget([forgettable.id], by=person.id)
     with monkeypatch.context() as broken:
         broken.setattr(store, "delete", down)
         assert memory.erase_forgotten() == 0
     assert ErasureJob.objects.get().state == Job.State.PENDING
     assert memory.search("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
 
-    ErasureJob.objects.update(due_at=said.created_at)
+    ErasureJob.objects.update(due_at=forgettable.created_at)
     assert memory.erase_forgotten() == 1
 
 
-def test_what_is_forgotten_while_it_is_being_embedded_leaves_no_vector(memory, person, monkeypatch):
+def test_an_exchange_forgotten_while_it_is_embedded_leaves_no_vector(memory, person, monkeypatch):
     one = exchange(person, "The safe combination is 12-34-56.")
     real = store.upsert
 
@@ -124,20 +124,20 @@ def test_what_is_forgotten_while_it_is_being_embedded_leaves_no_vector(memory, p
     assert store.existing_ids(collection, vectors.all_vector_ids(one.id, one.version)) == set()
 
 
-def test_a_forgotten_turn_stays_forgotten_when_its_answer_is_resumed(memory, person):
+def test_resuming_its_answer_does_not_restore_a_forgotten_exchange(memory, person):
     turn_id = uuid.uuid4()
     one = exchange(person, "The safe combination is 12-34-56.", "Not", turn_id=turn_id)
     memory.forget([one.id], by=person.id)
 
-    again = exchange(person, "The safe combination is 12-34-56.", "Noted for good.", turn_id=turn_id)
+    second = exchange(person, "The safe combination is 12-34-56.", "Noted for good.", turn_id=turn_id)
 
-    assert again.id == one.id
+    assert second.id == one.id
     memory.index_pending()
     assert memory.search("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
     assert Exchange.objects.get().assistant_message == "Not"
 
 
-def test_words_metadata_opinions_records_and_reasons_are_gone_with_the_commit(memory, person):
+def test_terms_metadata_feedback_records_and_explanations_are_deleted_in_the_same_transaction(memory, person):
     one = exchange(person, "The safe combination is 12-34-56.", metadata={"zone": "cellar"})
     memory.index_pending()
     memory.log_recall(
@@ -154,7 +154,7 @@ def test_words_metadata_opinions_records_and_reasons_are_gone_with_the_commit(me
     assert "zone" not in Exchange.objects.get().metadata
 
 
-def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded_again(memory, person):
+def test_followers_lose_vectors_that_contain_forgotten_text_before_they_are_embedded_again(memory, person):
     session = uuid.uuid4()
     first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
     second = exchange(person, "And who else knows it?", session_id=session)
@@ -173,7 +173,7 @@ def test_what_followed_loses_the_vectors_that_knew_it_even_before_it_is_embedded
     )
 
 
-def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person):
+def test_the_erasure_waits_for_a_worker_that_embeds_a_follower(memory, person):
     session = uuid.uuid4()
     first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
     second = exchange(person, "And who else knows it?", session_id=session)
@@ -186,47 +186,47 @@ def test_the_erasure_waits_for_a_worker_that_embeds_what_followed(memory, person
     assert memory.erase_forgotten() == 0
 
 
-def test_it_is_removed_from_the_index_of_every_generation_and_from_a_copy_being_made(memory, person, said):
+def test_vectors_are_removed_from_every_generation_and_from_a_collection_being_rebuilt(memory, person, forgettable):
     other = generations.IndexGeneration.objects.create(
         provider="local", model="earlier", state="retired", dimension=384
     )
-    old = generations.get_collection(said.space, other)
+    old = generations.get_collection(forgettable.space, other)
     row = EmbeddingJob.objects.get()
-    ids = vectors.vector_ids(said.id, 1, row.parts)
+    ids = vectors.vector_ids(forgettable.id, 1, row.parts)
     beside = generations.next_collection_name(row.collection.name)
     for collection in (old.name, beside):
         store.copy(row.collection.name, collection, ids)
         assert store.existing_ids(collection, ids) == set(ids)
 
-    memory.forget([said.id], by=person.id)
+    memory.forget([forgettable.id], by=person.id)
     memory.erase_forgotten()
 
     assert [store.count(collection) for collection in (row.collection.name, old.name, beside)] == [0, 0, 0]
 
 
-def test_the_receipt_counts_what_was_removed_where_and_what_is_under_way(memory, person, said):
+def test_the_receipt_counts_what_was_removed_and_what_is_pending(memory, person, forgettable):
     memory.log_recall(
         uuid.uuid4(), memory.recall(["safe combination"], spaces=access.readable_space_ids(person.id)).results
     )
     parts = EmbeddingJob.objects.get().parts
-    twin = exchange(person, said.user_message, said.assistant_message)
+    twin = exchange(person, forgettable.user_message, forgettable.assistant_message)
     memory.index_pending()
 
-    memory.forget([said.id, twin.id], by=person.id)
-    now = forgetting.receipt_for([said.id, twin.id, uuid.uuid4()])
+    memory.forget([forgettable.id, twin.id], by=person.id)
+    now = forgetting.receipt_for([forgettable.id, twin.id, uuid.uuid4()])
     assert (now.exchanges, now.words, now.recalls, now.under_way, now.in_files) == (2, 2, 1, 2, 2)
     assert (now.vectors, now.cached) == (0, 0)
 
     memory.erase_forgotten()
-    later = forgetting.receipt_for([said.id, twin.id])
+    later = forgetting.receipt_for([forgettable.id, twin.id])
     assert (later.vectors, later.cached, later.under_way, later.in_files) == (2 * parts, 1, 0, 2)
 
     Collection.objects.update(purge_needed_since=None)
-    assert forgetting.receipt_for([said.id, twin.id]).in_files == 0
+    assert forgetting.receipt_for([forgettable.id, twin.id]).in_files == 0
 
 
-def followed_by_one_of_a_later_version(memory: Any, person: Any) -> tuple[Exchange, Exchange]:
-    """Two exchanges of a session, embedded; the second was changed since, as by an answer that was resumed."""
+def updated_followers(memory: Any, person: Any) -> tuple[Exchange, Exchange]:
+    """Return two embedded exchanges of a session; the second was updated, as by a resumed answer."""
     session = uuid.uuid4()
     first = exchange(person, "The safe combination is 12-34-56.", session_id=session)
     second = exchange(person, "And who else knows it?", session_id=session)
@@ -238,8 +238,8 @@ def followed_by_one_of_a_later_version(memory: Any, person: Any) -> tuple[Exchan
     return first, second
 
 
-def test_an_exchange_and_its_follower_of_a_later_version_are_erased_together(memory, person):
-    pair = followed_by_one_of_a_later_version(memory, person)
+def test_an_exchange_and_its_updated_follower_are_erased_together(memory, person):
+    pair = updated_followers(memory, person)
     parts = sum(EmbeddingJob.objects.values_list("parts", flat=True))
 
     memory.forget([one.id for one in pair], by=person.id)
@@ -250,9 +250,9 @@ def test_an_exchange_and_its_follower_of_a_later_version_are_erased_together(mem
     assert (receipt.vectors, receipt.under_way, receipt.failed) == (parts, 0, 0)
 
 
-def test_an_id_that_is_named_twice_is_asked_for_once(memory, person, said):
+def test_repeated_ids_are_counted_once(memory, person, forgettable):
     row = EmbeddingJob.objects.get()
-    collection, ids = row.collection.name, vectors.vector_ids(said.id, said.version, row.parts)
+    collection, ids = row.collection.name, vectors.vector_ids(forgettable.id, forgettable.version, row.parts)
     beside = generations.next_collection_name(collection)
 
     assert store.existing_ids(collection, ids * 2) == set(ids)
@@ -263,7 +263,7 @@ def test_an_id_that_is_named_twice_is_asked_for_once(memory, person, said):
     store.drop(beside)
 
 
-def test_what_the_index_refuses_to_erase_fails_alone_and_is_shown_as_failed(memory, person, monkeypatch):
+def test_an_erasure_that_the_index_refuses_fails_alone_and_is_shown(memory, person, monkeypatch):
     rows = [exchange(person, f"Note {number}") for number in range(5)]
     memory.index_pending()
     bad, real = rows[3], store.delete
@@ -291,9 +291,9 @@ def test_what_the_index_refuses_to_erase_fails_alone_and_is_shown_as_failed(memo
     assert memory.erase_forgotten() == 1
 
 
-def test_vectors_that_stay_although_they_were_deleted_count_as_a_failure(memory, person, said, monkeypatch):
+def test_vectors_that_remain_after_deletion_are_a_failure(memory, person, forgettable, monkeypatch):
     monkeypatch.setattr(store, "delete", lambda collection, ids: None)
-    memory.forget([said.id], by=person.id)
+    memory.forget([forgettable.id], by=person.id)
 
     assert memory.erase_forgotten() == 0
 
@@ -301,11 +301,11 @@ def test_vectors_that_stay_although_they_were_deleted_count_as_a_failure(memory,
 
 
 class Crash(BaseException):
-    """The process dies here."""
+    """Simulates the death of the process."""
 
 
-def dying_at(step: int) -> Any:
-    """A trace function that ends the process, as it were, before the line of that number of memory's erasing."""
+def crash_at(step: int) -> Any:
+    """Return a trace function that raises Crash before that line of the erasure."""
     reached: set[int] = set()
 
     def trace(frame: FrameType, event: str, arg: object) -> Any:
@@ -320,15 +320,15 @@ def dying_at(step: int) -> Any:
     return trace
 
 
-def quickly(embedder: object, texts: list[str]) -> np.ndarray:
-    """A vector of each text's own, from no model."""
+def embed_fast(embedder: object, texts: list[str]) -> np.ndarray:
+    """Return a distinct vector for each text without a model."""
     seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") for text in texts]
     rows = np.stack([np.random.default_rng(seed).standard_normal(384, dtype=np.float32) for seed in seeds])
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, person, monkeypatch):
-    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", quickly)
+def test_a_crash_at_any_line_of_the_erasure_ends_in_erasure(memory, person, monkeypatch):
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", embed_fast)
     readable = access.readable_space_ids(person.id)
     step, stride = -1, 1 if IS_LONG else 3
     crashed = True
@@ -342,7 +342,7 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_gone_and_never_back(memory, 
         parts, collection = rows.get(exchange=one).parts, rows.get(exchange=one).collection.name
         memory.forget([one.id], by=person.id)
         before, crashed = sys.gettrace(), False
-        sys.settrace(dying_at(step))
+        sys.settrace(crash_at(step))
         try:
             memory.erase_forgotten()
         except Crash:

@@ -1,4 +1,4 @@
-"""A thread of one's own that begins as another did, and messages taken back before they are answered."""
+"""Forks of threads, and withdrawing queued messages."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def told(memory, person):
-    """A thread of three turns, the first two of them remembered."""
+def original(memory, person):
+    """Return three turns of a thread, the first two remembered."""
     of_person = thread(person, title="Keys")
     parent, turns = None, []
     for message, answer in (
@@ -39,56 +39,56 @@ def told(memory, person):
     return turns
 
 
-def said(in_thread) -> list[tuple[str, str]]:
+def texts_of(in_thread) -> list[tuple[str, str]]:
     return [(t.message, t.answer) for t in in_thread.turns.active_branch()]
 
 
-def test_a_fork_has_all_up_to_its_turn_and_the_first_thread_stays(told, person):
-    before = said(told[0].thread)
-    fork = services.fork_thread(told[1], person_id=person.id)
+def test_a_fork_contains_all_turns_up_to_its_origin_and_the_original_stays(original, person):
+    before = texts_of(original[0].thread)
+    fork = services.fork_thread(original[1], person_id=person.id)
 
-    assert said(fork) == before[:2]
-    assert said(told[0].thread) == before
+    assert texts_of(fork) == before[:2]
+    assert texts_of(original[0].thread) == before
     assert fork.title == "Keys"
-    assert [t.created_at for t in fork.turns.active_branch()] == [t.created_at for t in told[:2]]
+    assert [t.created_at for t in fork.turns.active_branch()] == [t.created_at for t in original[:2]]
 
 
-def test_a_fork_of_a_branch_follows_that_branch(told, person):
-    services.edit_message(told[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
-    fork = services.fork_thread(told[2], person_id=person.id)
+def test_a_fork_of_a_branch_follows_that_branch(original, person):
+    services.edit_message(original[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
+    fork = services.fork_thread(original[2], person_id=person.id)
 
-    assert [message for message, _ in said(fork)] == [t.message for t in told]
+    assert [message for message, _ in texts_of(fork)] == [t.message for t in original]
 
 
-def test_nothing_is_remembered_twice_and_the_copies_are_not_recalled_beside_themselves(told, person, memory):
-    fork = services.fork_thread(told[1], person_id=person.id)
+def test_copies_in_a_fork_are_not_remembered_or_recalled_twice(original, person, memory):
+    fork = services.fork_thread(original[1], person_id=person.id)
     assert len(memory.search("key boathouse", spaces=spaces.readable_space_ids(person.id)).results) == 2
-    asked = services.post_message(
+    queued = services.post_message(
         fork, author_id=person.id, message="Where is the boathouse key?", client_key=uuid.uuid4()
     )
 
-    assert not recall_for_turn(asked.turn.id).results
+    assert not recall_for_turn(queued.turn.id).results
 
 
-def test_what_is_forgotten_in_the_first_thread_is_forgotten_in_its_forks(told, person, memory):
-    fork = services.fork_thread(told[1], person_id=person.id)
-    memory.forget([told[0].exchange_id], by=person.id)
+def test_forgetting_in_the_original_applies_to_its_forks(original, person, memory):
+    fork = services.fork_thread(original[1], person_id=person.id)
+    memory.forget([original[0].exchange_id], by=person.id)
     memory.index_pending()
     first, second = turn_rows(fork, fork.turns.active_branch().select_related("author"))
 
     assert (first.memory_state, second.memory_state) == ("forgotten", "remembered")
 
 
-def test_deleting_a_fork_leaves_what_the_first_thread_had_remembered(told, person, memory):
-    fork = services.fork_thread(told[1], person_id=person.id)
+def test_deleting_a_fork_keeps_exchanges_of_the_original(original, person, memory):
+    fork = services.fork_thread(original[1], person_id=person.id)
     services.delete_last_turns(fork, 2, by=person.id)
     services.delete_thread(fork)
 
-    assert memory.memory_states([told[1].exchange_id]) == {told[1].exchange_id: "remembered"}
+    assert memory.memory_states([original[1].exchange_id]) == {original[1].exchange_id: "remembered"}
     assert memory.search("key boathouse", spaces=spaces.readable_space_ids(person.id)).results
 
 
-def test_a_fork_of_a_shared_thread_is_ones_own_alone(person):
+def test_a_fork_of_a_shared_thread_is_private(person):
     bob = PersonFactory()
     shared = thread(person, space=spaces.team_space())
     fork = services.fork_thread(turn(shared, "For all of us"), person_id=bob.id)
@@ -97,7 +97,7 @@ def test_a_fork_of_a_shared_thread_is_ones_own_alone(person):
     assert fork not in access.readable_threads(person.id)
 
 
-def test_a_message_that_waits_can_be_taken_back_and_what_came_after_it_moves_up(person):
+def test_a_queued_message_can_be_withdrawn_and_later_ones_move_up(person):
     talk = thread(person)
     first = turn(talk, "First", "", state=Turn.State.ANSWERING)
     talk.head = first
@@ -111,10 +111,10 @@ def test_a_message_that_waits_can_be_taken_back_and_what_came_after_it_moves_up(
     services.withdraw_message(third, by=person.id)
     talk.refresh_from_db()
     assert talk.head_id == first.id
-    assert said(talk) == [("First", "")]
+    assert texts_of(talk) == [("First", "")]
 
 
-def test_only_who_wrote_a_message_takes_it_back_and_only_while_it_waits(person):
+def test_only_the_author_withdraws_a_message_and_only_while_it_is_queued(person):
     bob = PersonFactory()
     shared = thread(person, space=spaces.team_space())
     turn(shared, "First", "", state=Turn.State.ANSWERING)

@@ -1,4 +1,4 @@
-"""Retired identifiers of docs/glossary.md do not come back as names in the code."""
+"""Identifiers that docs/glossary.md retires are not used in the code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def names_in(path: Path) -> set[str]:
     return {token.string for token in tokens if token.type == tokenize.NAME} | {path.stem}
 
 
-def test_retired_identifiers_do_not_come_back():
+def test_retired_identifiers_are_not_used():
     assert len(retired()) > 50
     used = {str(path.relative_to(ROOT)): names_in(path) & retired() for path in FILES}
     assert {path: names for path, names in used.items() if names} == {}

@@ -1,4 +1,4 @@
-"""Groups, and threads that move between spaces: who reads what changes with the next request."""
+"""Groups, and moving threads between spaces: changed permissions apply to the next request."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ def signed_in(person) -> Client:
     return client
 
 
-def remembered_thread(person, said: str = "The key hangs behind the clock", **more) -> Thread:
-    """A thread with one turn that is remembered."""
-    one = turn(thread(person, **more), said, "Noted.")
+def remembered_thread(person, message: str = "The key hangs behind the clock", **fields) -> Thread:
+    """Return a thread with one remembered turn."""
+    one = turn(thread(person, **fields), message, "Noted.")
     store_exchange(one)
     Thread.objects.filter(id=one.thread_id).update(head=one)
     return one.thread
 
 
-def reached(memory, person, words: str = "key behind the clock") -> set[str]:
-    """What this person can reach of it: by search, in the list, at its address."""
+def reachable(memory, person, query: str = "key behind the clock") -> set[str]:
+    """Return the ways in which this person reaches the thread: search, list, address."""
     found = {
-        hit.exchange.user_message for hit in memory.search(words, spaces=spaces.readable_space_ids(person.id)).results
+        hit.exchange.user_message for hit in memory.search(query, spaces=spaces.readable_space_ids(person.id)).results
     }
     listed = {link.title for part in sidebar.thread_groups(person.id, None) for link in part.threads}
     return found | listed
 
 
-def test_a_group_is_made_joined_and_left_and_the_log_says_by_whom(ada, bob, memory):
+def test_a_group_is_created_joined_and_left_and_the_log_names_the_actor(ada, bob, memory):
     crew = groups.create_group("  The  Crew ", by=ada)
     assert crew.name == "The Crew"
     groups.add_member(crew, bob, by=ada)
@@ -66,18 +66,18 @@ def test_a_group_is_made_joined_and_left_and_the_log_says_by_whom(ada, bob, memo
 
     groups.remove_member(crew, bob.id, by=ada)
     assert crew.id not in spaces.readable_space_ids(bob.id)
-    said = list(AuditEntry.objects.filter(actor=ada).order_by("id").values_list("action", flat=True))
-    assert said == ["group.created", "group.member_added", "group.member_removed"]
+    message = list(AuditEntry.objects.filter(actor=ada).order_by("id").values_list("action", flat=True))
+    assert message == ["group.created", "group.member_added", "group.member_removed"]
 
 
 @pytest.mark.parametrize("name", ["", "   ", "Crew", "crew", "TEAM", "Everyone", "own"])
-def test_a_group_needs_a_name_that_nothing_else_has(ada, name):
+def test_a_group_needs_a_unique_name(ada, name):
     group("Crew")
     with pytest.raises(InvalidInputError, match="Give the group"):
         groups.create_group(name, by=ada)
 
 
-def test_only_an_empty_group_is_dissolved(ada, bob, memory):
+def test_only_an_empty_group_can_be_dissolved(ada, bob, memory):
     crew = group("Crew", bob)
     exchange(bob, "The boat is red", space=crew)
     with pytest.raises(InvalidInputError, match="still has threads, documents or memories"):
@@ -88,7 +88,7 @@ def test_only_an_empty_group_is_dissolved(ada, bob, memory):
     assert not Space.objects.filter(name="Empty").exists()
 
 
-def test_the_page_of_groups_makes_names_and_dissolves_them(ada):
+def test_the_groups_page_creates_renames_and_dissolves(ada):
     page = signed_in(ada)
     page.post(reverse("admin_groups"), {"name": "Crew"})
     crew = Space.objects.get(name="Crew")
@@ -100,19 +100,19 @@ def test_the_page_of_groups_makes_names_and_dissolves_them(ada):
 
 
 @pytest.mark.parametrize("name", ["\u200b\u200b", "\u2066\u2069", "\u3164", "\u0301"])
-def test_a_group_needs_a_name_that_can_be_seen(ada, name):
+def test_a_group_needs_a_visible_name(ada, name):
     with pytest.raises(InvalidInputError, match="Give the group a name"):
         groups.create_group(name, by=ada)
 
 
-def test_a_name_cannot_reorder_the_text_beside_it(ada):
+def test_a_name_cannot_reorder_surrounding_text(ada):
     assert groups.create_group("Crew \u202eevil\u202c", by=ada).name == "Crew evil"
 
 
 # Managers
 
 
-def test_who_makes_a_group_manages_it_and_names_others(ada, person, bob):
+def test_the_creator_of_a_group_manages_it_and_names_other_managers(ada, person, bob):
     crew = groups.create_group("Crew", by=ada)
     changing = reverse("change_members", args=[crew.id])
     signed_in(ada).post(changing, {"person": str(person.pk), "change": "add"})
@@ -129,14 +129,14 @@ def test_who_makes_a_group_manages_it_and_names_others(ada, person, bob):
     assert crew.id not in spaces.readable_space_ids(bob.pk)
 
 
-def test_an_administrator_edits_the_members_of_a_group_without_managers(ada, person, bob):
+def test_an_administrator_edits_members_of_a_group_without_managers(ada, person, bob):
     crew = group("Crew", person)
     assert "This group has no manager" in signed_in(person).get(reverse("space", args=[crew.id])).content.decode()
     signed_in(ada).post(reverse("change_members", args=[crew.id]), {"person": str(person.pk), "change": "manager"})
     assert spaces.manages_space(person.pk, crew)
 
 
-def test_the_members_of_a_group_see_who_is_in_it_and_who_joined_by_themselves(ada, person, bob):
+def test_members_see_who_is_in_the_group_and_who_joined_on_their_own(ada, person, bob):
     crew = group("Crew", person)
     changing = reverse("change_members", args=[crew.id])
     for change in ("add", "manager", "remove"):
@@ -154,13 +154,13 @@ def test_the_members_of_a_group_see_who_is_in_it_and_who_joined_by_themselves(ad
     assert signed_in(PersonFactory()).get(reverse("space", args=[crew.id])).status_code == 404
 
 
-def test_an_account_that_is_deleted_is_seen_to_leave_its_groups(person, bob):
+def test_a_deleted_account_is_shown_as_having_left(person, bob):
     crew = group("Crew", person, bob)
     deletion.delete_account(bob)
     assert "Former member left." in signed_in(person).get(reverse("space", args=[crew.id])).content.decode()
 
 
-def test_the_pages_of_the_team_and_of_the_personal_space_name_their_managers(ada, person):
+def test_pages_of_the_team_and_personal_space_name_their_managers(ada, person):
     team = signed_in(person).get(reverse("space", args=[spaces.team_space().id])).content.decode()
     assert "Its managers are the administrators" in team
     assert "Ada Admin" in team
@@ -179,20 +179,20 @@ def test_the_pages_of_the_team_and_of_the_personal_space_name_their_managers(ada
     )
 
 
-def test_only_the_owner_and_managers_set_the_model_and_recall_filter_of_a_shared_thread(person, bob):
+def test_only_owner_and_managers_set_model_and_recall_filter_of_a_shared_thread(person, bob):
     manager = PersonFactory(name="Max Manager")
     crew = group("Crew", person, bob, manager)
     Membership.objects.filter(person=manager).update(role="manager")
     talk = thread(person, space=crew)
     turn(talk)
 
-    def set_model(who, name: str) -> int:
+    def set_model(user, name: str) -> int:
         message = {"message": f"/model {name}", "client_key": str(uuid.uuid4())}
-        return signed_in(who).post(reverse("say", args=[talk.id]), message).status_code
+        return signed_in(user).post(reverse("say", args=[talk.id]), message).status_code
 
-    def set_filter(who, zone: str) -> int:
+    def set_filter(user, zone: str) -> int:
         return (
-            signed_in(who)
+            signed_in(user)
             .post(reverse("recall_filter", args=[talk.id]), {"only_metadata": f"zone: {zone}"})
             .status_code
         )
@@ -202,18 +202,18 @@ def test_only_the_owner_and_managers_set_the_model_and_recall_filter_of_a_shared
     assert (talk.model, talk.recall_filter) == ("", {})
     page = signed_in(bob).get(reverse("thread", args=[talk.id])).content.decode()
     assert reverse("recall_filter", args=[talk.id]) not in page
-    for who, name in ((manager, "of-the-manager"), (person, "of-the-owner")):
-        assert (set_model(who, name), set_filter(who, name)) == (200, 302)
+    for user, name in ((manager, "of-the-manager"), (person, "of-the-owner")):
+        assert (set_model(user, name), set_filter(user, name)) == (200, 302)
         talk.refresh_from_db()
         assert talk.model == name
         assert name in str(talk.recall_filter)
         assert (
             reverse("recall_filter", args=[talk.id])
-            in signed_in(who).get(reverse("thread", args=[talk.id])).content.decode()
+            in signed_in(user).get(reverse("thread", args=[talk.id])).content.decode()
         )
 
 
-def test_one_leaves_a_group_from_the_settings_and_not_one_that_one_is_not_in(bob):
+def test_a_member_leaves_a_group_from_the_settings(bob):
     crew, other = group("Crew", bob), group("Other")
     page = signed_in(bob)
     assert "Crew" in page.get(reverse("settings")).content.decode()
@@ -223,36 +223,36 @@ def test_one_leaves_a_group_from_the_settings_and_not_one_that_one_is_not_in(bob
     assert crew.id not in spaces.readable_space_ids(bob.id)
 
 
-def test_what_moves_is_reached_where_it_went_and_no_longer_where_it_was(person, bob, memory):
+def test_a_moved_thread_is_reached_only_in_its_new_space(person, bob, memory):
     crew = group("Crew", person, bob)
     own = remembered_thread(person, title="Keys")
     memory.index_pending()
-    assert reached(memory, bob) == set()
+    assert reachable(memory, bob) == set()
 
     services.move_thread(own, to=crew, by=person.id)
-    assert reached(memory, bob) == {"Keys", "The key hangs behind the clock"}
+    assert reachable(memory, bob) == {"Keys", "The key hangs behind the clock"}
     assert access.get_thread(bob.id, own.id)
 
     services.move_thread(own, to=spaces.personal_space(person.id), by=person.id)
-    assert reached(memory, bob) == set()
-    assert reached(memory, person) == {"Keys", "The key hangs behind the clock"}
+    assert reachable(memory, bob) == set()
+    assert reachable(memory, person) == {"Keys", "The key hangs behind the clock"}
     with pytest.raises(NotFoundError):
         access.get_thread(bob.id, own.id)
 
 
-def test_leaving_a_group_takes_its_threads_documents_and_memories_at_once(person, bob, memory):
+def test_leaving_a_group_removes_access_to_its_data_at_once(person, bob, memory):
     crew = group("Crew", person, bob)
     remembered_thread(person, title="Keys", space=crew)
     document(person, "plan.txt", "The key to the sauna hangs behind the stove. " * 20, space=crew)
     memory.index_pending()
-    assert "Keys" in reached(memory, bob)
+    assert "Keys" in reachable(memory, bob)
 
     memory.remove_from_group(crew, bob.id, by=bob.id)
-    assert reached(memory, bob) == set()
+    assert reachable(memory, bob) == set()
     assert "plan.txt" not in signed_in(bob).get(reverse("documents")).content.decode()
 
 
-def test_who_moves_a_thread_is_told_that_messages_of_others_move_with_it(person, bob):
+def test_moving_a_thread_warns_that_messages_of_others_move_with_it(person, bob):
     talk = thread(person, space=group("Crew", person, bob))
     turn(talk)
     page = signed_in(person)
@@ -261,21 +261,21 @@ def test_who_moves_a_thread_is_told_that_messages_of_others_move_with_it(person,
     assert "1 message in it is by somebody else" in page.get(reverse("move", args=[talk.id])).content.decode()
 
 
-def test_an_author_forgets_what_they_said_also_where_it_was_moved_out_of_their_sight(person, bob, memory):
+def test_an_author_can_forget_messages_that_were_moved_out_of_sight(person, bob, memory):
     talk = thread(person, space=group("Crew", person, bob))
-    said = exchange(bob, "The key hangs behind the clock", space=talk.space, thread_id=talk.id)
+    stored = exchange(bob, "The key hangs behind the clock", space=talk.space, thread_id=talk.id)
     of_owner = exchange(person, "The oar is in the cellar", space=talk.space, thread_id=talk.id)
     services.move_thread(talk, to=spaces.personal_space(person.id), by=person.id)
     page = signed_in(bob)
-    assert page.get(reverse("exchange", args=[said.id])).status_code == 404
+    assert page.get(reverse("exchange", args=[stored.id])).status_code == 404
     assert page.post(reverse("forget", args=[of_owner.id])).status_code == 404
-    assert page.get(reverse("forget", args=[said.id])).status_code == 200
-    assert page.post(reverse("forget", args=[said.id])).url == reverse("search")
-    said.refresh_from_db()
-    assert said.forgotten_at
+    assert page.get(reverse("forget", args=[stored.id])).status_code == 200
+    assert page.post(reverse("forget", args=[stored.id])).url == reverse("search")
+    stored.refresh_from_db()
+    assert stored.forgotten_at
 
 
-def test_an_answer_under_way_keeps_its_thread_where_it_is(person):
+def test_a_thread_with_a_running_answer_cannot_be_moved(person):
     talk = thread(person)
     turn(talk, "First", "", state=Turn.State.ANSWERING)
 
@@ -283,7 +283,7 @@ def test_an_answer_under_way_keeps_its_thread_where_it_is(person):
         services.move_thread(talk, to=spaces.team_space(), by=person.id)
 
 
-def test_a_thread_moves_only_to_a_space_that_its_owner_reads(person, bob):
+def test_a_thread_moves_only_to_a_space_that_its_owner_may_read(person, bob):
     foreign, own = group("Foreign", bob), thread(person)
     page = signed_in(person).post(reverse("move", args=[own.id]), {"space": str(foreign.id)}, follow=True)
 
@@ -292,7 +292,7 @@ def test_a_thread_moves_only_to_a_space_that_its_owner_reads(person, bob):
     assert own.space_id == spaces.personal_space(person.id).id
 
 
-def test_a_thread_begins_in_the_space_that_was_chosen(person, bob):
+def test_a_new_thread_is_created_in_the_chosen_space(person, bob):
     crew = group("Crew", person, bob)
     page = signed_in(person)
     assert "Crew (2)" in page.get("/").content.decode()
@@ -302,7 +302,7 @@ def test_a_thread_begins_in_the_space_that_was_chosen(person, bob):
     assert access.readable_threads(bob.id).count() == 1
 
 
-def test_a_moved_document_is_found_and_opened_where_it_went_and_no_longer_where_it_was(person, bob, memory):
+def test_a_moved_document_is_reached_only_in_its_new_space(person, bob, memory):
     crew = group("Crew", person, bob)
     plan = document(person, "plan.txt", "The key to the sauna hangs behind the stove. " * 20)
     assert not memory.search("sauna key stove", spaces=spaces.readable_space_ids(bob.id)).results
@@ -320,7 +320,7 @@ def test_a_moved_document_is_found_and_opened_where_it_went_and_no_longer_where_
     assert signed_in(bob).get(reverse("document", args=[plan.pk])).status_code == 404
 
 
-def test_a_document_is_not_moved_over_another_of_its_name_nor_while_it_is_read(person, memory):
+def test_a_document_cannot_be_moved_over_another_of_its_name_or_while_it_is_read(person, memory):
     crew = group("Crew", person)
     own, theirs = document(person, "plan.txt", "Ours. " * 50), document(person, "plan.txt", "Theirs. " * 50, space=crew)
     with pytest.raises(InvalidInputError, match=r"There is a document plan\.txt in that space already"):
@@ -332,7 +332,7 @@ def test_a_document_is_not_moved_over_another_of_its_name_nor_while_it_is_read(p
     assert theirs.space == crew
 
 
-def test_a_document_is_added_to_the_space_that_was_chosen(person, bob):
+def test_a_document_is_added_to_the_chosen_space(person, bob):
     crew = group("Crew", person, bob)
     page = signed_in(person)
     assert "Crew (2)" in page.get(reverse("documents")).content.decode()

@@ -1,4 +1,4 @@
-"""What whoever watches over a Cato sees: alive, ready or what is missing, figures, and logs without anybody's words."""
+"""Monitoring: health, metrics, and logs without personal texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.topology import free_port
 
 
 @pytest.fixture(autouse=True)
-def asked_anew(monkeypatch):
+def uncached(monkeypatch):
     monkeypatch.setattr(readiness, "_last", None)
 
 
@@ -35,7 +35,7 @@ def figure(text: str, name: str) -> float:
     return float(found[1])
 
 
-def test_a_running_cato_is_ready_and_says_so_of_each_part(cato):
+def test_a_running_cato_reports_every_component_as_ready(cato):
     for url in cato.urls:
         assert httpx.get(f"{url}/healthz").text == "ok"
         answer = wait_for(
@@ -67,7 +67,7 @@ def test_without_its_database_it_is_not_ready(client, monkeypatch):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_work_that_nobody_does_makes_it_degraded_and_tells_for_how_long(client, person):
+def test_jobs_without_a_worker_make_it_degraded_and_report_for_how_long(client, person):
     waits = exchange(person, "Nobody has embedded me for an hour")
     EmbeddingJob.objects.filter(exchange=waits).update(due_at=timezone.now() - timedelta(hours=1))
     worker = client.get("/readyz").json()["checks"]["worker"]
@@ -75,7 +75,7 @@ def test_work_that_nobody_does_makes_it_degraded_and_tells_for_how_long(client, 
     assert worker["oldest_due_seconds"] >= 3600
 
 
-def test_the_figures_tell_of_answers_recalls_streams_and_what_waits(cato, alice, endpoint):
+def test_metrics_count_answers_recalls_streams_and_queues(cato, alice, endpoint):
     endpoint.script("cato", answer="The valve is blue.")
     before = sum(figure(httpx.get(f"{url}/metrics").text, "cato_recall_seconds_count") for url in cato.urls)
     thread = alice.send_message("Which colour has the valve of the fountain?")
@@ -91,7 +91,7 @@ def test_the_figures_tell_of_answers_recalls_streams_and_what_waits(cato, alice,
 
 
 @pytest.mark.django_db
-def test_the_figures_are_for_this_machine_or_for_whoever_has_the_token(client, settings, monkeypatch):
+def test_metrics_require_this_machine_or_the_token(client, settings, monkeypatch):
     monkeypatch.setattr("cato_web.metrics._drift_counts", lambda: {})
     assert client.get("/metrics").status_code == 200
     assert client.get("/metrics", REMOTE_ADDR="192.0.2.7").status_code == 403
@@ -100,13 +100,11 @@ def test_the_figures_are_for_this_machine_or_for_whoever_has_the_token(client, s
     settings.CATO = settings.CATO.model_copy(update={"server": server})
     assert client.get("/metrics").status_code == 403
     assert client.get("/metrics", headers={"Authorization": "Bearer catch"}).status_code == 403
-    given = client.get("/metrics", REMOTE_ADDR="192.0.2.7", headers={"Authorization": "Bearer watch"})
-    assert given.status_code == 200
+    response = client.get("/metrics", REMOTE_ADDR="192.0.2.7", headers={"Authorization": "Bearer watch"})
+    assert response.status_code == 200
 
 
-def test_each_line_of_the_log_is_an_object_with_the_request_it_belongs_to_and_without_anybody_s_words(
-    tmp_path, endpoint
-):
+def test_log_lines_are_json_objects_with_a_request_id_and_no_texts(tmp_path, endpoint):
     endpoint.script("json-logs", answer="A perfectly private answer.")
     with running(
         tmp_path,
@@ -119,27 +117,27 @@ def test_each_line_of_the_log_is_an_object_with_the_request_it_belongs_to_and_wi
         thread = ada.send_message("A perfectly private question")
         wait_for(lambda: "private answer" in ada.thread_page(thread), "the answer")
         ada.get("/search", params={"q": "perfectly private"})
-        named = ada.get("/stats", headers={"X-Request-ID": "from-the-proxy-1"})
-        assert named.headers["X-Request-ID"] == "from-the-proxy-1"
+        identified = ada.get("/stats", headers={"X-Request-ID": "from-the-proxy-1"})
+        assert identified.headers["X-Request-ID"] == "from-the-proxy-1"
         forged = ada.get("/stats", headers={"X-Request-ID": 'a"b\\c'})
         assert re.fullmatch(r"[0-9a-f]{32}", forged.headers["X-Request-ID"])
-        said = "\n".join(process.log.read_text() for process in cato.processes)
-    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        output = "\n".join(process.log.read_text() for process in cato.processes)
+    lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     requests = [line for line in lines if line["logger"] == "cato.requests"]
     assert {"method", "route", "status", "ms", "request_id", "time", "level"} <= set(requests[0])
     assert any(line["request_id"] == "from-the-proxy-1" and line["route"] == "/stats" for line in requests)
     assert any(line["route"] == "/setup/<str:token>" for line in requests), "the pattern, not the link"
-    assert "private" not in said
-    assert thread not in said
+    assert "private" not in output
+    assert thread not in output
 
 
 @pytest.mark.django_db
-def test_a_page_that_breaks_is_logged_without_the_link_that_led_to_it(monkeypatch):
+def test_an_error_page_is_logged_without_its_referrer(monkeypatch):
     def broken(*args, **kwargs):
         raise RuntimeError
 
-    said = io.StringIO()
-    handler = logging.StreamHandler(said)
+    output = io.StringIO()
+    handler = logging.StreamHandler(output)
     handler.addFilter(logs.RequestIdFilter())
     handler.setFormatter(logs.JsonFormatter())
     monkeypatch.setattr("cato_web.accounts.services.validate_link", broken)
@@ -149,24 +147,24 @@ def test_a_page_that_breaks_is_logged_without_the_link_that_led_to_it(monkeypatc
     finally:
         logging.getLogger("django.request").removeHandler(handler)
     assert answer.status_code == 500
-    assert "/reset/<str:token>" in said.getvalue()
-    assert "a-link-for-one-person" not in said.getvalue()
+    assert "/reset/<str:token>" in output.getvalue()
+    assert "a-link-for-one-person" not in output.getvalue()
 
 
-def test_an_exception_is_logged_by_its_kind_and_place_not_by_its_message():
-    said = " ".join(["what", "somebody", "said"])
+def test_an_exception_is_logged_with_class_and_location_not_its_message():
+    output = " ".join(["what", "somebody", "said"])
     for formatter in (logs.JsonFormatter(), logs.TextFormatter()):
         try:
-            raise ValueError(said)
+            raise ValueError(output)
         except ValueError:
             record = logging.LogRecord("cato", logging.ERROR, __file__, 1, "it broke", (), sys.exc_info())
         line = formatter.format(record)
         assert "builtins.ValueError" in line
         assert "test_health.py" in line
-        assert said not in line
+        assert output not in line
 
 
-def test_a_web_process_that_is_told_to_end_lets_running_answers_finish(tmp_path, endpoint):
+def test_a_terminated_web_process_finishes_running_answers(tmp_path, endpoint):
     endpoint.script("ending", answer="One two three four five six seven eight nine ten.", token_delay=0.15)
     with running(tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="ending") as cato:
         ada = cato.set_up()

@@ -1,4 +1,4 @@
-"""One box for threads, memories, documents and commands."""
+"""Quick search: one box for threads, exchanges, documents and commands."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DOWN = "The search index does not answer: found by keywords only."
 
 @pytest.fixture
 def stored(memory, person):
-    """A remembered thread, one that is not, and a document, all about boats."""
-    kept = thread(person, title="Where the boats lie")
-    one = turn(kept, "Where does the red boat lie?", "At the north quay.")
-    exchange(person, one.message, one.answer, thread_id=kept.id, turn_id=one.id)
+    """Return a person with a remembered thread, one that is not remembered, and a document, all about boats."""
+    remembered = thread(person, title="Where the boats lie")
+    one = turn(remembered, "Where does the red boat lie?", "At the north quay.")
+    exchange(person, one.message, one.answer, thread_id=remembered.id, turn_id=one.id)
     quiet = thread(person, title="A surprise", is_remembered=False)
     turn(quiet, "What boat shall we give Ingrid?", "A dinghy.")
     document(person, "boat list.txt", "The red boat is called Petrel and has two oars. " * 20)
@@ -33,7 +33,7 @@ def signed_in(person):
     return client
 
 
-def test_everything_one_may_read_is_found_in_groups(stored):
+def test_all_readable_kinds_are_found_in_groups(stored):
     found = quick_search("boat", person_id=stored.id)
 
     assert [t.title for t in found.threads] == ["Where the boats lie"]
@@ -42,7 +42,7 @@ def test_everything_one_may_read_is_found_in_groups(stored):
     assert [d.name for d in found.documents] == ["boat list.txt"]
 
 
-def test_commands_are_found_by_how_they_begin_and_fill_the_composer(stored):
+def test_commands_are_found_by_prefix_and_fill_the_composer(stored):
     assert [c.name for c in quick_search("/vst", person_id=stored.id).commands] == ["vstats"]
     client = signed_in(stored)
     box = client.get(reverse("find"), {"q": "vstats"}, headers={"HX-Request": "true"}).content.decode()
@@ -50,17 +50,17 @@ def test_commands_are_found_by_how_they_begin_and_fill_the_composer(stored):
     assert "/vstats" in client.get("/?say=/vstats").content.decode()
 
 
-def test_before_anything_is_typed_the_latest_threads_stand_there(stored):
+def test_an_empty_query_lists_the_latest_threads(stored):
     found = quick_search("", person_id=stored.id)
     assert {t.title for t in found.threads} == {"Where the boats lie", "A surprise"}
     assert found.memories == []
 
 
-def test_nothing_of_anothers_is_found(stored):
+def test_nothing_of_other_people_is_found(stored):
     assert quick_search("boat", person_id=PersonFactory().id).is_empty
 
 
-def test_with_the_index_down_the_rest_is_found_all_the_same(stored, monkeypatch):
+def test_without_the_index_other_kinds_are_still_found(stored, monkeypatch):
     from memory.index import store
 
     monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(VectorStoreUnavailableError()))
@@ -70,17 +70,19 @@ def test_with_the_index_down_the_rest_is_found_all_the_same(stored, monkeypatch)
     assert found.note == DOWN
 
 
-def test_that_words_alone_find_is_said_where_the_index_is_down_and_only_there(memory, person, monkeypatch):
+def test_the_lexical_fallback_is_reported_only_without_the_index(memory, person, monkeypatch):
     from memory.index import store
 
     client = signed_in(person)
     file = document(person, "boats.txt", "The red boat is called Petrel.")
-    exchange(person, "The red boat lies at the north quay.")  # not in the index yet: found by its words
-    places = [("search", []), ("find", []), ("document", [file.pk])]
+    exchange(person, "The red boat lies at the north quay.")  # not yet in the index: a lexical match
+    routes = [("search", []), ("find", []), ("document", [file.pk])]
 
     def pages(query: str) -> list[str]:
-        asked = [(reverse(name, args=args), {"HX-Request": "true"} if name == "find" else {}) for name, args in places]
-        return [client.get(url, {"q": query}, headers=headers).content.decode() for url, headers in asked]
+        requests = [
+            (reverse(name, args=args), {"HX-Request": "true"} if name == "find" else {}) for name, args in routes
+        ]
+        return [client.get(url, {"q": query}, headers=headers).content.decode() for url, headers in requests]
 
     search, box, inside = pages("boat")
     assert "north quay" in search
@@ -92,27 +94,27 @@ def test_that_words_alone_find_is_said_where_the_index_is_down_and_only_there(me
     assert DOWN in pages("umbrella")[0], "also where nothing is found, since meaning might have found it"
 
 
-def test_models_that_search_are_told_that_words_alone_found(memory, person, monkeypatch):
+def test_search_tools_of_models_report_the_lexical_fallback(memory, person, monkeypatch):
     from memory.index import store
 
     caller = Caller(person.pk, is_administrator=False, scopes=frozenset({"read"}))
     exchange(person, "The red boat lies at the north quay.")
     memory.index_pending()
-    whole = search_memory(caller, "boat", 5, None)
+    complete = search_memory(caller, "boat", 5, None)
     monkeypatch.setattr(store, "query", lambda *a, **k: (_ for _ in ()).throw(VectorStoreUnavailableError()))
-    by_words = search_memory(caller, "boat", 5, None)
+    degraded = search_memory(caller, "boat", 5, None)
 
-    assert [hit.message for hit in by_words.results] == ["The red boat lies at the north quay."]
-    assert "by words alone" in by_words.note
-    assert "by words alone" not in whole.note
+    assert [hit.message for hit in degraded.results] == ["The red boat lies at the north quay."]
+    assert "by words alone" in degraded.note
+    assert "by words alone" not in complete.note
 
 
-def test_the_box_opened_as_a_page_is_the_page_of_search(person):
+def test_quick_search_opened_as_a_page_is_the_search_page(person):
     answer = signed_in(person).get(reverse("find"), {"q": "red boat"})
     assert answer.url == "/search?q=red+boat"
 
 
-def test_searches_of_one_person_are_limited_on_pages_and_say_so(memory, stored, settings):
+def test_searches_are_rate_limited_per_person_with_a_message(memory, stored, settings):
     conf = settings.CATO.vector_store.model_copy(update={"searches_per_minute": 2})
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
     client = signed_in(stored)
