@@ -1,1 +1,1 @@
-"""Conversations with the model: threads, turns, and the answers as they are written."""
+"""Threads, turns, and the answers of the model."""

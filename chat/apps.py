@@ -1,11 +1,14 @@
-"""Registers chat with Django and lets it hear what memory announces."""
+"""The Django app."""
 
 from django.apps import AppConfig
 
 
 class ChatConfig(AppConfig):
+    """Connects the receivers of memory's signals."""
+
     name = "chat"
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from chat import receivers  # noqa: F401  (connects the signal receivers)
+        """Connect the signal receivers."""
+        from chat import receivers  # noqa: F401

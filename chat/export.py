@@ -1,6 +1,6 @@
-"""A thread as a file to keep: Markdown, JSON that can be imported again, or one HTML page that needs nothing else.
+"""Exports of threads as Markdown, JSON that can be imported again, or a self-contained HTML page.
 
-Each writer takes the turns to tell, in their order and loaded with their authors, and gives the file in pieces.
+Each function takes the turns in order, loaded with their authors, and yields parts of the file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chat.rows.recall import RecallItemRow, recalled_row, thread_titles_of_recal
 from memory import api as memory
 from memory.api import SpaceIds, batched
 
-_PAGE = 200
+_BATCH_SIZE = 200
 _VERSION = 1
 _STATES = {
     Turn.State.QUEUED: gettext_noop("Not answered yet"),
@@ -40,66 +40,68 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class ExportedTurn:
-    """A turn as its thread's page shows it: with what was recalled for it, and whether it was forgotten since."""
+    """A turn with what was recalled for it, and whether it is forgotten."""
 
     turn: Turn
     recalled: tuple[RecallItemRow, ...]
     is_forgotten: bool
 
     @property
-    def said_at(self) -> str:
+    def created_at(self) -> str:
+        """The time in ISO 8601, without fractions of a second."""
         return _to_the_second(self.turn.created_at)
 
     @property
     def note(self) -> str:
-        """How the answer ended and what became of it, in words; "" where there is nothing to say."""
+        """Return the state of an incomplete answer and whether it is forgotten, as a text; "" for neither."""
         ending = _STATES.get(Turn.State(self.turn.state), "")
         return ". ".join(filter(None, (ending and _(ending), _("Forgotten") if self.is_forgotten else "")))
 
     @property
-    def pictures(self) -> list[tuple[str, str]]:
-        """The message's pictures: the name of each, and an address that carries it."""
+    def images(self) -> list[tuple[str, str]]:
+        """The names and data URLs of the images of the message."""
         return [(image.name, data_url(image)) for image in self.turn.images.all()]
 
     @property
     def blocks_html(self) -> SafeString:
-        # Its numbers stay text: the passages they lead to are not in the file.
+        """The answer as HTML, without links for citations: the passages are not in the file."""
         return mark_safe("".join(render_blocks(self.turn.answer)))
 
     @property
     def recalled_lines(self) -> list[str]:
+        """A line of text for each recalled exchange."""
         return [_recalled_line(item) for item in self.recalled]
 
 
-def to_markdown(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = None) -> Iterator[str]:
-    """The thread as Markdown, in pieces: what was said quoted, answers as they are, times in UTC.
+def to_markdown(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | None = None) -> Iterator[str]:
+    """Yield the thread as Markdown: messages quoted, answers unchanged, times in UTC.
 
-    `shown` names what was recalled from these spaces only, where whoever gets the file does not read the thread.
+    `spaces` limits the recalled exchanges to these spaces, for a recipient who cannot read the thread.
     """
     yield f"# {_one_line(thread.title)}\n"
-    for told in _exported_turns(thread, turns, shown):
-        yield f"\n---\n\n**{_one_line(told.turn.author.name)}**, {told.said_at}\n\n"
-        yield "\n".join(f"> {line}".rstrip() for line in told.turn.message.split("\n")) + "\n"
+    for exported in _exported_turns(thread, turns, spaces):
+        yield f"\n---\n\n**{_one_line(exported.turn.author.name)}**, {exported.created_at}\n\n"
+        yield "\n".join(f"> {line}".rstrip() for line in exported.turn.message.split("\n")) + "\n"
         yield "".join(
-            "\n*" + _("Picture: %(name)s") % {"name": _one_line(image.name)} + "*\n" for image in told.turn.images.all()
+            "\n*" + _("Picture: %(name)s") % {"name": _one_line(image.name)} + "*\n"
+            for image in exported.turn.images.all()
         )
-        if told.turn.answer.strip():
-            head = told.turn.model or _("Answer")
-            yield f"\n**{head}**\n\n{told.turn.answer.strip()}\n"
-        if told.note:
-            yield f"\n*{told.note}.*\n"
-        if told.recalled:
-            yield "\n" + _("Recalled:") + "\n\n" + "".join(f"- {line}\n" for line in told.recalled_lines)
+        if exported.turn.answer.strip():
+            head = exported.turn.model or _("Answer")
+            yield f"\n**{head}**\n\n{exported.turn.answer.strip()}\n"
+        if exported.note:
+            yield f"\n*{exported.note}.*\n"
+        if exported.recalled:
+            yield "\n" + _("Recalled:") + "\n\n" + "".join(f"- {line}\n" for line in exported.recalled_lines)
 
 
-def to_json(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = None) -> Iterator[str]:
-    """The thread as one JSON object, in pieces; `chat.imports.formats` reads it again.
+def to_json(thread: Thread, turns: Iterable[Turn], *, spaces: SpaceIds | None = None) -> Iterator[str]:
+    """Yield the thread as a JSON object, which `chat.imports.formats` can read; `spaces` as in `to_markdown`.
 
-    `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered, and the instructions of
-    a program) and `turns`, in their order: id, author (a name), said_at, message, pictures (their names), answer, answered_at (null while there is
-    none), model, state, is_dummy, is_forgotten, and `recalled`, each with number, exchange_id, and who, said_at and
-    place, or is_forgotten alone where it was forgotten or may not be read. Times are ISO 8601 in UTC. `shown` is the
-    same as for Markdown.
+    Its keys: `format` ("cato-thread"), `version` (1), `thread` (id, title, created_at, model, is_remembered, instructions
+    of a client) and `turns`, in order: id, author (name), said_at, message, pictures (names), answer, answered_at (null
+    without an answer), model, state, is_dummy, is_forgotten, and `recalled`: number, exchange_id, and either who, said_at
+    and place, or is_forgotten if it was forgotten or is not readable. Times are ISO 8601 in UTC.
     """
     about = {
         "id": str(thread.id),
@@ -110,39 +112,39 @@ def to_json(thread: Thread, turns: Iterable[Turn], *, shown: SpaceIds | None = N
         "instructions": thread.instructions,
     }
     yield f'{{"format": {_json(FORMAT)}, "version": {_VERSION}, "thread": {_json(about)}, "turns": ['
-    for number, told in enumerate(_exported_turns(thread, turns, shown)):
-        yield (",\n" if number else "\n") + _json(_turn_fields(told))
+    for number, exported in enumerate(_exported_turns(thread, turns, spaces)):
+        yield (",\n" if number else "\n") + _json(_turn_fields(exported))
     yield "\n]}\n"
 
 
 def to_html(thread: Thread, turns: Iterable[Turn]) -> Iterator[str]:
-    """The thread as one HTML page, in pieces: light and dark, without script, and nothing in it loads from elsewhere."""
-    # Pages may have no style of their own, this file has nowhere else to have one; so it is not in the template.
+    """Yield the thread as an HTML page with light and dark colours, which has no script and loads nothing."""
+    # The style is inserted here, because templates must not contain style elements.
     colors = (Path(settings.BASE_DIR) / "static/css/colors.css").read_text()
     style = mark_safe(f"<style>{colors}{render_to_string('chat/export.css')}</style>")
     yield render_to_string("chat/export.html", {"part": "head", "title": thread.title, "style": style})
-    for page in batched(_exported_turns(thread, turns), _PAGE):
-        yield render_to_string("chat/export.html", {"part": "turns", "turns": page})
+    for batch in batched(_exported_turns(thread, turns), _BATCH_SIZE):
+        yield render_to_string("chat/export.html", {"part": "turns", "turns": batch})
     yield render_to_string("chat/export.html", {"part": "foot"})
 
 
-def _exported_turns(thread: Thread, turns: Iterable[Turn], shown: SpaceIds | None = None) -> Iterator[ExportedTurn]:
+def _exported_turns(thread: Thread, turns: Iterable[Turn], spaces: SpaceIds | None = None) -> Iterator[ExportedTurn]:
     readers = memory.space_ids_shared_by_all_readers(thread.space_id)
-    if shown is not None:
-        readers &= shown
-    for page in batched(turns, _PAGE):
-        prefetch_related_objects(page, "images")
-        recalled = memory.recalled_for((turn.id for turn in page), spaces=readers)
+    if spaces is not None:
+        readers &= spaces
+    for batch in batched(turns, _BATCH_SIZE):
+        prefetch_related_objects(batch, "images")
+        recalled = memory.recalled_for((turn.id for turn in batch), spaces=readers)
         places = thread_titles_of_recalled(recalled)
-        states = memory.memory_states(turn.effective_exchange_id for turn in page if turn.effective_exchange_id)
-        for turn in page:
+        states = memory.memory_states(turn.effective_exchange_id for turn in batch if turn.effective_exchange_id)
+        for turn in batch:
             rows = tuple(recalled_row(item, places) for item in recalled.get(turn.id, []))
             forgotten = turn.effective_exchange_id is not None and states.get(turn.effective_exchange_id) == "forgotten"
             yield ExportedTurn(turn, rows, forgotten)
 
 
-def _turn_fields(told: ExportedTurn) -> dict[str, object]:
-    turn = told.turn
+def _turn_fields(exported: ExportedTurn) -> dict[str, object]:
+    turn = exported.turn
     return {
         "id": str(turn.id),
         "author": turn.author.name,
@@ -154,8 +156,8 @@ def _turn_fields(told: ExportedTurn) -> dict[str, object]:
         "model": turn.model,
         "state": turn.state,
         "is_dummy": turn.is_dummy,
-        "is_forgotten": told.is_forgotten,
-        "recalled": [_recalled_fields(item) for item in told.recalled],
+        "is_forgotten": exported.is_forgotten,
+        "recalled": [_recalled_fields(item) for item in exported.recalled],
     }
 
 

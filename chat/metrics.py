@@ -1,4 +1,4 @@
-"""What a web process counts of its answers while it runs, for whoever watches over it."""
+"""Prometheus metrics of the answers of a web process."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ ANSWERS = Counter("cato_answers", "Answers that ended, by how they did.", ["stat
 
 
 def observe_recall(seconds: float, *, found: bool, note: str) -> None:
-    """Count a recall for an answer, which took so long; `note` says why there is less than there could be, if so."""
+    """Record a recall; `note` is the reason of an incomplete one, or ""."""
     RECALL_SECONDS.observe(seconds)
     RECALLS.labels(note or ("hit" if found else "empty")).inc()

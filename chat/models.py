@@ -1,4 +1,4 @@
-"""What a conversation is in SQL: threads, their sessions, and their turns."""
+"""The tables of chat: threads, thread sessions, turns, images, the model endpoint and imports."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from django.db.models import Q
 
 from memory.models import Job
 
-# Where files are stored.
-IMAGES, IMPORTS = "images", "imports"
+IMAGES, IMPORTS = "images", "imports"  # folders of stored files
 
 
 def place_of_image(image: Image, name: str) -> str:
-    """Where an image is kept: by its id, never by its name."""
+    """Return the path of an image, which contains its id instead of its name."""
     return f"{IMAGES}/{image.id}"
 
 
 def place_of_import(row: ImportJob, name: str) -> str:
-    """Where a file to import is kept until it is read."""
+    """Return the path of a file to import."""
     return f"{IMPORTS}/{row.id}"
 
 
 class Thread(models.Model):
-    """One conversation, in exactly one space. `head` is the last turn of the branch that stands."""
+    """A conversation in one space; `head` is the last turn of the active branch."""
 
     class TitleSource(models.TextChoices):
         FIRST_MESSAGE = "first", "the first message"
@@ -68,16 +67,16 @@ class Thread(models.Model):
         ]
 
     def is_answering(self) -> bool:
-        """Whether an answer is being written in it."""
+        """Return whether an answer is running in the thread."""
         return self.turns.filter(state__in=Turn.RUNNING_STATES).exists()
 
     def is_busy(self) -> bool:
-        """Whether an answer is being written in it, or is queued."""
+        """Return whether an answer is running or queued in the thread."""
         return self.turns.filter(state__in=[*Turn.RUNNING_STATES, Turn.State.QUEUED]).exists()
 
 
 class ReadMarker(models.Model):
-    """How far somebody has seen a thread: what was complete by then."""
+    """How far a person has read a thread, and when they last had it open."""
 
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="read_marks")
@@ -91,7 +90,7 @@ class ReadMarker(models.Model):
 
 
 class ThreadSession(models.Model):
-    """One sitting in a thread; `seq` counts them from 0."""
+    """A sitting in a thread; `seq` counts them from 0."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     thread = models.ForeignKey(Thread, on_delete=models.CASCADE, related_name="sessions")
@@ -104,7 +103,7 @@ class ThreadSession(models.Model):
 
 
 class Image(models.Model):
-    """A picture that goes with a message; a copied turn shows the same one. It goes with the last turn that has it."""
+    """An image of a message, which copied turns share; it is deleted with the last turn that has it."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
@@ -118,15 +117,15 @@ class Image(models.Model):
 
 
 class TurnQuerySet(models.QuerySet["Turn"]):
-    """Turns, by what is shown of them."""
+    """Queries of turns."""
 
     def active_branch(self) -> TurnQuerySet:
-        """Those of the branch that stands, in its order."""
+        """Return the turns of the active branch in order."""
         return self.filter(is_on_active_branch=True).order_by("position")
 
 
 class Turn(models.Model):
-    """A message and its answer as the page shows them, while the answer is written and after."""
+    """A message and its answer, which can be running."""
 
     class State(models.TextChoices):
         QUEUED = "queued"
@@ -138,7 +137,7 @@ class Turn(models.Model):
         FAILED = "failed"
 
     class FinishReason(models.TextChoices):
-        """Why a complete answer ended; the values are those of OpenAI's protocol."""
+        """Why a complete answer ended, in the values of OpenAI's protocol."""
 
         STOP = "stop"
         LENGTH = "length"
@@ -213,26 +212,27 @@ class Turn(models.Model):
 
     @property
     def is_running(self) -> bool:
+        """Whether the turn is recalling or answering."""
         return self.state in self.RUNNING_STATES
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the answer is complete only because it reached the longest that is allowed."""
+        """Whether the answer ended at the length limit."""
         return self.state == self.State.COMPLETE and self.finish_reason == self.FinishReason.LENGTH
 
     @property
     def has_room(self) -> bool:
-        """Whether there is an answer that can be continued before it reaches the longest that is kept."""
+        """Whether there is a partial answer below the length limit, which can be resumed."""
         return bool(self.answer.strip()) and len(self.answer) < settings.CATO.chat.max_answer_chars
 
     @property
     def effective_exchange_id(self) -> uuid.UUID | None:
-        """The exchange that says the same in memory: this turn's, or that of the turn it is a copy of."""
+        """The exchange of this turn, or of the turn of which it is a copy."""
         return self.exchange_id or self.copied_exchange_id
 
 
 class Endpoint(models.Model):
-    """The model endpoint an administrator set on the settings page; the key is encrypted."""
+    """The model endpoint of the settings page, with an encrypted API key."""
 
     base_url = models.URLField(max_length=300, blank=True)
     encrypted_key = models.BinaryField(default=b"")
@@ -241,9 +241,9 @@ class Endpoint(models.Model):
 
 
 class ImportJob(Job):
-    """A file of conversations that a worker takes in: how far it is, and what became of it.
+    """An import of a file of conversations, with its progress and counts.
 
-    The file goes when nothing more is to be done with it. What a row counts, `chat.imports.importer.Report` explains.
+    The file is deleted when the import ends. The counts are those of `chat.imports.importer.ImportReport`.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -1,4 +1,4 @@
-"""One box for everything: threads by title, what was said by meaning and by word, documents by name, commands."""
+"""Quick search for threads by title, memories, turns not in memory, documents by name, and commands."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from chat.models import Thread, Turn
 from memory import api as memory
 from memory.api import FOUND_BY_WORDS, CatoError, Document, Exchange, Hit, active_documents, count_search
 
-_EACH = 5
+_GROUP_SIZE = 5
 M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
 class QuickSearchResults:
-    """What there is for a few typed words, best first within each group; `note` says what could not be asked."""
+    """The results by kind, best first; `note` says if memory could not be searched, or only by keyword."""
 
     threads: list[Thread] = field(default_factory=list)
     memories: list[Hit] = field(default_factory=list)
@@ -31,60 +31,62 @@ class QuickSearchResults:
 
     @property
     def is_empty(self) -> bool:
+        """Whether there are no results."""
         return not (self.threads or self.memories or self.turns or self.documents or self.commands)
 
 
 def quick_search(text: str, *, person_id: uuid.UUID) -> QuickSearchResults:
-    """Look in all that this person may read; turns by word are those that memory does not have."""
+    """Search everything that this person may read."""
     words = text.split()
     threads = access.readable_threads(person_id)
     if not words:
-        return QuickSearchResults(threads=list(threads.filter(archived_at=None).order_by("-last_message_at")[:_EACH]))
+        return QuickSearchResults(
+            threads=list(threads.filter(archived_at=None).order_by("-last_message_at")[:_GROUP_SIZE])
+        )
     readable = memory.readable_space_ids(person_id)
     note, memories = "", list[Hit]()
     try:
         count_search(person_id)
-        found = memory.search(text, spaces=readable, count=_EACH)
+        found = memory.search(text, spaces=readable, count=_GROUP_SIZE)
         note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
         memories = [hit for hit in found.results if not hit.is_below_gate or "words" in hit.ranks]
     except CatoError as error:
         note = str(error)
-    asked = text.lstrip("/").lower()
+    command_prefix = text.lstrip("/").lower()
     return QuickSearchResults(
-        threads=list(contains_all_words(threads, words, "title").order_by("-last_message_at")[:_EACH]),
+        threads=list(contains_all_words(threads, words, "title").order_by("-last_message_at")[:_GROUP_SIZE]),
         memories=memories,
         turns=list(_search_unstored_turns(threads, words)),
-        documents=list(contains_all_words(active_documents(readable), words, "name").order_by("-created_at")[:_EACH]),
-        commands=[command for command in COMMANDS if command.name.startswith(asked)][:3],
+        documents=list(
+            contains_all_words(active_documents(readable), words, "name").order_by("-created_at")[:_GROUP_SIZE]
+        ),
+        commands=[command for command in COMMANDS if command.name.startswith(command_prefix)][:3],
         note=note,
     )
 
 
 def find_related(thread: Thread, person_id: uuid.UUID) -> list[tuple[Thread, float]]:
-    """Other threads that this person reads about the same subject, best first, each with its score.
-
-    Raises CatoError where memory cannot be searched.
-    """
+    """Return readable threads on the same subject with their scores, best first. Raises CatoError."""
     found = memory.related_threads(thread.id, spaces=memory.readable_space_ids(person_id))
     rows = access.readable_threads(person_id).select_related("space", "owner").in_bulk([one.thread_id for one in found])
     return [(rows[one.thread_id], one.score) for one in found if one.thread_id in rows]
 
 
 def contains_all_words(rows: QuerySet[M], words: list[str], field_name: str) -> QuerySet[M]:
-    """Those of `rows` whose field holds every one of the words, whatever their case and order."""
+    """Filter rows whose field contains all words, in any case and order."""
     for word in words:
         rows = rows.filter(**{f"{field_name}__icontains": word})
     return rows
 
 
 def _search_unstored_turns(threads: QuerySet[Thread], words: list[str]) -> QuerySet[Turn]:
-    """The latest turns with these words in threads that are not remembered: nothing else finds them."""
+    """Return the latest turns with these words in threads that are not saved to memory."""
     rows: QuerySet[Turn] = Turn.objects.active_branch().filter(
         thread__in=threads.filter(is_remembered=False), exchange_id=None
     )
-    # A copy says what it is a copy of, which may have been forgotten.
+    # The original of a copied turn can have been forgotten.
     forgotten = Exchange.objects.filter(pk=OuterRef("copied_exchange_id")).exclude(forgotten_at=None)
     rows = rows.filter(~Exists(forgotten))
     for word in words:
         rows = rows.filter(Q(message__icontains=word) | Q(answer__icontains=word))
-    return rows.select_related("thread").order_by("-created_at")[:_EACH]
+    return rows.select_related("thread").order_by("-created_at")[:_GROUP_SIZE]

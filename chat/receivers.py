@@ -1,4 +1,4 @@
-"""What chat does when memory announces something: the pages that show it are told."""
+"""Receivers of memory's signals, which update open pages."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from memory.api import RecallLogEntry, signals
 @receiver(signals.indexed)
 @receiver(signals.indexing_failed)
 def on_exchanges_indexed(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
-    for turn_id in _bump_revisions(_kept_as(exchange_ids)):
+    """Update the footers of the exchanges' turns."""
+    for turn_id in _bump_revisions(_turns_of(exchange_ids)):
         publish(frames.turn_footer(turn_id))
 
 
 @receiver(signals.forgotten)
 def on_exchanges_forgotten(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
-    """The forgotten turns themselves, and every answer that had recalled them."""
+    """Update the forgotten turns and the turns for which they were recalled."""
     used_in = RecallLogEntry.objects.filter(exchange_id__in=exchange_ids).values("turn_id")
-    turns = _kept_as(exchange_ids) | Turn.objects.filter(id__in=used_in)
+    turns = _turns_of(exchange_ids) | Turn.objects.filter(id__in=used_in)
     for turn_id in _bump_revisions(turns):
         publish(frames.turn(turn_id))
 
 
-def _kept_as(exchange_ids: list[uuid.UUID]) -> QuerySet[Turn]:
+def _turns_of(exchange_ids: list[uuid.UUID]) -> QuerySet[Turn]:
     return Turn.objects.filter(Q(exchange_id__in=exchange_ids) | Q(copied_exchange_id__in=exchange_ids))
 
 
 def _bump_revisions(turns: QuerySet[Turn]) -> list[uuid.UUID]:
-    """Raise the revision of those turns that are over; one that is being answered has a writer that raises it."""
+    """Increase the revision of the turns that are not running, and return them; an answer stream sets it otherwise."""
     ids = list(turns.exclude(state__in=Turn.RUNNING_STATES).values_list("id", flat=True))
     Turn.objects.filter(id__in=ids).exclude(state__in=Turn.RUNNING_STATES).update(revision=F("revision") + 1)
     return ids

@@ -1,8 +1,6 @@
-"""What chat announces to whoever listens."""
+"""The signals of chat."""
 
 from django.dispatch import Signal
 
-# by: the person; thread_id: UUID; kind: the file's ending. A thread was taken out as a file.
-exported = Signal()
-# by: the person. Another model endpoint answers from now on.
-endpoint_set = Signal()
+exported = Signal()  # a thread was exported; by: UUID of the person, thread_id: UUID, kind: file extension
+endpoint_set = Signal()  # the model endpoint was changed; by: UUID of the person

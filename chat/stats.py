@@ -1,4 +1,4 @@
-"""What answers cost: how long recall took, which model said how much for whom, and how answers ended."""
+"""Statistics of answers: recall latency, token usage, failures."""
 
 from __future__ import annotations
 
@@ -13,62 +13,62 @@ from chat.llm.events import MAX_TOKENS
 from chat.models import Turn
 from memory.api import SpaceIds
 
-_NEWEST = 1000
+_MAX_ANSWERS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyPercentiles:
-    """Milliseconds that recall took before the model was asked, over the newest answers."""
+    """Percentiles of the recall latency of the newest answers, in milliseconds."""
 
     answers: int
     median: int
-    worst_tenth: int
-    worst_hundredth: int
+    p90: int
+    p99: int
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """What one model was sent and said for one person."""
+    """The tokens of one model for one person."""
 
     model: str
     person: str
     answers: int
-    sent: int
-    said: int
+    prompt_tokens: int
+    completion_tokens: int
 
 
 def latency(spaces: SpaceIds | None) -> LatencyPercentiles | None:
-    """None where nothing was measured yet."""
+    """Return the recall latency of the newest answers; None without answers."""
     measured = _turns(spaces).exclude(recall_ms=None).order_by("-created_at")
-    taken = sorted(ms or 0 for ms in measured.values_list("recall_ms", flat=True)[:_NEWEST])
+    taken = sorted(ms or 0 for ms in measured.values_list("recall_ms", flat=True)[:_MAX_ANSWERS])
     if not taken:
         return None
 
-    def worst(share: float) -> int:
-        return taken[min(len(taken) - 1, int(len(taken) * (1 - share)))]
+    def percentile(share: float) -> int:
+        return taken[min(len(taken) - 1, int(len(taken) * share))]
 
-    return LatencyPercentiles(len(taken), worst(0.5), worst(0.1), worst(0.01))
+    return LatencyPercentiles(len(taken), percentile(0.5), percentile(0.9), percentile(0.99))
 
 
-def tokens(spaces: SpaceIds | None, *, since: datetime, most: int = 20) -> list[TokenUsage]:
-    """By model and person, the most first; of endpoints that tell it."""
+def tokens(spaces: SpaceIds | None, *, since: datetime, limit: int = 20) -> list[TokenUsage]:
+    """Return the token usage by model and person, largest first, of endpoints that report it."""
     rows = _turns(spaces).filter(created_at__gt=since, is_dummy=False).exclude(usage={})
     summed = rows.values_list("model", "author__name").annotate(
-        n=Count("pk"), sent=_sum_of("prompt_tokens"), said=_sum_of("completion_tokens")
+        n=Count("pk"), sent=_sum_of("prompt_tokens"), received=_sum_of("completion_tokens")
     )
-    rows_of_most = summed.order_by("-sent", "model", "author__name")[:most]
-    return [TokenUsage(model, person, n, int(sent), int(said)) for model, person, n, sent, said in rows_of_most]
+    largest = summed.order_by("-sent", "model", "author__name")[:limit]
+    return [TokenUsage(model, person, n, int(sent), int(received)) for model, person, n, sent, received in largest]
 
 
 def failures(spaces: SpaceIds | None, *, since: datetime) -> int:
-    """Answers that failed since then."""
+    """Return the number of answers that failed since then."""
     return _turns(spaces).filter(created_at__gt=since, state=Turn.State.FAILED).count()
 
 
 def _sum_of(key: str) -> Sum:
-    """Of the numbers that can be true. What an endpoint sent is kept as it came in older rows: anything JSON can hold.
+    """Sum the plausible counts. Older rows can contain any JSON value that an endpoint sent.
 
-    As floating point numbers, for a sum of integers may be larger than a database counts.
+    Floats, because the sum of integers can exceed the range of the database.
     """
     is_sane = {f"usage__{key}__gte": 0, f"usage__{key}__lte": MAX_TOKENS}
     number = Cast(KT(f"usage__{key}"), FloatField())

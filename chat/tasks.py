@@ -1,4 +1,4 @@
-"""The door by which workers come in: it takes nothing, decides nothing, may be gone through twice or late."""
+"""Celery tasks: wake-ups without arguments, which can arrive late or twice."""
 
 from celery import shared_task
 
@@ -7,4 +7,5 @@ from chat.imports import worker
 
 @shared_task(name="chat.tasks.import_conversations")
 def import_conversations() -> None:
+    """Run due imports."""
     worker.run_imports()

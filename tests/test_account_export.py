@@ -1,4 +1,4 @@
-"""All of one's own as a zip file: everything of this person, nothing of others, and no more of it in memory than a piece."""
+"""The export of an account: everything of this person, nothing of others, streamed."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def bob(memory):
     return PersonFactory(name="Bob Team")
 
 
-def remembered_turn(person, in_thread, message: str, answer: str = "Noted.", **more: Any) -> Turn:
-    one = turn(in_thread, message, answer, author=person, **more)
-    kept = exchange(person, message, answer, space=in_thread.space, thread_id=in_thread.id, turn_id=one.id)
-    one.exchange_id = kept.id
+def remembered_turn(person, in_thread, message: str, answer: str = "Noted.", **fields: Any) -> Turn:
+    one = turn(in_thread, message, answer, author=person, **fields)
+    stored = exchange(person, message, answer, space=in_thread.space, thread_id=in_thread.id, turn_id=one.id)
+    one.exchange_id = stored.id
     one.save()
     return one
 
 
-def downloaded(person) -> zipfile.ZipFile:
+def download(person) -> zipfile.ZipFile:
     client = Client()
     client.force_login(person)
     answer = client.post("/settings/export")
@@ -64,11 +64,11 @@ def lines(archive: zipfile.ZipFile, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in archive.read(name).decode().splitlines()]
 
 
-def everything(archive: zipfile.ZipFile) -> str:
+def all_text(archive: zipfile.ZipFile) -> str:
     return "\n".join([*archive.namelist(), *(archive.read(n).decode(errors="replace") for n in archive.namelist())])
 
 
-def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(memory, alice, bob):
+def test_it_contains_account_threads_notes_documents_feedback_and_activity(memory, alice, bob):
     greenhouse = thread(alice, title="The greenhouse: when?")
     remembered_turn(alice, greenhouse, "The greenhouse is painted in May.")
     memory.add_note("The key hangs behind the clock.", space=access.personal_space(alice.pk), owner_id=alice.pk, source="vadd_command", manual_entry=True)  # fmt: skip
@@ -77,7 +77,7 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
     set_feedback(alice.pk, of_bob, "pinned")
     AuditEntry.objects.create(actor=alice, action="person.joined", target="member")
 
-    archive = downloaded(alice)
+    archive = download(alice)
 
     account = json.loads(archive.read("account.json"))
     assert (account["name"], account["email"], len(account["login_sessions"])) == (
@@ -104,22 +104,22 @@ def test_the_account_its_threads_notes_documents_opinions_and_doings_are_in_it(m
     assert [line["action"] for line in lines(archive, "audit.jsonl")] == ["person.joined", "account.exported"]
 
 
-def test_who_was_shown_the_own_space_and_what_was_imported_is_in_it(memory, alice, bob):
+def test_it_contains_reveals_of_the_personal_space_and_imports(memory, alice, bob):
     reason = "A letter from the court asks for it."
     reveals.reveal(access.personal_space(alice.pk), by=bob.pk, reason=reason)
     reveals.reveal(access.personal_space(bob.pk), by=alice.pk, reason="Looking for a lost invoice.")
     ImportJob.objects.create(owner=alice, name="conversations.json", due_at=ago(), found=3, imported=2)
     ImportJob.objects.create(owner=bob, name="of-bob.json", due_at=ago())
 
-    archive = downloaded(alice)
+    archive = download(alice)
 
-    (shown,) = lines(archive, "reveals.jsonl")
-    assert (shown["by"], shown["reason"]) == (bob.name, reason)
-    (taken,) = lines(archive, "imports.jsonl")
-    assert (taken["name"], taken["found"], taken["imported"]) == ("conversations.json", 3, 2)
+    (reveal,) = lines(archive, "reveals.jsonl")
+    assert (reveal["by"], reveal["reason"]) == (bob.name, reason)
+    (imported,) = lines(archive, "imports.jsonl")
+    assert (imported["name"], imported["found"], imported["imported"]) == ("conversations.json", 3, 2)
 
 
-def test_pictures_that_went_with_a_message_are_in_it_and_those_of_others_are_not(memory, alice, bob):
+def test_it_contains_own_images_but_not_those_of_others(memory, alice, bob):
     team = access.team_space()
     for person in (alice, bob):
         one = turn(thread(person, space=team), "Look at this")
@@ -129,20 +129,20 @@ def test_pictures_that_went_with_a_message_are_in_it_and_those_of_others_are_not
             )
         )
 
-    archive = downloaded(alice)
+    archive = download(alice)
 
-    (picture,) = names(archive, ".png")
-    assert (picture, archive.read(picture)) == ("images/00001 Alice Owner.png", b"\x89PNG")
+    (image,) = names(archive, ".png")
+    assert (image, archive.read(image)) == ("images/00001 Alice Owner.png", b"\x89PNG")
     (about,) = lines(archive, "images.jsonl")
-    assert (about["file"], len(about["turn_ids"])) == (picture, 1)
+    assert (about["file"], len(about["turn_ids"])) == (image, 1)
 
 
-def test_what_others_said_in_a_thread_that_was_forked_is_not_in_it(memory, alice, bob):
+def test_messages_of_others_in_a_forked_thread_are_omitted(memory, alice, bob):
     fork = thread(alice, title="Plans")
     turn(fork, "Bob wants to move to Bergen.", author=bob)
     turn(fork, "Alice asks when that will be.", author=alice)
 
-    found = everything(downloaded(alice))
+    found = all_text(download(alice))
 
     assert "Alice asks when that will be." in found
     assert "Bob" not in found
@@ -150,7 +150,7 @@ def test_what_others_said_in_a_thread_that_was_forked_is_not_in_it(memory, alice
 
 def test_its_threads_can_be_imported_again(memory, alice, tmp_path):
     remembered_turn(alice, thread(alice, title="The greenhouse"), "The greenhouse is painted in May.")
-    archive = downloaded(alice)
+    archive = download(alice)
     (name,) = [name for name in names(archive, ".json") if name.startswith("threads/")]
     (tmp_path / "one.json").write_bytes(archive.read(name))
 
@@ -159,7 +159,7 @@ def test_its_threads_can_be_imported_again(memory, alice, tmp_path):
     assert read.title == "The greenhouse"
 
 
-def test_nothing_of_others_is_in_it_also_from_spaces_that_are_shared(memory, alice, bob):
+def test_data_of_others_in_shared_spaces_is_omitted(memory, alice, bob):
     team = access.team_space()
     of_bob = thread(bob, space=team, title="Bob's plan for Bergen")
     remembered_turn(bob, of_bob, "Bob wants to move to Bergen.")
@@ -171,76 +171,76 @@ def test_nothing_of_others_is_in_it_also_from_spaces_that_are_shared(memory, ali
     document(bob, "secret.txt", "Bob wrote a poem. " * 20)
     document(bob, "shared.txt", "Bob wrote minutes. " * 20, space=team)
     recipe = document(alice, "recipe.txt", "Alice wrote a recipe. " * 20, space=team)
-    # As an administrator he may add a version to it.
+    # As an administrator, Bob may add a version.
     document(bob, "recipe.txt", "Bob wrote a longer recipe. " * 20, space=team, version_of=recipe)
     AuditEntry.objects.create(actor=bob, action="password.changed", target="Bob")
 
-    found = everything(downloaded(alice))
+    found = all_text(download(alice))
 
     assert "Bob" not in found
     for said in ("Alice asks when that will be.", "Alice bakes a cake."):
         assert said in found
 
 
-def test_what_was_forgotten_or_deleted_is_not_in_it(memory, alice):
+def test_forgotten_and_deleted_data_is_omitted(memory, alice):
     talk = thread(alice, title="The safe opens with 12-34-56.")
     for words in ("The safe opens with 12-34-56.", "The cellar is damp."):
         remembered_turn(alice, talk, words)
     memory.forget([Turn.objects.get(message__contains="safe").exchange_id], by=alice.pk)
-    gone = thread(alice, title="Deleted yesterday")
-    remembered_turn(alice, gone, "This was deleted.")
-    kept = document(alice, "burnt.txt", "These pages were burnt. " * 20)
-    memory.forget_documents([kept.pk], by=alice.pk)
+    deleted = thread(alice, title="Deleted yesterday")
+    remembered_turn(alice, deleted, "This was deleted.")
+    stored = document(alice, "burnt.txt", "These pages were burnt. " * 20)
+    memory.forget_documents([stored.pk], by=alice.pk)
     from chat.services import delete_thread
 
-    delete_thread(gone)
+    delete_thread(deleted)
 
-    found = everything(downloaded(alice))
+    found = all_text(download(alice))
 
     for words in ("12-34-56", "was deleted", "Deleted yesterday", "burnt"):
         assert words not in found
     assert "The cellar is damp." in found
 
 
-def test_other_branches_stand_in_a_file_of_their_own(memory, alice):
+def test_other_branches_are_in_a_separate_file(memory, alice):
     talk = thread(alice)
     turn(talk, "First try", is_on_active_branch=False)
     turn(talk, "Second try")
 
-    archive = downloaded(alice)
+    archive = download(alice)
 
-    (beside,) = names(archive, ".branches.json")
-    (standing,) = [n for n in names(archive, ".json") if n.startswith("threads/") and n != beside]
-    assert [t["message"] for t in json.loads(archive.read(beside))["turns"]] == ["First try"]
-    assert [t["message"] for t in json.loads(archive.read(standing))["turns"]] == ["Second try"]
+    (branches_file,) = names(archive, ".branches.json")
+    (thread_file,) = [n for n in names(archive, ".json") if n.startswith("threads/") and n != branches_file]
+    assert [t["message"] for t in json.loads(archive.read(branches_file))["turns"]] == ["First try"]
+    assert [t["message"] for t in json.loads(archive.read(thread_file))["turns"]] == ["Second try"]
 
 
-def test_names_of_files_stay_inside_the_folder_they_are_unpacked_to(memory, alice):
+def test_file_names_stay_inside_the_unpacked_folder(memory, alice):
     thread(alice, title="../../etc: passwd\x07")
     upload(alice, "..\\..\\system\\evil.txt", "Nothing to see here. " * 20)
 
-    for name in downloaded(alice).namelist():
+    for name in download(alice).namelist():
         assert ".." not in name.split("/")
         assert not set(name) & set('\\:\x07"')
 
 
-def test_an_original_that_is_lost_does_not_break_the_rest(memory, alice):
+def test_a_missing_original_does_not_break_the_export(memory, alice):
     lost = document(alice, "lost.txt", "These words stay. " * 20)
     default_storage.delete(lost.versions.get().original.name)
 
-    archive = downloaded(alice)
+    archive = download(alice)
 
     (about,) = names(archive, "about.json")
     assert not json.loads(archive.read(about))["versions"][0]["original_is_here"]
     assert "audit.jsonl" in archive.namelist()
 
 
-def test_it_is_written_in_pieces_and_never_held_whole(memory, alice):
+def test_it_is_streamed_in_chunks(memory, alice):
     for number in range(4):
         upload(alice, f"noise-{number}.txt", base64.encodebytes(random.Random(number).randbytes(4_000_000)))
 
     tracemalloc.start()
-    sizes = [len(piece) for piece in own_data.stream_zip(alice, by=alice)]
+    sizes = [len(chunk) for chunk in own_data.stream_zip(alice, by=alice)]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 

@@ -10,7 +10,6 @@ from zipfile import ZipFile
 
 import pytest
 from django.db import transaction
-from django.db.models import QuerySet
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -558,30 +557,3 @@ def test_the_audit_log_is_searchable_by_name_and_read_only(memory, page, ada, bo
             change()
     with pytest.raises(TypeError, match="only ever added to"):
         AuditEntry.objects.update(action="did nothing")
-
-
-def test_the_migration_replaces_sentences_in_the_audit_log_by_codes():
-    """The reverse migration restores the sentences."""
-    from importlib import import_module
-
-    from django.apps import apps
-
-    codes = import_module("cato_web.accounts.migrations.0006_audit_codes")
-    assert set(codes.CODES.values()) == set(AuditEntry.Action.values)
-    entry = AuditEntry.objects.create(action="made a token", target="x")
-
-    class HistoricalModels:
-        """The models as a migration gets them, with plain managers."""
-
-        @staticmethod
-        def get_model(*name):
-            model = apps.get_model(*name)
-            return type("Model", (), {"objects": QuerySet(model)})
-
-    codes.to_codes(HistoricalModels, None)
-    entry.refresh_from_db()
-    assert entry.get_action_display() == "made a token"
-    assert entry.action == "token.created"
-    codes.to_sentences(HistoricalModels, None)
-    entry.refresh_from_db()
-    assert entry.action == "made a token"

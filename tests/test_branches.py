@@ -168,7 +168,7 @@ def test_a_reconnecting_page_removes_turns_of_inactive_branches(turns, person):
     services.edit_message(turns[1], person_id=person.id, message="And to the sauna?", client_key=uuid.uuid4())
 
     request = sync.parse_sync_request(json.dumps({"have": {str(k): v for k, v in have.items()}}))
-    html, revisions = sync.missing_updates(person.id, turns[0].thread_id, request.have)
+    html, revisions = sync.missing_updates(person.id, turns[0].thread_id, request.revisions)
     assert f'id="turn-{turns[2].id}" hx-swap-oob="delete"' in html
     assert f'id="turn-{turns[0].id}" hx-swap-oob="delete"' not in html
     assert turns[2].id not in revisions

@@ -50,7 +50,7 @@ def test_text_that_resembles_a_citation_is_unchanged(text):
 
 
 def test_without_recall_numbers_are_plain_text():
-    assert "cite" not in html("The array [1] begins.", most=0)
+    assert "cite" not in html("The array [1] begins.", count=0)
 
 
 def test_a_growing_answer_renders_the_same_citations_as_the_complete_one():

@@ -110,7 +110,7 @@ def test_only_readable_exchanges_are_evaluated(memory, statements, capsys):
     exchange(bob, "The spare wheel is in the cellar.")
     memory.index_pending()
 
-    assert "1 exchange, asked" in run("memory_eval", capsys, "--user", "bob team", "--strategy", "hybrid")
+    assert "1 exchange, rephrased" in run("memory_eval", capsys, "--user", "bob team", "--strategy", "hybrid")
     with pytest.raises(CommandError, match="no account Nobody"):
         call_command("memory_eval", "--user", "Nobody")
 
@@ -158,7 +158,7 @@ def test_calibrate_fits_the_gate_and_reset_restores_the_default(conversations, c
 
     tried = run("calibrate", capsys, "--dry-run")
     assert "calibrated on 60 exchanges" in tried
-    assert "in force until now" in tried
+    assert "  previous" in tried
     assert "Nothing was changed." in tried
     assert not Calibration.objects.exists()
 
@@ -168,8 +168,8 @@ def test_calibrate_fits_the_gate_and_reset_restores_the_default(conversations, c
     assert (fitted.provider, fitted.model, fitted.sample) == (active.provider, active.model, 60)
     assert levels.level_of(active.provider, active.model).evidence == fitted.threshold
     assert calibration.current_threshold().origin == "fitted"
-    assert "in force again" in run("calibrate", capsys, "--reset")
-    assert "in force already" in run("calibrate", capsys, "--reset")
+    assert "default threshold is restored" in run("calibrate", capsys, "--reset")
+    assert "in use already" in run("calibrate", capsys, "--reset")
     assert levels.level_of(active.provider, active.model) == shipped
 
 

@@ -1,4 +1,4 @@
-"""The pulse of running answers: what pages are told at once, and what waits until the row holds it."""
+"""The flush loop of running answers: open text is published at once, finished blocks after they are saved."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from chat.llm.events import StreamChunk
 from chat.rendering.citations import Citations
 
 
-class Ledger:
-    """Stands for the database and the pages: keeps what was kept and shown, in its order; saves wait at its gate."""
+class FakeStore:
+    """Records saves and frames in order, in place of database and pages; saves wait for its gate."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str]] = []
@@ -38,20 +38,20 @@ class Ledger:
         self.events += [("kept", row.answer) for row in rows]
         return set(), set()
 
-    def show(self, frame: Any) -> None:
+    def publish(self, frame: Any) -> None:
         self.events.append(("shown", frame.html))
 
-    def shown(self, text: str) -> bool:
-        return any(what == "shown" and text in said for what, said in self.events)
+    def is_published(self, text: str) -> bool:
+        return any(event == "shown" and text in content for event, content in self.events)
 
-    async def until_shown(self, text: str) -> None:
+    async def until_published(self, text: str) -> None:
         async with asyncio.timeout(20):
-            while not self.shown(text):  # noqa: ASYNC110  (the pulse tells nobody but pages)
+            while not self.is_published(text):  # noqa: ASYNC110  (the pulse tells nobody but pages)
                 await asyncio.sleep(0)
 
 
-def running(text: str) -> AnswerStream:
-    """An answer under way that has said this."""
+def running_stream(text: str) -> AnswerStream:
+    """Return a running answer stream with this text."""
     job = AnswerJob(uuid.uuid4(), uuid.uuid4(), uuid.uuid4(), 1, "", "", 0, None, "", is_remembered=True)
     stream = runner._streams[job.turn_id] = AnswerStream(job)
     stream.start(PreparedAnswer([], 1, Citations(job.turn_id, 0)))
@@ -60,21 +60,23 @@ def running(text: str) -> AnswerStream:
 
 
 @pytest.fixture
-def during(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Ledger], Awaitable[None]]], Ledger]]:
-    """Run something while the pulse beats, as often as it can, on a ledger of its own."""
+def run_flush_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[[Callable[[FakeStore], Awaitable[None]]], FakeStore]]:
+    """Run a coroutine while the flush loop ticks as fast as possible."""
 
-    def run(story: Callable[[Ledger], Awaitable[None]]) -> Ledger:
-        async def whole() -> Ledger:
-            ledger = Ledger()
+    def run(scenario: Callable[[FakeStore], Awaitable[None]]) -> FakeStore:
+        async def complete() -> FakeStore:
+            ledger = FakeStore()
             monkeypatch.setattr(runner, "run_in_db_thread", ledger.save)
             monkeypatch.setattr(runner.hub, "loop", asyncio.get_running_loop())
-            monkeypatch.setattr(runner.hub, "publish", ledger.show)
+            monkeypatch.setattr(runner.hub, "publish", ledger.publish)
             runner._ensure_flush_loop()
-            await story(ledger)
+            await scenario(ledger)
             assert not ledger.overlapping, "of two saves at once the older could overwrite the newer"
             return ledger
 
-        return asyncio.run(whole())
+        return asyncio.run(complete())
 
     monkeypatch.setattr(runner, "_FLUSH_INTERVAL", 0)
     monkeypatch.setattr("chat.answers.stream._SAVE_INTERVAL", 0)
@@ -82,67 +84,69 @@ def during(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[Ledg
     runner._streams.clear()
 
 
-def test_an_open_block_grows_on_pages_while_its_save_waits_for_another_writer(during):
-    async def story(ledger: Ledger) -> None:
-        stream = running("One")
-        await ledger.until_shown("One")
+def test_an_open_block_grows_on_pages_while_its_save_waits(run_flush_loop):
+    async def scenario(ledger: FakeStore) -> None:
+        stream = running_stream("One")
+        await ledger.until_published("One")
         stream.feed(StreamChunk(" two"))
-        await ledger.until_shown("One two")
+        await ledger.until_published("One two")
         stream.feed(StreamChunk(" three"))
-        await ledger.until_shown("One two three")
+        await ledger.until_published("One two three")
 
-    assert [what for what, _ in during(story).events] == ["shown"] * 3
+    assert [event for event, _ in run_flush_loop(scenario).events] == ["shown"] * 3
 
 
-def test_a_finished_block_is_shown_once_the_row_holds_it_and_not_before(during):
-    async def story(ledger: Ledger) -> None:
-        stream, other = running("First block"), running("Meanwhile")
-        await ledger.until_shown("First block")
+def test_a_finished_block_is_published_only_after_it_is_saved(run_flush_loop):
+    async def scenario(ledger: FakeStore) -> None:
+        stream, other = running_stream("First block"), running_stream("Meanwhile")
+        await ledger.until_published("First block")
         stream.feed(StreamChunk(".\n\nSecond block\n"))
-        for word in ("a", "b", "c"):  # pulses go by
+        for word in ("a", "b", "c"):  # ticks pass
             other.feed(StreamChunk(f" {word}"))
-            await ledger.until_shown(f" {word}")
-        assert not ledger.shown("Second block")
+            await ledger.until_published(f" {word}")
+        assert not ledger.is_published("Second block")
         ledger.gate.set()
-        await ledger.until_shown("Second block")
+        await ledger.until_published("Second block")
 
-    events = during(story).events
-    shown = next(at for at, (what, said) in enumerate(events) if what == "shown" and "Second block" in said)
-    assert ("kept", "First block.\n\nSecond block\n") in events[:shown]
-    assert sum("First block.</p>" in said for what, said in events if what == "shown") == 1
+    events = run_flush_loop(scenario).events
+    is_published = next(
+        at for at, (event, content) in enumerate(events) if event == "shown" and "Second block" in content
+    )
+    assert ("kept", "First block.\n\nSecond block\n") in events[:is_published]
+    assert sum("First block.</p>" in content for event, content in events if event == "shown") == 1
 
 
-def test_what_is_finished_while_a_save_runs_waits_for_the_next_one(during):
-    async def story(ledger: Ledger) -> None:
-        stream = running("One.\n\nTwo\n")
-        other = running("Meanwhile")
-        await ledger.until_shown("Meanwhile")
+def test_blocks_finished_during_a_save_wait_for_the_next_one(run_flush_loop):
+    async def scenario(ledger: FakeStore) -> None:
+        stream = running_stream("One.\n\nTwo\n")
+        other = running_stream("Meanwhile")
+        await ledger.until_published("Meanwhile")
         stream.feed(StreamChunk("\n\nThree\n"))
         other.feed(StreamChunk(" a"))
-        await ledger.until_shown(" a")
+        await ledger.until_published(" a")
         ledger.gate.set()
-        await ledger.until_shown("Three")
+        await ledger.until_published("Three")
 
-    events = during(story).events
-    before_three = events[: next(at for at, (_, said) in enumerate(events) if "<p>Three" in said)]
+    events = run_flush_loop(scenario).events
+    before_three = events[: next(at for at, (_, content) in enumerate(events) if "<p>Three" in content)]
     assert ("kept", "One.\n\nTwo\n") in before_three
     assert ("kept", "One.\n\nTwo\n\n\nThree\n") in before_three
 
 
-def test_after_a_save_that_failed_nothing_finished_is_shown_until_one_succeeds(during):
-    async def story(ledger: Ledger) -> None:
+def test_after_a_failed_save_finished_blocks_wait_for_a_successful_one(run_flush_loop):
+    async def scenario(ledger: FakeStore) -> None:
         ledger.failing = 3
         ledger.gate.set()
-        running("One.\n\nTwo\n")
-        await ledger.until_shown("Two")
+        running_stream("One.\n\nTwo\n")
+        await ledger.until_published("Two")
         assert ledger.failing == 0
 
-    assert during(story).events[0] == ("kept", "One.\n\nTwo\n")
+    assert run_flush_loop(scenario).events[0] == ("kept", "One.\n\nTwo\n")
 
 
-def test_what_comes_while_an_answer_is_drawn_is_drawn_next(monkeypatch):
-    """Drawing runs in a thread of its own, and the model goes on meanwhile."""
-    stream, drawn = running("One "), []
+def test_text_that_arrives_during_rendering_is_rendered_next(monkeypatch):
+    """Rendering runs in a thread while the model continues."""
+    stream, drawn = running_stream("One "), []
 
     def feed(text: str) -> list[str]:
         drawn.append(text)

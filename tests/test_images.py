@@ -1,4 +1,4 @@
-"""Pictures with messages: shown to the model and to who may read the thread, and gone when the last turn is."""
+"""Images in messages: sent to the model, visible to readers of the thread, and deleted with the last turn."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ KEY = "cato"
 JPEG = b"\xff\xd8\xff\xe0" + bytes(60)
 
 
-def said_with_picture(person, in_thread=None) -> Turn:
-    here = in_thread or thread(person)
-    one = turn(here, "What is this?", "A red dot.")
+def turn_with_image(person, in_thread=None) -> Turn:
+    thread_ = in_thread or thread(person)
+    one = turn(thread_, "What is this?", "A red dot.")
     one.images.add(image_of(person))
-    here.head = one
-    here.save()
+    thread_.head = one
+    thread_.save()
     return one
 
 
@@ -38,20 +38,20 @@ def said_with_picture(person, in_thread=None) -> Turn:
     ("content", "media_type"),
     [(PNG, "image/png"), (JPEG, "image/jpeg"), (b"GIF89a" + PNG, "image/gif"), (b"RIFF1234WEBPVP8 ", "image/webp")],
 )
-def test_a_picture_is_known_by_its_content(person, content, media_type):
+def test_an_image_is_detected_by_its_content(person, content, media_type):
     assert image_of(person, "drawing.txt", content).media_type == media_type
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("content", [b"", b"<svg onload=alert(1)>", b"RIFF1234WAVE", b"%PDF-1.7"])
-def test_what_is_no_picture_is_refused_whatever_its_name_says(person, content):
+def test_a_file_that_is_no_image_is_refused_whatever_its_name(person, content):
     with pytest.raises(InvalidMessageError, match=r"key\.png is not a supported image"):
         image_of(person, "key.png", content)
     assert not Image.objects.exists()
 
 
 @pytest.mark.django_db
-def test_a_picture_that_is_too_large_is_refused_with_what_is_allowed(person):
+def test_a_too_large_image_is_refused_and_the_limit_named(person):
     large = ContentFile(PNG, name="large.png")
     large.size = 11_000_000
     with pytest.raises(InvalidMessageError, match=r"11 MB; a picture may have 10 \(chat.max_image_mb\)"):
@@ -59,33 +59,33 @@ def test_a_picture_that_is_too_large_is_refused_with_what_is_allowed(person):
 
 
 @pytest.mark.django_db
-def test_the_model_gets_the_picture_as_it_is_and_those_of_the_turns_just_before(person):
-    here = thread(person)
-    turns = [said_with_picture(person, here) for _ in range(4)]
+def test_the_model_receives_the_image_unchanged_and_those_of_the_previous_turns(person):
+    thread_ = thread(person)
+    turns = [turn_with_image(person, thread_) for _ in range(4)]
     prompt = build_prompt(history=fit_history(turns[:3], max_tokens=10_000), prompt_context="", turn=turns[3])
 
     kinds = [type(message["content"]).__name__ for message in prompt if message["role"] == "user"]
     assert kinds == ["str", "list", "list", "list"]
     assert prompt[1]["content"] == "What is this?\n[picture: key.png]"
-    text, picture = prompt[-1]["content"]
+    text, image_id = prompt[-1]["content"]
     assert text == {"type": "text", "text": "What is this?"}
-    assert base64.b64decode(picture["image_url"]["url"].removeprefix("data:image/png;base64,")) == PNG
+    assert base64.b64decode(image_id["image_url"]["url"].removeprefix("data:image/png;base64,")) == PNG
 
 
 @pytest.mark.django_db
-def test_only_ones_own_pictures_go_with_a_message_and_only_so_many(person, settings):
+def test_only_own_images_can_be_attached_up_to_the_limit(person, settings):
     bob = PersonFactory()
-    for images, why in (([image_of(bob).id], "An image has expired"), ([uuid.uuid4()] * 9, "At most 8 pictures")):
-        with pytest.raises(InvalidMessageError, match=why):
+    for images, message in (([image_of(bob).id], "An image has expired"), ([uuid.uuid4()] * 9, "At most 8 pictures")):
+        with pytest.raises(InvalidMessageError, match=message):
             services.post_message(
                 thread(person), author_id=person.id, message="Look", client_key=uuid.uuid4(), images=images
             )
 
 
 @pytest.mark.django_db
-def test_who_may_read_the_thread_sees_its_pictures_and_nobody_else(person):
+def test_only_readers_of_the_thread_can_open_its_images(person):
     bob = PersonFactory()
-    unsent, own, shared = image_of(person), said_with_picture(person), said_with_picture(person)
+    unsent, own, shared = image_of(person), turn_with_image(person), turn_with_image(person)
     shared.thread.space = spaces.team_space()
     shared.thread.save()
 
@@ -97,8 +97,8 @@ def test_who_may_read_the_thread_sees_its_pictures_and_nobody_else(person):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_picture_goes_with_the_last_turn_that_has_it(person):
-    one = said_with_picture(person)
+def test_an_image_is_deleted_with_the_last_turn_that_contains_it(person):
+    one = turn_with_image(person)
     image = one.images.get()
     fork = services.fork_thread(one, person_id=person.id)
     services.delete_last_turns(one.thread, 1, by=person.id)
@@ -110,8 +110,8 @@ def test_a_picture_goes_with_the_last_turn_that_has_it(person):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_was_never_sent_is_removed_after_a_while(person):
-    old, young, sent = image_of(person), image_of(person), said_with_picture(person).images.get()
+def test_an_image_that_was_never_sent_is_deleted_later(person):
+    old, young, sent = image_of(person), image_of(person), turn_with_image(person).images.get()
     Image.objects.exclude(id=young.id).update(created_at=ago(days=3))
 
     assert services.delete_unsent_images() == 1
@@ -120,44 +120,44 @@ def test_what_was_never_sent_is_removed_after_a_while(person):
 
 
 @pytest.mark.django_db
-def test_an_edited_message_keeps_its_pictures(person):
-    one = said_with_picture(person)
+def test_an_edited_message_keeps_its_images(person):
+    one = turn_with_image(person)
     edited = services.edit_message(one, person_id=person.id, message="And this?", client_key=uuid.uuid4()).posted.turn
 
     assert list(edited.images.all()) == list(one.images.all())
 
 
-def add_picture(client) -> str:
+def add_image(client) -> str:
     page = client.post("/images", files={"images": ("key.png", PNG, "image/png")}, htmx=True).text
     return re.search(r'name="image" value="([0-9a-f-]+)"', page)[1]
 
 
-def test_a_picture_is_asked_about_and_shown(alice, bob, endpoint):
+def test_an_image_is_sent_and_shown(alice, bob, endpoint):
     endpoint.script(KEY, answer="A red dot.")
-    begun = alice.send_message("Hello")
-    wait_for(lambda: "A red dot." in alice.thread_page(begun), "the first answer")
-    picture = add_picture(alice)
+    thread_id = alice.send_message("Hello")
+    wait_for(lambda: "A red dot." in alice.thread_page(thread_id), "the first answer")
+    image_id = add_image(alice)
     endpoint.clear(KEY)
-    sent = {"message": "What is this?", "client_key": str(uuid.uuid4()), "image": picture}
-    alice.post(f"/t/{begun}/say", sent)
+    sent = {"message": "What is this?", "client_key": str(uuid.uuid4()), "image": image_id}
+    alice.post(f"/t/{thread_id}/say", sent)
 
-    asked = wait_for(lambda: endpoint.requests(KEY), "the model to be asked")
-    assert asked[0]["messages"][-1]["content"][1]["type"] == "image_url"
-    assert f'src="/images/{picture}"' in alice.thread_page(begun)
-    shown = alice.get(f"/images/{picture}")
-    assert (shown.content, shown.headers["content-type"]) == (PNG, "image/png")
-    assert shown.headers["content-security-policy"] == "sandbox; default-src 'none'"
-    assert shown.headers["cross-origin-resource-policy"] == "same-origin"
-    assert shown.headers["x-content-type-options"] == "nosniff"
-    assert bob.get(f"/images/{picture}").status_code == 404
+    requests = wait_for(lambda: endpoint.requests(KEY), "the model to be asked")
+    assert requests[0]["messages"][-1]["content"][1]["type"] == "image_url"
+    assert f'src="/images/{image_id}"' in alice.thread_page(thread_id)
+    response = alice.get(f"/images/{image_id}")
+    assert (response.content, response.headers["content-type"]) == (PNG, "image/png")
+    assert response.headers["content-security-policy"] == "sandbox; default-src 'none'"
+    assert response.headers["cross-origin-resource-policy"] == "same-origin"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert bob.get(f"/images/{image_id}").status_code == 404
 
 
-def test_a_model_that_takes_no_pictures_answers_without_and_the_turn_says_so(alice, endpoint):
+def test_a_model_without_image_support_answers_without_it_and_the_turn_reports_it(alice, endpoint):
     endpoint.script(KEY, answer="I cannot see it.", mode="blind")
-    picture = add_picture(alice)
-    data = {"message": "What is this?", "client_key": str(uuid.uuid4()), "image": picture}
-    begun = alice.post("/", data).headers["location"].split("/")[-1]
+    image_id = add_image(alice)
+    data = {"message": "What is this?", "client_key": str(uuid.uuid4()), "image": image_id}
+    thread_id = alice.post("/", data).headers["location"].split("/")[-1]
 
-    page = wait_for(lambda: (p := alice.thread_page(begun)) and "I cannot see it." in p and p, "the answer")
+    page = wait_for(lambda: (p := alice.thread_page(thread_id)) and "I cannot see it." in p and p, "the answer")
     assert "This model does not support images; they were not sent." in page
     assert "[a picture that you cannot see]" in str(endpoint.requests(KEY)[-1])

@@ -1,4 +1,4 @@
-"""Whatever goes wrong between SQL and the index, what was remembered ends up searchable, or says that it did not."""
+"""Indexing: whatever fails between database and index, an exchange ends up searchable or is reported as failed."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def test_many_exchanges_are_embedded_in_batches(memory, person, monkeypatch):
     assert batches == [50]
 
 
-def test_what_comes_together_follows_what_was_said_before_in_each_session(memory, person):
-    """By the link that has the end of the one embedded with the other."""
-    own, begun, new = access.personal_space(person.id), uuid.uuid4(), uuid.uuid4()
-    earlier = exchange(person, "The boiler was replaced.", session_id=begun)
-    said = [("By whom?", begun), ("The bees are back.", new), ("And when?", begun), ("Both colonies?", new)]
+def test_exchanges_of_one_batch_are_embedded_with_the_end_of_their_predecessor(memory, person):
+    """Checked by the links between an exchange and its predecessor in each session."""
+    own, continued, new = access.personal_space(person.id), uuid.uuid4(), uuid.uuid4()
+    earlier = exchange(person, "The boiler was replaced.", session_id=continued)
+    messages = [("By whom?", continued), ("The bees are back.", new), ("And when?", continued), ("Both colonies?", new)]
 
-    kept = memory.remember_many(
+    stored = memory.remember_many(
         [
             memory.NewExchange(space=own, owner_id=person.id, user_message=text, session_id=session, source="import")
-            for text, session in said
+            for text, session in messages
         ]
     )
 
-    assert [row.previous for row in kept] == [earlier, None, kept[0], kept[1]]
+    assert [row.previous for row in stored] == [earlier, None, stored[0], stored[1]]
 
 
-def test_the_same_text_is_embedded_once(memory, person, monkeypatch):
+def test_equal_texts_are_embedded_once(memory, person, monkeypatch):
     exchange(person, "The boiler was replaced.")
     memory.index_pending()
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: pytest.fail("embedded again"))
@@ -74,7 +74,7 @@ def test_the_same_text_is_embedded_once(memory, person, monkeypatch):
     assert CachedEmbedding.objects.count() == 1
 
 
-def test_a_store_that_is_down_is_waited_for_however_long(memory, person, monkeypatch):
+def test_an_unavailable_store_is_retried_indefinitely(memory, person, monkeypatch):
     one = exchange(person, "The boiler was replaced.")
     with monkeypatch.context() as broken:
         broken.setattr(store, "upsert", lambda *a: (_ for _ in ()).throw(VectorStoreUnavailableError("down")))
@@ -87,14 +87,14 @@ def test_a_store_that_is_down_is_waited_for_however_long(memory, person, monkeyp
     assert memory.memory_states([one.id]) == {one.id: "remembered"}
 
 
-def test_a_provider_that_keeps_failing_ends_as_failed_and_can_be_tried_again(memory, person, monkeypatch):
+def test_a_provider_that_keeps_failing_ends_in_a_failed_job_that_can_be_retried(memory, person, monkeypatch):
     one = exchange(person, "The boiler was replaced.")
-    told: list[bool] = []
+    failures: list[bool] = []
 
-    def hear(final: bool, **kwargs: object) -> None:
-        told.append(final)
+    def record_failure(final: bool, **kwargs: object) -> None:
+        failures.append(final)
 
-    signals.indexing_failed.connect(hear)
+    signals.indexing_failed.connect(record_failure)
     with monkeypatch.context() as broken:
         broken.setattr(
             local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(EmbeddingError("HTTP 500", False))
@@ -102,25 +102,25 @@ def test_a_provider_that_keeps_failing_ends_as_failed_and_can_be_tried_again(mem
         for _ in range(5):
             memory.index_pending()
             due_now()
-    signals.indexing_failed.disconnect(hear)
+    signals.indexing_failed.disconnect(record_failure)
 
     assert memory.memory_states([one.id]) == {one.id: "failed"}
-    assert told == [False] * 4 + [True]
+    assert failures == [False] * 4 + [True]
     assert memory.memory_counts(None).failed == 1
     assert memory.retry_failed(EmbeddingJob.objects.all()) == 1
     assert memory.index_pending() == 1
     assert memory.memory_counts(None).failed == 0
 
 
-def test_one_text_that_the_index_or_the_provider_refuses_fails_alone(memory, person, monkeypatch):
+def test_one_text_refused_by_index_or_provider_fails_alone(memory, person, monkeypatch):
     rows = [exchange(person, f"Note {number}", "") for number in range(5)]
     by_index, by_provider = rows[1], rows[3]
-    put, embed = store.upsert, local.LocalEmbedder.embed_documents
+    upsert, embed = store.upsert, local.LocalEmbedder.embed_documents
 
     def refuse_vectors(collection: str, ids: list[str], *vectors: object) -> None:
         if any(id.startswith(str(by_index.id)) for id in ids):
             raise VectorStoreRequestError("refused by the index")
-        put(collection, ids, *vectors)
+        upsert(collection, ids, *vectors)
 
     def refuse_text(embedder: object, texts: list[str]) -> np.ndarray:
         if any(by_provider.user_message in text for text in texts):
@@ -149,7 +149,7 @@ def test_one_text_that_the_index_or_the_provider_refuses_fails_alone(memory, per
         (ConnectionError("refused"), VectorStoreUnavailableError),
     ],
 )
-def test_a_request_that_is_refused_is_told_apart_from_an_index_that_is_away(memory, monkeypatch, error, expected):
+def test_a_refused_request_differs_from_an_unavailable_index(memory, monkeypatch, error, expected):
     def fail(*args: object, **more: object) -> None:
         raise error
 
@@ -159,7 +159,7 @@ def test_a_request_that_is_refused_is_told_apart_from_an_index_that_is_away(memo
     assert type(raised.value) is expected
 
 
-def test_a_provider_that_says_when_is_not_asked_before(memory, person, monkeypatch):
+def test_the_retry_after_of_a_provider_is_respected(memory, person, monkeypatch):
     exchange(person, "The boiler was replaced.")
     monkeypatch.setattr(
         local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(EmbeddingError("429", False, 120.0))
@@ -170,7 +170,7 @@ def test_a_provider_that_says_when_is_not_asked_before(memory, person, monkeypat
     assert timedelta(seconds=110) < wait <= timedelta(seconds=120)
 
 
-def test_a_model_of_another_dimension_never_mixes_into_the_index(memory, person):
+def test_a_model_of_another_dimension_never_writes_into_the_index(memory, person):
     exchange(person, "The boiler was replaced.")
     memory.index_pending()
 
@@ -178,21 +178,21 @@ def test_a_model_of_another_dimension_never_mixes_into_the_index(memory, person)
         generations.check_dimension(generations.active_generation(), 768)
 
 
-def test_a_worker_that_comes_too_late_changes_nothing(memory, person, monkeypatch):
+def test_a_worker_that_lost_its_lease_changes_nothing(memory, person, monkeypatch):
     one = exchange(person, "The boiler was replaced.")
     real = store.upsert
 
-    def another_takes_over(*args: object) -> None:
+    def take_over(*args: object) -> None:
         EmbeddingJob.objects.update(attempt=99)
         real(*args)
 
     with monkeypatch.context() as slow:
-        slow.setattr(store, "upsert", another_takes_over)
+        slow.setattr(store, "upsert", take_over)
         assert memory.index_pending(limit=1) == 0
     assert EmbeddingJob.objects.get(exchange=one).state == Job.State.PENDING
 
 
-def test_a_row_whose_worker_died_is_taken_over_when_its_lease_ends(memory, person):
+def test_a_job_whose_worker_died_is_taken_over_when_the_lease_expires(memory, person):
     exchange(person, "The boiler was replaced.")
     EmbeddingJob.objects.update(locked_until=timezone.now() + timedelta(seconds=60), attempt=1)
     assert memory.index_pending() == 0
@@ -201,7 +201,7 @@ def test_a_row_whose_worker_died_is_taken_over_when_its_lease_ends(memory, perso
     assert memory.index_pending() == 1
 
 
-def test_the_sweep_finds_what_no_nudge_told_of(memory, person):
+def test_the_sweep_finds_jobs_without_a_wake_up(memory, person):
     one = exchange(person, "The boiler was replaced.")
     two = exchange(person, "The safe combination is 12-34-56.")
     memory.forget([two.id], by=person.id)
@@ -213,8 +213,8 @@ def test_the_sweep_finds_what_no_nudge_told_of(memory, person):
     assert two.user_message == ""
 
 
-def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_the_switch(memory, person, monkeypatch):
-    said = exchange(person, "The boiler was replaced with a heat pump.")
+def test_a_new_model_builds_its_index_while_the_old_one_serves_until_the_switch(memory, person, monkeypatch):
+    messages = exchange(person, "The boiler was replaced with a heat pump.")
     memory.index_pending()
     readable = access.readable_space_ids(person.id)
     old = generations.active_generation()
@@ -225,14 +225,14 @@ def test_another_model_builds_its_index_beside_the_old_one_which_answers_until_t
     assert memory.embedding_model_status().differ
     generations.start_reindex()
     assert not generations.activate_built_generation(), "nothing of it is embedded yet"
-    assert memory.search("boiler", spaces=readable).results[0].exchange.id == said.id
+    assert memory.search("boiler", spaces=readable).results[0].exchange.id == messages.id
 
     memory.index_pending()
     collection = EmbeddingJob.objects.get(generation=old).collection.name
     assert generations.activate_built_generation()
 
     assert not memory.embedding_model_status().differ
-    assert memory.search("boiler", spaces=readable).results[0].exchange.id == said.id
+    assert memory.search("boiler", spaces=readable).results[0].exchange.id == messages.id
     assert store.count(collection) > 0, "kept, to switch back to"
     assert generations.drop_retired_generations() == 1
     assert store.count(collection) == 0
@@ -247,22 +247,22 @@ def _local(generation: IndexGeneration) -> local.LocalEmbedder:
     return embeddings.get_embedder(settings.CATO.vector_store)
 
 
-def test_of_a_message_of_megabytes_only_a_bounded_part_is_taken_apart(memory, person, monkeypatch):
-    given: list[str] = []
+def test_only_a_bounded_part_of_a_huge_message_is_split(memory, person, monkeypatch):
+    split_texts: list[str] = []
     embed = local.LocalEmbedder.embed_documents
 
-    def note(embedder: object, texts: list[str]) -> np.ndarray:
-        given.extend(texts)
+    def record_sizes(embedder: object, texts: list[str]) -> np.ndarray:
+        split_texts.extend(texts)
         return embed(embedder, texts)
 
-    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", note)
+    monkeypatch.setattr(local.LocalEmbedder, "embed_documents", record_sizes)
     split = parts.split
-    monkeypatch.setattr(parts, "split", lambda text, **how: given.append(text) or split(text, **how))
+    monkeypatch.setattr(parts, "split", lambda text, **options: split_texts.append(text) or split(text, **options))
     exchange(person, "Tell me all of it.", "It is a long story of the sea. " * 100_000)
     exchange(person, "It is a long note of the sea. " * 100_000, "")
 
     assert memory.index_pending() == 2
 
-    assert max(map(len, given)) < 20_000
+    assert max(map(len, split_texts)) < 20_000
     (found, *_others) = memory.search("story of the sea", spaces=access.readable_space_ids(person.id)).results
     assert found.exchange.user_message == "Tell me all of it."

@@ -1,4 +1,4 @@
-"""A Cato that speaks German: every text is said in it, numbers and days are written as there, and nothing is left over."""
+"""German interface: every text is translated, and numbers and dates are localised."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tests.fake_endpoint import FakeEndpoint
 from tests.server import wait_for
 from tests.socket import open_socket
 
-# What stands in a sentence to be filled in, or has a meaning to the browser.
+# Placeholders and markup in a text.
 _PLACES = re.compile(r"%\(\w+\)[.\d]*[a-z]|%%|\*|</?\w+>")
-# Words by which an English sentence is known; no German one has them, nor what is said in these tests.
+# Words that identify an English sentence; neither German texts nor the test data contain them.
 _ENGLISH = re.compile(r"\b(the|and|are|you|your|with|who|what|this|that|of|is|it|to|no|not)\b", re.IGNORECASE)
 _SPOKEN = "aria-label|title|placeholder|alt|data-[a-z-]+"
 WORD = "Die Leiter steht im Schuppen hinter dem Haus."
@@ -37,10 +37,10 @@ AT = datetime(2026, 11, 2, 14, 40, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def german(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
-    """A whole Cato in German, with a model endpoint, whose key is `german`."""
+    """Start a Cato in German whose model endpoint has the key `german`."""
     endpoint.script("german", answer="Alles klar.")
     with server.running(
-        # A new folder whose path, which pages show, has no English words as those of `tmp_path_factory` have.
+        # Pages show the folder's path, and unlike `tmp_path_factory` its name contains no English words.
         Path(tempfile.mkdtemp(prefix="german-", dir=home)),
         CATO_SERVER_LANGUAGE="de",
         OPENAI_BASE_URL=endpoint.openai_url,
@@ -57,33 +57,35 @@ def ada(german: server.Cato) -> server.Client:
 
 @pytest.fixture(scope="module")
 def thread(ada: server.Client) -> str:
-    """A thread with one turn that is remembered."""
-    begun = ada.send_message(WORD)
-    wait_for(lambda: '<span class="turn__memory-text">Gemerkt</span>' in ada.thread_page(begun), "the worker")
-    return begun
+    """Return a thread with one remembered turn."""
+    thread_id = ada.send_message(WORD)
+    wait_for(lambda: '<span class="turn__memory-text">Gemerkt</span>' in ada.thread_page(thread_id), "the worker")
+    return thread_id
 
 
 def texts(page: str) -> list[str]:
-    """What a page says: between its tags, and to who does not see it."""
+    """Return the visible texts of a page and those for screen readers."""
     page = re.sub(r"(?s)<(script|style|code)\b.*?</\1>", "\n", page)
-    said = [*re.sub(r"<[^>]+>", "\n", page).splitlines(), *re.findall(rf'(?:{_SPOKEN})="([^"]*)"', page)]
-    return [text for each in said if (text := " ".join(html.unescape(each).split()))]
+    visible = [*re.sub(r"<[^>]+>", "\n", page).splitlines(), *re.findall(rf'(?:{_SPOKEN})="([^"]*)"', page)]
+    return [text for each in visible if (text := " ".join(html.unescape(each).split()))]
 
 
-def left_over(page: str) -> list[str]:
-    """The texts of a page that are English."""
+def english_texts(page: str) -> list[str]:
+    """Return the texts of a page that are English."""
     same = {entry.text for entry in catalog.entries() if entry.text in entry.translations.values()}
     ours = {entry.text for entry in catalog.entries()} - same
     return [text for text in texts(page) if text in ours or _ENGLISH.search(text)]
 
 
-def test_all_that_is_marked_in_the_code_is_in_the_catalog_and_nothing_else():
-    asked, said = catalog.marked_texts(), {entry.key for entry in catalog.entries()}
-    assert {text: where for text, where in asked.items() if text not in said} == {}, "make messages, and translate"
-    assert said - set(asked) == set(), "make messages"
+def test_the_catalog_contains_exactly_the_marked_texts():
+    marked, visible = catalog.marked_texts(), {entry.key for entry in catalog.entries()}
+    assert {text: source for text, source in marked.items() if text not in visible} == {}, (
+        "make messages, and translate"
+    )
+    assert visible - set(marked) == set(), "make messages"
 
 
-def test_every_text_is_said_in_german_and_none_is_a_guess():
+def test_every_text_is_translated_and_none_is_fuzzy():
     wanting = [
         e.text for e in catalog.entries() if e.is_fuzzy or not all(e.translations.values()) or not e.translations
     ]
@@ -91,15 +93,15 @@ def test_every_text_is_said_in_german_and_none_is_a_guess():
     assert [e.text for e in catalog.entries() if len(e.translations) != (2 if e.plural else 1)] == []
 
 
-def test_what_is_filled_in_in_english_is_filled_in_in_german():
+def test_translations_have_the_same_placeholders():
     for entry in catalog.entries():
         wanted = sorted(_PLACES.findall(entry.plural or entry.text))
         assert sorted(_PLACES.findall(entry.translations[max(entry.translations)])) == wanted, entry.text
-        # "The last turn" may say no number.
+        # "The last turn" needs no number.
         assert set(_PLACES.findall(entry.translations[0])) <= set(wanted), entry.text
 
 
-def test_what_is_compiled_is_what_is_written():
+def test_the_compiled_catalog_is_current():
     with catalog.GERMAN.with_suffix(".mo").open("rb") as file:
         compiled = dict(gettext.GNUTranslations(file)._catalog)  # type: ignore[attr-defined]
     compiled.pop("")
@@ -121,7 +123,7 @@ def test_what_is_compiled_is_what_is_written():
         ("de", ["1.204", "84,3\xa0%", "0,84", "2. Nov. 2026", "2. Nov.", "2. Nov., 14:40 UTC", "a, b und c"]),
     ],
 )
-def test_numbers_and_days_are_written_as_in_the_language(language, expected):
+def test_numbers_and_dates_are_localised(language, expected):
     with translation.override(language):
         assert expected == [
             formatting.format_number(1204),
@@ -134,7 +136,7 @@ def test_numbers_and_days_are_written_as_in_the_language(language, expected):
         ]
 
 
-def test_a_number_is_rounded_and_not_cut_off():
+def test_numbers_are_rounded_not_truncated():
     with translation.override("de"):
         assert [
             formatting.format_number(2.678, 1),
@@ -147,7 +149,7 @@ def test_a_number_is_rounded_and_not_cut_off():
         ]
 
 
-def test_why_a_file_gives_no_text_is_said_in_german_with_its_facts():
+def test_extraction_errors_are_translated_with_their_values():
     error = ExtractionError("This file has more than %(most)s characters of text. Upload it in parts.", most=20_000_000)
     assert str(error) == "This file has more than 20,000,000 characters of text. Upload it in parts."
     kinds = ExtractionError("Unsupported file type. Supported: %(formats)s.", formats=["Plain text", "PDF"])
@@ -156,48 +158,48 @@ def test_why_a_file_gives_no_text_is_said_in_german_with_its_facts():
         assert formatting.error_text(kinds).endswith("Unterstützt: Reiner Text und PDF.")
 
 
-def test_a_sentence_that_a_reader_made_up_does_no_more_than_stand_there():
+def test_an_invented_error_of_an_extractor_is_shown_as_plain_text():
     hostile = "%(most)s %(most)1000000000d %(other)s %s %"
     with translation.override("de"):
         assert formatting.error_text(ExtractionError(hostile, most=3)) == "3 %(most)1000000000d %(other)s %s %"
 
 
-def test_a_place_in_a_document_is_named_in_german():
+def test_locations_in_documents_are_translated():
     marks = [Marker(0, "row", "14", within="Kosten"), Marker(10, "row", "15", within="Kosten")]
     with translation.override("de"):
         assert location_label(marks, 0, 20, translate=translation.gettext) == "Blatt Kosten, Zeilen 14–15"
 
 
-def test_a_language_that_cato_does_not_speak_stops_the_start():
+def test_an_unsupported_language_prevents_the_start():
     assert load(environ={"CATO_SERVER_LANGUAGE": "de"}).server.language == "de"
     with pytest.raises(ConfigError, match=r"(?s)server\.language.*fr.*'en' or 'de'"):
         load(environ={"CATO_SERVER_LANGUAGE": "fr"})
 
 
-def test_before_signing_in_everything_is_german_whatever_the_browser_asks_for(german):
+def test_pages_before_signing_in_ignore_the_browsers_language(german):
     page = httpx.get(f"{german.url}/sign-in", headers={"Accept-Language": "en"}).text
     assert '<html lang="de"' in page
     assert "Anmelden" in texts(page)
-    assert left_over(page) == []
+    assert english_texts(page) == []
 
 
-def test_the_set_up_page_and_what_it_refuses_are_german(tmp_path, endpoint):
+def test_the_set_up_page_and_its_errors_are_german(tmp_path, endpoint):
     with server.running(tmp_path / "new", CATO_SERVER_LANGUAGE="de") as new:
         link = wait_for(lambda: re.search(r"/setup/(\S+)", new.logs()), "the set-up link")[0]
         browser = httpx.Client(base_url=new.url)
-        assert left_over(browser.get(link).text) == []
+        assert english_texts(browser.get(link).text) == []
         headers = {"X-CSRFToken": browser.cookies["cato_csrf"], "Referer": new.url}
         refused = browser.post(link, data={"name": "Ada", "email": "ada", "password": "kurz"}, headers=headers).text
         assert "Nimm mindestens 10 Zeichen. Vier einfache Wörter sind gut." in texts(refused)
-        assert left_over(refused) == []
-        # Without a model, there is a banner.
+        assert english_texts(refused) == []
+        # A banner is shown without a model.
         ada = new.set_up()
         assert "Dummy-Modus." in texts(ada.get("/").text)
-        assert left_over(ada.get("/").text) == []
+        assert english_texts(ada.get("/").text) == []
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "visible"),
     [
         ("/", "Was möchtest du wissen oder dir merken?"),
         ("/t/{thread}", "In deinem persönlichen Bereich gespeichert"),
@@ -232,23 +234,23 @@ def test_the_set_up_page_and_what_it_refuses_are_german(tmp_path, endpoint):
         ("/admin/jobs", "Keine fehlgeschlagenen Aufgaben."),
     ],
 )
-def test_every_page_is_german(ada, thread, path, said):
+def test_every_page_is_german(ada, thread, path, visible):
     page = ada.get(path.format(thread=thread)).text
-    assert said in texts(page)
-    assert left_over(page) == []
+    assert visible in texts(page)
+    assert english_texts(page) == []
 
 
-def test_the_box_that_finds_anything_is_german(ada, thread):
+def test_quick_search_is_german(ada, thread):
     box = ada.get("/find?q=Leiter", headers={"HX-Request": "true"}).text
     assert "Gespräche" in texts(box)
-    assert left_over(box) == []
+    assert english_texts(box) == []
 
 
-def test_how_near_a_hit_is_has_a_comma(ada, thread):
+def test_similarities_have_a_decimal_comma(ada, thread):
     assert re.search(r">(0,\d\d|1,00)</span>", ada.get("/search?q=Leiter").text)
 
 
-def test_numbers_that_machines_read_stay_as_they_are():
+def test_machine_readable_numbers_are_not_localised():
     plot = line_plot([Series("hybrid", [0.8437, 0.912])], columns=["1. Nov.", "2. Nov."], title="Anteile")
     turn = {"id": uuid.uuid4(), "revision": 1204}
     with translation.override("de"):
@@ -260,7 +262,7 @@ def test_numbers_that_machines_read_stay_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "visible"),
     [
         ("/vgett", "Unbekannter Befehl /vgett. Meintest du /vget?"),
         ("/history 99", "Gib eine Zahl von 1 bis 50 an: /history [N]."),
@@ -269,41 +271,41 @@ def test_numbers_that_machines_read_stay_as_they_are():
         ("/vget 'offen", "Schließendes Anführungszeichen fehlt."),
     ],
 )
-def test_what_a_command_refuses_is_said_in_german(ada, thread, command, said):
+def test_errors_of_commands_are_german(ada, thread, command, visible):
     answer = ada.post(f"/t/{thread}/say", {"message": command, "client_key": str(uuid.uuid4())}, htmx=True)
     assert answer.status_code == 422
-    assert said in " ".join(texts(answer.text))
+    assert visible in " ".join(texts(answer.text))
 
 
-def test_the_card_of_a_command_and_its_help_are_german(ada, thread):
-    for command, said in (("/help", "Zeigen, was gemerkt ist"), ("/vstats", "Austausche, die du lesen darfst")):
+def test_cards_and_help_of_commands_are_german(ada, thread):
+    for command, visible in (("/help", "Zeigen, was gemerkt ist"), ("/vstats", "Austausche, die du lesen darfst")):
         answer = ada.post(f"/t/{thread}/say", {"message": command, "client_key": str(uuid.uuid4())}, htmx=True)
-        assert said in texts(answer.text)
-        assert left_over(answer.text) == []
+        assert visible in texts(answer.text)
+        assert english_texts(answer.text) == []
 
 
-def test_a_message_that_is_too_long_is_told_its_length_with_points(ada, thread):
+def test_the_length_of_a_too_long_message_has_thousands_separators(ada, thread):
     answer = ada.post(f"/t/{thread}/say", {"message": "a" * 100_204, "client_key": str(uuid.uuid4())}, htmx=True)
     assert "Nachricht zu lang: 100.204 von höchstens 100.000 Zeichen." in " ".join(texts(answer.text))
 
 
-def test_frames_and_what_the_worker_says_are_german(ada, thread, endpoint):
+def test_frames_and_messages_of_the_worker_are_german(ada, thread, endpoint):
     endpoint.script("german", answer="Alles klar.", token_delay=0.2)
     with open_socket(ada, thread) as page:
         page.hello()
         ada.send_message("Die Säge liegt daneben.", thread)
         page.until("Antwort anhalten")
         frame = page.until('<span class="turn__memory-text">Gemerkt</span>')
-        heard = "".join(page.received)
+        frames_text = "".join(page.received)
     assert "Gemerkt" in texts(frame)
-    assert left_over(heard) == []
+    assert english_texts(frames_text) == []
 
 
-def test_why_a_document_cannot_be_read_is_told_by_the_worker_in_german(ada):
+def test_the_worker_reports_unreadable_documents_in_german(ada):
     headers = {"X-CSRFToken": ada.http.cookies["cato_csrf"], "Referer": ada.url, "HX-Request": "true"}
     sent = [("files", ("bericht.pdf", b"%PDF-1.4 und dann nichts")), ("files", ("leer.txt", b""))]
     chips = ada.http.post("/documents", files=sent, headers=headers).text
     assert "leer.txt ist leer." in texts(chips)
-    why = "Diese PDF-Datei ist beschädigt und kann nicht gelesen werden."
-    wait_for(lambda: why in texts(ada.get("/documents").text), why)
-    assert left_over(ada.get("/documents").text) == []
+    message = "Diese PDF-Datei ist beschädigt und kann nicht gelesen werden."
+    wait_for(lambda: message in texts(ada.get("/documents").text), message)
+    assert english_texts(ada.get("/documents").text) == []

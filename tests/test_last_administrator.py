@@ -1,4 +1,4 @@
-"""At least one active administrator remains, whatever happens at the same moment; and a command makes one."""
+"""At least one active administrator remains, even with concurrent changes; a command creates one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACTIVE = "SELECT count(*) FROM people_user WHERE role = 'administrator' AND is_a
 
 @pytest.fixture(scope="module")
 def small_cato(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cato]:
-    """A Cato of its own: here every administrator counts."""
+    """Start a separate Cato, since every administrator counts here."""
     with server.running(tmp_path_factory.mktemp("administrators")) as running:
         yield running
 
@@ -36,8 +36,8 @@ def bystander(small_cato: Cato, ada: Client) -> Client:
     return small_cato.join(ada, "Bea Bystander")
 
 
-def at_once(*acts: Callable[[], httpx.Response]) -> list[int]:
-    """Do all of it at the same moment; returns the statuses."""
+def run_concurrently(*acts: Callable[[], httpx.Response]) -> list[int]:
+    """Run all actions at once; return the statuses."""
     ready = Barrier(len(acts))
 
     def run(act: Callable[[], httpx.Response]) -> int:
@@ -53,13 +53,13 @@ def person_id(cato: Cato, person: Client) -> str:
     return re.sub(r"(.{8})(.{4})(.{4})(.{4})(.{12})", r"\1-\2-\3-\4-\5", found)
 
 
-def change(cato: Cato, by: Client, of: Client, what: str, **data: str) -> Callable[[], httpx.Response]:
-    return partial(by.post, f"/admin/people/{person_id(cato, of)}/{what}", data)
+def change(cato: Cato, by: Client, of: Client, address: str, **data: str) -> Callable[[], httpx.Response]:
+    return partial(by.post, f"/admin/people/{person_id(cato, of)}/{address}", data)
 
 
 @contextmanager
 def two_administrators(cato: Cato, ada: Client) -> Iterator[tuple[Client, Client]]:
-    """The only two administrators, each at another web process; whoever of them remains gives Ada her role back."""
+    """Yield the only two administrators, each at another web process; afterwards one gives Ada her role back."""
     one, other = (cato.join(ada, name, role="administrator") for name in ("Ines One", "Otto Other"))
     other.url, other.http.base_url = cato.other_url, httpx.URL(cato.other_url)
     change(cato, one, ada, "role", role="member")()
@@ -73,12 +73,14 @@ def two_administrators(cato: Cato, ada: Client) -> Iterator[tuple[Client, Client
 
 
 @pytest.mark.parametrize(
-    ("what", "data"), [("role", {"role": "member"}), ("active", {"active": "no"})], ids=["demote", "deactivate"]
+    ("address", "data"), [("role", {"role": "member"}), ("active", {"active": "no"})], ids=["demote", "deactivate"]
 )
-def test_two_administrators_cannot_remove_each_other_at_the_same_time(small_cato, ada, bystander, what, data):
+def test_two_administrators_cannot_remove_each_other_at_the_same_time(small_cato, ada, bystander, address, data):
     for _ in range(ROUNDS):
         with two_administrators(small_cato, ada) as (one, other):
-            at_once(change(small_cato, one, other, what, **data), change(small_cato, other, one, what, **data))
+            run_concurrently(
+                change(small_cato, one, other, address, **data), change(small_cato, other, one, address, **data)
+            )
 
 
 def test_one_administrator_cannot_leave_while_the_other_is_demoted(small_cato, ada, bystander):
@@ -86,10 +88,10 @@ def test_one_administrator_cannot_leave_while_the_other_is_demoted(small_cato, a
         with two_administrators(small_cato, ada) as (one, other):
             typed = {"email": other.email, "password": PASSWORD}
             leave = partial(other.post, "/settings/leave", typed)
-            at_once(change(small_cato, other, one, "role", role="member"), leave)
+            run_concurrently(change(small_cato, other, one, "role", role="member"), leave)
 
 
-def test_the_command_creates_an_administrator_by_a_link_that_works_once(small_cato, ada):
+def test_the_command_creates_an_administrator_with_a_one_time_link(small_cato, ada):
     printed = small_cato.manage("create_administrator", "New.Person@halden.example", "--name", "Nora New").stdout
     path = re.search(r"/reset/[\w-]+", printed)[0]
     browser = httpx.Client(base_url=small_cato.url, timeout=30)
@@ -100,7 +102,7 @@ def test_the_command_creates_an_administrator_by_a_link_that_works_once(small_ca
     assert httpx.get(f"{small_cato.url}{path}").status_code == 404
 
 
-def test_the_command_promotes_an_account_and_lets_it_in_again(small_cato, ada):
+def test_the_command_promotes_and_reactivates_an_account(small_cato, ada):
     carl = small_cato.join(ada, "Carl Closed")
     change(small_cato, ada, carl, "active", active="no")()
     small_cato.manage("create_administrator", carl.email.upper())
@@ -108,7 +110,7 @@ def test_the_command_promotes_an_account_and_lets_it_in_again(small_cato, ada):
 
 
 @pytest.mark.parametrize("arguments", [["nobody"], ["a@b.example", "--name", "\u200b"]])
-def test_the_command_refuses_what_is_no_address_or_no_name(small_cato, arguments):
+def test_the_command_refuses_an_invalid_address_or_name(small_cato, arguments):
     failed = small_cato.manage("create_administrator", *arguments, check=False)
     assert failed.returncode == 1
     assert not failed.stdout

@@ -1,4 +1,4 @@
-"""Leases: one worker at a time owns a job, and what an overtaken worker writes late counts for nothing."""
+"""Leases: one worker at a time owns a job, and an overtaken worker's writes are rejected."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def expire() -> None:
     Operation.objects.update(locked_until=ago(seconds=1))
 
 
-def test_a_leased_job_is_nobody_elses_until_the_lease_expires(job):
+def test_a_leased_job_cannot_be_claimed_until_the_lease_expires(job):
     claimed()
     assert claim() is None
     expire()
     assert claim() is not None
 
 
-def test_after_a_takeover_nothing_of_the_first_worker_is_written(job):
+def test_after_a_takeover_the_first_worker_cannot_write(job):
     first = claimed()
     expire()
     second = claimed()
@@ -69,7 +69,7 @@ def test_after_a_takeover_nothing_of_the_first_worker_is_written(job):
     assert (job.processed, job.state, job.locked_until) == (5, Job.State.DONE, None)
 
 
-def test_a_cancelled_job_is_lost_at_once(job):
+def test_a_cancelled_job_loses_its_lease_at_once(job):
     lease = claimed()
     assert lease.is_held()
     jobs.cancel(Operation.objects.all())
@@ -78,7 +78,7 @@ def test_a_cancelled_job_is_lost_at_once(job):
         lease.finish()
 
 
-def test_a_renewed_lease_is_not_taken_over(job, monkeypatch):
+def test_a_renewed_lease_cannot_be_taken_over(job, monkeypatch):
     lease = claimed()
     expire()
     monkeypatch.setattr(jobs, "_RENEWAL_INTERVAL", 0.0)
@@ -89,7 +89,7 @@ def test_a_renewed_lease_is_not_taken_over(job, monkeypatch):
     assert claim() is None
 
 
-def test_a_failed_job_keeps_the_end_of_a_long_reason_off_its_row(job):
+def test_a_long_error_is_truncated(job):
     claimed().fail("x" * 1000)
     job.refresh_from_db()
     assert (job.state, len(job.error), job.locked_until) == (Job.State.FAILED, 300, None)
@@ -103,16 +103,16 @@ def test_a_released_job_can_be_claimed_when_it_is_due(job):
     assert claim() is not None
 
 
-def test_a_reader_whose_document_was_taken_over_leaves_it_to_the_other(memory, monkeypatch):
+def test_an_overtaken_extraction_leaves_the_document_to_the_other_worker(memory, monkeypatch):
     version = upload(PersonFactory(), "notes.txt", "The buoys lie at anchor. " * 40).version
     write = chunks._write
 
-    def overtaken(*args: object, **kwargs: object) -> object:
+    def overtake(*args: object, **kwargs: object) -> object:
         DocumentVersion.objects.update(locked_until=ago(seconds=1))
         assert jobs.claim(DocumentVersion.objects.filter(pk=version.pk), 1)
         return write(*args, **kwargs)
 
-    monkeypatch.setattr(chunks, "_write", overtaken)
+    monkeypatch.setattr(chunks, "_write", overtake)
     assert extraction_runs.read_documents(limit=1) == 0
     version.refresh_from_db()
     assert (version.stage, version.state, version.attempt) == ("chunking", Job.State.PENDING, 2)

@@ -1,4 +1,4 @@
-"""Files on the server, by /vdoc: below the configured folders and nowhere else."""
+"""/vdoc reads files on the server, only below the configured folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.factories import process_documents
 
 @pytest.fixture
 def root(tmp_path: Path, settings) -> Path:
-    """The folder that the alias `docs` stands for, with a secret beside it."""
+    """Return the folder of the alias `docs`, next to a secret file."""
     root = tmp_path / "shared"
     (root / "manuals").mkdir(parents=True)
     (root / "rent.txt").write_text("The rent of the barn is 950 euros. " * 10)
@@ -27,18 +27,18 @@ def root(tmp_path: Path, settings) -> Path:
     return root
 
 
-def names(root: Path, asked: str) -> list[str]:
-    return [found.name for found in server_folders.resolve_server_path({"docs": root}, asked)]
+def names(root: Path, location: str) -> list[str]:
+    return [found.name for found in server_folders.resolve_server_path({"docs": root}, location)]
 
 
-def test_a_file_and_a_folder_are_known_by_alias_and_place(root):
+def test_files_and_folders_are_named_by_alias_and_path(root):
     assert names(root, "docs:rent.txt") == ["docs/rent.txt"]
     assert names(root, "docs:") == ["docs/rent.txt", "docs/manuals/saw.md"]
     assert names(root, "docs:manuals") == ["docs/manuals/saw.md"]
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("location", "says"),
     [
         ("docs:../secret.txt", "without .."),
         ("docs:manuals/../../secret.txt", "without .."),
@@ -52,21 +52,21 @@ def test_a_file_and_a_folder_are_known_by_alias_and_place(root):
         ("docs:link.txt", "leads out"),
     ],
 )
-def test_what_lies_elsewhere_is_refused(root, asked, says):
+def test_paths_outside_the_folders_are_refused(root, location, says):
     (root / "way-out").symlink_to(root.parent)
     (root / "link.txt").symlink_to(root.parent / "secret.txt")
     with pytest.raises(InvalidInputError, match=says):
-        names(root, asked)
+        names(root, location)
 
 
-def test_links_and_hidden_files_in_a_folder_are_passed_over(root):
+def test_links_and_hidden_files_in_a_folder_are_skipped(root):
     (root / "link.txt").symlink_to(root.parent / "secret.txt")
     (root / "way-out").symlink_to(root.parent)
     (root / ".env").write_text("TOKEN=4711")
     assert names(root, "docs:") == ["docs/rent.txt", "docs/manuals/saw.md"]
 
 
-def test_a_pipe_or_a_device_is_no_file(root):
+def test_pipes_and_devices_are_refused(root):
     os.mkfifo(root / "pipe")
     with (
         pytest.raises(InvalidInputError, match="no ordinary file"),
@@ -80,7 +80,7 @@ def test_a_pipe_or_a_device_is_no_file(root):
         pass
 
 
-def test_a_file_that_becomes_a_link_before_it_is_opened_is_refused(root):
+def test_a_file_replaced_by_a_link_before_it_is_opened_is_refused(root):
     (found,) = server_folders.resolve_server_path({"docs": root}, "docs:rent.txt")
     (root / "rent.txt").unlink()
     (root / "rent.txt").symlink_to(root.parent / "secret.txt")
@@ -96,7 +96,7 @@ def caller(person):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_vdoc_adds_a_folder_and_shows_a_chip_for_each_file(memory, person, caller, root):
+def test_vdoc_adds_a_folder_with_a_chip_for_each_file(memory, person, caller, root):
     (root / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
 
     card = commands.run("/vdoc docs:", caller)
@@ -115,14 +115,14 @@ def test_vdoc_adds_a_folder_and_shows_a_chip_for_each_file(memory, person, calle
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("message", ["/vdoc docs:../secret.txt", "/vdoc none:x", '/vdoc "docs:none.txt"'])
-def test_vdoc_says_what_to_write(memory, person, caller, root, message):
+def test_vdoc_explains_invalid_arguments(memory, person, caller, root, message):
     with pytest.raises(InvalidInputError):
         commands.run(message, caller)
     assert not Document.objects.exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_vadd_keeps_a_text_of_ones_own(memory, person, caller):
+def test_vadd_stores_a_note(memory, person, caller):
     commands.run('/vadd "The greenhouse key hangs behind the clock."', caller)
     memory.index_pending()
 

@@ -27,7 +27,7 @@ def alice(db):
 
 def post_login(email: str, password: str, address: str = "192.0.2.1", **query: str):
     return Client(REMOTE_ADDR=address).post(
-        reverse("login_session", query=query) if query else reverse("login_session"),
+        reverse("sign_in", query=query) if query else reverse("sign_in"),
         {"email": email, "password": password},
     )
 

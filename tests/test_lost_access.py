@@ -1,4 +1,4 @@
-"""A right is checked when it is used: an answer ends once its author may not read the thread, or its token is revoked."""
+"""Permissions are checked when used: an answer ends once its author loses the thread or the token is revoked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIDDEN = "ZEBRALATE"
 
 @pytest.fixture(autouse=True)
 def slow_answers(endpoint: Any) -> Iterator[None]:
-    """An answer that would take half a minute."""
+    """Let an answer take half a minute."""
     endpoint.script(KEY, answer=LONG, token_delay=0.2)
     yield
     endpoint.script(KEY)
@@ -34,7 +34,7 @@ def crew(cato: Cato, administrator: Client, alice: Client, bob: Client) -> str:
 
 @pytest.fixture
 def thread(alice: Client, crew: str) -> str:
-    """A thread of Alice's in the group, its first answer stopped."""
+    """Return Alice's thread in the group, with its first answer stopped."""
     thread = start_thread(alice, crew, "What is the plan?")
     stop_all(alice, thread)
     return thread
@@ -47,7 +47,7 @@ def running_turn(cato: Cato, thread: str) -> str | None:
 
 
 def stop_all(person: Client, thread: str) -> None:
-    """Stop what is being answered in the thread, on its page."""
+    """Stop the thread's running answers on its page."""
     page = person.thread_page(thread)
     stop = page.split('class="send-button send-button--stop"')[1].split('formaction="')[1].split('"')[0]
     person.post(stop)
@@ -59,8 +59,8 @@ def states(cato: Cato, thread: str) -> list[tuple[str, str, str]]:
     return [tuple(row) for row in cato.sql(query, uuid.UUID(thread).hex)]
 
 
-class Reading(threading.Thread):
-    """Reads a streamed answer until it ends, or comes for the whole of it."""
+class AnswerReader(threading.Thread):
+    """Reads an answer in a thread of its own, streamed or complete."""
 
     def __init__(self, api_client: httpx.Client, path: str, body: dict[str, Any], **headers: str) -> None:
         super().__init__()
@@ -70,29 +70,29 @@ class Reading(threading.Thread):
 
     def run(self) -> None:
         with self.api_client.stream("POST", self.path, json=self.body, headers=self.headers, timeout=60) as response:
-            for piece in response.iter_text():
-                self.text += piece
+            for part in response.iter_text():
+                self.text += part
 
 
-def by_api(thread: str, stream: bool) -> tuple[str, dict[str, Any], dict[str, str]]:
+def read_by_api(thread: str, stream: bool) -> tuple[str, dict[str, Any], dict[str, str]]:
     return f"/api/threads/{thread}/ask", {"message": "Tell me all of it", "stream": stream}, {}
 
 
-def by_openai(thread: str, stream: bool) -> tuple[str, dict[str, Any], dict[str, str]]:
+def read_by_openai_api(thread: str, stream: bool) -> tuple[str, dict[str, Any], dict[str, str]]:
     body = {"model": "cato", "messages": [{"role": "user", "content": "Tell me all of it"}], "stream": stream}
     return "/v1/chat/completions", body, {"X-Cato-Thread": thread}
 
 
-REQUESTS = [by_api, by_openai]
+REQUESTS = [read_by_api, read_by_openai_api]
 
 
 @pytest.mark.parametrize("request_of", REQUESTS)
 @pytest.mark.parametrize("stream", [True, False])
-def test_whoever_is_removed_from_a_group_receives_no_more_of_an_answer_there(
+def test_a_removed_group_member_receives_no_more_of_an_answer(
     cato: Cato, administrator: Client, bob: Client, crew: str, thread: str, request_of: Callable[..., Any], stream: bool
 ) -> None:
     path, body, headers = request_of(thread, stream)
-    reading = Reading(bob.api_client("ask"), path, body, **headers)
+    reading = AnswerReader(bob.api_client("ask"), path, body, **headers)
     wait_for(lambda: "word2" in states(cato, thread)[-1][2], "the answer to begin")
     remove_from_group(cato, administrator, crew, bob)
     reading.join(20)
@@ -107,7 +107,7 @@ def test_an_answer_ends_when_its_token_is_revoked(
     cato: Cato, bob: Client, thread: str, request_of: Callable[..., Any]
 ) -> None:
     path, body, headers = request_of(thread, True)
-    reading = Reading(bob.api_client("ask"), path, body, **headers)
+    reading = AnswerReader(bob.api_client("ask"), path, body, **headers)
     wait_for(lambda: "word2" in states(cato, thread)[-1][2], "the answer to begin")
     ((token,),) = cato.sql("SELECT id FROM people_apitoken WHERE person_id = ?", uuid.UUID(person_id(cato, bob)).hex)
     bob.post("/settings/tokens/withdraw", {"token": str(uuid.UUID(str(token)))})
@@ -117,7 +117,7 @@ def test_an_answer_ends_when_its_token_is_revoked(
     wait_for(lambda: states(cato, thread)[-1][:2] == ("stopped", "access_lost"), "the answer to end")
 
 
-def test_an_answer_asked_on_a_page_ends_when_its_author_is_deactivated(
+def test_an_answer_requested_on_a_page_ends_when_its_author_is_deactivated(
     cato: Cato, administrator: Client, alice: Client, bob: Client, thread: str
 ) -> None:
     bob.send_message("Tell me all of it", thread=thread)
@@ -129,7 +129,7 @@ def test_an_answer_asked_on_a_page_ends_when_its_author_is_deactivated(
 
 
 @pytest.mark.parametrize("request_of", REQUESTS)
-def test_a_queued_question_recalls_nothing_that_was_added_after_its_author_was_removed(
+def test_a_queued_turn_of_a_removed_author_recalls_nothing_added_since(
     cato: Cato,
     administrator: Client,
     alice: Client,
@@ -144,7 +144,7 @@ def test_a_queued_question_recalls_nothing_that_was_added_after_its_author_was_r
     path, body, headers = request_of(thread, True)
     question = f"What is the {HIDDEN} code?"
     body = json.loads(json.dumps(body).replace("Tell me all of it", question))
-    reading = Reading(bob.api_client("ask"), path, body, **headers)
+    reading = AnswerReader(bob.api_client("ask"), path, body, **headers)
     wait_for(lambda: states(cato, thread)[-1][0] == "queued", "the question to wait")
     remove_from_group(cato, administrator, crew, bob)
     note = alice.api_client().post("/api/exchanges", json={"text": f"The {HIDDEN} code is 4711.", "space": crew})
@@ -157,7 +157,7 @@ def test_a_queued_question_recalls_nothing_that_was_added_after_its_author_was_r
     assert question not in str(endpoint.requests(KEY))
 
 
-def test_the_next_question_in_the_queue_is_answered_all_the_same(
+def test_the_next_turn_in_the_queue_is_still_answered(
     cato: Cato, administrator: Client, alice: Client, bob: Client, crew: str, thread: str, endpoint: Any
 ) -> None:
     alice.send_message("Keep the model busy", thread=thread)

@@ -1,4 +1,4 @@
-"""Answers are safe, and what streams in pieces ends as the same page."""
+"""Rendering of answers: safe HTML, and a stream ends as the same page as the complete text."""
 
 from __future__ import annotations
 
@@ -60,23 +60,23 @@ last *line"""
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_however_it_is_cut_the_stream_ends_as_the_page(seed):
+def test_a_stream_ends_as_the_complete_page_wherever_it_is_split(seed):
     pieces = random.Random(seed)
-    growing, shown, at = GrowingAnswer(), [], 0
+    growing, page_blocks, at = GrowingAnswer(), [], 0
     while at < len(RICH):
         size = pieces.randint(1, 12)
-        shown += growing.feed(RICH[at : at + size])
+        page_blocks += growing.feed(RICH[at : at + size])
         growing.open_html()
         at += size
-    assert shown + growing.close() == render_blocks(RICH)
+    assert page_blocks + growing.close() == render_blocks(RICH)
 
 
-def test_a_page_that_comes_midway_shows_the_same_finished_blocks():
+def test_a_page_that_joins_midway_shows_the_same_finished_blocks():
     for length in range(0, len(RICH), 7):
-        whole, late = GrowingAnswer(), GrowingAnswer()
-        shown = [block for char in RICH[:length] for block in whole.feed(char)]
-        assert late.feed(RICH[:length]) == shown
-        assert late.open_html() == whole.open_html()
+        complete, late = GrowingAnswer(), GrowingAnswer()
+        page_blocks = [block for char in RICH[:length] for block in complete.feed(char)]
+        assert late.feed(RICH[:length]) == page_blocks
+        assert late.open_html() == complete.open_html()
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_a_page_that_comes_midway_shows_the_same_finished_blocks():
         ('[x](http://a.example "a\\" onclick=alert(1)")', 'onclick=alert(1)"'),
     ],
 )
-def test_nothing_in_an_answer_acts_or_loads(text, never):
+def test_an_answer_cannot_contain_active_or_external_content(text, never):
     assert never not in "".join(render_blocks(text))
     growing = GrowingAnswer()
     growing.feed(text)
     assert never not in growing.open_html()
 
 
-def test_code_is_highlighted_and_named_and_an_open_fence_is_shown_as_code():
+def test_code_is_highlighted_and_labelled_also_in_an_open_fence():
     growing = GrowingAnswer()
     growing.feed("```python\ndef f():\n    return '<b>'")
     assert "<pre>" in growing.open_html()
@@ -125,8 +125,8 @@ def test_code_is_highlighted_and_named_and_an_open_fence_is_shown_as_code():
         "${" + "{" * 1_900 + "}" * 1_901 + "$",
     ],
 )
-def test_a_hostile_answer_ends(text):
-    """Bounded by count, not by clock: the test runner's own time-out is the judge."""
+def test_rendering_a_hostile_answer_ends(text):
+    """Only the test timeout limits this."""
     assert render_blocks(text)
 
 
@@ -145,18 +145,18 @@ def test_a_hostile_answer_ends(text):
         ("- [ ] **now**", '<input type="checkbox" disabled="" aria-label="To do"><strong>now</strong>'),
     ],
 )
-def test_formulas_and_task_lists_are_drawn(text, drawn):
+def test_formulas_and_task_lists_are_rendered(text, drawn):
     assert drawn in "".join(render_blocks(text))
 
 
 @pytest.mark.parametrize("text", ["It costs $5, or $10 with a frame.", "Use `$HOME` and $PATH.", "A [ ] b", "[ ] c"])
-def test_what_only_looks_like_a_formula_or_a_task_stays_text(text):
+def test_text_that_resembles_a_formula_or_task_is_unchanged(text):
     html = "".join(render_blocks(text))
     assert "<math" not in html
     assert "<input" not in html
 
 
-def test_a_formula_that_is_still_written_is_plain_text_until_it_closes():
+def test_an_incomplete_formula_is_plain_text():
     growing = GrowingAnswer()
     assert growing.feed("$$\n\\frac{a}{b}\n+ c\n") == []
     assert growing.open_html() == '<div class="answer__block"><p class="answer__typing">$$\n\\frac{a}{b}\n+ c</p></div>'
@@ -164,13 +164,13 @@ def test_a_formula_that_is_still_written_is_plain_text_until_it_closes():
     assert "<mfrac>" in growing.open_html()
 
 
-def test_no_formula_leads_anywhere():
+def test_formulas_contain_no_links():
     assert "javascript" not in "".join(
         render_blocks(r"$\href{javascript:alert(1)}{x}$ $\style{x:url(http://a.example)}{y}$")
     )
 
 
-# What made parsers and lexers slow, or can: alone, and in lines.
+# Fragments that made parsers and lexers slow, alone and in lines.
 UNITS = [
     "[", "![", "*a **", "_a", "`a", "> ", "- ", "- a\n", "1. a\n", "  - a\n", "a\n", "a\n\n", "a  \n", "\\", "<a@b.c>", "[a](",
     "[a][", "$a$ ", "\\(a\\)", "$$\n", "|a|\n|-|\n", "|a", "```\n", "```\na\n```\n", "# a\n", "**a", "~~a", "[1]", "\t", "\n",
@@ -180,7 +180,7 @@ RAGGED = "|a" * 1000 + "|\n" + "|-" * 1000 + "|\n" + "a\n" * 9000
 
 
 def assert_cheap(call: Callable[[], object], seconds: float) -> None:
-    """It takes no more of the processor, at least in one of three tries."""
+    """Assert that the call takes no more CPU time in at least one of three tries."""
     for _ in range(3):
         began = time.process_time()
         call()
@@ -190,33 +190,33 @@ def assert_cheap(call: Callable[[], object], seconds: float) -> None:
 
 
 @pytest.mark.parametrize("unit", [*UNITS, RAGGED])
-def test_the_cost_of_an_answer_is_bounded_whatever_it_is_made_of(unit):
-    """By the processor's time and with ten times what was measured: what is to be shown here is a time.
+def test_the_cost_of_an_answer_is_bounded_whatever_it_contains(unit):
+    """Assert CPU time at ten times the measured values.
 
-    Before there was a bound, 600,000 characters took from ten seconds to several minutes.
+    Without limits, 600,000 characters took from ten seconds to several minutes.
     """
     answer = (unit * 130_000)[:130_000]
     assert_cheap(lambda: render_blocks(answer), 25)
 
 
 @pytest.mark.parametrize("unit", [*UNITS, RAGGED])
-def test_a_pulse_of_an_open_block_costs_the_same_however_long_the_answer_is(unit):
-    """Bounded by the processor's time, ten times what was measured; it used to grow with the block."""
+def test_a_flush_of_an_open_block_costs_the_same_however_long_the_answer_is(unit):
+    """Assert CPU time at ten times the measured values; the cost used to grow with the block."""
     growing = GrowingAnswer((unit * 20_000)[:20_000])
     growing.segments()
 
-    def pulse() -> None:
+    def flush() -> None:
         growing.feed(unit)
         growing.segments()
         growing.open_html()
 
-    assert_cheap(pulse, 2)
+    assert_cheap(flush, 2)
 
 
 @pytest.mark.parametrize("name", sorted(highlighting.LEXERS))
 @pytest.mark.parametrize("unit", ["a\n", " \n", "a.", '\\"\n', '"', "/*a\n", "(", "<", "{a", "a b(\n", "@"])
-def test_a_block_of_code_that_is_highlighted_costs_a_bounded_time(name, unit):
-    """benchmarks/highlighting.py measures more; a lexer that is slow again, in another version, needs ten times this."""
+def test_highlighting_a_block_has_a_bounded_cost(name, unit):
+    """benchmarks/highlighting.py measures more; only a lexer that became slow takes ten times this."""
     code = (unit * highlighting.MAX_CODE_CHARS)[: highlighting.MAX_CODE_CHARS]
     broken = "\n".join(code[at : at + 199] for at in range(0, len(code), 200))[: highlighting.MAX_CODE_CHARS]
     assert_cheap(lambda: highlighting.highlight_code(code, name), 1)
@@ -234,7 +234,7 @@ def test_a_block_of_code_that_is_highlighted_costs_a_bounded_time(name, unit):
         ("a", "no-such-language", False),
     ],
 )
-def test_code_is_highlighted_where_it_is_small_and_its_lexer_cheap(code, language, is_highlighted):
+def test_only_small_blocks_with_cheap_lexers_are_highlighted(code, language, is_highlighted):
     assert (highlighting.highlight_code(code, language) is not None) == is_highlighted
     assert ("<span class" in "".join(render_blocks(f"```{language}\n{code}\n```")).split("<pre>")[1]) == is_highlighted
 
@@ -253,28 +253,28 @@ LONG = [
 
 @pytest.mark.parametrize("text", LONG)
 @pytest.mark.parametrize("seed", range(3))
-def test_long_blocks_end_as_the_page_and_are_sent_in_segments_meanwhile(text, seed):
+def test_long_blocks_are_sent_in_segments_and_end_as_the_complete_page(text, seed):
     pieces = random.Random(seed)
-    growing, shown, at, largest = GrowingAnswer(), [], 0, 0
+    growing, page_blocks, at, largest = GrowingAnswer(), [], 0, 0
     segments: list[str] = []
     while at < len(text):
         size = pieces.randint(1, 900)
         if finished := growing.feed(text[at : at + size]):
             segments = []
-        shown += finished
+        page_blocks += finished
         segments += growing.segments()
         largest = max(largest, len(growing.open_html()))
         at += size
-        if pieces.random() < 0.05:  # a page that comes now has the same
+        if pieces.random() < 0.05:  # a page loaded now shows the same
             late = GrowingAnswer()
-            assert late.feed(text[:at]) == shown
+            assert late.feed(text[:at]) == page_blocks
             assert late.segments() == segments
             assert late.open_html() == growing.open_html()
-    assert shown + growing.close() == render_blocks(text)
+    assert page_blocks + growing.close() == render_blocks(text)
     assert largest < 40_000
 
 
-def test_a_long_list_goes_on_counting_and_a_long_table_repeats_its_head():
+def test_a_split_list_continues_its_numbers_and_a_split_table_repeats_its_header():
     numbered = render_blocks("1. a line of a list\n" * 900)
     assert len(numbered) > 2
     assert '<ol start="' in numbered[1]
@@ -289,7 +289,7 @@ def test_a_long_list_goes_on_counting_and_a_long_table_repeats_its_head():
     "latex",
     [r"\hspace{100000em}x", r"\rule{100000em}{100000em}", r"\rule{1em}{400em}", r"\hspace{-60em}x", r"\hspace{9e9in}"],
 )
-def test_a_formula_does_not_make_itself_larger_than_a_line(latex):
+def test_a_formula_is_not_taller_than_a_line(latex):
     lengths = re.findall(r'="([+-]?[\d.]+)em"', mathml(latex, False))
     assert all(-2 <= float(length) <= 20 for length in lengths)
     assert not re.search(r'="[^"h]*\d{3}', mathml(latex, False))

@@ -1,4 +1,4 @@
-"""A thread that is not to be remembered: from its first message on, or from now on, and what becomes of what was."""
+"""Threads that are not remembered, and switching memory off for an existing thread."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ SECRET = "saffronvole"
 
 
 def tables_with(cato, text: str) -> set[str]:
-    """The tables of the database in which `text` stands."""
+    """Return the tables of the database that contain `text`."""
     tables = [name for (name,) in cato.sql("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return {table for table in tables if text in str(cato.sql(f'SELECT * FROM "{table}"'))}
 
 
 @pytest.mark.skipif(TOPOLOGY != "embedded", reason="looks into SQLite's tables and the index's files")
-def test_no_byte_of_a_thread_that_is_not_remembered_is_outside_its_turns(tmp_path, endpoint):
+def test_a_thread_that_is_not_remembered_is_stored_only_in_its_turns(tmp_path, endpoint):
     answers = [f"The {SECRET} keeps it.", f"Once more the {SECRET} keeps it.", "I do not know."]
     endpoint.script("off", answer=answers)
     with running(tmp_path, OPENAI_BASE_URL=endpoint.openai_url, OPENAI_API_KEY="off") as cato:
         alice = cato.set_up()
         first = {"message": f"Give the {SECRET} my PIN", "client_key": str(uuid.uuid4()), "remembered": "no"}
-        begun = re.search(r"/t/([0-9a-f-]{36})", alice.post("/", first).headers["location"])[1]
-        wait_for(lambda: "keeps it" in alice.thread_page(begun), "the answer")
-        alice.send_message(f"And the second one, {SECRET}", begun)
-        wait_for(lambda: "Once more" in alice.thread_page(begun), "the second answer")
+        thread_ = re.search(r"/t/([0-9a-f-]{36})", alice.post("/", first).headers["location"])[1]
+        wait_for(lambda: "keeps it" in alice.thread_page(thread_), "the answer")
+        alice.send_message(f"And the second one, {SECRET}", thread_)
+        wait_for(lambda: "Once more" in alice.thread_page(thread_), "the second answer")
         other = alice.send_message("What does the vole keep?")
         wait_for(lambda: "Remembered</span>" in alice.thread_page(other), "another thread to be remembered")
 
@@ -50,12 +50,12 @@ def test_no_byte_of_a_thread_that_is_not_remembered_is_outside_its_turns(tmp_pat
 
 
 @pytest.fixture
-def told(memory, person):
-    """A thread of which two exchanges are remembered."""
-    begun = thread(person)
-    for said in ("The key hangs behind the clock", "The boat is under the red buoy"):
-        exchange(person, said, thread_id=begun.id)
-    return begun
+def remembered_thread(memory, person):
+    """Return a thread with two remembered exchanges."""
+    thread_ = thread(person)
+    for text in ("The key hangs behind the clock", "The boat is under the red buoy"):
+        exchange(person, text, thread_id=thread_.id)
+    return thread_
 
 
 @pytest.fixture
@@ -66,27 +66,27 @@ def browser(person):
 
 
 @pytest.mark.django_db
-def test_before_a_thread_is_no_longer_remembered_it_is_asked_what_becomes_of_what_was(told, browser):
-    page = browser.get(reverse("remember", args=[told.id])).content.decode()
+def test_switching_memory_off_asks_what_to_do_with_stored_exchanges(remembered_thread, browser):
+    page = browser.get(reverse("remember", args=[remembered_thread.id])).content.decode()
 
     assert "2 exchanges are in memory" in page
     assert "Stop saving and forget 2" in page
-    told.refresh_from_db()
-    assert told.is_remembered
+    remembered_thread.refresh_from_db()
+    assert remembered_thread.is_remembered
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("forget", "left"), [("", 2), ("yes", 0)])
-def test_what_was_remembered_is_kept_or_forgotten_as_one_says(told, person, browser, memory, forget, left):
-    browser.post(reverse("remember", args=[told.id]), {"remembered": "no", "forget": forget})
+def test_stored_exchanges_are_kept_or_forgotten_as_chosen(remembered_thread, person, browser, memory, forget, left):
+    browser.post(reverse("remember", args=[remembered_thread.id]), {"remembered": "no", "forget": forget})
 
-    told.refresh_from_db()
-    assert not told.is_remembered
+    remembered_thread.refresh_from_db()
+    assert not remembered_thread.is_remembered
     assert len(memory.search("key boat", spaces=access.readable_space_ids(person.id)).results) == left
 
 
 @pytest.mark.django_db
-def test_a_thread_begins_unremembered_where_one_says_so_before_the_first_message(person, browser):
+def test_a_new_thread_can_be_excluded_from_memory_before_the_first_message(person, browser):
     for sent in (["no"], ["no", "yes"], []):
         data = {"message": "Hello", "client_key": str(uuid.uuid4()), "remembered": sent}
         browser.post(reverse("new_thread"), data)
@@ -95,8 +95,8 @@ def test_a_thread_begins_unremembered_where_one_says_so_before_the_first_message
 
 
 @pytest.fixture
-def switch(settings):
-    """Switches memory on and off in the configuration."""
+def set_enabled(settings):
+    """Return a function that enables or disables memory in the configuration."""
 
     def to(is_enabled: bool) -> None:
         conf = settings.CATO.vector_store.model_copy(update={"enabled": is_enabled})
@@ -105,26 +105,26 @@ def switch(settings):
     return to
 
 
-def answered(of_thread: Thread, message: str, **more) -> None:
-    store_exchange(turn(of_thread, message, **more))
+def add_answered_turn(of_thread: Thread, message: str, **fields) -> None:
+    store_exchange(turn(of_thread, message, **fields))
 
 
 @pytest.mark.django_db
-def test_what_was_answered_while_memory_was_disabled_is_stored_by_command_alone(memory, person, switch):
-    switch(False)
-    kept, off, deleted = thread(person), thread(person), thread(person)
-    answered(kept, "The key hangs behind the clock.")
-    answered(kept, "A version that is not shown", is_on_active_branch=False)
-    answered(off, "This is off the record")
+def test_turns_answered_while_memory_was_disabled_are_only_stored_by_command(memory, person, set_enabled):
+    set_enabled(False)
+    remembered, off, deleted = thread(person), thread(person), thread(person)
+    add_answered_turn(remembered, "The key hangs behind the clock.")
+    add_answered_turn(remembered, "A version that is not shown", is_on_active_branch=False)
+    add_answered_turn(off, "This is off the record")
     set_memory_enabled(off, False)
     set_memory_enabled(off, True)
-    answered(deleted, "This was deleted")
+    add_answered_turn(deleted, "This was deleted")
     delete_thread(deleted)
     with pytest.raises(CommandError, match="disabled"):
         call_command("backfill", "--from-history")
 
-    switch(True)
-    answered(thread(person, is_remembered=False), "Never meant for memory")
+    set_enabled(True)
+    add_answered_turn(thread(person, is_remembered=False), "Never meant for memory")
     call_command("backfill", stdout=StringIO())
     assert not Exchange.objects.exists()
     out = StringIO()

@@ -1,4 +1,4 @@
-"""The administrator's page for the model: a stored key stays with the address that it was stored for."""
+"""Model settings: a stored API key is only used with the address for which it was stored."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def stored() -> None:
 
 
 def save(client: Client, **fields: str):
-    given = {"base_url": "http://127.0.0.1:9/v1", "api_key": MASK, "model": "small"} | fields
-    return client.post("/settings/model", given)
+    form = {"base_url": "http://127.0.0.1:9/v1", "api_key": MASK, "model": "small"} | fields
+    return client.post("/settings/model", form)
 
 
 def stored_key() -> str:
@@ -35,7 +35,7 @@ def stored_key() -> str:
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:8/v1", "http://localhost:9/v1", ""])
-def test_another_address_asks_for_the_key_again_and_keeps_what_was_typed(administrator, address):
+def test_another_address_requires_the_key_again_and_keeps_the_form(administrator, address):
     answer = save(administrator, base_url=address, model="large")
 
     assert answer.status_code == 422
@@ -55,6 +55,6 @@ def test_another_address_asks_for_the_key_again_and_keeps_what_was_typed(adminis
         ({"base_url": "http://127.0.0.1:8/v1", "api_key": ""}, ""),
     ],
 )
-def test_the_key_stays_with_its_address_and_another_can_be_given(administrator, fields, key):
+def test_the_key_stays_with_its_address_and_can_be_replaced(administrator, fields, key):
     assert save(administrator, **fields).status_code == 302
     assert stored_key() == key

@@ -1,4 +1,4 @@
-"""Nothing is sent anywhere but where the configuration points: the connections of all processes are watched."""
+"""Cato connects only to configured hosts; all connections of all processes are observed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.skipif(TOPOLOGY != "embedded", reason="watches what `se
 
 
 @pytest.fixture
-def watching(tmp_path: Path) -> tuple[list[str], Path]:
-    """The command that watches, and where it writes."""
+def observer(tmp_path: Path) -> tuple[list[str], Path]:
+    """Return the command that observes connections, and its output file."""
     if shutil.which("strace") is None and os.environ.get("CI") != "true":
         pytest.skip("strace is not installed")
-    seen = tmp_path / "seen"
-    # Some packages report only where they do not believe to be tested.
+    trace = tmp_path / "seen"
+    # Some packages send telemetry only if they detect no test environment.
     names = (
         "CI",
         "GITHUB_ACTIONS",
@@ -36,13 +36,13 @@ def watching(tmp_path: Path) -> tuple[list[str], Path]:
         "JENKINS_URL",
         "PYTEST_CURRENT_TEST",
     )
-    as_at_home = ["env", *(word for name in names for word in ("-u", name))]
+    production_environment = ["env", *(word for name in names for word in ("-u", name))]
     quietly = ["strace", "-f", "--seccomp-bpf", "-qq", "-s", "0", "-e", "signal=none"]
-    return [*as_at_home, *quietly, "-e", "trace=connect,sendto", "-o", str(seen)], seen
+    return [*production_environment, *quietly, "-e", "trace=connect,sendto", "-o", str(trace)], trace
 
 
-def test_on_the_whole_path_only_the_configured_endpoint_and_its_own_servers_are_spoken_to(tmp_path, endpoint, watching):
-    command, seen = watching
+def test_only_the_configured_endpoint_and_own_servers_are_contacted(tmp_path, endpoint, observer):
+    command, trace = observer
     endpoint.script("watched", answer="The ferry leaves at nine.")
     with running(
         tmp_path / "cato",
@@ -53,27 +53,27 @@ def test_on_the_whole_path_only_the_configured_endpoint_and_its_own_servers_are_
         ANONYMIZED_TELEMETRY="",
     ) as cato:
         ada = cato.set_up()
-        _whole_path(ada)
-        served = json.loads((tmp_path / "cato" / "data" / "serve.json").read_text())
-        # It does not hand on the signal that asks for an end, so what it watches is told itself.
-        os.kill(served["pid"], signal.SIGTERM)
+        _use_everything(ada)
+        note = json.loads((tmp_path / "cato" / "data" / "serve.json").read_text())
+        # The observer does not forward SIGTERM, so the supervisor is signalled directly.
+        os.kill(note["pid"], signal.SIGTERM)
         wait_for(lambda: cato.processes[0].popen.poll() is not None, "it to end")
 
-    ours = {urlsplit(url).port for url in (cato.url, served["chroma_url"])}
-    theirs = urlsplit(endpoint.openai_url).port
-    spoken_to = _addresses(seen)
-    assert ("127.0.0.1", theirs) in spoken_to, "the model was asked, and the watching sees it"
+    ours = {urlsplit(url).port for url in (cato.url, note["chroma_url"])}
+    endpoint_port = urlsplit(endpoint.openai_url).port
+    spoken_to = _addresses(trace)
+    assert ("127.0.0.1", endpoint_port) in spoken_to, "the model was asked, and the watching sees it"
     assert {port for _, port in spoken_to} & ours, "and the vector store"
     assert {host for host, _ in spoken_to} == {"127.0.0.1"}
-    assert {port for _, port in spoken_to} <= {*ours, theirs}
+    assert {port for _, port in spoken_to} <= {*ours, endpoint_port}
 
 
-def _whole_path(ada: Client) -> None:
-    """Chat, a document, a search, forgetting, taking out."""
+def _use_everything(ada: Client) -> None:
+    """Use chat, a document, search, forgetting and deletion."""
     thread = ada.send_message("When does the ferry leave?")
     wait_for(lambda: "Remembered</span>" in ada.thread_page(thread), "it to be remembered", seconds=60)
-    again = ada.send_message("And the ferry of tomorrow, when does that one leave?")
-    wait_for(lambda: "Remembered</span>" in ada.thread_page(again), "that one too", seconds=60)
+    second = ada.send_message("And the ferry of tomorrow, when does that one leave?")
+    wait_for(lambda: "Remembered</span>" in ada.thread_page(second), "that one too", seconds=60)
     files = {"files": ("tides.pdf", pdf(["High water at Halden is at noon."]), "application/pdf")}
     ada.post("/documents", files=files)
     wait_for(
@@ -87,10 +87,10 @@ def _whole_path(ada: Client) -> None:
         assert ada.get(page).status_code == 200
 
 
-def _addresses(seen: Path) -> set[tuple[str, int]]:
-    """Hosts and ports that anything was sent to, by TCP or UDP; sockets in the file system are no address."""
+def _addresses(trace: Path) -> set[tuple[str, int]]:
+    """Return the hosts and ports of all TCP and UDP connections."""
     found = set()
-    for line in seen.read_text(errors="replace").splitlines():
+    for line in trace.read_text(errors="replace").splitlines():
         if "AF_INET" not in line:
             continue
         host = re.search(r'inet_addr\("([^"]+)"\)|inet_pton\(AF_INET6, "([^"]+)"', line)

@@ -1,4 +1,4 @@
-"""Notes on their page: written for oneself, a group or everyone, and read by whom that names."""
+"""Notes on their page, visible to the audience of their space."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def page_of(person) -> Client:
     return client
 
 
-def seen_by(person) -> str:
+def visible_to(person) -> str:
     return page_of(person).get(reverse("notes")).content.decode()
 
 
-def test_a_note_is_ones_own_unless_told_and_found_by_meaning(memory, alice, bob):
+def test_a_note_is_private_by_default_and_found_by_meaning(memory, alice, bob):
     answer = page_of(alice).post(reverse("notes"), {"text": "The key hangs behind the clock"}, follow=True)
     assert "Remembered. Only you can read it." in answer.content.decode()
-    assert "behind the clock" in seen_by(alice)
-    assert "behind the clock" not in seen_by(bob)
+    assert "behind the clock" in visible_to(alice)
+    assert "behind the clock" not in visible_to(bob)
 
     memory.index_pending()
     (found,) = memory.search("Where is the key?", spaces=access.readable_space_ids(alice.pk)).results
@@ -45,16 +45,16 @@ def test_a_note_is_ones_own_unless_told_and_found_by_meaning(memory, alice, bob)
     assert Exchange.objects.get().manual_entry
 
 
-def test_a_note_for_a_group_is_read_by_its_members_alone(memory, alice, bob):
+def test_a_note_in_a_group_is_visible_to_its_members_only(memory, alice, bob):
     crew = group("Crew", alice, bob)
     page_of(alice).post(reverse("notes"), {"text": "The boat is red", "space": str(crew.pk)})
-    assert "The boat is red" in seen_by(bob)
-    assert "The boat is red" not in seen_by(PersonFactory())
+    assert "The boat is red" in visible_to(bob)
+    assert "The boat is red" not in visible_to(PersonFactory())
 
 
-def test_no_note_goes_into_a_space_one_does_not_read(memory, alice, bob):
-    theirs = group("Crew", bob)
-    answer = page_of(alice).post(reverse("notes"), {"text": "For them", "space": str(theirs.pk)})
+def test_a_note_cannot_be_stored_in_an_unreadable_space(memory, alice, bob):
+    crew = group("Crew", bob)
+    answer = page_of(alice).post(reverse("notes"), {"text": "For them", "space": str(crew.pk)})
     assert answer.status_code == 422
     assert "This space is not there any more, or not yours" in answer.content.decode()
     assert "For them" in answer.content.decode()
@@ -67,17 +67,17 @@ def test_an_empty_note_is_refused(memory, alice):
     assert "the text is empty" in answer.content.decode()
 
 
-def test_a_long_note_stands_once_and_what_was_said_elsewhere_does_not(memory, alice):
+def test_the_list_shows_long_notes_once_and_no_other_exchanges(memory, alice):
     page_of(alice).post(reverse("notes"), {"text": "The boat is red and it is mine. " * 100})
     exchange(alice, "Said in a thread")
     assert Exchange.objects.count() > 2
-    text = seen_by(alice)
+    text = visible_to(alice)
     assert text.count('class="note-link"') == 1
     assert "Said in a thread" not in text
 
 
-def test_what_was_forgotten_is_no_note(memory, alice):
+def test_a_forgotten_note_is_not_listed(memory, alice):
     page_of(alice).post(reverse("notes"), {"text": "The key hangs behind the clock"})
     memory.forget([Exchange.objects.get().pk], by=alice.pk)
-    assert "behind the clock" not in seen_by(alice)
+    assert "behind the clock" not in visible_to(alice)
     assert Space.objects.filter(owner=alice).exists()

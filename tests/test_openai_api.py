@@ -14,7 +14,7 @@ import openai
 import pytest
 from openai import OpenAI
 
-from cato_web.openai_api import models
+from cato_web.openai_api import models, responses
 from chat.answers import runner
 from chat.executors import run_in_db_thread
 from chat.services import ClientConversation, submit_conversation
@@ -473,7 +473,7 @@ def test_without_a_configured_model_every_model_answers_with_the_placeholder(set
             api_token_id=token.pk,
         )
         await runner.run_answer(switched.posted.turn.id)
-        return await answers.whole(switched.posted.turn, token.pk)
+        return await responses.completion(switched.posted.turn, token.pk)
 
     answer = asyncio.run(ask_placeholder())
     assert "Placeholder: no model is connected." in answer["choices"][0]["message"]["content"]

@@ -1,4 +1,4 @@
-"""Signing in by OpenID Connect: who is let in and who is not, before a real provider and before one that says wrong things."""
+"""OpenID Connect, with a real provider and with a fake one that misbehaves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NO_ACCOUNT = "You do not have an account here."
 
 
 class FakeProvider:
-    """A provider that says what a test wants: it lies outside, and a real one signs no wrong tokens."""
+    """A provider that returns what a test wants; a real one signs no wrong tokens."""
 
     def __init__(self) -> None:
         self.key, self.signs_with = KEYS[0], "RS256"
@@ -56,7 +56,7 @@ class FakeProvider:
         self._http.server_close()
 
     def approve(self, address: str, **changed: str) -> str:
-        """What a person does on the provider's pages: come by `address` and agree. Returns the path back."""
+        """Approve the login at the provider; return the path back to Cato."""
         self.asked = dict(parse_qsl(urlsplit(address).query)) | changed
         return f"{BACK}?{urlencode({'code': 'c', 'state': self.asked['state']})}"
 
@@ -64,9 +64,9 @@ class FakeProvider:
         time.sleep(self.delay)
         match path:
             case "/.well-known/openid-configuration":
-                ends = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
-                told: dict[str, Any] = {end: f"{self.issuer}/{end}" for end in ends} | {"issuer": self.issuer}
-                return told | {"id_token_signing_alg_values_supported": ["RS256", "none"]} | self.says
+                endpoints = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
+                identity: dict[str, Any] = {end: f"{self.issuer}/{end}" for end in endpoints} | {"issuer": self.issuer}
+                return identity | {"id_token_signing_alg_values_supported": ["RS256", "none"]} | self.says
             case "/jwks_uri":
                 return dict(KeySet(KEYS[:1]).as_dict(private=False))
             case "/userinfo_endpoint":
@@ -78,12 +78,12 @@ class FakeProvider:
         now = int(time.time())
         claims = {"iss": self.issuer, "aud": "cato", "iat": now, "exp": now + 60, "nonce": self.asked["nonce"]}
         claims |= ALICE | self.claims
-        kept = {name: value for name, value in claims.items() if value is not None}
+        present = {name: value for name, value in claims.items() if value is not None}
         if self.signs_with == "none":
-            parts = ({"alg": "none", "kid": "1"}, kept)
+            parts = ({"alg": "none", "kid": "1"}, present)
             return ".".join(base64.urlsafe_b64encode(json.dumps(p).encode()).decode().rstrip("=") for p in parts) + "."
         registry = jws.JWSRegistry(algorithms=[self.signs_with])
-        return jwt.encode({"alg": self.signs_with, "kid": "1"}, kept, self.key, registry=registry)
+        return jwt.encode({"alg": self.signs_with, "kid": "1"}, present, self.key, registry=registry)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         fake = self
@@ -114,7 +114,7 @@ def fake() -> Iterator[FakeProvider]:
 
 @pytest.fixture
 def configure(settings):
-    """Change keys of the section `openid`."""
+    """Return a function that changes keys of the section `openid`."""
 
     def change(**keys: Any) -> None:
         section = settings.CATO.openid.model_copy(update=keys)
@@ -124,64 +124,64 @@ def configure(settings):
 
 
 @pytest.fixture
-def on(fake, configure, db):
-    """A Cato with the fake provider, and an administrator."""
-    cache.clear()  # tries, which are counted over all tests
+def configured(fake, configure, db):
+    """Configure the fake provider and create an administrator."""
+    cache.clear()  # rate limits are shared by all tests
     configure(issuer=fake.issuer, client_id="cato", name="Halden")
     return AdministratorFactory(name="Ada Admin")
 
 
 @pytest.fixture
-def alice(on):
+def alice(configured):
     return PersonFactory(name="Alice Owner", email=ALICE["email"])
 
 
-def begin(browser: Client, **fields: str) -> str:
+def start_login(browser: Client, **fields: str) -> str:
     answer = browser.post("/sign-in/openid", fields)
     assert answer.status_code == 302, answer.content.decode()
     return str(answer.headers["location"])
 
 
-def arrive(browser: Client, fake: FakeProvider, **fields: str):
-    """Through the provider and back; what Cato answers then."""
-    return browser.get(fake.approve(begin(browser, **fields)))
+def complete_login(browser: Client, fake: FakeProvider, **fields: str):
+    """Sign in through the provider; return Cato's response."""
+    return browser.get(fake.approve(start_login(browser, **fields)))
 
 
 def is_signed_in(browser: Client) -> bool:
     return browser.get("/settings").status_code == 200
 
 
-def refusal(answer, status: int = 403) -> str:
+def refusal_of(answer, status: int = 403) -> str:
     page = answer.content.decode()
     assert answer.status_code == status, page
     assert 'name="password"' in page, "the other way in is still there"
     return re.search(r'class="error-message" role="alert".*?<span>(.*?)</span>', page, re.DOTALL)[1]
 
 
-# With a real provider and a whole Cato
+# A real provider and a complete Cato
 
 
 class Browser(httpx.Client):
-    """A person without an account at a browser without a browser: follows redirects to the provider and back."""
+    """A person without an account: follows redirects to the provider and back."""
 
     def __init__(self, cato: server.Cato) -> None:
         super().__init__(base_url=cato.url, follow_redirects=True, timeout=30)
 
-    def press(self, **fields: str) -> httpx.Response:
-        """Press the button that leads to the provider; returns the provider's page."""
+    def press_button(self, **fields: str) -> httpx.Response:
+        """Press the provider's button; return the provider's page."""
         token = self.cookies.get("cato_csrf") or ""
-        return self.post("/sign-in/openid", data=fields | {"csrfmiddlewaretoken": token}, headers=self._from_here())
+        return self.post("/sign-in/openid", data=fields | {"csrfmiddlewaretoken": token}, headers=self._from_cato())
 
-    def agree(self, provider_page: httpx.Response, subject: str) -> httpx.Response:
+    def approve(self, provider_page: httpx.Response, subject: str) -> httpx.Response:
         assert provider_page.url.path == "/oauth2/authorize", provider_page.text
         return self.post(provider_page.url, data={"sub": subject})
 
-    def _from_here(self) -> dict[str, str]:
+    def _from_cato(self) -> dict[str, str]:
         return {"Referer": str(self.base_url)}
 
 
-def known_to(provider: str, email: str, *, is_verified: bool = True, name: str = "Nora New") -> str:
-    """Somebody the provider knows; returns their subject."""
+def create_identity(provider: str, email: str, *, is_verified: bool = True, name: str = "Nora New") -> str:
+    """Create a user at the provider; return the subject."""
     subject = f"s-{uuid.uuid4().hex[:8]}"
     about = {"email": email, "email_verified": is_verified, "name": name}
     httpx.put(f"{provider}/users/{subject}", json=about).raise_for_status()
@@ -193,26 +193,24 @@ def ada(openid_cato) -> server.Client:
     return openid_cato.set_up("Ada Admin")
 
 
-def through(browser: Browser, subject: str, **fields: str) -> httpx.Response:
+def log_in(browser: Browser, subject: str, **fields: str) -> httpx.Response:
     browser.get("/sign-in")
-    return browser.agree(browser.press(**fields), subject)
+    return browser.approve(browser.press_button(**fields), subject)
 
 
-def test_somebody_with_an_account_is_found_by_the_verified_email_and_from_then_on_by_the_subject(
-    openid_cato, provider, ada
-):
+def test_an_account_is_linked_by_verified_email_and_then_found_by_subject(openid_cato, provider, ada):
     bob = openid_cato.join(ada, "Bob Team")
-    subject, browser = known_to(provider, bob.email.upper()), Browser(openid_cato)
-    page = through(browser, subject, next="/settings")
+    subject, browser = create_identity(provider, bob.email.upper()), Browser(openid_cato)
+    page = log_in(browser, subject, next="/settings")
 
     assert page.url.path == "/settings"
     assert "From now on you can sign in with Halden." in page.text
     assert "You sign in with your password or with Halden." in page.text
-    # The provider's e-mail is another person's now: who signs in stays the same.
+    # The e-mail address at the provider belongs to somebody else now; the linked account stays.
     httpx.put(f"{provider}/users/{subject}", json={"email": ada.email, "email_verified": True})
-    again = Browser(openid_cato)
-    through(again, subject)
-    assert bob.email in again.get("/settings").text
+    second = Browser(openid_cato)
+    log_in(second, subject)
+    assert bob.email in second.get("/settings").text
     identities = openid_cato.sql(
         "SELECT issuer, subject FROM people_identity JOIN people_user ON people_user.id = person_id WHERE email = ?",
         bob.email,
@@ -220,29 +218,29 @@ def test_somebody_with_an_account_is_found_by_the_verified_email_and_from_then_o
     assert identities == [(provider, subject)]
 
 
-def test_who_is_not_invited_gets_no_account_and_who_is_joins_by_the_link_once(openid_cato, provider, ada):
+def test_an_account_requires_an_invitation_which_works_once(openid_cato, provider, ada):
     email = f"nora-{uuid.uuid4().hex[:6]}@halden.example"
-    subject, browser = known_to(provider, email), Browser(openid_cato)
-    refused = through(browser, subject)
+    subject, browser = create_identity(provider, email), Browser(openid_cato)
+    refused = log_in(browser, subject)
     assert (refused.status_code, NO_ACCOUNT in refused.text) == (403, True)
 
     link = re.search(r"/join/([\w-]+)", ada.post("/admin/people", {"role": "member"}).text)
     page = browser.get(link[0])
     assert "Join with Halden" in page.text
-    arrived = browser.agree(browser.press(invitation=link[1]), subject)
+    arrived = browser.approve(browser.press_button(invitation=link[1]), subject)
     assert "Welcome, Nora New." in arrived.text
     assert email in browser.get("/settings").text
     assert Browser(openid_cato).get(link[0]).status_code == 404
     assert link[1] not in str(openid_cato.sql("SELECT session_data FROM django_session"))
 
 
-def test_a_code_that_was_used_is_worth_nothing_in_this_browser_or_another(openid_cato, provider, ada):
+def test_a_used_code_is_worthless_in_any_browser(openid_cato, provider, ada):
     email = openid_cato.join(ada, "Bob Team").email
-    subject, browser = known_to(provider, email), Browser(openid_cato)
+    subject, browser = create_identity(provider, email), Browser(openid_cato)
     browser.get("/sign-in")
-    page = browser.press()
+    page = browser.press_button()
     browser.follow_redirects = False
-    back = browser.agree(page, subject).headers["location"]
+    back = browser.approve(page, subject).headers["location"]
     thief = Browser(openid_cato)
     assert thief.get(back).status_code == 403, "another browser did not begin it"
     assert browser.get(back).status_code == 302
@@ -250,37 +248,37 @@ def test_a_code_that_was_used_is_worth_nothing_in_this_browser_or_another(openid
     assert browser.get(back).status_code == 403
 
 
-def test_the_pages_let_their_form_lead_to_the_provider_and_to_nobody_else(openid_cato, provider, ada):
+def test_form_action_allows_only_the_provider(openid_cato, provider, ada):
     policy = httpx.get(f"{openid_cato.url}/sign-in").headers["content-security-policy"]
     assert f"form-action 'self' {provider};" in f"{policy};"
 
 
-def test_a_link_from_elsewhere_begins_nothing(openid_cato, ada):
+def test_a_login_cannot_be_started_from_another_site(openid_cato, ada):
     browser = Browser(openid_cato)
     assert browser.get("/sign-in/openid").status_code == 405
     assert browser.post("/sign-in/openid").status_code == 403
 
 
-# Before a provider that says what the test wants
+# A fake provider
 
 
-def test_the_provider_is_asked_with_a_proof_key_that_only_this_sign_in_can_show(alice, fake):
+def test_the_request_contains_a_proof_key_for_this_login(alice, fake):
     browser = Client()
-    address = begin(browser)
-    asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
-    assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
-    assert asked["scope"] == "openid email profile"
+    address = start_login(browser)
+    query = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+    assert (query["response_type"], query["code_challenge_method"]) == ("code", "S256")
+    assert query["scope"] == "openid email profile"
 
     browser.get(fake.approve(address))
     digest = hashlib.sha256(fake.seen["code_verifier"].encode()).digest()
-    assert base64.urlsafe_b64encode(digest).decode().rstrip("=") == asked["code_challenge"]
+    assert base64.urlsafe_b64encode(digest).decode().rstrip("=") == query["code_challenge"]
     assert is_signed_in(browser)
     assert LoginSession.objects.filter(person=alice).count() == 1
 
 
-def test_the_session_gets_a_new_key(alice, fake):
+def test_login_rotates_the_session_key(alice, fake):
     browser = Client()
-    address = begin(browser)
+    address = start_login(browser)
     before = browser.session.session_key
     browser.get(fake.approve(address))
     assert browser.session.session_key not in (before, None)
@@ -301,95 +299,97 @@ def test_the_session_gets_a_new_key(alice, fake):
         {"sub": None},
     ],
 )
-def test_a_token_that_is_not_for_this_sign_in_lets_nobody_in(alice, fake, wrong):
+def test_a_token_for_another_login_is_refused(alice, fake, wrong):
     fake.claims = wrong
     browser = Client()
 
-    assert "Sign-in with Halden failed." in refusal(arrive(browser, fake))
+    assert "Sign-in with Halden failed." in refusal_of(complete_login(browser, fake))
     assert not is_signed_in(browser)
     assert not Identity.objects.exists()
 
 
-def test_a_token_without_the_providers_signature_lets_nobody_in(alice, fake):
+def test_a_token_without_a_valid_signature_is_refused(alice, fake):
     fake.signs_with = "none"
-    assert "Sign-in with Halden failed." in refusal(arrive(Client(), fake))
+    assert "Sign-in with Halden failed." in refusal_of(complete_login(Client(), fake))
     fake.signs_with, fake.key = "RS256", KEYS[1]
-    assert "Sign-in with Halden failed." in refusal(arrive(Client(), fake))
+    assert "Sign-in with Halden failed." in refusal_of(complete_login(Client(), fake))
 
 
-def test_a_state_serves_once_in_its_own_browser_and_for_ten_minutes(alice, fake, monkeypatch):
+def test_a_state_works_once_in_its_browser_for_ten_minutes(alice, fake, monkeypatch):
     browser = Client()
-    back = fake.approve(begin(browser))
-    assert "begun elsewhere or too long ago" in refusal(Client().get(back))
-    assert "begun elsewhere" in refusal(browser.get(f"{BACK}?code=c"))
+    back = fake.approve(start_login(browser))
+    assert "begun elsewhere or too long ago" in refusal_of(Client().get(back))
+    assert "begun elsewhere" in refusal_of(browser.get(f"{BACK}?code=c"))
     assert browser.get(back).status_code == 302
     browser.post("/sign-out")
-    assert "begun elsewhere" in refusal(browser.get(back))
+    assert "begun elsewhere" in refusal_of(browser.get(back))
 
-    back, now = fake.approve(begin(browser)), time.time()
+    back, now = fake.approve(start_login(browser)), time.time()
     monkeypatch.setattr(openid.time, "time", lambda: now + openid.STATE_MAX_AGE + 1)
-    assert "too long ago" in refusal(browser.get(back))
+    assert "too long ago" in refusal_of(browser.get(back))
 
 
-def test_who_says_no_at_the_provider_comes_back_to_the_page_of_signing_in(alice, fake):
+def test_refusing_at_the_provider_returns_to_the_sign_in_page(alice, fake):
     browser = Client()
-    fake.approve(begin(browser))
+    fake.approve(start_login(browser))
     answer = browser.get(BACK, {"error": "access_denied", "error_description": "<b>", "state": fake.asked["state"]})
-    assert refusal(answer) == "Halden did not let you in. Try again, or use your password."
+    assert refusal_of(answer) == "Halden did not let you in. Try again, or use your password."
 
 
-def test_what_the_token_leaves_out_is_asked_for_but_believed_of_the_same_person_only(alice, fake):
+def test_missing_claims_are_fetched_and_must_have_the_same_subject(alice, fake):
     fake.claims = {"email": None, "email_verified": None}
     fake.userinfo = ALICE | {"sub": "another"}
-    assert "does not tell Cato your e-mail" in refusal(arrive(Client(), fake))
+    assert "does not tell Cato your e-mail" in refusal_of(complete_login(Client(), fake))
     fake.userinfo = ALICE
-    assert arrive(browser := Client(), fake).status_code == 302
+    assert complete_login(browser := Client(), fake).status_code == 302
     assert is_signed_in(browser)
 
 
 @pytest.mark.parametrize("is_verified", [False, None, "true", 1])
-def test_an_email_that_the_provider_has_not_verified_leads_into_no_account(alice, fake, configure, is_verified):
+def test_an_unverified_email_does_not_link_an_account(alice, fake, configure, is_verified):
     configure(joins=True)
     fake.claims = {"email_verified": is_verified}
-    with_account = refusal(arrive(Client(), fake))
+    with_account = refusal_of(complete_login(Client(), fake))
     fake.claims |= {"email": "nobody@halden.example"}
 
-    assert with_account == refusal(arrive(Client(), fake)) != ""
+    assert with_account == refusal_of(complete_login(Client(), fake)) != ""
     assert User.objects.count() == 2
 
 
-def test_nothing_tells_whether_an_address_has_an_account(alice, on, fake):
-    services.set_active(alice.pk, False, by=on)
-    closed = refusal(arrive(Client(), fake))
+def test_the_response_does_not_reveal_whether_an_address_has_an_account(alice, configured, fake):
+    services.set_active(alice.pk, False, by=configured)
+    closed = refusal_of(complete_login(Client(), fake))
     fake.claims = {"sub": "n-1", "email": "nobody@halden.example"}
 
-    assert closed == refusal(arrive(Client(), fake))
+    assert closed == refusal_of(complete_login(Client(), fake))
     assert NO_ACCOUNT in closed
 
 
-def test_a_closed_account_stays_closed_for_who_came_in_so_before_and_a_deleted_one_too(alice, on, fake):
-    arrive(Client(), fake)
-    services.set_active(alice.pk, False, by=on)
-    assert NO_ACCOUNT in refusal(arrive(Client(), fake))
-    services.set_active(alice.pk, True, by=on)
+def test_a_closed_or_deleted_account_cannot_be_opened_by_its_identity(alice, configured, fake):
+    complete_login(Client(), fake)
+    services.set_active(alice.pk, False, by=configured)
+    assert NO_ACCOUNT in refusal_of(complete_login(Client(), fake))
+    services.set_active(alice.pk, True, by=configured)
     deletion.delete_account(alice)
 
-    assert NO_ACCOUNT in refusal(arrive(Client(), fake))
+    assert NO_ACCOUNT in refusal_of(complete_login(Client(), fake))
     assert not Identity.objects.exists()
 
 
-def test_an_address_that_was_given_to_somebody_else_does_not_lead_into_the_account_of_who_had_it(alice, fake):
-    arrive(Client(), fake)
+def test_a_reassigned_email_does_not_open_the_account_of_its_previous_owner(alice, fake):
+    complete_login(Client(), fake)
     fake.claims = {"sub": "a-2"}
-    assert NO_ACCOUNT in refusal(arrive(Client(), fake))
+    assert NO_ACCOUNT in refusal_of(complete_login(Client(), fake))
 
 
-def test_where_everybody_may_join_who_is_let_in_becomes_a_member_once_there_is_an_administrator(on, fake, configure):
+def test_with_open_registration_a_new_identity_becomes_a_member_once_there_is_an_administrator(
+    configured, fake, configure
+):
     configure(joins=True)
-    deletion.delete_account(on)
-    assert NO_ACCOUNT in refusal(arrive(Client(), fake))
+    deletion.delete_account(configured)
+    assert NO_ACCOUNT in refusal_of(complete_login(Client(), fake))
     AdministratorFactory()
-    page = arrive(browser := Client(), fake, next="/stats")
+    page = complete_login(browser := Client(), fake, next="/stats")
 
     assert (page.status_code, page.headers["location"]) == (302, "/stats")
     alice = User.objects.get(email=ALICE["email"])
@@ -399,29 +399,29 @@ def test_where_everybody_may_join_who_is_let_in_becomes_a_member_once_there_is_a
         "session.started_by_openid",
     ]
     assert is_signed_in(browser)
-    arrive(Client(), fake)
+    complete_login(Client(), fake)
     assert AuditEntry.objects.filter(actor=alice).count() == 2, "the first time only"
 
 
-def test_only_the_named_domains_are_let_in(alice, fake, configure):
+def test_only_allowed_domains_may_register(alice, fake, configure):
     configure(joins=True, only_emails_of=["halden.example", "b.example"])
     for email in ("eve@elsewhere.example", "eve@evil.halden.example", "eve@halden.example.evil.example"):
         fake.claims = {"sub": email, "email": email}
-        assert "Only e-mail addresses of halden.example and b.example" in refusal(arrive(Client(), fake))
+        assert "Only e-mail addresses of halden.example and b.example" in refusal_of(complete_login(Client(), fake))
     fake.claims = {}
-    assert arrive(Client(), fake).status_code == 302
+    assert complete_login(Client(), fake).status_code == 302
 
 
-def test_an_invitation_serves_once_and_is_kept_for_who_had_an_account_already(alice, on, fake):
-    token = services.create_invitation(by=on, role="administrator")
-    assert arrive(Client(), fake, invitation=token).status_code == 302
+def test_an_invitation_works_once_and_is_kept_if_the_person_already_has_an_account(alice, configured, fake):
+    token = services.create_invitation(by=configured, role="administrator")
+    assert complete_login(Client(), fake, invitation=token).status_code == 302
     assert OneTimeLink.objects.get(kind="invitation").used_at is None
 
-    # Some providers verify no e-mail; an invitation says who it is for by itself.
+    # Some providers verify no e-mail address; an invitation is sufficient.
     fake.claims = {"sub": "b-1", "email": "bob@halden.example", "email_verified": None, "name": None}
     too_late = Client()
-    address = begin(too_late, invitation=token)
-    assert arrive(Client(), fake, invitation=token).status_code == 302
+    address = start_login(too_late, invitation=token)
+    assert complete_login(Client(), fake, invitation=token).status_code == 302
     bob = User.objects.get(email="bob@halden.example")
     assert (bob.name, bob.role) == ("bob", "administrator")
     assert OneTimeLink.objects.get(kind="invitation").used_by == bob
@@ -431,79 +431,82 @@ def test_an_invitation_serves_once_and_is_kept_for_who_had_an_account_already(al
     assert not User.objects.filter(email="charlie@halden.example").exists()
 
 
-def test_an_invitation_ends_while_somebody_is_at_the_provider_if_its_author_loses_the_role(on, fake):
+def test_an_invitation_expires_during_login_if_its_author_loses_the_role(configured, fake):
     author, browser = AdministratorFactory(name="Eve Admin"), Client()
     fake.claims = {"sub": "b-1", "email": "bob@halden.example", "email_verified": True}
-    address = begin(browser, invitation=services.create_invitation(by=author, role="administrator"))
-    services.set_role(author, User.Role.MEMBER, by=on)
+    address = start_login(browser, invitation=services.create_invitation(by=author, role="administrator"))
+    services.set_role(author, User.Role.MEMBER, by=configured)
     assert browser.get(fake.approve(address)).status_code == 404
     assert not User.objects.filter(email="bob@halden.example").exists()
 
 
-def test_two_who_share_an_invitation_at_the_same_moment_are_one_too_many(on, configure):
+def test_only_one_of_two_simultaneous_uses_of_an_invitation_succeeds(configured, configure):
     configure(issuer="https://login.example")
-    token = services.create_invitation(by=on)
+    token = services.create_invitation(by=configured)
     invitation = services.validate_link(token, "invitation").pk
-    openid.login_session(VerifiedIdentity("https://login.example", "1", "one@halden.example", False, "One"), invitation)
+    openid.sign_in(VerifiedIdentity("https://login.example", "1", "one@halden.example", False, "One"), invitation)
     with pytest.raises(services.InvalidLinkError):
-        openid.login_session(
+        openid.sign_in(
             VerifiedIdentity("https://login.example", "2", "two@halden.example", False, "Two"), invitation
         )
     assert not User.objects.filter(name="Two").exists()
 
 
-def test_an_unverified_email_with_an_invitation_leads_into_no_account_that_is_there(alice, on, configure):
-    invitation = services.validate_link(services.create_invitation(by=on), "invitation").pk
+def test_an_unverified_email_with_an_invitation_does_not_link_an_existing_account(alice, configured, configure):
+    invitation = services.validate_link(services.create_invitation(by=configured), "invitation").pk
     with pytest.raises(SignInRejectedError, match=NO_ACCOUNT):
-        openid.login_session(VerifiedIdentity("https://login.example", "1", alice.email, False, "Mallory"), invitation)
+        openid.sign_in(VerifiedIdentity("https://login.example", "1", alice.email, False, "Mallory"), invitation)
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example", "javascript:alert(1)", ""])
-def test_one_is_led_on_within_this_cato_only(alice, fake, target):
-    assert arrive(Client(), fake, next=target).headers["location"] == "/"
+def test_login_redirects_only_within_this_site(alice, fake, target):
+    assert complete_login(Client(), fake, next=target).headers["location"] == "/"
 
 
-def test_the_way_back_is_the_public_address(alice, fake, settings):
+def test_the_redirect_uri_uses_the_public_address(alice, fake, settings):
     public = settings.CATO.server.model_copy(update={"public_url": "https://cato.example.org/"})
     settings.CATO = settings.CATO.model_copy(update={"server": public})
-    asked = dict(parse_qsl(urlsplit(begin(Client())).query))
-    assert asked["redirect_uri"] == f"https://cato.example.org{BACK}"
+    query = dict(parse_qsl(urlsplit(start_login(Client())).query))
+    assert query["redirect_uri"] == f"https://cato.example.org{BACK}"
 
 
-def test_a_provider_that_is_slow_or_gone_leaves_the_password(on, alice, fake, configure, monkeypatch):
+def test_a_slow_or_unavailable_provider_leaves_password_login(configured, alice, fake, configure, monkeypatch):
     monkeypatch.setattr(openid, "TIMEOUT", 0.3)
     browser = Client()
-    way = fake.approve(begin(browser, next="/stats"))
+    redirect = fake.approve(start_login(browser, next="/stats"))
     fake.delay = 0.6
     began = time.monotonic()
-    sentence = refusal(browser.post("/sign-in/openid", {"next": "/stats"}), 503)
+    sentence = refusal_of(browser.post("/sign-in/openid", {"next": "/stats"}), 503)
     assert time.monotonic() - began < 5
     assert sentence == "Halden does not answer at the moment. Try again in a while, or use your password."
-    assert refusal(browser.get(way), 503) == sentence
-    assert refusal(browser.post("/sign-in/openid", {"invitation": services.create_invitation(by=on)}), 503) == sentence
+    assert refusal_of(browser.get(redirect), 503) == sentence
+    assert (
+        refusal_of(browser.post("/sign-in/openid", {"invitation": services.create_invitation(by=configured)}), 503)
+        == sentence
+    )
 
     configure(issuer="http://127.0.0.1:1")
     page = browser.post("/sign-in/openid", {"next": "/stats"})
-    assert refusal(page, 503) == sentence
+    assert refusal_of(page, 503) == sentence
     action = re.search(r'method="post"\s+action="(/sign-in\?[^"]*)"', page.content.decode())[1]
     answer = browser.post(action, {"email": alice.email, "password": PASSWORD})
     assert answer.headers["location"] == "/stats"
 
 
 @pytest.mark.parametrize("said", [{"issuer": "https://other.example"}, {"token_endpoint": "ftp://x"}, {"jwks_uri": ""}])
-def test_a_provider_that_does_not_say_who_and_where_it_is_is_not_followed(alice, fake, said):
+def test_incomplete_provider_metadata_is_refused(alice, fake, said):
     fake.says = said
-    assert "does not answer" in refusal(Client().post("/sign-in/openid"), 503)
+    assert "does not answer" in refusal_of(Client().post("/sign-in/openid"), 503)
 
 
-def test_pages_of_the_provider_at_another_address_are_reached_without_a_redirect(alice, fake):
+def test_a_provider_with_several_hosts_is_used_without_redirects(alice, fake):
     fake.says = {"authorization_endpoint": "https://pages.halden.example/authorize"}
     answer = Client().post("/sign-in/openid")
     assert answer.status_code == 200
     assert answer.headers["refresh"].startswith("0; url=https://pages.halden.example/authorize?")
 
 
-def test_without_a_provider_there_is_no_such_sign_in(db, configure):
+def test_without_a_provider_there_is_no_openid_login(db, configure):
     AdministratorFactory()
     page = Client().get("/sign-in").content.decode()
     assert "Sign in with" not in page
@@ -512,12 +515,12 @@ def test_without_a_provider_there_is_no_such_sign_in(db, configure):
     assert Client().get(BACK).status_code == 404
 
 
-# Who has no password
+# Accounts without a password
 
 
 @pytest.fixture
-def nora(on):
-    """Somebody who signs in with the provider alone."""
+def nora(configured):
+    """Return a person who can only sign in with the provider."""
     person = services.create_person(name="Nora New", email="nora@halden.example", password=None)
     Identity.objects.create(person=person, issuer="https://login.example", subject="n-1")
     return person
@@ -529,7 +532,7 @@ def page_of(person) -> Client:
     return client
 
 
-def test_the_settings_say_so_and_an_administrators_link_sets_a_password(nora, on):
+def test_the_settings_mention_it_and_an_administrators_link_sets_a_password(nora, configured):
     page = page_of(nora)
     text = page.get("/settings").content.decode()
     assert "You sign in with Halden and have no password here." in text
@@ -537,7 +540,7 @@ def test_the_settings_say_so_and_an_administrators_link_sets_a_password(nora, on
     assert page.get("/settings/password").headers["location"] == "/settings"
     assert Client().post("/sign-in", {"email": nora.email, "password": ""}).status_code == 422
 
-    Client().post(f"/reset/{services.reset_link(nora, by=on)}", {"password": "four other plain words"})
+    Client().post(f"/reset/{services.reset_link(nora, by=configured)}", {"password": "four other plain words"})
     assert Client().post("/sign-in", {"email": nora.email, "password": "four other plain words"}).status_code == 302
 
 
@@ -550,14 +553,14 @@ def test_they_delete_their_account_by_typing_their_email(nora):
     assert nora.left_at is not None
 
 
-def test_who_has_a_password_still_types_it(alice, fake):
-    arrive(browser := Client(), fake)
+def test_a_person_with_a_password_still_types_it(alice, fake):
+    complete_login(browser := Client(), fake)
     assert browser.post("/settings/leave", {"email": alice.email}).status_code == 422
 
 
-def test_ones_own_data_name_the_account_elsewhere(nora):
+def test_the_export_contains_the_linked_identity(nora):
     account = next(
         member for member in archive_files(nora, access.readable_space_ids(nora.pk)) if member.path == "account.json"
     )
-    (told,) = json.loads(b"".join(account.chunks))["identities"]
-    assert (told["issuer"], told["subject"]) == ("https://login.example", "n-1")
+    (identity,) = json.loads(b"".join(account.chunks))["identities"]
+    assert (identity["issuer"], identity["subject"]) == ("https://login.example", "n-1")

@@ -1,4 +1,4 @@
-"""A forgotten password: a link by an administrator, once, for a day; and the roles."""
+"""Password links by an administrator, and roles."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def link_for(ada, person) -> str:
     return re.search(r'id="reset" value="http://testserver(/reset/[^"]+)"', page)[1]
 
 
-def test_a_link_sets_a_new_password_once_signs_in_and_ends_all_other_sign_ins(ada, person):
-    elsewhere, here = signed_in(person), Client()
+def test_a_link_sets_a_new_password_once_signs_in_and_ends_other_login_sessions(ada, person):
+    elsewhere, current = signed_in(person), Client()
     link = link_for(ada, person)
-    assert here.get(link).status_code == 200
-    assert here.post(link, {"password": NEW}).status_code == 302
+    assert current.get(link).status_code == 200
+    assert current.post(link, {"password": NEW}).status_code == 302
 
     person.refresh_from_db()
     assert person.check_password(NEW)
-    assert here.get("/settings").status_code == 200
+    assert current.get("/settings").status_code == 200
     assert elsewhere.get("/settings").status_code == 302
     assert Client().post(link, {"password": "yet another four words"}).status_code == 404
 
 
-def test_a_bad_password_keeps_the_link(ada, person):
+def test_an_invalid_password_keeps_the_link_valid(ada, person):
     link = link_for(ada, person)
     answer = Client().post(link, {"password": "short"})
 
@@ -55,7 +55,7 @@ def test_a_bad_password_keeps_the_link(ada, person):
     assert Client().get(link).status_code == 200
 
 
-def test_a_new_link_takes_the_place_of_the_one_before_and_a_day_ends_it(ada, person):
+def test_a_new_link_replaces_the_previous_one_and_expires_after_a_day(ada, person):
     first, second = link_for(ada, person), link_for(ada, person)
     assert Client().get(first).status_code == 404
     OneTimeLink.objects.filter(kind=OneTimeLink.Kind.RESET).update(expires_at=ago(seconds=1))
@@ -70,7 +70,7 @@ def test_a_closed_account_gets_no_new_password(ada, person):
     assert signed_in(ada).post(reverse("reset_link", args=[person.pk])).status_code == 404
 
 
-def test_the_log_says_who_made_the_link_and_that_it_was_used(ada, person):
+def test_the_log_records_who_created_the_link_and_its_use(ada, person):
     Client().post(link_for(ada, person), {"password": NEW})
 
     assert list(AuditEntry.objects.order_by("id").values_list("actor__name", "action")) == [
@@ -79,7 +79,7 @@ def test_the_log_says_who_made_the_link_and_that_it_was_used(ada, person):
     ]
 
 
-def test_roles_are_given_and_taken_but_not_from_oneself(ada, person):
+def test_roles_are_granted_and_revoked_but_not_for_oneself(ada, person):
     page = signed_in(ada)
     page.post(reverse("set_role", args=[person.pk]), {"role": "administrator"})
     page.post(reverse("set_role", args=[ada.pk]), {"role": "member"})
@@ -92,7 +92,7 @@ def test_roles_are_given_and_taken_but_not_from_oneself(ada, person):
     }
 
 
-# Links end with the right of who made them
+# Links expire with the rights of their author
 
 
 def invitation_by(ada) -> str:
@@ -113,7 +113,7 @@ def delete_account(other, by) -> None:
 
 
 @pytest.mark.parametrize("lose_it", [demote, deactivate, delete_account])
-def test_links_end_when_their_author_loses_the_role_or_the_account(ada, person, lose_it):
+def test_links_expire_when_their_author_loses_the_role_or_the_account(ada, person, lose_it):
     other = AdministratorFactory(name="Eve Admin")
     links = [invitation_by(other), link_for(other, person)]
     assert [Client().get(link).status_code for link in links] == [200, 200]
@@ -126,13 +126,13 @@ def test_links_end_when_their_author_loses_the_role_or_the_account(ada, person, 
     assert [Client().get(link).status_code for link in links] == [404, 404]
 
 
-def test_a_link_whose_author_is_no_administrator_does_not_count_even_if_it_is_still_there(ada, person):
+def test_a_link_of_a_former_administrator_is_invalid_even_if_it_still_exists(ada, person):
     links = [invitation_by(ada), link_for(ada, person)]
     User.objects.filter(pk=ada.pk).update(role=User.Role.MEMBER)
     assert [Client().get(link).status_code for link in links] == [404, 404]
 
 
-def test_a_link_for_a_person_ends_when_they_change_the_password(ada, person):
+def test_a_password_link_expires_when_the_password_changes(ada, person):
     link = link_for(ada, person)
     services.change_password(person, NEW)
     assert Client().get(link).status_code == 404
@@ -150,11 +150,11 @@ def test_open_links_are_listed_and_revoked(ada, person):
         page.post(reverse("revoke_link", args=[link.pk]))
     assert [Client().get(link).status_code for link in (invitation, reset)] == [404, 404]
     assert "Open links" not in page.get(reverse("admin_people")).content.decode()
-    said = AuditEntry.objects.filter(action="link.revoked").order_by("id").values_list("target", flat=True)
-    assert list(said) == ["invitation administrator", f"reset {person.pk}"]
+    targets = AuditEntry.objects.filter(action="link.revoked").order_by("id").values_list("target", flat=True)
+    assert list(targets) == ["invitation administrator", f"reset {person.pk}"]
 
 
-def test_who_is_no_administrator_any_more_takes_no_role_from_others(ada):
+def test_a_former_administrator_cannot_revoke_roles(ada):
     eve = AdministratorFactory(name="Eve Admin")
     User.objects.filter(pk=eve.pk).update(role=User.Role.MEMBER)
     for change in (demote, deactivate):

@@ -1,4 +1,4 @@
-"""The table in docs/security.md, "Who may do what": every cell is tried, and every check has a row."""
+"""The table "Who may do what" in docs/security.md: every cell is tried, and every check has a row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ROLES = ["author", "owner", "reader", "manager", "administrator", "stranger"]
 
 @dataclass
 class Case:
-    """A thread in a group with one complete turn, and the person who tries something with it."""
+    """A thread in a group with one complete turn, and the person who tries the action."""
 
     actor: User
     client: Client
@@ -65,7 +65,7 @@ CHECKS: dict[str, Check] = {}
 
 
 def check(action: str) -> Callable[[Check], Check]:
-    """Decorator: the function tries this action and returns whether it took effect."""
+    """Register the function that tries this action and returns whether it took effect."""
 
     def add(function: Check) -> Check:
         CHECKS[action] = function
@@ -75,7 +75,7 @@ def check(action: str) -> Callable[[Check], Check]:
 
 
 def table() -> dict[str, dict[str, bool]]:
-    """The table as action -> role -> whether they may."""
+    """Return the table as action -> role -> whether it is allowed."""
     lines = [line for line in PAGE.read_text().partition("## Who may do what")[2].splitlines() if line.startswith("|")]
     head, _rule, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert head == ["action", *ROLES]
@@ -88,19 +88,26 @@ def make_case(db) -> Callable[[str], Case]:
     def make(role: str) -> Case:
         people = {name: PersonFactory(name=name.title()) for name in ROLES if name != "administrator"}
         people["administrator"] = AdministratorFactory(name="Administrator")
-        # Otherwise nobody could change the administrator's role or account without being refused as the last one's.
+        # The last administrator could not lose role or account for another reason.
         AdministratorFactory(name="Second")
         crew = group("Crew", *(people[name] for name in ("author", "owner", "reader", "manager")))
         Membership.objects.filter(person=people["manager"]).update(role=Membership.Role.MANAGER)
         talk = thread(people["owner"], space=crew, title="A talk")
-        said = turn(talk, "Where is the kayak?", "Behind the barn.", author=people["author"])
-        kept = exchange(people["author"], said.message, said.answer, space=crew, thread_id=talk.id, turn_id=said.id)
-        Turn.objects.filter(id=said.id).update(exchange_id=kept.id)
-        Thread.objects.filter(id=talk.id).update(head=said)
-        said.refresh_from_db()
+        complete_turn = turn(talk, "Where is the kayak?", "Behind the barn.", author=people["author"])
+        stored = exchange(
+            people["author"],
+            complete_turn.message,
+            complete_turn.answer,
+            space=crew,
+            thread_id=talk.id,
+            turn_id=complete_turn.id,
+        )
+        Turn.objects.filter(id=complete_turn.id).update(exchange_id=stored.id)
+        Thread.objects.filter(id=talk.id).update(head=complete_turn)
+        complete_turn.refresh_from_db()
         client = Client()
         client.force_login(people[role])
-        return Case(people[role], client, crew, talk, said, kept, PersonFactory(name="Bystander"))
+        return Case(people[role], client, crew, talk, complete_turn, stored, PersonFactory(name="Bystander"))
 
     return make
 
@@ -160,7 +167,7 @@ def switch(case: Case) -> bool:
 
 
 @check("Take back the message while it is queued")
-def take_back(case: Case) -> bool:
+def restore(case: Case) -> bool:
     case.set_turn(state=Turn.State.QUEUED, answer="", exchange_id=None)
     case.on_turn("withdraw_turn")
     return case.turns() == 0
@@ -175,9 +182,9 @@ def fork(case: Case) -> bool:
 @check("Export the thread")
 def export_thread(case: Case) -> bool:
     answers = [case.client.get(reverse("export", args=[case.thread.id, kind])) for kind in ("md", "json", "html")]
-    shown = ["kayak" in answer.content.decode() for answer in answers]
-    assert len(set(shown)) == 1
-    return shown[0]
+    found = ["kayak" in answer.content.decode() for answer in answers]
+    assert len(set(found)) == 1
+    return found[0]
 
 
 @check("Forget the exchange")
@@ -304,7 +311,7 @@ def reveal(case: Case) -> bool:
 def export_person(case: Case) -> bool:
     exported = reverse("export_person", args=[case.bystander.pk])
     assert case.client.post(exported).get("Content-Type") != "application/zip"
-    # Without this even an administrator is asked for a reason first.
+    # Without a reveal even an administrator is asked for a reason first.
     reveals.reveal(access.personal_space(case.bystander.pk), by=case.actor.pk, reason="Looking for the kayak")
     return case.client.post(exported).get("Content-Type") == "application/zip"
 
@@ -314,12 +321,12 @@ def read_log(case: Case) -> bool:
     return case.client.get(reverse("admin_audit")).status_code == 200
 
 
-def test_every_row_of_the_table_has_a_check_and_every_check_a_row():
+def test_rows_and_checks_correspond():
     assert list(table()) == list(CHECKS)
     assert re.search(r"tests/test_permissions\.py", PAGE.read_text())
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("action", CHECKS)
-def test_the_table_says_what_happens(make_case, action, role):
+def test_the_table_is_correct(make_case, action, role):
     assert CHECKS[action](make_case(role)) is table()[action][role]

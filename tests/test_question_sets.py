@@ -1,4 +1,4 @@
-"""The question sets are what they claim: as many as said, keys that exist, and words shared only where allowed."""
+"""The question sets keep their promises: sizes, existing keys, and shared words only where allowed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.questions.follow_ups import CHANGES, FOLLOW_UPS, Change, FollowUp
 from tests.questions.no_recall import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASKS, After
 from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
 
-# Words of four letters and more that carry no topic, of the four languages.
+# Words of at least four letters without a topic, in four languages.
 STOP_WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -50,22 +50,22 @@ ENGLISH = frozenset(row.key for part in (english_winter, english_spring, english
 
 
 def words(text: str) -> set[str]:
-    """The content words of `text`, whole: four letters or digits and more, without stop words."""
+    """Return the content words of `text`: at least four letters or digits, no stop words."""
     return {word for word in re.findall(r"[^\W_]{4,}", text.casefold()) if word not in STOP_WORDS}
 
 
 def stems(text: str) -> set[str]:
-    """The content words of `text`, each cut to its first five letters."""
+    """Return the content words of `text`, cut to their first five letters."""
     return {word[:5] for word in words(text)}
 
 
 def both_sides(row: Said) -> str:
-    """All that was said in an exchange."""
+    """Return message and answer of an exchange."""
     return f"{row.user} {row.assistant}"
 
 
 def looks_like_a_name(token: str) -> bool:
-    """Whether a word as written is a name or an identifier: a capital, a digit, or one of our hosts."""
+    """Return whether a word is a name or an identifier: a capital, a digit, or a host name."""
     return token[0].isupper() or any(map(str.isdigit, token)) or token in {"heron", "puffin"}
 
 
@@ -74,25 +74,25 @@ USED_BY = Counter(word for row in EXCHANGES for word in words(both_sides(row)))
 
 
 def closest(text: str) -> set[str]:
-    """The exchanges that share the most content words with `text`; none where no exchange shares any."""
+    """Return the exchanges that share the most content words with `text`, if any."""
     shared = {key: len(stems(text) & found) for key, found in STEMS.items()}
-    most = max(shared.values())
-    return {key for key, count in shared.items() if most and count == most}
+    highest = max(shared.values())
+    return {key for key, count in shared.items() if highest and count == highest}
 
 
-def test_the_exchanges_are_130_in_26_sessions_of_five_and_four_languages() -> None:
+def test_there_are_130_exchanges_in_26_sessions_and_four_languages() -> None:
     assert len(EXCHANGES) == 130
     assert set(Counter(row.session for row in EXCHANGES).values()) == {5}
     assert len({row.session for row in EXCHANGES}) == 26
     assert [len(ENGLISH), *(len(part.EXCHANGES) for part in (german, french, spanish))] == [70, 25, 20, 15]
 
 
-def test_no_exchange_is_there_twice() -> None:
+def test_exchanges_are_unique() -> None:
     for field in ("key", "said", "user", "assistant"):
         assert len({getattr(row, field) for row in EXCHANGES}) == len(EXCHANGES), field
 
 
-def test_a_session_lies_on_one_day_of_2026_and_goes_forward() -> None:
+def test_a_session_is_on_one_day_of_2026_in_order() -> None:
     for _, rows in groupby(EXCHANGES, key=lambda row: row.session):
         times = [datetime.fromisoformat(row.said) for row in rows]
         assert times == sorted(times)
@@ -101,7 +101,7 @@ def test_a_session_lies_on_one_day_of_2026_and_goes_forward() -> None:
 
 
 @pytest.mark.parametrize("row", EXCHANGES, ids=lambda row: row.key)
-def test_an_exchange_is_as_long_as_what_people_write(row: Said) -> None:
+def test_exchanges_have_realistic_lengths(row: Said) -> None:
     assert 8 <= len(row.user.split()) <= 60
     assert 10 <= len(row.assistant.split()) <= 400
 
@@ -109,20 +109,18 @@ def test_an_exchange_is_as_long_as_what_people_write(row: Said) -> None:
 @pytest.mark.parametrize(
     ("pairs", "count"), [(IN_OTHER_WORDS, 60), (NAMES_ONLY, 50)], ids=["in other words", "names only"]
 )
-def test_each_question_is_asked_once_for_an_exchange_no_other_question_asks_for(
-    pairs: tuple[tuple[str, str], ...], count: int
-) -> None:
+def test_each_question_is_unique_and_has_a_different_exchange(pairs: tuple[tuple[str, str], ...], count: int) -> None:
     assert len(pairs) == count
     assert len({question for question, _ in pairs}) == count
     assert len({key for _, key in pairs} & BY_KEY.keys()) == count
 
 
 @pytest.mark.parametrize(("question", "key"), IN_OTHER_WORDS)
-def test_a_question_in_other_words_shares_no_content_word(question: str, key: str) -> None:
+def test_a_paraphrased_question_shares_no_content_word(question: str, key: str) -> None:
     assert not stems(question) & STEMS[key]
 
 
-def test_the_last_ten_in_other_words_ask_in_english_for_another_language() -> None:
+def test_the_last_ten_paraphrases_ask_in_english_about_other_languages() -> None:
     english = {"did", "do", "does", "the", "are", "is", "where", "why", "what", "which"}
     for question, key in IN_OTHER_WORDS[-10:]:
         assert key not in ENGLISH
@@ -130,7 +128,7 @@ def test_the_last_ten_in_other_words_ask_in_english_for_another_language() -> No
 
 
 @pytest.mark.parametrize(("question", "key"), NAMES_ONLY)
-def test_a_name_is_all_that_is_shared_and_only_one_exchange_has_it(question: str, key: str) -> None:
+def test_a_name_question_shares_only_the_name_which_is_unique(question: str, key: str) -> None:
     assert 1 <= len(stems(question) & STEMS[key]) <= 2
     names = words(question) & words(both_sides(BY_KEY[key]))
     assert any(USED_BY[name] == 1 for name in names)
@@ -143,13 +141,13 @@ def test_there_are_forty_follow_ups_and_forty_changes() -> None:
 
 
 @pytest.mark.parametrize("row", FOLLOW_UPS, ids=lambda row: row.key)
-def test_a_follow_up_says_less_than_the_question_in_full(row: FollowUp) -> None:
+def test_a_follow_up_is_shorter_than_the_complete_question(row: FollowUp) -> None:
     assert len(stems(row.asks) & STEMS[row.key]) < len(stems(row.in_full) & STEMS[row.key])
     assert row.key in closest(" ".join((*row.before, row.in_full)))
 
 
 @pytest.mark.parametrize("row", CHANGES, ids=lambda row: row.key)
-def test_a_change_leaves_the_topic_before_for_another(row: Change) -> None:
+def test_a_change_switches_the_topic(row: Change) -> None:
     assert row.key in closest(row.asks)
     assert closest(" ".join(row.before))
     assert row.key not in closest(" ".join(row.before))
@@ -160,7 +158,7 @@ def test_a_change_leaves_the_topic_before_for_another(row: Change) -> None:
     [(SMALL_TALK, 60), (TASKS, 60), (NEAR_MISSES, 40), (tuple(row.message for row in AFTER_TOPIC), 40)],
     ids=["small talk", "tasks", "near misses", "after a topic"],
 )
-def test_no_message_that_asks_for_nothing_is_there_twice(messages: tuple[str, ...], count: int) -> None:
+def test_messages_without_recall_are_unique(messages: tuple[str, ...], count: int) -> None:
     assert len(set(messages)) == len(messages) == count
 
 
@@ -170,6 +168,6 @@ def test_a_near_miss_is_on_a_topic_of_the_exchanges(question: str) -> None:
 
 
 @pytest.mark.parametrize("row", AFTER_TOPIC, ids=lambda row: row.message)
-def test_what_comes_before_small_talk_is_on_one_topic_of_the_exchanges(row: After) -> None:
+def test_small_talk_follows_one_topic_of_the_exchanges(row: After) -> None:
     assert closest(" ".join(row.before))
     assert len(row.message.split()) <= 8

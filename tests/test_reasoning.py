@@ -1,4 +1,4 @@
-"""What a model thinks aloud is shown folded, and goes nowhere: not into memory, not into a later prompt."""
+"""Reasoning of a model is shown collapsed, and is neither remembered nor sent again."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def test_reasoning_is_shown_and_neither_remembered_nor_sent_again(alice, cato, e
         page.until(r"(?s)beforeend:#turn-[0-9a-f-]+-reasoning.*Thinking…")
         page.until(r'class="turn__actions"')
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
-    shown = alice.thread_page(thread)
-    assert f'-reasoning" dir="auto" tabindex="0">{THOUGHT}</div>' in shown
-    assert "<p>Behind the clock.</p>" in shown
+    page = alice.thread_page(thread)
+    assert f'-reasoning" dir="auto" tabindex="0">{THOUGHT}</div>' in page
+    assert "<p>Behind the clock.</p>" in page
 
     endpoint.script(KEY, answer="On the hook.")
     endpoint.clear(KEY)
@@ -41,22 +41,22 @@ def test_reasoning_is_shown_and_neither_remembered_nor_sent_again(alice, cato, e
     wait_for(lambda: endpoint.requests(KEY), "the model to be asked again")
     assert "Behind the clock." in json.dumps(endpoint.requests(KEY))
     assert "marmalade" not in json.dumps(endpoint.requests(KEY))
-    kept = cato.sql(
+    stored = cato.sql(
         "SELECT user_message, assistant_message FROM memory_exchange WHERE thread_id = ?", uuid.UUID(thread).hex
     )
-    assert ("Where does the key of the shed hang?", "Behind the clock.") in kept
+    assert ("Where does the key of the shed hang?", "Behind the clock.") in stored
 
 
-def test_what_pages_hear_of_the_reasoning_adds_up_to_what_is_kept(alice, endpoint):
-    thought = " ".join(f"step{number}" for number in range(40))
-    endpoint.script(KEY, reasoning=thought, answer="Done.", token_delay=0.05)
+def test_reasoning_in_frames_equals_the_stored_reasoning(alice, endpoint):
+    reasoning = " ".join(f"step{number}" for number in range(40))
+    endpoint.script(KEY, reasoning=reasoning, answer="Done.", token_delay=0.05)
     thread = alice.send_message("Think in small steps")
     with open_socket(alice, thread) as page:
         page.hello()
         page.until(r'class="turn__actions"')
-    whole = "".join(page.received)
-    begun = re.findall(r'-reasoning" dir="auto" tabindex="0">([^<]*)<', whole)[-1]
-    added = re.findall(r'beforeend:#turn-[0-9a-f-]+-reasoning">([^<]*)<', whole)
+    frames_html = "".join(page.received)
+    started = re.findall(r'-reasoning" dir="auto" tabindex="0">([^<]*)<', frames_html)[-1]
+    added = re.findall(r'beforeend:#turn-[0-9a-f-]+-reasoning">([^<]*)<', frames_html)
 
     assert len(added) > 2
-    assert begun + "".join(added) == thought
+    assert started + "".join(added) == reasoning

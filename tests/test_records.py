@@ -1,4 +1,4 @@
-"""The vector store contract, point by point, as a program that keeps topology chunks here meets it."""
+"""The vector store contract for programs, point by point, with topology chunks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERVER = "The mail relay accepts messages from the outside and hands them on."
 DATABASE = "The payroll database is backed up every night to tape."
 
 
-def pointing(*, towards: int, and_a_little: int | None = None) -> np.ndarray:
+def unit_vector(*, towards: int, and_a_little: int | None = None) -> np.ndarray:
     vector = np.zeros(DIMENSION, dtype=np.float32)
     vector[towards] = 1.0
     if and_a_little is not None:
@@ -33,8 +33,8 @@ def pointing(*, towards: int, and_a_little: int | None = None) -> np.ndarray:
     return vector
 
 
-def chunk(id: str, text: str = SERVER, *, vector: Any = None, **metadata: Any) -> NewRecord:
-    """A topology chunk with every field of the contract's schema."""
+def topology_chunk(id: str, text: str = SERVER, *, vector: Any = None, **metadata: Any) -> NewRecord:
+    """Return a topology chunk with every field of the contract's schema."""
     fields = {
         "controlIdHints": ["AC-2", "AC"],
         "zone": "LAN",
@@ -46,23 +46,23 @@ def chunk(id: str, text: str = SERVER, *, vector: Any = None, **metadata: Any) -
 
 
 @pytest.fixture
-def keep(memory, person):
-    """Upsert into the person's own space, and embed."""
+def upsert(memory, person):
+    """Return a function that upserts into the person's personal space and embeds."""
 
-    def keep_now(*records: NewRecord) -> list[Any]:
+    def upsert_now(*records: NewRecord) -> list[Any]:
         ids = upsert_records(records, space=access.personal_space(person.id), owner_id=person.id)
         memory.index_pending()
         return ids
 
-    return keep_now
+    return upsert_now
 
 
 @pytest.fixture
-def ask(person):
-    def ask_now(**asked: Any) -> list[RecordHit]:
-        return query_records(spaces=access.readable_space_ids(person.id), **asked)
+def query(person):
+    def query_now(**filters: Any) -> list[RecordHit]:
+        return query_records(spaces=access.readable_space_ids(person.id), **filters)
 
-    return ask_now
+    return query_now
 
 
 def names(hits: list[RecordHit]) -> list[str]:
@@ -70,8 +70,8 @@ def names(hits: list[RecordHit]) -> list[str]:
 
 
 @pytest.fixture
-def no_index(monkeypatch):
-    """The server that holds the vectors does not answer."""
+def unavailable_index(monkeypatch):
+    """Make the vector store unavailable."""
 
     def down(*args: object, **kwargs: object) -> None:
         raise VectorStoreUnavailableError
@@ -82,14 +82,16 @@ def no_index(monkeypatch):
 # Schema
 
 
-def test_every_field_of_the_schema_comes_back_as_it_was_given(keep, ask):
-    given = chunk("device-fw-1", FIREWALL, zone="DMZ", deviceType="firewall", riskLevel="High", topologyVersion=1.7e12)
-    (exchange_id,) = keep(given)
+def test_every_field_of_the_schema_is_returned_unchanged(upsert, query):
+    stored = topology_chunk(
+        "device-fw-1", FIREWALL, zone="DMZ", deviceType="firewall", riskLevel="High", topologyVersion=1.7e12
+    )
+    (exchange_id,) = upsert(stored)
 
-    (hit,) = ask(text="perimeter firewall")
+    (hit,) = query(text="perimeter firewall")
 
     assert (hit.id, hit.exchange_id, hit.text) == ("device-fw-1", exchange_id, FIREWALL)
-    assert hit.metadata == given.metadata
+    assert hit.metadata == stored.metadata
     with pytest.raises(FrozenInstanceError):
         hit.text = "other"  # type: ignore[misc]
 
@@ -97,47 +99,50 @@ def test_every_field_of_the_schema_comes_back_as_it_was_given(keep, ask):
 # Operation 1: upsert
 
 
-def test_a_vector_of_its_own_is_used_instead_of_an_embedding(memory, keep, ask, monkeypatch):
+def test_a_given_vector_replaces_the_embedding(memory, upsert, query, monkeypatch):
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: pytest.fail("embedded all the same"))
 
-    keep(chunk("device-1", vector=3 * pointing(towards=0)), chunk("device-2", vector=pointing(towards=1)))
+    upsert(
+        topology_chunk("device-1", vector=3 * unit_vector(towards=0)),
+        topology_chunk("device-2", vector=unit_vector(towards=1)),
+    )
 
-    (first, second) = ask(vector=pointing(towards=0))
+    (first, second) = query(vector=unit_vector(towards=0))
     assert names([first, second]) == ["device-1", "device-2"]
     assert first.similarity == pytest.approx(1.0, abs=1e-5)
     assert second.similarity == pytest.approx(0.0, abs=1e-5)
 
 
-def test_vectors_given_are_kept_normalised_and_for_the_index_they_were_meant_for(memory, person):
+def test_given_vectors_are_stored_normalised_for_their_index(memory, person):
     (id,) = upsert_records(
-        [chunk("device-1", vector=[3.0] + [0.0] * (DIMENSION - 1))],
+        [topology_chunk("device-1", vector=[3.0] + [0.0] * (DIMENSION - 1))],
         space=access.personal_space(person.id),
         owner_id=person.id,
     )
     generation = generations.active_generation()
 
-    assert vectors_given([id], generation)[id].tolist() == [pointing(towards=0).tolist()]
+    assert vectors_given([id], generation)[id].tolist() == [unit_vector(towards=0).tolist()]
     another = IndexGeneration.objects.create(provider="openai", model="other", state=IndexGeneration.State.BUILDING)
     assert vectors_given([id], another) == {}
 
 
-def test_the_same_id_again_replaces_text_metadata_and_vector_and_stays_the_same_exchange(memory, keep, ask):
-    (before,) = keep(chunk("device-1", SERVER, zone="DMZ"))
+def test_a_repeated_id_replaces_text_metadata_and_vector_of_the_same_exchange(memory, upsert, query):
+    (before,) = upsert(topology_chunk("device-1", SERVER, zone="DMZ"))
     version = Exchange.objects.get(pk=before).version
 
-    (after,) = keep(chunk("device-1", DATABASE, zone="LAN"))
+    (after,) = upsert(topology_chunk("device-1", DATABASE, zone="LAN"))
 
     assert after == before
     assert Exchange.objects.get(pk=after).version > version
     assert Record.objects.count() == 1
-    (hit,) = ask(text="payroll backup")
+    (hit,) = query(text="payroll backup")
     assert (hit.text, hit.metadata["zone"]) == (DATABASE, "LAN")
-    assert ask(text="mail relay", filters={"zone": "DMZ"}) == []
+    assert query(text="mail relay", filters={"zone": "DMZ"}) == []
 
 
-def test_metadata_alone_that_changes_raises_the_version_and_reaches_the_index(memory, keep):
-    (id,) = keep(chunk("device-1", zone="DMZ", extra="x"))
-    keep(NewRecord("device-1", SERVER, {"zone": "LAN"}))
+def test_changed_metadata_raises_the_version_and_reaches_the_index(memory, upsert):
+    (id,) = upsert(topology_chunk("device-1", zone="DMZ", extra="x"))
+    upsert(NewRecord("device-1", SERVER, {"zone": "LAN"}))
 
     row = EmbeddingJob.objects.select_related("collection", "exchange").get()
     assert (row.exchange_id, row.exchange.version, row.version) == (id, 2, 2)
@@ -145,11 +150,11 @@ def test_metadata_alone_that_changes_raises_the_version_and_reaches_the_index(me
     assert list(row.exchange.metadata_values.values_list("key", "text")) == [("zone", "LAN")]
 
 
-def test_the_same_again_is_no_work(memory, person, keep):
-    keep(chunk("device-1"), chunk("device-2", vector=pointing(towards=1)))
+def test_an_identical_upsert_does_nothing(memory, person, upsert):
+    upsert(topology_chunk("device-1"), topology_chunk("device-2", vector=unit_vector(towards=1)))
 
     upsert_records(
-        [chunk("device-1"), chunk("device-2", vector=pointing(towards=1))],
+        [topology_chunk("device-1"), topology_chunk("device-2", vector=unit_vector(towards=1))],
         space=access.personal_space(person.id),
         owner_id=person.id,
     )
@@ -172,14 +177,14 @@ def test_the_same_again_is_no_work(memory, person, keep):
         (NewRecord("device-2", SERVER, vector=["a"] * DIMENSION), "list of numbers"),
     ],
 )
-def test_one_bad_record_among_good_ones_and_nothing_is_kept(memory, person, bad, message):
+def test_one_invalid_record_refuses_the_batch(memory, person, bad, message):
     with pytest.raises(InvalidInputError, match=message):
-        upsert_records([chunk("device-1"), bad], space=access.personal_space(person.id), owner_id=person.id)
+        upsert_records([topology_chunk("device-1"), bad], space=access.personal_space(person.id), owner_id=person.id)
 
     assert Record.objects.count() == Exchange.objects.count() == 0
 
 
-def test_a_short_vector_that_comes_first_does_not_set_the_length_for_all(memory, person):
+def test_a_short_first_vector_does_not_set_the_dimension(memory, person):
     with pytest.raises(InvalidInputError):
         upsert_records(
             [NewRecord("a", SERVER, vector=[1.0])], space=access.personal_space(person.id), owner_id=person.id
@@ -191,17 +196,17 @@ def test_a_short_vector_that_comes_first_does_not_set_the_length_for_all(memory,
 # Operation 2: query
 
 
-def test_the_query_of_the_contract_by_vector(keep, ask):
-    keep(
-        chunk("device-1", vector=pointing(towards=0), topologyVersion=5),
-        chunk("device-2", vector=pointing(towards=0, and_a_little=1), topologyVersion=3),
-        chunk("device-old", vector=pointing(towards=0), topologyVersion=2),
-        chunk("device-other", vector=pointing(towards=0), controlIdHints=["SC-7"]),
+def test_the_contracts_query_by_vector(upsert, query):
+    upsert(
+        topology_chunk("device-1", vector=unit_vector(towards=0), topologyVersion=5),
+        topology_chunk("device-2", vector=unit_vector(towards=0, and_a_little=1), topologyVersion=3),
+        topology_chunk("device-old", vector=unit_vector(towards=0), topologyVersion=2),
+        topology_chunk("device-other", vector=unit_vector(towards=0), controlIdHints=["SC-7"]),
     )
     latest_version = 5
 
-    hits = ask(
-        vector=pointing(towards=0),
+    hits = query(
+        vector=unit_vector(towards=0),
         top_k=8,
         filters={"controlIdHints": {"$contains": "AC-2"}, "topologyVersion": {"$gte": latest_version - 2}},
     )
@@ -209,14 +214,14 @@ def test_the_query_of_the_contract_by_vector(keep, ask):
     assert names(hits) == ["device-1", "device-2"]
 
 
-def test_the_query_of_the_contract_by_text(keep, ask):
-    keep(
-        chunk("device-1", SERVER, topologyVersion=4),
-        chunk("device-2", SERVER, topologyVersion=3),
-        chunk("device-3", SERVER, controlIdHints=["AC-20"]),
+def test_the_contracts_query_by_text(upsert, query):
+    upsert(
+        topology_chunk("device-1", SERVER, topologyVersion=4),
+        topology_chunk("device-2", SERVER, topologyVersion=3),
+        topology_chunk("device-3", SERVER, controlIdHints=["AC-20"]),
     )
 
-    hits = ask(
+    hits = query(
         text="Control AC-2 context for the mail relay",
         top_k=6,
         filters={"controlIdHints": {"$contains": "AC-2"}, "topologyVersion": {"$gte": 5 - 1}},
@@ -226,16 +231,16 @@ def test_the_query_of_the_contract_by_text(keep, ask):
 
 
 @pytest.mark.parametrize("top_k", [0, 101, -1])
-def test_as_many_as_asked_for_and_from_1_to_100(keep, ask, top_k):
-    keep(*(chunk(f"device-{n}", vector=pointing(towards=n)) for n in range(5)))
+def test_topk_limits_the_hits_from_1_to_100(upsert, query, top_k):
+    upsert(*(topology_chunk(f"device-{n}", vector=unit_vector(towards=n)) for n in range(5)))
 
-    assert len(ask(vector=pointing(towards=0), top_k=2)) == 2
+    assert len(query(vector=unit_vector(towards=0), top_k=2)) == 2
     with pytest.raises(InvalidInputError, match="1 to 100"):
-        ask(vector=pointing(towards=0), top_k=top_k)
+        query(vector=unit_vector(towards=0), top_k=top_k)
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("filters", "message"),
     [
         ({}, "with a text or with a vector"),
         ({"text": " \x00"}, "with a text or with a vector"),
@@ -244,29 +249,29 @@ def test_as_many_as_asked_for_and_from_1_to_100(keep, ask, top_k):
         ({"text": "x", "prefer": {"zone": None}}, "zone is compared with"),
     ],
 )
-def test_a_query_that_cannot_be_worked_with_says_what_to_do(memory, ask, asked, message):
+def test_an_invalid_query_explains_what_is_allowed(memory, query, filters, message):
     with pytest.raises(InvalidInputError, match=message):
-        ask(**asked)
+        query(**filters)
 
 
-def test_only_records_are_found_not_what_people_said(memory, person, keep, ask):
+def test_only_records_are_found_not_other_exchanges(memory, person, upsert, query):
     exchange(person, SERVER)
     exchange(person, SERVER, source="api")
-    keep(chunk("device-1", SERVER))
+    upsert(topology_chunk("device-1", SERVER))
 
-    assert names(ask(text="mail relay")) == ["device-1"]
+    assert names(query(text="mail relay")) == ["device-1"]
 
 
 @pytest.mark.parametrize("filters", [None, {"$or": [{"zone": "DMZ"}, {"$not": {"zone": "DMZ"}}]}])
-def test_nobody_finds_or_deletes_records_of_a_space_they_are_not_given(memory, keep, person, filters):
-    keep(chunk("device-1", SERVER, zone="DMZ"))
+def test_records_of_other_spaces_are_not_found_or_deleted(memory, upsert, person, filters):
+    upsert(topology_chunk("device-1", SERVER, zone="DMZ"))
     charlie = PersonFactory()
     readable = access.readable_space_ids(charlie.id)
-    asked: Any = filters or {"space": str(access.personal_space(person.id).id)}
+    filters: Any = filters or {"space": str(access.personal_space(person.id).id)}
 
-    assert query_records(spaces=readable, text="mail relay", filters=asked) == []
+    assert query_records(spaces=readable, text="mail relay", filters=filters) == []
     assert query_records(spaces=frozenset(), text="mail relay") == []
-    assert delete_records(spaces=readable, by=charlie.id, filters=asked) == 0
+    assert delete_records(spaces=readable, by=charlie.id, filters=filters) == 0
     assert delete_records(spaces=readable, by=charlie.id, ids=["device-1"]) == 0
     assert Record.objects.count() == 1
 
@@ -274,41 +279,41 @@ def test_nobody_finds_or_deletes_records_of_a_space_they_are_not_given(memory, k
 # Operation 3: delete by version
 
 
-def test_deleting_by_version_when_the_topology_changes(memory, person, keep, ask):
-    keep(chunk("device-1", topologyVersion=4), chunk("device-2", topologyVersion=5))
+def test_deleting_by_version_when_the_topology_changes(memory, person, upsert, query):
+    upsert(topology_chunk("device-1", topologyVersion=4), topology_chunk("device-2", topologyVersion=5))
     readable = access.readable_space_ids(person.id)
 
     assert delete_records(spaces=readable, by=person.id, filters={"topologyVersion": {"$lt": 5}}) == 1
 
-    assert names(ask(text="mail relay")) == ["device-2"]
+    assert names(query(text="mail relay")) == ["device-2"]
     assert delete_records(spaces=readable, by=person.id, filters={"topologyVersion": {"$lt": 5}}) == 0
 
 
-def test_a_record_deleted_and_brought_again_is_a_new_exchange(memory, person, keep, ask):
-    (before,) = keep(chunk("device-1"))
+def test_a_deleted_id_stored_again_is_a_new_exchange(memory, person, upsert, query):
+    (before,) = upsert(topology_chunk("device-1"))
     assert delete_records(spaces=access.readable_space_ids(person.id), by=person.id, ids=["device-1", "unknown"]) == 1
 
-    (after,) = keep(chunk("device-1", DATABASE))
+    (after,) = upsert(topology_chunk("device-1", DATABASE))
 
     assert after != before
     assert Exchange.objects.get(pk=before).forgotten_at is not None
-    assert [hit.exchange_id for hit in ask(text="payroll database")] == [after]
+    assert [hit.exchange_id for hit in query(text="payroll database")] == [after]
 
 
-def test_a_record_forgotten_elsewhere_is_a_new_exchange_too(memory, person, keep):
-    (before,) = keep(chunk("device-1"))
+def test_an_id_forgotten_elsewhere_is_a_new_exchange(memory, person, upsert):
+    (before,) = upsert(topology_chunk("device-1"))
     memory.forget([before], by=person.id)
 
-    (after,) = keep(chunk("device-1"))
+    (after,) = upsert(topology_chunk("device-1"))
 
     assert after != before
 
 
-def test_nothing_is_deleted_by_omission(memory, person, keep):
-    keep(chunk("device-1"))
-    for asked in ({}, {"filters": {}}):
+def test_deleting_requires_a_filter(memory, person, upsert):
+    upsert(topology_chunk("device-1"))
+    for filters in ({}, {"filters": {}}):
         with pytest.raises(InvalidInputError):
-            delete_records(spaces=access.readable_space_ids(person.id), by=person.id, **asked)
+            delete_records(spaces=access.readable_space_ids(person.id), by=person.id, **filters)
     assert delete_records(spaces=access.readable_space_ids(person.id), by=person.id, ids=[]) == 0
     assert Exchange.objects.filter(forgotten_at=None).count() == 1
 
@@ -316,13 +321,13 @@ def test_nothing_is_deleted_by_omission(memory, person, keep):
 # Operation 4: cosine
 
 
-def test_similarity_is_the_cosine_whatever_the_length_of_the_vectors(keep, ask):
-    keep(
-        chunk("device-near", vector=0.01 * pointing(towards=0, and_a_little=1)),
-        chunk("device-far", vector=100 * pointing(towards=1)),
+def test_similarity_is_the_cosine_whatever_the_length_of_the_vectors(upsert, query):
+    upsert(
+        topology_chunk("device-near", vector=0.01 * unit_vector(towards=0, and_a_little=1)),
+        topology_chunk("device-far", vector=100 * unit_vector(towards=1)),
     )
 
-    hits = ask(vector=7 * pointing(towards=0))
+    hits = query(vector=7 * unit_vector(towards=0))
 
     assert names(hits) == ["device-near", "device-far"]
     assert hits[0].similarity == pytest.approx(1 / np.sqrt(1.25), abs=1e-4)
@@ -332,30 +337,34 @@ def test_similarity_is_the_cosine_whatever_the_length_of_the_vectors(keep, ask):
 
 
 @pytest.mark.parametrize(("control", "found"), [("AC-2", {"device-1"}), ("AC", {"device-1"}), ("A", set())])
-def test_control_filter_by_id_or_family_never_by_a_part_of_it(keep, ask, control, found):
-    keep(chunk("device-1"), chunk("device-2", controlIdHints=["SC-7", "SC"]))
+def test_controls_are_filtered_by_id_or_family_and_not_by_substring(upsert, query, control, found):
+    upsert(topology_chunk("device-1"), topology_chunk("device-2", controlIdHints=["SC-7", "SC"]))
 
-    assert set(names(ask(text="mail relay", filters={"controlIdHints": {"$contains": control}}))) == found
+    assert set(names(query(text="mail relay", filters={"controlIdHints": {"$contains": control}}))) == found
 
 
-def test_zone_first_and_the_others_after(keep, ask):
-    keep(
-        chunk("device-lan", vector=pointing(towards=0), zone="LAN"),
-        chunk("device-dmz", vector=pointing(towards=0, and_a_little=1), zone="DMZ"),
-        chunk("device-dmz-old", vector=pointing(towards=0), zone="DMZ", topologyVersion=1),
+def test_zone_filter_with_preference(upsert, query):
+    upsert(
+        topology_chunk("device-lan", vector=unit_vector(towards=0), zone="LAN"),
+        topology_chunk("device-dmz", vector=unit_vector(towards=0, and_a_little=1), zone="DMZ"),
+        topology_chunk("device-dmz-old", vector=unit_vector(towards=0), zone="DMZ", topologyVersion=1),
     )
 
-    asked: dict[str, Any] = {"vector": pointing(towards=0), "filters": {"topologyVersion": {"$gte": 5}}}
+    filters: dict[str, Any] = {"vector": unit_vector(towards=0), "filters": {"topologyVersion": {"$gte": 5}}}
 
-    assert names(ask(**asked)) == ["device-lan", "device-dmz"]
-    assert names(ask(**asked, prefer={"zone": "DMZ"})) == ["device-dmz", "device-lan"]
-    assert names(ask(**asked, prefer={"zone": "DMZ"}, top_k=1)) == ["device-dmz"]
+    assert names(query(**filters)) == ["device-lan", "device-dmz"]
+    assert names(query(**filters, prefer={"zone": "DMZ"})) == ["device-dmz", "device-lan"]
+    assert names(query(**filters, prefer={"zone": "DMZ"}, top_k=1)) == ["device-dmz"]
 
 
-def test_baseline_filter(keep, ask):
-    keep(chunk("device-1", baseline="LOW"), chunk("device-2", baseline="MOD"), chunk("device-3", baseline="HIGH"))
+def test_baseline_filter(upsert, query):
+    upsert(
+        topology_chunk("device-1", baseline="LOW"),
+        topology_chunk("device-2", baseline="MOD"),
+        topology_chunk("device-3", baseline="HIGH"),
+    )
 
-    hits = ask(text="mail relay", filters={"baseline": {"$in": ["LOW", "MOD"]}})
+    hits = query(text="mail relay", filters={"baseline": {"$in": ["LOW", "MOD"]}})
 
     assert set(names(hits)) == {"device-1", "device-2"}
 
@@ -363,37 +372,37 @@ def test_baseline_filter(keep, ask):
 # Notes
 
 
-def test_the_raw_text_is_found_by_words_while_the_index_is_down(keep, ask, no_index):
-    keep(chunk("device-1", FIREWALL), chunk("device-2", DATABASE))
+def test_raw_text_is_found_lexically_while_the_index_is_unavailable(upsert, query, unavailable_index):
+    upsert(topology_chunk("device-1", FIREWALL), topology_chunk("device-2", DATABASE))
 
-    (hit,) = ask(text="perimeter firewall", filters={"zone": "LAN"})
+    (hit,) = query(text="perimeter firewall", filters={"zone": "LAN"})
 
     assert (hit.id, hit.text, hit.similarity) == ("device-1", FIREWALL, None)
 
 
-def test_a_vector_finds_by_filters_alone_while_the_index_is_down(keep, ask, no_index):
-    keep(chunk("device-1", FIREWALL, zone="DMZ"), chunk("device-2", DATABASE))
+def test_a_vector_query_uses_only_filters_while_the_index_is_unavailable(upsert, query, unavailable_index):
+    upsert(topology_chunk("device-1", FIREWALL, zone="DMZ"), topology_chunk("device-2", DATABASE))
 
-    hits = ask(vector=pointing(towards=0), filters={"zone": "DMZ"})
+    hits = query(vector=unit_vector(towards=0), filters={"zone": "DMZ"})
 
     assert [(hit.id, hit.text, hit.similarity) for hit in hits] == [("device-1", FIREWALL, None)]
-    assert ask(vector=pointing(towards=0)) == []
+    assert query(vector=unit_vector(towards=0)) == []
 
 
-def test_ids_are_stable_and_belong_to_their_space(memory, person, keep):
-    (mine,) = keep(chunk("device-1"))
-    (team,) = upsert_records([chunk("device-1")], space=access.team_space(), owner_id=person.id)
+def test_ids_are_stable_within_their_space(memory, person, upsert):
+    (own,) = upsert(topology_chunk("device-1"))
+    (team,) = upsert_records([topology_chunk("device-1")], space=access.team_space(), owner_id=person.id)
 
-    assert team != mine
-    assert keep(chunk("device-1", DATABASE)) == [mine]
+    assert team != own
+    assert upsert(topology_chunk("device-1", DATABASE)) == [own]
 
 
-def test_a_disabled_store_keeps_and_finds_nothing_and_says_so(memory, person, ask, settings):
+def test_a_disabled_store_stores_and_finds_nothing_and_reports_it(memory, person, query, settings):
     settings.CATO = settings.CATO.model_copy(
         update={"vector_store": settings.CATO.vector_store.model_copy(update={"enabled": False})}
     )
 
     with pytest.raises(VectorStoreDisabledError):
-        ask(text="mail relay")
+        query(text="mail relay")
     with pytest.raises(VectorStoreDisabledError):
-        upsert_records([chunk("device-1")], space=access.personal_space(person.id), owner_id=person.id)
+        upsert_records([topology_chunk("device-1")], space=access.personal_space(person.id), owner_id=person.id)

@@ -41,7 +41,7 @@ ROUTES: dict[str, RouteAccess] = {
     "alive": RouteAccess("anyone"),
     "ready": RouteAccess("anyone"),
     "metrics": RouteAccess("anyone"),  # only from this machine or with the token: tests/test_health.py
-    "login_session": RouteAccess("anyone", ("get", "post")),
+    "sign_in": RouteAccess("anyone", ("get", "post")),
     "set_up": RouteAccess("anyone", ("get", "post")),
     "join": RouteAccess("anyone", ("get", "post")),
     "openid": RouteAccess("anyone", POST),

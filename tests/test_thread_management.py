@@ -1,4 +1,4 @@
-"""Threads kept in order: titles, pins, the archive, and taking them away."""
+"""Managing threads: titles, pins, archive and deletion."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def browser(person) -> Client:
     return client
 
 
-def told(person, title: str, *words: str) -> Thread:
-    """A thread with a remembered turn for each of the words, each the child of the one before."""
+def remembered_thread(person, title: str, *words: str) -> Thread:
+    """Return a thread with a remembered turn for each word, each the child of the previous one."""
     of_person, parent = thread(person, title=title), None
     for word in words:
         one = turn(of_person, f"What of the {word}?", f"The {word} is in the shed.", parent=parent)
-        kept = exchange(person, one.message, one.answer, thread_id=of_person.id, turn_id=one.id)
-        one.exchange_id = kept.id
+        stored = exchange(person, one.message, one.answer, thread_id=of_person.id, turn_id=one.id)
+        one.exchange_id = stored.id
         one.save()
         parent = one
     Thread.objects.filter(id=of_person.id).update(head=parent)
@@ -45,8 +45,8 @@ def sidebar(person) -> str:
     return page[page.index('id="threads"') : page.index("</nav>")]
 
 
-def test_a_pinned_thread_stands_first_and_an_archived_one_not_at_all(memory, person):
-    ladder, saw = told(person, "The ladder", "ladder"), told(person, "The saw", "saw")
+def test_pinned_threads_are_listed_first_and_archived_ones_are_hidden(memory, person):
+    ladder, saw = remembered_thread(person, "The ladder", "ladder"), remembered_thread(person, "The saw", "saw")
     Thread.objects.filter(id=ladder.id).update(last_message_at=timezone.now() - timezone.timedelta(days=3))
     client = browser(person)
 
@@ -61,7 +61,7 @@ def test_a_pinned_thread_stands_first_and_an_archived_one_not_at_all(memory, per
     assert "The saw" in sidebar(person)
 
 
-def test_a_title_of_ones_own_is_kept_and_an_empty_one_refused(person):
+def test_a_title_is_saved_and_an_empty_one_refused(person):
     one = thread(person, title="Where is the key?")
     browser(person).post(reverse("rename", args=[one.id]), {"title": "  Keys \n and locks "})
     one.refresh_from_db()
@@ -70,8 +70,8 @@ def test_a_title_of_ones_own_is_kept_and_an_empty_one_refused(person):
         services.rename_thread(one, "  ")
 
 
-def test_a_deleted_thread_is_out_of_every_read_at_once_and_comes_back_when_taken_back(memory, person):
-    one = told(person, "The saw", "saw")
+def test_a_deleted_thread_disappears_from_every_read_at_once_and_can_be_restored(memory, person):
+    one = remembered_thread(person, "The saw", "saw")
     memory.index_pending()
     readable = access.readable_space_ids(person.id)
     assert search("saw", spaces=readable).results
@@ -88,8 +88,8 @@ def test_a_deleted_thread_is_out_of_every_read_at_once_and_comes_back_when_taken
     assert client.get(reverse("thread", args=[one.id])).status_code == 200
 
 
-def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(memory, person):
-    one = told(person, "The saw", "saw", "ladder")
+def test_a_deleted_thread_that_is_not_restored_is_erased_with_its_exchanges(memory, person):
+    one = remembered_thread(person, "The saw", "saw", "ladder")
     memory.index_pending()
     memory.log_recall(one.turns.first().id, search("saw", spaces=access.readable_space_ids(person.id)).results)
     services.delete_thread(one)
@@ -106,24 +106,24 @@ def test_what_was_deleted_and_not_taken_back_is_gone_with_what_was_remembered(me
     assert browser(person).post(reverse("take_back", args=[one.id])).status_code == 404
 
 
-def test_the_last_turns_are_taken_out_with_their_other_wordings_and_forgotten(memory, person):
-    one = told(person, "Tools", "saw", "ladder", "axe")
+def test_deleting_the_last_turns_includes_their_other_versions_and_forgets_them(memory, person):
+    one = remembered_thread(person, "Tools", "saw", "ladder", "axe")
     turns = list(one.turns.active_branch())
-    other = services.edit_message(turns[1], person_id=person.id, message="What of the rope?", client_key=uuid.uuid4())
-    Turn.objects.filter(id=other.posted.turn.id).update(state="complete", answer="Coiled.")
+    another = services.edit_message(turns[1], person_id=person.id, message="What of the rope?", client_key=uuid.uuid4())
+    Turn.objects.filter(id=another.posted.turn.id).update(state="complete", answer="Coiled.")
     services.switch_branch(turns[1], person_id=person.id)
 
-    gone = services.delete_last_turns(one, 2, by=person.id)
+    deleted = services.delete_last_turns(one, 2, by=person.id)
 
-    assert set(gone) == {turns[1].id, turns[2].id}
+    assert set(deleted) == {turns[1].id, turns[2].id}
     assert [t.message for t in one.turns.active_branch()] == ["What of the saw?"]
     one.refresh_from_db()
     assert one.head_id == turns[0].id
     assert memory.memory_states([turns[2].exchange_id]) == {turns[2].exchange_id: "forgotten"}
 
 
-def test_nothing_is_taken_away_while_an_answer_is_written(memory, person):
-    one = told(person, "Tools", "saw")
+def test_nothing_is_deleted_while_an_answer_is_running(memory, person):
+    one = remembered_thread(person, "Tools", "saw")
     turn(one, "And the axe?", "", state="answering")
     for act in (lambda: services.delete_thread(one), lambda: services.delete_last_turns(one, 1, by=person.id)):
         with pytest.raises(ThreadBusyError, match="in progress"):
@@ -132,18 +132,18 @@ def test_nothing_is_taken_away_while_an_answer_is_written(memory, person):
 
 def test_another_reader_may_export_and_continue_but_not_change(memory, person):
     one = thread(person, space=access.team_space(), title="For all")
-    other = browser(PersonFactory())
+    another = browser(PersonFactory())
 
-    assert other.get(reverse("export", args=[one.id, "md"])).status_code == 200
-    assert other.post(reverse("continue", args=[one.id])).status_code == 302
+    assert another.get(reverse("export", args=[one.id, "md"])).status_code == 200
+    assert another.post(reverse("continue", args=[one.id])).status_code == 302
     for name in ("rename", "delete_thread", "take_out"):
-        assert other.get(reverse(name, args=[one.id])).status_code == 404
-    assert other.post(reverse("mark", args=[one.id]), {"mark": "pin"}).status_code == 404
+        assert another.get(reverse(name, args=[one.id])).status_code == 404
+    assert another.post(reverse("mark", args=[one.id]), {"mark": "pin"}).status_code == 404
 
 
 @pytest.mark.parametrize(("kind", "begins"), [("md", "# Tools"), ("json", "{"), ("html", "<!doctype html>")])
 def test_a_thread_is_exported_as_a_file(memory, person, kind, begins):
-    one = told(person, "Tools", "saw")
+    one = remembered_thread(person, "Tools", "saw")
     answer = browser(person).get(reverse("export", args=[one.id, kind]))
 
     assert answer.headers["content-disposition"] == f'attachment; filename="tools.{kind}"'
@@ -152,8 +152,8 @@ def test_a_thread_is_exported_as_a_file(memory, person, kind, begins):
 
 
 def test_threads_are_found_by_words_of_their_titles(memory, person):
-    told(person, "Where the saw is", "saw")
-    told(person, "Greenhouse", "key")
+    remembered_thread(person, "Where the saw is", "saw")
+    remembered_thread(person, "Greenhouse", "key")
     page = browser(person).get(reverse("threads"), {"q": "SAW where"}).content.decode()
     assert page.count("Where the saw is") >= 1
     assert "Greenhouse</a>" not in page[page.index("thread-list") :]

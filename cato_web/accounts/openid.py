@@ -109,11 +109,11 @@ def complete(request: HttpRequest) -> SignInResult:
         integration.clear_state_data(request.session, state)
         log.warning("identity provider rejected a sign-in: %.80r", request.GET["error"])
         raise SignInRejectedError(_("%(name)s did not let you in. Try again, or use your password.") % {"name": name()})
-    person, greeting = login_session(_exchange_code(request), state_data["invitation"])
+    person, greeting = sign_in(_exchange_code(request), state_data["invitation"])
     return SignInResult(person, state_data["target"], greeting)
 
 
-def login_session(identity: VerifiedIdentity, invitation_id: int | None = None) -> tuple[User, str]:
+def sign_in(identity: VerifiedIdentity, invitation_id: int | None = None) -> tuple[User, str]:
     """Return the account of an identity, and a greeting if the account was linked or created just now.
 
     Raises SignInRejectedError, and InvalidLinkError if a required invitation is no longer valid.

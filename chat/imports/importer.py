@@ -1,7 +1,7 @@
-"""Importing: conversations held elsewhere become a person's own threads, with their dates, and are remembered.
+"""Import conversations of other products as threads of a person, with their dates, and store them in memory.
 
-Ids are made of the person's, the product's, the conversation's and the message's, so the same message is the same turn
-whenever it is imported: nothing comes twice, and what was forgotten is known by its tombstone.
+Ids are derived from person, product, conversation and message. So a message is imported once, and its tombstone
+prevents that it is imported again after it was forgotten.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from memory.api import (
 )
 
 _BATCH_SIZE = 50
-# A database takes some tens of thousands of values in one question.
-_LOOKUP_BATCH_SIZE = 500
+_LOOKUP_BATCH_SIZE = 500  # databases limit the number of values in a query
 _MAX_SKIPPED = 1000
 _MAX_TITLE_LENGTH, _MAX_MODEL_LENGTH = 200, 120
 _NAMESPACE = uuid.UUID("9d3f6c1e-52a7-5c0b-9a54-6c9f0b7d1a42")
@@ -47,11 +46,10 @@ _NAMESPACE = uuid.UUID("9d3f6c1e-52a7-5c0b-9a54-6c9f0b7d1a42")
 
 @dataclass(slots=True)
 class ImportReport:
-    """What became of the conversations of a file.
+    """The result of an import.
 
-    `found` is how many could be read; of these `imported` gained `turns` here, and `already_there` had nothing new.
-    `skipped` are titles with a sentence each, the first 1000 of `passed_over`; `left_out` counts parts of conversations
-    of which there is no text.
+    `found` counts readable conversations, `imported` those with new `turns`, `already_there` those without. `skipped` has
+    title and reason of the first 1000 of `skipped_count`; `left_out` counts parts of conversations without text.
     """
 
     found: int = 0
@@ -63,6 +61,7 @@ class ImportReport:
     left_out: Counter[str] = field(default_factory=Counter)
 
     def skip(self, title: str, why: str) -> None:
+        """Count a conversation that was not, or not completely, imported."""
         self.skipped_count += 1
         if len(self.skipped) < _MAX_SKIPPED:
             self.skipped.append((title, why))
@@ -70,7 +69,7 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True)
 class _DatedPair:
-    """A pair on its way to become a turn: under which id, and when it was said and answered."""
+    """A pair with the id and the dates of its turn."""
 
     id: uuid.UUID
     pair: Pair
@@ -85,20 +84,20 @@ def import_conversations(
     progress: ProgressCallback = no_progress,
     report: ImportReport | None = None,
 ) -> ImportReport:
-    """Take every conversation in `source` (a JSON file, a zip, a folder) into the person's own space.
+    """Import every conversation in `source` (a JSON file, a zip, a folder) into the personal space.
 
-    Each 50 turns are committed with what is remembered of them; broken off and called again, it goes on. The worker
-    embeds them afterwards. `progress` hears of "conversations" and "turns"; `report` is filled meanwhile. Raises
-    InvalidInputError where `source` cannot be opened, and ExtractionError where it is damaged as a whole or holds nothing of the kind.
+    Commits batches of 50 turns with their exchanges, so that it can be interrupted and repeated. `progress` counts
+    "conversations" and "turns"; `report` is updated meanwhile. Raises InvalidInputError if `source` cannot be opened, and
+    ExtractionError if it is damaged as a whole or contains no conversation.
     """
     report = ImportReport() if report is None else report
     space = memory.personal_space(person_id)
-    for each in conversations(source):
-        if isinstance(each, Unread):
-            report.skip(each.title, each.why)
+    for conversation in conversations(source):
+        if isinstance(conversation, Unread):
+            report.skip(conversation.title, conversation.why)
         else:
             report.found += 1
-            _import_one(each, space, person_id, report, progress)
+            _import_one(conversation, space, person_id, report, progress)
         progress("conversations", 1)
     if not report.found and not report.skipped_count:
         sentence = _("There are no conversations in it. What can be read: exports of %(providers)s.")
@@ -141,18 +140,18 @@ def _import_one(
 
 
 def _date_pairs(conversation: Conversation, thread_id: uuid.UUID, pairs: Sequence[Pair]) -> list[_DatedPair]:
-    """The pairs with their ids and dates; what has no date was said when the message before it was."""
-    at = conversation.created_at or next((pair.said_at for pair in pairs if pair.said_at), None) or timezone.now()
+    """Add ids and dates to the pairs; a message without a date gets that of the previous one."""
+    last_at = conversation.created_at or next((pair.said_at for pair in pairs if pair.said_at), None) or timezone.now()
     dated = []
     for pair in pairs:
-        sent_at = pair.said_at or at
-        at = pair.answered_at or sent_at
-        dated.append(_DatedPair(uuid.uuid5(thread_id, pair.id), pair, sent_at, at))
+        sent_at = pair.said_at or last_at
+        last_at = pair.answered_at or sent_at
+        dated.append(_DatedPair(uuid.uuid5(thread_id, pair.id), pair, sent_at, last_at))
     return dated
 
 
 def _forgotten_ids(conversation: Conversation, dated: Sequence[_DatedPair]) -> set[uuid.UUID]:
-    """Those of the arrivals that were forgotten here: as they were imported, or before Cato exported them."""
+    """Return the ids of the pairs that were forgotten, as imported turns or as the turns that Cato exported."""
     names = {name: a.id for a in dated for name in (a.id, *_cato_ids(conversation, a.pair.id))}
     tombstones = Exchange.objects.exclude(forgotten_at=None).values_list("turn_id", flat=True)
     return {
@@ -161,7 +160,7 @@ def _forgotten_ids(conversation: Conversation, dated: Sequence[_DatedPair]) -> s
 
 
 def _cato_ids(conversation: Conversation, id: str) -> list[uuid.UUID]:
-    """The id by which Cato itself may know this; none for what another product kept."""
+    """Return the id that Cato gave this conversation or message, if Cato exported it."""
     if conversation.provider != cato.PROVIDER:
         return []
     parsed = parse_uuid(id)
@@ -169,7 +168,7 @@ def _cato_ids(conversation: Conversation, id: str) -> list[uuid.UUID]:
 
 
 def _is_visible_to_others(thread_id: uuid.UUID, dated: Sequence[_DatedPair], space: Space) -> bool:
-    """Whether something new would go into a thread that no longer lies in the person's own space."""
+    """Return whether new text would be added to a thread that was moved out of the personal space."""
     if not Thread.objects.filter(id=thread_id).exclude(space=space).exists():
         return False
     existing = dict(Turn.objects.filter(thread_id=thread_id).values_list("id", "answer"))
@@ -185,8 +184,8 @@ def _save_batch(
     space: Space,
     person_id: uuid.UUID,
 ) -> int:
-    """Write what is new of these turns and remember it; returns how many were written or completed."""
-    first = dated[0].said_at
+    """Save the new turns and store their exchanges; return the number of turns created or completed."""
+    first = dated[0].sent_at
     thread, is_new = Thread.objects.select_for_update().get_or_create(
         id=thread_id,
         defaults={
@@ -211,7 +210,7 @@ def _save_batch(
 
 
 def _update_known(thread: Thread, known: Mapping[uuid.UUID, Turn], dated: Sequence[_DatedPair]) -> list[Turn]:
-    """Those known turns that get their answer only now, and those that could not be remembered when they came."""
+    """Add new answers to known turns; return these turns, and those whose exchange is not stored yet."""
     changed = []
     for item in dated:
         turn = known.get(item.id)
@@ -229,7 +228,7 @@ def _update_known(thread: Thread, known: Mapping[uuid.UUID, Turn], dated: Sequen
 
 
 def _create_turns(thread: Thread, session: ThreadSession, dated: Sequence[_DatedPair]) -> list[Turn]:
-    """New turns at the end of the thread, with the dates at which they were said."""
+    """Create turns at the end of the thread, with their original dates."""
     if not dated:
         return []
     last = thread.turns.aggregate(last=Max("position"))["last"]
@@ -252,9 +251,9 @@ def _create_turns(thread: Thread, session: ThreadSession, dated: Sequence[_Dated
         )
         turns.append(turn)
     Turn.objects.bulk_create(turns)
-    # The field takes the time of creation as its own, whatever it is given.
+    # `auto_now_add` ignores a value given on creation.
     for turn, item in zip(turns, dated, strict=True):
-        turn.created_at = item.said_at
+        turn.created_at = item.sent_at
     Turn.objects.bulk_update(turns, ["created_at"])
     thread.head, thread.last_message_at = turns[-1], max(thread.last_message_at, *(turn.created_at for turn in turns))
     thread.save(update_fields=["head", "last_message_at"])
@@ -262,7 +261,7 @@ def _create_turns(thread: Thread, session: ThreadSession, dated: Sequence[_Dated
 
 
 def _store_exchanges(thread: Thread, session: ThreadSession, turns: Sequence[Turn]) -> None:
-    """Hand to memory those that stand and have an answer, unless the settings or the conversation say not to."""
+    """Store the exchanges of answered turns on the active branch, if the thread is saved to memory."""
     answered = [turn for turn in turns if turn.answer.strip() and turn.is_on_active_branch]
     if not answered or not _is_remembered(thread):
         return

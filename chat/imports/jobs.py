@@ -1,4 +1,4 @@
-"""Imports as rows: a file is kept, a worker is told of it, and its owner may cancel it, try again, or leave."""
+"""Import jobs: upload, cancel, retry, resume and delete."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from memory import api as memory
 from memory.api import Job, NotFoundError, clean_text, format_number, jobs
 
 _MAX_NAME_LENGTH = 255
-# How long the file of a failed import waits for its owner to try again, and one that no row names for its row.
-_FILE_TTL = timedelta(days=1)
+_FILE_TTL = timedelta(days=1)  # of failed imports, which can be retried, and of orphaned files
 
 
-def receive(file: File[bytes], *, owner_id: uuid.UUID) -> ImportJob:
-    """Keep a file of conversations; a worker takes it in. Raises InvalidMessageError for one that is empty or too large."""
+def create_import(file: File[bytes], *, owner_id: uuid.UUID) -> ImportJob:
+    """Store a file of conversations and queue its import. Raises InvalidMessageError if it is empty or too large."""
     name = clean_text(file.name or "").strip()[-_MAX_NAME_LENGTH:] or _("Without a name")
     limit = settings.CATO.chat.max_import_mb
     if not file.size:
@@ -45,12 +44,12 @@ def receive(file: File[bytes], *, owner_id: uuid.UUID) -> ImportJob:
 
 
 def list_imports(person_id: uuid.UUID) -> QuerySet[ImportJob]:
-    """One's own imports, the newest first."""
+    """Return this person's imports, newest first."""
     return ImportJob.objects.filter(owner_id=person_id).order_by("-created_at", "id")
 
 
 def get_import(person_id: uuid.UUID, import_id: uuid.UUID) -> ImportJob:
-    """An import of one's own. Raises NotFoundError."""
+    """Return an import of this person. Raises NotFoundError."""
     row = list_imports(person_id).filter(id=import_id).first()
     if row is None:
         raise NotFoundError
@@ -58,7 +57,7 @@ def get_import(person_id: uuid.UUID, import_id: uuid.UUID) -> ImportJob:
 
 
 def cancel(row: ImportJob) -> bool:
-    """Go no further with it; what was imported stays. False where it was over already."""
+    """Cancel an import, keeping what was imported; return False if it has ended."""
     with transaction.atomic():
         same = ImportJob.objects.filter(pk=row.pk)
         if not jobs.cancel(same.filter(state=Job.State.PENDING)):
@@ -70,7 +69,7 @@ def cancel(row: ImportJob) -> bool:
 
 
 def retry(row: ImportJob) -> bool:
-    """Go on with one that failed. False where its file is not kept any more, or it did not fail."""
+    """Retry a failed import; return False if it has not failed or its file was deleted."""
     with transaction.atomic():
         failed = ImportJob.objects.filter(pk=row.pk, state=Job.State.FAILED).exclude(file="")
         if not failed.update(finished_at=None):
@@ -81,7 +80,7 @@ def retry(row: ImportJob) -> bool:
 
 
 def delete_imports_of(person_id: uuid.UUID) -> int:
-    """Remove all that is kept of a person's imports, those under way too; returns how many there were."""
+    """Delete all imports of a person, running ones too; return their number."""
     with transaction.atomic():
         rows = list(ImportJob.objects.filter(owner_id=person_id))
         for row in rows:
@@ -91,20 +90,20 @@ def delete_imports_of(person_id: uuid.UUID) -> int:
 
 
 def resume_imports() -> None:
-    """Have taken over what a worker left, and remove files that nobody asks for any more. Repeatable."""
+    """Wake a worker for due imports, and delete files of imports that failed long ago."""
     if jobs.has_due(ImportJob.objects.all()):
-        # Not here: it may take minutes, and what else is swept would wait for it.
+        # In another task: an import can take minutes, which would delay the rest of the sweep.
         memory.after_commit("import_conversations", module="chat.tasks")
-    remove_old_imports()
+    delete_failed_files()
 
 
-def remove_old_imports() -> int:
-    """Remove the files of imports that failed long ago; returns how many."""
+def delete_failed_files() -> int:
+    """Delete the files of imports that failed more than a day ago; return their number."""
     old = ImportJob.objects.filter(state=Job.State.FAILED, finished_at__lt=timezone.now() - _FILE_TTL).exclude(file="")
     removed = 0
     for row in old:
         with transaction.atomic():
-            # Its owner may be trying again at this moment.
+            # The owner can have retried it meanwhile.
             if ImportJob.objects.filter(pk=row.pk, attempt=row.attempt, state=Job.State.FAILED).update(file=""):
                 memory.delete_after_commit(row.file.name)
                 removed += 1
@@ -112,5 +111,5 @@ def remove_old_imports() -> int:
 
 
 def delete_orphaned_imports(*, dry_run: bool = False) -> int:
-    """Remove stored files that no row names; returns how many."""
+    """Delete stored files to which no import refers; return their number."""
     return memory.delete_orphaned_files(ImportJob, "file", folder=IMPORTS, older_than=_FILE_TTL, dry_run=dry_run)

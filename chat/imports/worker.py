@@ -1,4 +1,4 @@
-"""Imports at work: a worker holds the row of a file, takes in its conversations and says on the row how far it is."""
+"""Runs import jobs: claims a row, imports its file and saves the progress on the row."""
 
 from __future__ import annotations
 
@@ -22,30 +22,26 @@ from memory.api import ExtractionError, InvalidInputError, Job, Lease, LeaseLost
 log = logging.getLogger(__name__)
 
 _MAX_TITLE_LENGTH = 200
-# Seconds; well within a lease, and about as often as the page asks.
-_PROGRESS_INTERVAL = 1.0
-# A worker has few threads, and an import takes one for minutes: documents are not to wait for several of them.
+_PROGRESS_INTERVAL = 1.0  # seconds; shorter than a lease, and about as often as the page polls
+# One import per process: it occupies one of few threads for minutes, and documents must not wait for several of them.
 _lock = threading.Lock()
 
 
 def run_imports() -> int:
-    """Take in the files that are due, one after the other; returns how many came to their end.
-
-    One at a time in this process. What cannot be imported is said on its row; nothing is raised for it.
-    """
+    """Run due imports one after the other, and return the number completed; errors are saved on their rows."""
     if not _lock.acquire(blocking=False):
         return 0
     try:
-        done = 0
+        completed = 0
         while claimed := jobs.claim(ImportJob.objects.order_by("due_at", "id"), 1):
-            done += ImportRun(claimed[0]).do()
-        return done
+            completed += ImportRun(claimed[0]).run()
+        return completed
     finally:
         _lock.release()
 
 
 class ImportRun:
-    """One attempt at a file. It begins at the beginning, finds what earlier attempts took in, and counts that once."""
+    """One attempt at a file, from its beginning; conversations imported by earlier attempts are counted once."""
 
     def __init__(self, row: ImportJob) -> None:
         self._row = row
@@ -56,19 +52,19 @@ class ImportRun:
         self._saved_counts = _imported_counts(self._report)
         self._saved_skipped_count = 0
 
-    def do(self) -> bool:
-        """Whether all of the file is imported."""
+    def run(self) -> bool:
+        """Import the file, and return whether all of it is imported."""
         try:
-            return self._do()
+            return self._run()
         except LeaseLostError:
             self._save_cancelled_counts()
             return False
 
-    def _do(self) -> bool:
+    def _run(self) -> bool:
         try:
             self._begin()
-            with default_storage.open(str(self._row.file.name), "rb") as kept:
-                file = cast(BinaryIO, kept)
+            with default_storage.open(str(self._row.file.name), "rb") as stored:
+                file = cast(BinaryIO, stored)
                 if self._row.total is None:
                     self._count(file)
                 file.seek(0)
@@ -84,15 +80,15 @@ class ImportRun:
             self._fail(str(error))
             return False
         except Exception as error:
-            # Whatever it was, the row keeps what was taken in, and another attempt may come further.
-            log.exception("an import broke off")
+            # Any error: the row keeps the counts, and another attempt continues.
+            log.exception("an import failed")
             self._schedule_retry(error)
             return False
         self._finish()
         return True
 
     def _begin(self) -> None:
-        """Count this attempt as a failure until it proves to be none: a file may end the worker that reads it."""
+        """Count the attempt as a failure until it succeeds: reading a file can kill the worker."""
         if self._row.failures >= jobs.MAX_FAILURES:
             reason = _("Import failed repeatedly. See the worker log.")
             self._lease.fail(reason, finished_at=timezone.now())
@@ -100,7 +96,7 @@ class ImportRun:
         self._lease.update(failures=self._row.failures + 1)
 
     def _count(self, file: BinaryIO) -> None:
-        """Note how many conversations there are, so that people see how far it is."""
+        """Save the number of conversations, to show the progress."""
         total = 0
         for _name, stream in streams(file):
             try:
@@ -109,11 +105,10 @@ class ImportRun:
                     if self._is_progress_due():
                         self._save_progress()
             except (ExtractionError, *DAMAGED):
-                total += 1  # what is wrong is told in the place of a conversation
+                total += 1  # the error is reported like a conversation
         self._lease.update(total=total)
 
     def _on_progress(self, what: str, count: int) -> None:
-        """Keep the row up to date with what was imported."""
         is_whole = what == "conversations"
         self._read += count if is_whole else 0
         if self._is_progress_due() or (is_whole and self._saved_counts != _imported_counts(self._report)):
@@ -123,17 +118,17 @@ class ImportRun:
         return time.monotonic() - self._saved_at >= _PROGRESS_INTERVAL
 
     def _save_progress(self) -> None:
-        """Say how far it is and hold the row for another lease. Raises LeaseLostError."""
+        """Save the counts and renew the lease. Raises LeaseLostError."""
         self._saved_at, self._saved_counts = time.monotonic(), _imported_counts(self._report)
         counts = self._counts()
         if self._saved_skipped_count == self._report.skipped_count:
-            # The list may be long, and there is nothing new in it.
+            # The list can be long, and has not changed.
             del counts["skipped"]
         self._saved_skipped_count = self._report.skipped_count
         self._lease.renew(**counts)
 
     def _counts(self) -> dict[str, object]:
-        """What the row says of the file; what an earlier attempt imported is found there by this one."""
+        """Return the counts for the row, where what an earlier attempt imported counts as imported."""
         report, row = self._report, self._row
         return {
             "read": self._read,
@@ -147,19 +142,19 @@ class ImportRun:
         }
 
     def _finish(self) -> None:
-        """All of the file is imported, and it is not needed any more. Raises LeaseLostError."""
+        """Complete the job and delete its file. Raises LeaseLostError."""
         with transaction.atomic():
             self._lease.finish(finished_at=timezone.now(), file="", **self._counts())
             memory.delete_after_commit(self._row.file.name)
 
     def _fail(self, error: str) -> None:
-        """The file cannot be imported, and is not needed any more. Raises LeaseLostError."""
+        """Fail the job permanently and delete its file. Raises LeaseLostError."""
         with transaction.atomic():
             self._lease.fail(error, finished_at=timezone.now(), file="", **self._counts())
             memory.delete_after_commit(self._row.file.name)
 
     def _save_cancelled_counts(self) -> None:
-        """Where it was cancelled, say how far it came: this worker knows it better than the row did."""
+        """Save the final counts of a cancelled import; those on the row can be older."""
         cancelled = ImportJob.objects.filter(pk=self._row.pk, attempt=self._row.attempt + 1).exclude(cancelled_at=None)
         cancelled.update(**self._counts())
 

@@ -1,7 +1,7 @@
-"""Where the blocks of an answer begin and end, found line by line, so that what is finished never changes.
+"""Splits an answer into blocks, line by line, so that a finished block never changes.
 
-A block is what can be drawn by itself: a paragraph, a code block, a part of a long list or table. Its end is found by the
-line that ends it alone, whatever came before, at a cost that grows as the text does.
+A block can be rendered separately: a paragraph, a code block, a part of a long list or table. The line that ends a block
+determines its end without looking back, so that the cost is linear.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from chat.rendering.math import CLOSERS
 
-# A list or a table that is longer than this goes on in another block, from its next item or row on.
-LONGEST_PART = 4_000  # characters
-_CELL_WEIGHT = 8  # what a cell costs at least, in characters
+# A longer list or table is continued in another block, from its next item or row.
+MAX_PART_CHARS = 4_000  # characters
+_CELL_WEIGHT = 8  # the minimum weight of a cell, in characters
 _FENCE = re.compile(r" {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$")
 _HEADING = re.compile(r"( {0,3})#{1,6}(?:[ \t]|$)")
 _ITEM = re.compile(r"( {0,3})([-+*]|(\d{1,9})[.)])(?:([ \t]+)(?=\S)|[ \t]*$)")
@@ -22,7 +22,7 @@ _DELIMITERS = frozenset("|-: \t")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Markdown to be drawn by itself: `head` is the head of the table that it goes on with, `number` its item's."""
+    """A block of Markdown. For a continued part, `head` is the table's header and `number` that of the first item."""
 
     text: str
     head: str = ""
@@ -32,15 +32,15 @@ class Block:
 
 @dataclass(slots=True)
 class Splitter:
-    """Takes in whole lines and gives the blocks that they end; `head` and `number` are as those of a block."""
+    """Splits whole lines into blocks; `head`, `number` and `is_continued` are those of the open block."""
 
     head: str = ""
     number: int | None = None
     is_continued: bool = False
     _kind: str = ""
     _fence: str = ""
-    _formula: str = ""  # what ends the formula on lines of its own that is open
-    _indent: int = 0  # where the text of a list's item begins
+    _formula: str = ""  # the delimiter that ends the open block formula
+    _indent: int = 0  # of the text of a list item
     _is_after_blank: bool = False
     _first_number: int | None = None
     _items: int = 0
@@ -50,16 +50,16 @@ class Splitter:
 
     @property
     def text(self) -> str:
-        """What the open block has so far."""
+        """The text of the open block."""
         return "".join(self._lines)
 
     @property
     def is_code(self) -> bool:
-        """Whether it is a code block whose fence has not closed."""
+        """Whether the open block is a fenced code block."""
         return self._kind == "fence"
 
     def feed(self, line: str) -> list[Block]:
-        """Take in one line with its end; returns the blocks that it ended, the last of them perhaps with itself."""
+        """Add a line with its line end; return the blocks that it ended, which can include the line."""
         bare = line.rstrip("\n")
         if not bare.strip():
             return self._feed_blank(line)
@@ -76,7 +76,7 @@ class Splitter:
         return ended
 
     def close(self) -> list[Block]:
-        """Return what is still open, now that nothing more comes."""
+        """Return the open block at the end of the text."""
         return [self._end()] if self._kind else []
 
     def _feed_blank(self, line: str) -> list[Block]:
@@ -88,7 +88,7 @@ class Splitter:
         return [self._end()] if self._kind in ("text", "table") else []
 
     def _begins_another(self, line: str) -> bool:
-        """Return whether the open block ends before this line, which is not blank."""
+        """Return whether this line, which is not blank, starts a new block."""
         if self._kind == "fence" or self._formula:
             return False
         indent = len(line) - len(line.lstrip(" \t"))
@@ -100,13 +100,13 @@ class Splitter:
             return indent < self._indent and bool(_FENCE.match(line) or _HEADING.match(line))
         if _FENCE.match(line) or _HEADING.match(line):
             return True
-        # A list begins in the middle of a paragraph if its first item is not empty, and is the first where it counts.
+        # A list can interrupt a paragraph only if its first item is not empty and, if numbered, has the number 1.
         item = _ITEM.match(line)
         return item is not None and item[4] is not None and item[3] in (None, "1")
 
     def _is_full(self, line: str) -> bool:
-        """Return whether a list or table has reached the longest part, and this line begins an item or row."""
-        if self._weight < LONGEST_PART:
+        """Return whether the list or table has reached the maximum size, and this line starts an item or row."""
+        if self._weight < MAX_PART_CHARS:
             return False
         if self._kind == "table":
             return True
@@ -154,7 +154,7 @@ class Splitter:
         return block
 
     def _end_part(self) -> Block:
-        """End a part of a list or table; its rest goes on in the next one."""
+        """End a part of a list or table, which the next block continues."""
         kind, head, columns = self._kind, self.head, self._columns
         block = self._end()
         self.is_continued, self._kind, self.head, self._columns = True, kind, head, columns

@@ -1,4 +1,4 @@
-"""The numbers in an answer that name what was recalled for it, as links to the passages."""
+"""Citations in answers as links to passages."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-# [3] and [1, 4]; what is followed by an address, a reference or a definition is Markdown's own.
+# [3] and [1, 4], unless they are Markdown links, references or definitions.
 _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\](?![(\[:])")
 
 
 @dataclass(frozen=True, slots=True)
 class Citations:
-    """The passages a turn's answer may cite: `most` is the highest number there is, 0 where nothing was recalled."""
+    """The passages that a turn's answer can cite: those numbered from 1 to `most`."""
 
     turn_id: uuid.UUID
     most: int
 
     def link(self, number: int) -> str:
-        """The number as a link; one that no passage has is shown as such."""
+        """Return the link of a citation; a number without a passage is marked as unknown."""
         if not 1 <= number <= self.most:
             title = _("No passage has this number")
             return f'<span class="citation citation--unknown" title="{title}">[{number}]</span>'
@@ -35,13 +35,13 @@ class Citations:
 
 
 def cited_numbers(answer: str, most: int) -> list[int]:
-    """The numbers of passages, up to `most`, that the answer cites, in their order, each once."""
+    """Return the distinct numbers from 1 to `most` that the answer cites, in order."""
     numbers = (int(number) for found in _CITED.finditer(answer) for number in found[1].split(","))
     return list(dict.fromkeys(number for number in numbers if 1 <= number <= most))
 
 
 def cite_plugin(md: MarkdownIt) -> None:
-    """Read numbers in brackets as citations, where the environment has `citations` with a passage at least."""
+    """Parse numbers in brackets as citations, if the environment has `citations` with passages."""
     md.inline.ruler.before("link", "citation", _read)
     md.renderer.rules["citation"] = _draw  # type: ignore[attr-defined]
 

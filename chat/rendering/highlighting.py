@@ -1,7 +1,7 @@
-"""Syntax highlighting of code in answers, for small blocks in the languages whose lexers stay cheap.
+"""Syntax highlighting of small code blocks, in languages whose lexers have a bounded cost.
 
-Many of Pygments' lexers need time that grows with the square of a block, or worse, for text that somebody made for it.
-`python -m benchmarks.highlighting` measures each with hostile blocks of the largest size below and prints this list.
+For hostile text, many of Pygments' lexers need quadratic time or worse. `python -m benchmarks.highlighting` measures
+each with hostile blocks of the maximum size, and prints the list below.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pygments import highlight
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-LARGEST_CODE = 3_000  # characters
-LONGEST_LINE = 200
-MOST_BLANK_LINES = 3  # in succession
+MAX_CODE_CHARS = 3_000  # characters
+MAX_LINE_CHARS = 200
+MAX_BLANK_LINES = 3  # consecutive
 LEXERS = frozenset(
     (
         "bash", "sh", "shell", "zsh", "batch", "bat", "c", "c++", "cpp", "clojure", "cmake", "css", "dart", "diff", "docker",
@@ -25,16 +25,16 @@ LEXERS = frozenset(
     )
 )  # fmt: skip
 _FORMATTER = HtmlFormatter(nowrap=True)
-_UNUSUAL = re.compile(rf"[^\n]{{{LONGEST_LINE + 1}}}|(?:\n[ \t\r\f\v]*){{{MOST_BLANK_LINES + 2}}}")
+_UNUSUAL = re.compile(rf"[^\n]{{{MAX_LINE_CHARS + 1}}}|(?:\n[ \t\r\f\v]*){{{MAX_BLANK_LINES + 2}}}")
 
 
 def can_highlight(code: str) -> bool:
-    """Whether the code is small enough, in lines and blank lines too: those are what most lexers are slow with."""
-    return len(code) <= LARGEST_CODE and not _UNUSUAL.search(code)
+    """Return whether the code is within the limits, also of lines and blank lines, with which most lexers are slow."""
+    return len(code) <= MAX_CODE_CHARS and not _UNUSUAL.search(code)
 
 
-def highlighted(code: str, language: str) -> str | None:
-    """The code as HTML with a `span` for each token; None where it is shown as plain text."""
+def highlight_code(code: str, language: str) -> str | None:
+    """Return the code as HTML with a `span` for each token; None if it is not highlighted."""
     name = language.lower()
     if name not in LEXERS or not can_highlight(code):
         return None

@@ -1,4 +1,4 @@
-"""One block of Markdown as safe HTML, at a cost that is bounded whatever the block holds."""
+"""Renders a block of Markdown as safe HTML at a bounded cost."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from markdown_it.utils import EnvType, OptionsDict
 
 from chat.rendering import math
 from chat.rendering.citations import Citations, cite_plugin
-from chat.rendering.highlighting import highlighted
+from chat.rendering.highlighting import highlight_code
 
-# Above this a block is shown as plain text: a parser's worst cases grow faster than its input.
-LARGEST_BLOCK = 16_000  # characters
-_MOST_CELLS = 5_000
+# Larger blocks are rendered as plain text: the worst case of the parser is not linear.
+MAX_BLOCK_CHARS = 16_000  # characters
+_MAX_CELLS = 5_000
 _BOXES = {"[ ] ": (gettext_noop("To do"), ""), "[x] ": (gettext_noop("Done"), " checked")}
 _TAGS = {
     "a", "blockquote", "br", "button", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "input",
@@ -42,12 +42,12 @@ _ATTRIBUTES = {
 
 
 def render(text: str, citations: Citations | None = None, number: int | None = None) -> str:
-    """A block as sanitised HTML. Above the largest size, and for tables of many cells, its text as it is written.
+    """Render a block as sanitised HTML; large blocks, and tables with many cells, as plain text.
 
-    `number`: what the first item of a list counts, where it does not say so itself.
+    `number` is the number of the first list item, if it differs from the text.
     """
-    if len(text) > LARGEST_BLOCK or _may_have_many_cells(text):
-        return plain(text)
+    if len(text) > MAX_BLOCK_CHARS or _may_have_many_cells(text):
+        return render_plain(text)
     env = {"citations": citations}
     tokens = _md.parse(text, env)
     if number is not None and tokens and tokens[0].type == "ordered_list_open":
@@ -61,21 +61,21 @@ def render(text: str, citations: Citations | None = None, number: int | None = N
     ).strip()
 
 
-def plain(text: str) -> str:
-    """Text as it is written, its lines kept."""
+def render_plain(text: str) -> str:
+    """Render text as it is, with its line breaks."""
     return f'<pre class="answer__plain">{escape(text)}</pre>'
 
 
-def open_code(text: str) -> str:
-    """A code block whose fence has not closed yet: its first line says the language."""
+def render_open_code(text: str) -> str:
+    """Render a code block without closing fence; its first line contains the language."""
     first, _newline, code = text.partition("\n")
     return _code_frame(first.strip("`~ \n"), escape(code))
 
 
 def _may_have_many_cells(text: str) -> bool:
-    """A row may lack cells, which are then made; so the cost of a table is that of its columns times its rows."""
+    """Return whether columns times rows is large; missing cells count, because the parser adds them."""
     lines = text.split("\n")
-    return len(lines) * max(line.count("|") for line in lines) > _MOST_CELLS
+    return len(lines) * max(line.count("|") for line in lines) > _MAX_CELLS
 
 
 def _code_frame(language: str, code_html: str) -> str:
@@ -92,11 +92,11 @@ def _fence(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvTy
     token = tokens[index]
     language = token.info.strip()
     name = language.split()[0] if language else ""
-    return _code_frame(language, highlighted(token.content, name) or escape(token.content))
+    return _code_frame(language, highlight_code(token.content, name) or escape(token.content))
 
 
 def _image(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
-    """An image becomes a link to it: loading it would tell its host who reads this, and when."""
+    """Render an image as a link: loading it would reveal to its host who reads the answer, and when."""
     token = tokens[index]
     source, alt = escape(str(token.attrs.get("src", ""))), escape(token.content or _("image"))
     return f'<a href="{source}" target="_blank">{alt}</a>'
@@ -112,7 +112,7 @@ _ALIGNED = {"right": "end", "center": "center"}
 
 def _cell(name: str) -> Any:
     def cell(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
-        """Give the alignment as a class: the page's Content Security Policy forbids styles in elements."""
+        """Render the alignment as a class: the Content Security Policy forbids style attributes."""
         align = str(tokens[index].attrs.get("style", "")).removeprefix("text-align:")
         return f'<{name} class="answer__cell--{_ALIGNED[align]}">' if align in _ALIGNED else f"<{name}>"
 
@@ -120,7 +120,7 @@ def _cell(name: str) -> Any:
 
 
 def _task_list(state: StateCore) -> None:
-    """List items that begin with `[ ]` or `[x]` get a box that shows it."""
+    """Add checkboxes to list items that start with `[ ]` or `[x]`."""
     for item, paragraph, token in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         if (item.type, paragraph.type, token.type) != ("list_item_open", "paragraph_open", "inline"):
             continue
@@ -132,14 +132,14 @@ def _task_list(state: StateCore) -> None:
         label, checked = _BOXES[mark]
         box.content = f'<input type="checkbox" disabled aria-label="{_(label)}"{checked}>'
         first.content = first.content[4:]
-        token.children = [box, *token.children]  # type: ignore[misc]  # there are some, as just seen
+        token.children = [box, *token.children]  # type: ignore[misc]  # not empty, as checked above
 
 
-def _make() -> MarkdownIt:
-    made = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    made.use(cite_plugin).use(math.math_plugin)
-    made.core.ruler.after("inline", "task_list", _task_list)
-    made.renderer.rules |= {  # type: ignore[attr-defined]
+def _build_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.use(cite_plugin).use(math.math_plugin)
+    parser.core.ruler.after("inline", "task_list", _task_list)
+    parser.renderer.rules |= {  # type: ignore[attr-defined]
         "fence": _fence,
         "code_block": _fence,
         "image": _image,
@@ -147,7 +147,7 @@ def _make() -> MarkdownIt:
         "td_open": _cell("td"),
         "th_open": _cell("th"),
     }
-    return made
+    return parser
 
 
-_md = _make()
+_md = _build_parser()

@@ -1,4 +1,4 @@
-"""Formulas in answers: LaTeX between dollars or backslashed brackets, as MathML, drawn on the server."""
+"""Renders LaTeX formulas between dollar signs or backslashed brackets as MathML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 from mdit_py_plugins.dollarmath.index import math_inline_dollar
 
-# What a formula may become; nothing of it leads anywhere or loads anything.
+# The allowed output; no element or attribute of it can link to or load anything.
 TAGS = {
     "math", "menclose", "mfrac", "mi", "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mprescripts",
     "mroot", "mrow", "mspace", "msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder",
@@ -28,9 +28,9 @@ ATTRIBUTES = {
     "linethickness", "lspace", "mathvariant", "maxsize", "minsize", "notation", "rowspacing", "rspace", "scriptlevel",
     "separator", "stretchy", "voffset", "width",
 }  # fmt: skip
-_LONGEST = 2_000
-# How large a formula may make itself or its parts, in em: a line of text is some 40 wide.
-_WIDEST, _HIGHEST, _FURTHEST_BACK = 20.0, 5.0, -2.0
+_MAX_FORMULA_CHARS = 2_000
+# The maximum size of a formula or its parts in em; a line of text is some 40 em wide.
+_MAX_WIDTH, _MAX_HEIGHT, _MIN_SIZE = 20.0, 5.0, -2.0
 _SIZE = re.compile(
     r' (columnspacing|depth|height|linethickness|lspace|maxsize|minsize|rowspacing|rspace|voffset|width)="([^"]*)"'
 )
@@ -38,7 +38,7 @@ _LENGTH = re.compile(r"([+-]?\d{0,20}\.?\d{1,20})(em|ex|mu|pt|px|pc|mm|cm|in)")
 _EM = {"em": 1, "ex": 0.5, "mu": 1 / 18, "pt": 0.1, "px": 0.0625, "pc": 1, "mm": 0.25, "cm": 2.4, "in": 6}
 _VERTICAL = {"depth", "height", "linethickness", "maxsize", "minsize", "rowspacing", "voffset"}
 CLOSERS = {"$$": "$$", r"\[": r"\]"}
-# The converter's own errors have no common base; the others are what its parser trips over.
+# The converter's errors have no common base class; its parser raises the others for invalid input.
 _UNREADABLE: tuple[type[Exception], ...] = (
     *(error for _, error in inspect.getmembers(exceptions, inspect.isclass) if issubclass(error, Exception)),
     AttributeError,
@@ -51,8 +51,8 @@ _UNREADABLE: tuple[type[Exception], ...] = (
 
 @lru_cache(maxsize=1024)
 def mathml(latex: str, is_display: bool) -> str:
-    """The formula as a `<math>` element; one that cannot be read stays as it was written."""
-    if len(latex) <= _LONGEST:
+    """Return the formula as a `<math>` element; an invalid one as its source."""
+    if len(latex) <= _MAX_FORMULA_CHARS:
         try:
             return _SIZE.sub(_bounded, convert(latex, display="block" if is_display else "inline"))
         except _UNREADABLE:
@@ -61,20 +61,20 @@ def mathml(latex: str, is_display: bool) -> str:
 
 
 def _bounded(size: re.Match[str]) -> str:
-    """The attribute as it is where its lengths are; at the bound, or left out, where they are not."""
+    """Limit the lengths of an attribute; remove it if a length is invalid."""
     name, lengths = size[1], []
-    most = _HIGHEST if name in _VERTICAL else _WIDEST
+    most = _MAX_HEIGHT if name in _VERTICAL else _MAX_WIDTH
     for length in size[2].split():
         found = _LENGTH.fullmatch(length)
         if found is None:
             return ""
         em = float(found[1]) * _EM[found[2]]
-        lengths.append(length if _FURTHEST_BACK <= em <= most else f"{min(max(em, _FURTHEST_BACK), most):g}em")
+        lengths.append(length if _MIN_SIZE <= em <= most else f"{min(max(em, _MIN_SIZE), most):g}em")
     return f' {name}="{" ".join(lengths)}"'
 
 
 def math_plugin(md: MarkdownIt) -> None:
-    """Read formulas: `$x$`, `$$x$$` and their bracketed forms in a line, and the latter two on lines of their own."""
+    """Parse inline formulas (`$x$`, `$$x$$` and their bracketed forms) and block formulas."""
     md.inline.ruler.before("escape", "math_inline", math_inline_dollar(False, False, True))
     md.inline.ruler.before("escape", "math_bracket", _read_bracket)
     md.renderer.rules |= {  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ def math_plugin(md: MarkdownIt) -> None:
 
 
 def math_blocks(md: MarkdownIt) -> None:
-    """Only the rule that says where a formula on lines of its own begins and ends."""
+    """Add only the rule for block formulas."""
     md.block.ruler.before("fence", "math_block", _read_block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
 
 
@@ -105,9 +105,9 @@ def _read_bracket(state: StateInline, silent: bool) -> bool:
 
 
 def _read_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    r"""A formula from a line that begins with `$$` or `\[` to the one that ends with its counterpart.
+    r"""Parse a formula from a line that starts with `$$` or `\[` to the line that ends with its counterpart.
 
-    A blank line ends it too: so what is read of half an answer is what is read of the whole of it.
+    A blank line also ends it, so that a partial answer is parsed like the complete one.
     """
     if state.is_code_block(start):
         return False
@@ -141,7 +141,7 @@ def _draw_display(tokens: Sequence[Token], index: int, options: OptionsDict, env
 
 
 def _in_line(html: str) -> str:
-    """In a box that scrolls where the formula is wider than its line: browsers do not break formulas."""
+    """Wrap a formula in a box that scrolls if it is wider than its line: browsers do not break formulas."""
     return f'<span class="answer__inline-math">{html}</span>'
 
 

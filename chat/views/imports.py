@@ -29,7 +29,7 @@ def import_page(request: PageRequest) -> HttpResponse:
         file = request.FILES.get("file")
         if file is None:
             raise InvalidMessageError(_("Choose the file that was exported first."))
-        jobs.receive(file, owner_id=request.user.pk)
+        jobs.create_import(file, owner_id=request.user.pk)
     except InvalidMessageError as error:
         return render(request, "chat/import.html", _context(request) | {"error": str(error)}, status=422)
     return redirect("import")

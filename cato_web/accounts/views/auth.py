@@ -67,7 +67,7 @@ def reset(request: HttpRequest, token: str) -> HttpResponse:
 @login_not_required
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
-def login_session(request: HttpRequest) -> HttpResponse:
+def sign_in(request: HttpRequest) -> HttpResponse:
     """Sign in with e-mail and password, with rate limits for the account and the address."""
     target = safe_redirect_target(request.GET.get("next", ""))
     if request.user.is_authenticated:
@@ -89,7 +89,7 @@ def login_session(request: HttpRequest) -> HttpResponse:
 def sign_out(request: HttpRequest) -> HttpResponse:
     """Sign out."""
     logout(request)
-    return redirect("login_session")
+    return redirect("sign_in")
 
 
 def _register(request: HttpRequest, token: str, kind: str, form: RegistrationForm, template: str) -> HttpResponse:

@@ -1,6 +1,6 @@
-"""Conversations from exports of other products and of Cato itself, told apart by what stands in them.
+"""Export formats of other products and of Cato, detected by their content.
 
-A format is a module with `knows`, whether a JSON object is one of its conversations, and `read`, which makes one of it.
+The module of a format has `knows`, which recognises a JSON object as a conversation, and `read`, which parses it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ PROVIDERS = (chatgpt.PROVIDER, claude.PROVIDER, open_webui.PROVIDER, librechat.P
 
 
 def conversations(source: Path | BinaryIO) -> Iterator[Conversation | Unread]:
-    """Every conversation in a JSON file, a zip or a folder of them, one at a time; what cannot be read says why.
+    """Yield each conversation in a JSON file, a zip or a folder, or an `Unread` with the reason.
 
-    Raises InvalidInputError where `source` cannot be opened, ExtractionError for a zip that is unsafe or damaged.
+    Raises InvalidInputError if `source` cannot be opened, and ExtractionError for a zip that is unsafe or damaged.
     """
     for name, stream in streams(source):
         try:
@@ -63,9 +63,9 @@ def _read(piece: bytes, place: str) -> Conversation | Unread:
     conversation = read(item)
     if not any(said.role == "user" for said in conversation.messages):
         return Unread(title, _("Empty conversation."))
-    return conversation if conversation.id else replace(conversation, id=_made_up(conversation))
+    return conversation if conversation.id else replace(conversation, id=_derived_id(conversation))
 
 
-def _made_up(conversation: Conversation) -> str:
-    """An id for a conversation without one, the same whenever it is imported, longer versions of it included."""
+def _derived_id(conversation: Conversation) -> str:
+    """Return a stable id for a conversation without one, which longer versions of it share."""
     return content_hash(conversation.title, conversation.messages[0].text)

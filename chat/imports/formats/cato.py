@@ -1,4 +1,4 @@
-"""Cato's own JSON, as `chat.export.as_json` writes it."""
+"""Cato's own format, as `chat.export.to_json` writes it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ FORMAT = "cato-thread"
 
 
 def knows(item: Fields) -> bool:
+    """Return whether the object is a Cato export."""
     return item.get("format") == FORMAT
 
 
 def read(item: Fields) -> Conversation:
-    """The thread with all turns of its export; those of a dummy's answers have their messages only."""
+    """Parse the thread; placeholder answers are left out."""
     thread = fields_in(item.get("thread"))
     said: list[Said] = []
     for turn in rows_in(item.get("turns")):
         id, message = name_in(turn.get("id")), text_in(turn.get("message"))
         is_forgotten = turn.get("is_forgotten") is True
-        if not message:  # its text was forgotten with it
+        if not message:  # a forgotten turn without its text
             continue
         said.append(Said(id, "user", message, moment_in(turn.get("said_at")), "", is_forgotten))
         answer = text_in(turn.get("answer"))

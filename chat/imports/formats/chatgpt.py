@@ -1,4 +1,4 @@
-"""ChatGPT: a tree of nodes under `mapping`, of which `current_node` is the end of the branch that stands."""
+"""ChatGPT: a tree of nodes under `mapping`, in which `current_node` is the leaf of the active branch."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ PROVIDER = "ChatGPT"
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 _SPOKEN = {"text", "multimodal_text"}
-# Marks for its own page, between characters of private use: references, and names with what is known of them.
+# References and entities, between characters of the private use area.
 _NAME = re.compile('\ue200entity\ue202\\["[^"]{0,100}", ?"([^"]{0,300})"[^\ue200\ue201]*\ue201')
 _MARK = re.compile(" ?\ue200[^\ue200\ue201]*\ue201")
 
 
 def knows(item: Fields) -> bool:
+    """Return whether the object is a ChatGPT conversation."""
     return isinstance(item.get("mapping"), dict)
 
 
 def read(item: Fields) -> Conversation:
-    """The branch that `current_node` ends, else the one said last; what is hidden on its page is left out."""
+    """Parse the branch of `current_node`, or else the latest; messages hidden in ChatGPT are left out."""
     nodes = {text_in(id): fields_in(node) for id, node in item["mapping"].items()}
     messages = {id: fields_in(node.get("message")) for id, node in nodes.items()}
     parents = {id: name_in(node.get("parent")) for id, node in nodes.items()}
@@ -54,7 +55,7 @@ def _note(notes: Notes, id: str, message: Fields) -> None:
         return
     found = content.get("parts")
     parts = found if isinstance(found, list) else []
-    # A part is a text, or an object: what was said aloud has its text with it, images and sounds have none.
+    # A part is a text or an object: speech has a transcript in it, images and other audio have no text.
     texts = [text_in(part) or text_in(fields_in(part).get("text")) for part in parts]
     media = sum(isinstance(part, dict) and not text for part, text in zip(parts, texts, strict=True))
     said = _MARK.sub("", _NAME.sub(r"\1", "\n\n".join(filter(None, texts))))

@@ -1,4 +1,4 @@
-"""Claude: a list `chat_messages`; where its messages name their parents, they are a tree."""
+"""Claude: a list `chat_messages`, which is a tree if messages refer to their parents."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ _ROLES: dict[str, Role] = {"human": "user", "assistant": "assistant"}
 
 
 def knows(item: Fields) -> bool:
+    """Return whether the object is a Claude conversation."""
     return isinstance(item.get("chat_messages"), list)
 
 
 def read(item: Fields) -> Conversation:
-    """The branch that ends where the file says or that was said last; a file without parents is one line of messages."""
+    """Parse the branch of the current leaf, or else the latest; without parents, all messages."""
     rows = rows_in(item["chat_messages"])
     notes = Notes()
-    for row in _standing(item, rows):
+    for row in _active_branch(item, rows):
         _note(notes, row, text_in(item.get("model")))
     return Conversation(
         provider=PROVIDER,
@@ -31,7 +32,7 @@ def read(item: Fields) -> Conversation:
     )
 
 
-def _standing(item: Fields, rows: list[Fields]) -> list[Fields]:
+def _active_branch(item: Fields, rows: list[Fields]) -> list[Fields]:
     if not any(row.get("parent_message_uuid") for row in rows):
         return rows
     by_id = {name_in(row.get("uuid")): row for row in rows}
@@ -48,7 +49,7 @@ def _note(notes: Notes, row: Fields, model: str) -> None:
         notes.left_out[SYSTEM] += 1
         return
     blocks = rows_in(row.get("content"))
-    # Thoughts, calls of tools and what these gave stand between the texts, and muddled into the plain `text`.
+    # The plain `text` also contains reasoning, tool calls and tool results, so use the text blocks.
     texts = [text_in(block.get("text")) for block in blocks if block.get("type") == "text"]
     notes.left_out[SYSTEM] += sum(block.get("type") not in ("text", "image", "document") for block in blocks)
     media = sum(block.get("type") in ("image", "document") for block in blocks)

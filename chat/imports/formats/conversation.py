@@ -1,4 +1,4 @@
-"""A conversation as every importer gives it, whatever product it was held in, and its pairs of message and answer."""
+"""Imported conversations, independent of their format, and their pairs of message and answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils.translation import gettext_noop
 
 Role = Literal["user", "assistant"]
 
-# What is left out of a conversation, as it is counted and told.
+# The parts that are left out of a conversation and counted.
 SYSTEM = gettext_noop("system and tool messages")
 MEDIA = gettext_noop("images and files")
 EMPTY = gettext_noop("empty messages")
@@ -21,7 +21,7 @@ UNASKED = gettext_noop("answers without a question")
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One message of the branch that stands. `at` is UTC, None where the file does not say when."""
+    """A message of the active branch; `at` is in UTC, None if unknown."""
 
     id: str
     role: Role
@@ -33,10 +33,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What one product kept of one conversation, in the order it was said; `id` is that product's own.
-
-    `left_out` counts what no text could be had from, by the words above.
-    """
+    """An imported conversation; `id` is that of the other product, `left_out` counts parts without text."""
 
     provider: str
     id: str
@@ -49,7 +46,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What could not be read: its title, or the file's name, and why, in a sentence."""
+    """A conversation or file that could not be read."""
 
     title: str
     why: str
@@ -57,7 +54,7 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A message and its answer, "" where there is none; `id` is the message's and unique in its conversation."""
+    """A message and its answer, which can be ""; `id` is the message's and unique in the conversation."""
 
     id: str
     message: str
@@ -70,13 +67,13 @@ class Pair:
 
 @dataclass(slots=True)
 class Notes:
-    """What an importer writes down while it walks along a branch."""
+    """Collects the messages of a conversation."""
 
     said: list[Said] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
     def say(self, id: str, role: Role, text: str, at: datetime | None, *, model: str = "", media: int = 0) -> None:
-        """Add a message; one without a text is counted, and stands as "[image or file]" where that is all."""
+        """Add a message; one without text is counted, and replaced by "[image or file]" if it has media."""
         text = text.strip()
         if media:
             self.left_out[MEDIA] += media
@@ -89,13 +86,13 @@ class Notes:
 
 
 def pairs_of(conversation: Conversation) -> tuple[list[Pair], int]:
-    """Its messages, each with the answers that follow it joined, and the number of answers that nobody asked for."""
+    """Return the messages, each with the joined answers that follow it, and the number of answers without a message."""
     asked: list[tuple[str, Said, list[Said]]] = []
     seen: set[str] = set()
     unasked = 0
     for number, said in enumerate(conversation.messages):
         if said.role == "user":
-            # A file may give the same id twice; the place tells them apart, and is the same next time.
+            # Ids can be repeated in a file; the position makes them unique, and is the same in the next import.
             own = said.id if said.id not in seen else f"{said.id}#{number}"
             seen.add(own)
             asked.append((own, said, []))

@@ -1,4 +1,4 @@
-"""LibreChat: messages that name their parents, as a list, or nested under `messagesTree`."""
+"""LibreChat: a list of messages with parents, or a tree of messages under `messagesTree`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ PROVIDER = "LibreChat"
 
 
 def knows(item: Fields) -> bool:
+    """Return whether the object is a LibreChat conversation."""
     has_messages = isinstance(item.get("messages"), list) or isinstance(item.get("messagesTree"), list)
     return has_messages and bool(name_in(item.get("conversationId")))
 
 
 def read(item: Fields) -> Conversation:
-    """The branch that was said last: the file does not say which one was shown."""
+    """Parse the latest branch; the file does not record which one was active."""
     rows = _flat(rows_in(item.get("messagesTree"))) or _flat(rows_in(item.get("messages")))
     by_id = {name_in(row.get("messageId")): row for row in rows}
     times = {id: moment_in(row.get("createdAt")) for id, row in by_id.items()}
@@ -34,17 +35,17 @@ def read(item: Fields) -> Conversation:
 
 
 def _flat(rows: list[Fields]) -> list[Fields]:
-    """The messages and all below them, each before its children; those of a list have none."""
-    flat, waiting = [], rows[::-1]
-    while waiting:
-        row = waiting.pop()
+    """Return the messages and their descendants, each before its children."""
+    flat, pending = [], rows[::-1]
+    while pending:
+        row = pending.pop()
         flat.append(row)
-        waiting += rows_in(row.get("children"))[::-1]
+        pending += rows_in(row.get("children"))[::-1]
     return flat
 
 
 def _note(notes: Notes, id: str, row: Fields) -> None:
-    if row.get("error") is True:  # what its page shows in place of an answer
+    if row.get("error") is True:  # an error message in place of an answer
         notes.left_out[SYSTEM] += 1
         return
     parts = rows_in(row.get("content"))
@@ -58,5 +59,5 @@ def _note(notes: Notes, id: str, row: Fields) -> None:
 
 
 def _text(part: Fields) -> str:
-    """A part's text stands in it, or as the `value` of what stands in it."""
+    """Return the text of a part, which is a string or an object with a `value`."""
     return text_in(part.get("text")) or text_in(fields_in(part.get("text")).get("value"))

@@ -1,4 +1,4 @@
-"""Open WebUI: `chat.history` is a tree whose `currentId` ends the branch that stands; older chats have a list only."""
+"""Open WebUI: `chat.history` is a tree, in which `currentId` is the active leaf; older chats have only a list."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from chat.imports.formats.values import Fields, fields_in, moment_in, name_in, r
 PROVIDER = "Open WebUI"
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
-# Thoughts and calls of tools, folded into the answer's own text.
+# Reasoning and tool calls, embedded in the text of the answer.
 _FOLD = re.compile('<details type="(?:reasoning|tool_calls|code_interpreter)"')
 _END = "</details>"
 
 
 def knows(item: Fields) -> bool:
+    """Return whether the object is an Open WebUI chat."""
     chat = fields_in(item.get("chat"))
     return isinstance(chat.get("history"), dict) or isinstance(chat.get("messages"), list)
 
 
 def read(item: Fields) -> Conversation:
-    """The branch that `currentId` ends, else the one said last, else the list."""
+    """Parse the branch of `currentId`, or else the latest branch, or else the list."""
     chat = fields_in(item.get("chat"))
     notes = Notes()
-    for row in _standing(chat):
+    for row in _active_branch(chat):
         _note(notes, row)
     return Conversation(
         provider=PROVIDER,
@@ -37,7 +38,7 @@ def read(item: Fields) -> Conversation:
     )
 
 
-def _standing(chat: Fields) -> list[Fields]:
+def _active_branch(chat: Fields) -> list[Fields]:
     history = fields_in(chat.get("history"))
     found = fields_in(history.get("messages"))
     nodes = {text_in(id): {"id": id, **fields_in(node)} for id, node in found.items()}
@@ -67,7 +68,7 @@ def _note(notes: Notes, row: Fields) -> None:
 
 
 def _without_folds(text: str) -> tuple[str, int]:
-    """The text without what is folded away in it, and how many folds it had; one that does not end stays."""
+    """Remove complete `<details>` folds from the text; return it and the number of folds."""
     kept, at = [], 0
     while (fold := _FOLD.search(text, at)) and (end := text.find(_END, fold.end())) >= 0:
         kept.append(text[at : fold.start()])

@@ -1,4 +1,4 @@
-"""The objects of a JSON file one by one, so that no more of a file of any size is in memory than one conversation."""
+"""A reader of the objects of a JSON file, which keeps at most one of them in memory."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from django.utils.translation import gettext as _
 
 from memory.api import ExtractionError
 
-# A conversation of a year of work has a few megabytes; this is what one may cost before it is refused.
+# Bytes; a conversation of a year of work has a few megabytes.
 LARGEST_PIECE = 100_000_000
 _READ = 1_000_000
-# Up to the next bracket that counts: whole strings are passed over, whatever stands in them. A quotation mark in its
-# place begins a string that goes on in what is still unread.
+# Matches up to the next bracket outside of strings, or the quotation mark of a string that continues in unread data.
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(["\[\]{}]?)', re.DOTALL)
 
 
 def pieces(stream: IO[bytes], *, largest: int = LARGEST_PIECE) -> Iterator[bytes]:
-    """Each object of the array in `stream`, or each that stands there by itself, as its bytes.
+    """Yield the bytes of each object in the array in `stream`, or of each top-level object.
 
-    The bytes are balanced, not checked: one damaged object does not take the others along. Raises ExtractionError, after
-    what came before, for an object of more than `largest` bytes, a file that breaks off, and one that is not UTF-8.
+    Only brackets are matched, so that a damaged object does not affect the others. Raises ExtractionError, after the
+    objects before it, for an object of more than `largest` bytes, a truncated file, and one that is not UTF-8.
     """
     held, at = b"", 0
-    start = -1  # of the present object, -1 between two
-    depth = level = 0  # `level` is the depth at which objects are looked for: 1 inside of an array
+    start = -1  # of the current object; -1 between objects
+    depth = level = 0  # `level` is the depth of the objects: 1 inside an array
     while True:
         begin = at if start < 0 else start
         held, at, start = held[begin:], at - begin, start if start < 0 else 0
         if len(held) > largest:
             raise _too_large(largest)
-        # As much again as is held: what goes on for long is not looked at again for each further megabyte.
+        # Read as much as is buffered already, so that a long object is not scanned again for each megabyte.
         more = stream.read(max(_READ, len(held)))
         if not more:
             break

@@ -1,4 +1,4 @@
-"""Where an export lies: in a JSON file, in a folder of them, or in the zip as it was downloaded."""
+"""The JSON files of an export: a file, a folder, or a zip."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from django.utils.translation import gettext as _
 from memory import api as memory
 from memory.api import ExtractionError, format_number
 
-# Zip's own ways to say that it is damaged; they come up while a member is read.
+# The errors of a damaged zip, which are also raised while a member is read.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
 
 _MOST_UNPACKED = 4_000_000_000
 _MOST_MEMBERS = 200_000
-# JSON packs 1 to 5, or 1 to 30 where it repeats itself; a bomb packs 1 to 1000 and is small.
+# JSON compresses 1:5, repetitive JSON 1:30; a zip bomb 1:1000, and is small.
 _HIGHEST_RATIO = 200
 _RATIO_MATTERS_FROM = 20_000_000
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
 
 def streams(source: Path | BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
-    """The JSON files with conversations in `source`, each with its name, open until the next is asked for.
+    """Yield the name and stream of each JSON file with conversations; a stream is open until the next is yielded.
 
-    Beside conversations an export has files about the account: where some are called `conversations`, or lie in a
-    folder of that name, only those are given. Raises ExtractionError for a zip that is unsafe or damaged, InvalidInputError for a
-    path that cannot be read.
+    Exports also contain files about the account. If files are named `conversations`, or are in a folder of that name,
+    only those are used. Raises ExtractionError for a zip that is unsafe or damaged, and InvalidInputError for a path that
+    cannot be read.
     """
     if not isinstance(source, Path):
         yield from _in_file(_("The file"), source)
@@ -59,7 +59,7 @@ def _in_file(name: str, file: BinaryIO) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _chosen(names: Iterable[str]) -> list[str]:
-    """The names of JSON files with conversations, in order; of all JSON files where none is called so."""
+    """Return the sorted names of JSON files with conversations, or of all JSON files."""
     files = sorted(name for name in names if name.lower().endswith(".json") and not _is_hidden(name))
     return [name for name in files if _is_called_so(name)] or files
 
@@ -74,7 +74,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _check(count: int, chosen: list[zipfile.ZipInfo]) -> None:
-    """Raises ExtractionError. Declared sizes are what is counted: `zipfile` gives no more of a member than it declares."""
+    """Check limits by the declared sizes, beyond which `zipfile` does not read. Raises ExtractionError."""
     unpacked = sum(member.file_size for member in chosen)
     packed = sum(member.compress_size for member in chosen)
     if count > _MOST_MEMBERS:

@@ -1,4 +1,4 @@
-"""Values of a file that anybody may have written: each is of the type asked for, or as good as not there."""
+"""Conversion of untrusted JSON values; a value of another type counts as missing."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from memory.api import clean_text
 Fields = dict[str, Any]
 
 _EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
-# Seconds since 1970 stay below this until the year 5138; milliseconds are above it since 1973.
+# Seconds since 1970 are below this until the year 5138; milliseconds are above it since 1973.
 _MILLISECONDS_FROM = 100_000_000_000
 
 
 def text_in(value: object) -> str:
-    """The text, cleaned as every text is; "" for what is none."""
+    """Return the cleaned text; "" for another type."""
     return clean_text(value) if isinstance(value, str) else ""
 
 
 def name_in(value: object) -> str:
-    """An id, which may be a number too."""
+    """Return an id, which can be an integer, as text."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_in(value)
 
 
 def fields_in(value: object) -> Fields:
-    """The object's fields."""
+    """Return the object; {} for another type."""
     return value if isinstance(value, dict) else {}
 
 
 def rows_in(value: object) -> list[Fields]:
-    """The objects among the members of a list."""
+    """Return the objects in a list; [] for another type."""
     return [member for member in value if isinstance(member, dict)] if isinstance(value, list) else []
 
 
 def moment_in(value: object) -> datetime | None:
-    """The UTC time: seconds or milliseconds since 1970, or ISO 8601, without a zone UTC.
+    """Parse seconds or milliseconds since 1970, or ISO 8601 (UTC by default), as a time in UTC.
 
-    None for anything else, and for a time before 1990 or after tomorrow: a clock was wrong.
+    Return None for anything else, and for implausible times before 1990 or after tomorrow.
     """
     try:
         moment = _moment(value)
