@@ -231,7 +231,7 @@ def test_the_archive_for_an_administrator_omits_spaces_that_were_not_revealed(me
     elsewhere = turn(thread(PersonFactory(), space=gardeners), "ZEBRA elsewhere", author=bob)
     own = turn(thread(bob, title="Own"), "What lives in the garden?", "I do not know.")
     matching = ExchangeView.from_row(shared, None)
-    log_recall(own.id, [Hit(matching, 0.9, 0.9, strategy="default", reason="ZEBRA reason", is_below_gate=False)])
+    log_recall(own.id, [Hit(matching, 0.9, 0.9, strategy="default", explanation="ZEBRA reason", is_below_gate=False)])
     exchange(bob, "The kayak lies behind the barn")
     exchange(bob, "The oar is in the cellar", space=crew)
     reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="Bob asked for a copy of his data")

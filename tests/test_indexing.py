@@ -214,7 +214,7 @@ def test_the_sweep_finds_jobs_without_a_wake_up(memory, person):
 
 
 def test_a_new_model_builds_its_index_while_the_old_one_serves_until_the_switch(memory, person, monkeypatch):
-    messages = exchange(person, "The boiler was replaced with a heat pump.")
+    stored_exchange = exchange(person, "The boiler was replaced with a heat pump.")
     memory.index_pending()
     readable = access.readable_space_ids(person.id)
     old = generations.active_generation()
@@ -225,14 +225,14 @@ def test_a_new_model_builds_its_index_while_the_old_one_serves_until_the_switch(
     assert memory.embedding_model_status().differ
     generations.start_reindex()
     assert not generations.activate_built_generation(), "nothing of it is embedded yet"
-    assert memory.search("boiler", spaces=readable).results[0].exchange.id == messages.id
+    assert memory.search("boiler", spaces=readable).results[0].exchange.id == stored_exchange.id
 
     memory.index_pending()
     collection = EmbeddingJob.objects.get(generation=old).collection.name
     assert generations.activate_built_generation()
 
     assert not memory.embedding_model_status().differ
-    assert memory.search("boiler", spaces=readable).results[0].exchange.id == messages.id
+    assert memory.search("boiler", spaces=readable).results[0].exchange.id == stored_exchange.id
     assert store.count(collection) > 0, "kept, to switch back to"
     assert generations.drop_retired_generations() == 1
     assert store.count(collection) == 0

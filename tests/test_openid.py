@@ -65,8 +65,8 @@ class FakeProvider:
         match path:
             case "/.well-known/openid-configuration":
                 endpoints = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
-                identity: dict[str, Any] = {end: f"{self.issuer}/{end}" for end in endpoints} | {"issuer": self.issuer}
-                return identity | {"id_token_signing_alg_values_supported": ["RS256", "none"]} | self.says
+                metadata: dict[str, Any] = {end: f"{self.issuer}/{end}" for end in endpoints} | {"issuer": self.issuer}
+                return metadata | {"id_token_signing_alg_values_supported": ["RS256", "none"]} | self.says
             case "/jwks_uri":
                 return dict(KeySet(KEYS[:1]).as_dict(private=False))
             case "/userinfo_endpoint":

@@ -26,10 +26,10 @@ THOUGHT = "The marmalade cat knows where it hangs, so I say it."
 def test_reasoning_is_shown_and_neither_remembered_nor_sent_again(alice, cato, endpoint, script):
     endpoint.script(KEY, **{"answer": "Behind the clock.", "token_delay": 0.2} | script)
     thread = alice.send_message("Where does the key of the shed hang?")
-    with open_socket(alice, thread) as page:
-        page.hello()
-        page.until(r"(?s)beforeend:#turn-[0-9a-f-]+-reasoning.*Thinking…")
-        page.until(r'class="turn__actions"')
+    with open_socket(alice, thread) as socket:
+        socket.hello()
+        socket.until(r"(?s)beforeend:#turn-[0-9a-f-]+-reasoning.*Thinking…")
+        socket.until(r'class="turn__actions"')
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
     page = alice.thread_page(thread)
     assert f'-reasoning" dir="auto" tabindex="0">{THOUGHT}</div>' in page

@@ -45,7 +45,7 @@ class AuditSelection(filters.FilterSet):  # type: ignore[misc]
 
     q = filters.CharFilter(field_name="target", lookup_expr="icontains", label=_("What it was about"))
     who = filters.ModelChoiceFilter(
-        queryset=User.objects.order_by("name", "pk"), empty_label=_("Anyone"), label=_("Who")
+        field_name="actor", queryset=User.objects.order_by("name", "pk"), empty_label=_("Anyone"), label=_("Who")
     )
     action = filters.ChoiceFilter(choices=_actions, empty_label=_("Anything"), label=_("What"))
     since = filters.DateFilter(field_name="at", lookup_expr="date__gte", widget=DATE_INPUT, label=_("From"))
