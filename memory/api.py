@@ -49,7 +49,6 @@ from memory.exchanges.moving import move_document, move_thread
 from memory.exchanges.notes import add_note
 from memory.exchanges.records import NewRecord, delete_records, query_records, upsert_records
 from memory.filters import Filter, parse_filter
-from memory.guards import admin_required
 from memory.index.embedding import embed, embedding_model
 from memory.index.generations import (
     activate_built_generation,
@@ -71,7 +70,7 @@ from memory.index.reconcile import (
     reconcile,
 )
 from memory.index.store import ping_vector_store, request_file_cleanup
-from memory.jobs import Lease, LeaseLostError
+from memory.jobs import Lease, LeaseLostError, wake_worker_on_commit
 from memory.maintenance import backfill, embed_queued, sweep
 from memory.models import (
     CachedEmbedding,
@@ -92,8 +91,6 @@ from memory.models import (
     Reveal,
     Space,
 )
-from memory.nudge import after_commit
-from memory.requests import PageRequest
 from memory.retrieval import get_strategy, strategy_names
 from memory.retrieval.passages import group_adjacent
 from memory.retrieval.prompt_context import build_prompt_context, estimate_tokens
@@ -115,6 +112,7 @@ from memory.retrieval.types import ExchangeView, Hit
 from memory.spaces.access import (
     SpaceIds,
     admin_visible_space_ids,
+    audience_text,
     get_space,
     in_spaces,
     list_readable_spaces,
@@ -126,7 +124,6 @@ from memory.spaces.access import (
     space_ids_shared_by_all_readers,
     team_space,
 )
-from memory.spaces.audience import audience_text
 from memory.spaces.deletion import delete_space_contents, remove_from_all_groups, space_receipt
 from memory.spaces.groups import (
     add_to_group,
@@ -170,9 +167,9 @@ from memory.utils.stored_files import delete_after_commit, delete_file_on_rollba
 from memory.views.administration.shared import space_label
 from memory.views.document_rows import UploadChip, document_row
 from memory.views.documents import upload_limits
+from memory.views.forms import format_metadata, parse_metadata, parse_space, space_choices
+from memory.views.http import PageRequest, admin_required
 from memory.views.links import document_url, exchange_url, passage_url
-from memory.views.metadata_form import format_metadata, parse_metadata
-from memory.views.space_choices import parse_space, space_choices
 
 __all__ = [
     "DATE_INPUT",
@@ -245,7 +242,6 @@ __all__ = [
     "add_to_group",
     "admin_required",
     "admin_visible_space_ids",
-    "after_commit",
     "audience_text",
     "backfill",
     "batched",
@@ -394,4 +390,5 @@ __all__ = [
     "upload_document",
     "upload_limits",
     "upsert_records",
+    "wake_worker_on_commit",
 ]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from django.apps import apps
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Min, Q, QuerySet
 from django.utils import timezone
 
 from memory.models import Job
+
+log = logging.getLogger(__name__)
 
 J = TypeVar("J", bound=Job)
 
@@ -21,7 +25,7 @@ LEASE = timedelta(seconds=45)
 # Seconds; well within a lease.
 _RENEWAL_INTERVAL = 10.0
 MAX_FAILURES = 5
-_LONGEST_WAIT = 300.0
+_MAX_RETRY_DELAY = 300.0
 
 
 def claim(rows: QuerySet[J], limit: int) -> list[J]:
@@ -132,7 +136,7 @@ def release_for_retry(job: Job, error: str, *, counts: bool, final: bool = False
     """
     failures = job.failures + (1 if counts else 0)
     failed = final or failures >= MAX_FAILURES
-    pause = after if after is not None else min(2.0 ** min(job.attempt, 8), _LONGEST_WAIT if counts else 15.0)
+    pause = after if after is not None else min(2.0 ** min(job.attempt, 8), _MAX_RETRY_DELAY if counts else 15.0)
     type(job)._default_manager.filter(pk=job.pk, attempt=job.attempt).update(
         state=Job.State.FAILED if failed else Job.State.PENDING,
         failures=failures,
@@ -165,3 +169,23 @@ def due(rows: QuerySet[J], now: datetime | None = None) -> QuerySet[J]:
     now = now or timezone.now()
     free = Q(locked_until=None) | Q(locked_until__lt=now)
     return rows.filter(free, state=Job.State.PENDING, due_at__lte=now)
+
+
+def wake_worker_on_commit(task_name: str, *, module: str = "memory.tasks") -> None:
+    """Send the Celery task once the current transaction is committed.
+
+    The rows already hold the work, so a lost wake-up only delays it until the next sweep.
+    """
+    transaction.on_commit(lambda: _send_task(f"{module}.{task_name}"))
+
+
+def _send_task(name: str) -> None:
+    if settings.REDIS_URL is None:
+        return
+    from celery import current_app
+    from kombu.exceptions import OperationalError
+
+    try:
+        current_app.send_task(name)
+    except OperationalError as error:
+        log.warning("could not send the task %s (%s); the next sweep does its work", name, type(error).__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from memory import jobs, nudge
+from memory import jobs
 from memory.documents.deletion import cleanup_documents
 from memory.documents.extraction_runs import has_due_extraction
 from memory.documents.publishing import publish_ready_versions
@@ -45,17 +45,17 @@ def sweep() -> None:
     The sweep also purges overdue indexes and sends wake-ups for due operations and extractions.
     """
     if index_pending(limit=_SWEPT) >= _SWEPT:
-        nudge.after_commit("index_pending")
+        jobs.wake_worker_on_commit("index_pending")
     publish_ready_versions()
     cleanup_documents()
     erase_forgotten()
     activate_built_generation()
     purge_overdue()
     if jobs.has_due(Operation.objects.all()):
-        nudge.after_commit("run_operations")
+        jobs.wake_worker_on_commit("run_operations")
     if has_due_extraction():
         # A worker does this. Extraction can take up to its time limit, and conversations would wait for the next sweep.
-        nudge.after_commit("read_documents")
+        jobs.wake_worker_on_commit("read_documents")
 
 
 def backfill(*, progress: ProgressCallback = no_progress) -> BackfillReport:

@@ -1,4 +1,4 @@
-"""The doors by which workers come in: they take nothing, decide nothing, may run twice or late."""
+"""Celery tasks: they take no arguments, and may run twice or late."""
 
 import threading
 
@@ -10,17 +10,17 @@ from memory.exchanges import forgetting
 from memory.index import indexing
 
 _indexing = threading.Lock()
-_indexing_wanted = threading.Event()
+_indexing_requested = threading.Event()
 
 
 @shared_task(name="memory.tasks.index_pending")
 def index_pending() -> None:
-    # One thread of a worker at a time: what else it has to do must not wait for a long queue. Whoever comes meanwhile
-    # leaves word, so that nothing that was queued since the last look is overlooked.
-    _indexing_wanted.set()
-    while _indexing_wanted.is_set() and _indexing.acquire(blocking=False):
+    # One thread of a worker at a time, so that a long queue does not occupy all of them. A task that arrives meanwhile
+    # sets the event, and the loop looks again.
+    _indexing_requested.set()
+    while _indexing_requested.is_set() and _indexing.acquire(blocking=False):
         try:
-            _indexing_wanted.clear()
+            _indexing_requested.clear()
             indexing.index_pending()
             publishing.publish_ready_versions()
         finally:
@@ -42,6 +42,6 @@ def run_operations() -> None:
     operations.run_operations()
 
 
-@shared_task(name="memory.tasks.tidy_documents")
-def tidy_documents() -> None:
+@shared_task(name="memory.tasks.cleanup_documents")
+def cleanup_documents() -> None:
     deletion.cleanup_documents()

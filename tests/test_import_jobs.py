@@ -87,13 +87,13 @@ def figures(row: ImportJob) -> tuple[int, int, int, int]:
 
 def before_each_conversation(monkeypatch, act) -> None:
     """Call `act` with each conversation's number, from 0, before it is imported."""
-    take_in, numbers = importer._take_in, iter(range(1000))
+    import_one, numbers = importer._import_one, iter(range(1000))
 
     def record(*arguments):
         act(next(numbers))
-        take_in(*arguments)
+        import_one(*arguments)
 
-    monkeypatch.setattr(importer, "_take_in", record)
+    monkeypatch.setattr(importer, "_import_one", record)
 
 
 def die(number: int) -> None:

@@ -427,9 +427,9 @@ def test_a_turn_forgotten_before_the_export_is_not_imported(memory, person):
     alice = PersonFactory()
     exported = thread(alice)
     removed, stored = turn(exported, "The PIN is 8253", "Noted"), turn(exported, "Two", "2")
-    secret_turn = exchange(alice, removed.message, removed.answer, thread_id=exported.id, turn_id=removed.id)
-    Turn.objects.filter(id=removed.id).update(exchange_id=secret_turn.id)
-    memory.forget([secret_turn.id], by=alice.id)
+    forgotten = exchange(alice, removed.message, removed.answer, thread_id=exported.id, turn_id=removed.id)
+    Turn.objects.filter(id=removed.id).update(exchange_id=forgotten.id)
+    memory.forget([forgotten.id], by=alice.id)
 
     import_conversations(export_of(exported), person_id=person.id)
 
@@ -492,10 +492,10 @@ def test_a_wrong_value_in_any_field_is_imported_or_reported(sample):
     assert len(read) > 500
     assert all(each.why if isinstance(each, Unread) else each.id for each in read)
     texts = (
-        secret_turn.text + secret_turn.id
+        message.text + message.id
         for each in read
         if not isinstance(each, Unread)
-        for secret_turn in each.messages
+        for message in each.messages
     )
     assert not any("\x00" in text or "\ud800" in text for text in texts)
 
@@ -553,10 +553,10 @@ def test_a_truncated_zip_is_reported(person):
 def test_the_command_imports_for_a_person_and_prints_a_report(person, capsys):
     call_command("import_history", str(EXPORTED / "chatgpt.json"), "--user", person.email)
 
-    exported = capsys.readouterr().out
-    assert exported.startswith("2 conversations found: 2 imported (4 turns), 0 existed already, 2 are incomplete.")
-    assert "Left out, images and files: 1" in exported
-    assert "Nothing in it: Empty conversation." in exported
+    output = capsys.readouterr().out
+    assert output.startswith("2 conversations found: 2 imported (4 turns), 0 existed already, 2 are incomplete.")
+    assert "Left out, images and files: 1" in output
+    assert "Nothing in it: Empty conversation." in output
 
 
 def test_the_command_reports_an_unreadable_file(person, tmp_path):

@@ -78,11 +78,11 @@ def english_texts(page: str) -> list[str]:
 
 
 def test_the_catalog_contains_exactly_the_marked_texts():
-    marked, visible = catalog.marked_texts(), {entry.key for entry in catalog.entries()}
-    assert {text: source for text, source in marked.items() if text not in visible} == {}, (
+    marked, translated = catalog.marked_texts(), {entry.key for entry in catalog.entries()}
+    assert {text: source for text, source in marked.items() if text not in translated} == {}, (
         "make messages, and translate"
     )
-    assert visible - set(marked) == set(), "make messages"
+    assert translated - set(marked) == set(), "make messages"
 
 
 def test_every_text_is_translated_and_none_is_fuzzy():

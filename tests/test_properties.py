@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -47,7 +48,7 @@ from memory.retrieval.recall_filter import RecallFilter, describe_recall_filter
 from memory.retrieval.recall_log import RecallRate, recall_counts, recall_rate
 from memory.retrieval.search import rank
 from memory.spaces import access as spaces
-from memory.views.space_choices import space_choices
+from memory.views.forms import space_choices
 from tests.factories import AdministratorFactory, PersonFactory, process_documents, upload
 from tests.factories import group as make_group
 from tests.property_model import COMMON, Entry, Person, Resource, Team, made_up_words, sentence, words_in
@@ -111,7 +112,7 @@ class TeamLife(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         held = [vector for row in Exchange.objects.all() for vector in vectors.all_vector_ids(row.pk, row.version)]
-        for collection in Collection.objects.values_list("collection", flat=True):
+        for collection in Collection.objects.values_list("name", flat=True):
             store.delete(collection, held)
         transaction.set_rollback(True)
         self.example.__exit__(None, None, None)
@@ -448,7 +449,7 @@ class TeamLife(RuleBasedStateMachine):
             if at == self.steps // 2 % len(self.team.people):
                 (self.at_hand if self.steps % 2 else self.about_the_last)(person)
 
-    def same(self, door: str, got: Collection[T], may: Collection[T], *, must: Collection[T] | None = None) -> None:
+    def same(self, door: str, got: AbstractSet[T], may: AbstractSet[T], *, must: AbstractSet[T] | None = None) -> None:
         """What a door gave lies within what it may and has what it must: all of it, unless told."""
         more, less = set(got) - set(may), set(may if must is None else must) - set(got)
         assert not more, f"{door} gives more: {more}"

@@ -30,4 +30,4 @@ def who_am_i(request: ApiRequest) -> schemas.Me:
 def list_spaces(request: ApiRequest) -> schemas.Spaces:
     """List the spaces that the user can read: personal, groups and team."""
     rows = memory.list_readable_spaces(current_user(request).pk)
-    return schemas.Spaces(spaces=[schemas.SpaceInfo(id=row.pk, kind=row.kind, name=row.shown_name) for row in rows])
+    return schemas.Spaces(spaces=[schemas.SpaceInfo(id=row.pk, kind=row.kind, name=row.display_name) for row in rows])

@@ -120,7 +120,7 @@ def get_thread(caller: Caller, thread_id: str, last: int) -> ThreadResult:
         thread_id=thread.id,
         title=thread.title,
         owner=str(thread.owner),
-        space=thread.space.shown_name,
+        space=thread.space.display_name,
         turns_in_all=branch.count(),
         turns=[_turn_result(turn, is_forgotten=_is_forgotten(turn, states)) for turn in turns],
     )
@@ -150,7 +150,7 @@ def _search_hit(hit: Hit, space: Space) -> Found:
         who=exchange.owner_name,
         source=exchange.source_file or exchange.source,
         place=exchange.location.label if exchange.location else "",
-        space=space.shown_name,
+        space=space.display_name,
         thread_id=exchange.thread_id,
         similarity=hit.similarity,
         is_relevant=not hit.is_below_gate,

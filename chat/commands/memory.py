@@ -45,7 +45,7 @@ def _vadd(context: CommandContext, arguments: list[str]) -> CommandResult:
     if not text.strip():
         raise InvalidMessageError(_("Usage: /vadd TEXT"), "/vadd ")
     exchanges = memory.add_note(text, space=space, owner_id=context.person_id, source="vadd_command", manual_entry=True)
-    title = _("Saved in %(space)s") % {"space": space.shown_name}
+    title = _("Saved in %(space)s") % {"space": space.display_name}
     if space.owner_id:
         title = _("Saved in your personal space")
     lines = [LabelledValue(_("Exchange"), str(row.id)) for row in exchanges[:_MAX_IDS]]

@@ -39,7 +39,7 @@ def create_import(file: File[bytes], *, owner_id: uuid.UUID) -> ImportJob:
     row.file.save(name, file, save=False)
     with memory.delete_file_on_rollback(str(row.file.name)), transaction.atomic():
         row.save(force_insert=True)
-        memory.after_commit("import_conversations", module="chat.tasks")
+        memory.wake_worker_on_commit("import_conversations", module="chat.tasks")
     return row
 
 
@@ -75,7 +75,7 @@ def retry(row: ImportJob) -> bool:
         if not failed.update(finished_at=None):
             return False
         jobs.requeue(failed)
-        memory.after_commit("import_conversations", module="chat.tasks")
+        memory.wake_worker_on_commit("import_conversations", module="chat.tasks")
     return True
 
 
@@ -93,7 +93,7 @@ def resume_imports() -> None:
     """Wake a worker for due imports, and delete files of imports that failed long ago."""
     if jobs.has_due(ImportJob.objects.all()):
         # In another task: an import can take minutes, which would delay the rest of the sweep.
-        memory.after_commit("import_conversations", module="chat.tasks")
+        memory.wake_worker_on_commit("import_conversations", module="chat.tasks")
     delete_failed_files()
 
 

@@ -67,7 +67,7 @@ def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[Threa
             is_unread=thread.id in unread and thread.id != open_id,
             is_remembered=thread.is_remembered,
             space_kind=thread.space.kind,
-            space_name=thread.space.shown_name,
+            space_name=thread.space.display_name,
         )
         groups.setdefault(_("Pinned") if thread.pinned_at else _age(thread.last_message_at), []).append(link)
     return [ThreadGroup(label, links) for label, links in groups.items()]

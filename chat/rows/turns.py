@@ -166,7 +166,7 @@ def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, 
     return ThreadRow(
         id=thread_id,
         title=thread.title if thread else _("New thread"),
-        space_name=space.shown_name if space else _("Only you"),
+        space_name=space.display_name if space else _("Only you"),
         space_kind=kind,
         space_url=reverse("space", args=[space.id]) if space else "",
         url=reverse("thread", args=[thread_id]) if thread_id else reverse("new_thread"),

@@ -53,7 +53,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             "section": "search",
             "exchange": found,
             "source": SOURCES[found.source],
-            "space_name": found.space.shown_name,
+            "space_name": found.space.display_name,
             "forget_url": reverse("forget", args=[found.id]) if can_forget else "",
             "standing": standing,
             "opinion_url": reverse("opinion", args=[found.id]),

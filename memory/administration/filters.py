@@ -38,7 +38,7 @@ def _people(request: object) -> QuerySet[Any]:
 
 def _spaces() -> list[tuple[str, str]]:
     shared = Space.objects.exclude(kind=Space.Kind.PERSONAL).order_by("kind", "name")
-    return [(OWN, gettext("People’s own")), *((str(space.pk), space.shown_name) for space in shared)]
+    return [(OWN, gettext("People’s own")), *((str(space.pk), space.display_name) for space in shared)]
 
 
 class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]

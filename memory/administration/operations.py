@@ -13,7 +13,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory import jobs, maintenance, nudge, signals
+from memory import jobs, maintenance, signals
 from memory.administration import filters, retention
 from memory.documents.deletion import cleanup_documents, forget_documents
 from memory.errors import CatoError, InvalidInputError, NotFoundError
@@ -76,7 +76,7 @@ def create_operation(
     operation = Operation.objects.create(
         kind=kind, parameters=dict(parameters or {}), created_by_id=by, created_at=now, due_at=now, total=total
     )
-    nudge.after_commit("run_operations")
+    jobs.wake_worker_on_commit("run_operations")
     transaction.on_commit(lambda: signals.operation_asked.send(sender=None, operation=operation))
     return operation
 
@@ -112,7 +112,7 @@ def retry(operation: Operation) -> bool:
     if not jobs.requeue(failed):
         return False
     Operation.objects.filter(pk=operation.pk).update(finished_at=None)
-    nudge.after_commit("run_operations")
+    jobs.wake_worker_on_commit("run_operations")
     return True
 
 

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 from django.utils.translation import gettext, gettext_noop
 
-from memory import nudge
+from memory import jobs
 from memory.documents.chunking import Span, split
 from memory.documents.extraction import ExtractedText, Marker, location_label
 from memory.documents.metadata import metadata_of_piece
@@ -150,7 +150,7 @@ def _write(
             )
             for at, (index, span, separator) in enumerate(placed)
         )
-        nudge.after_commit("index_pending")
+        jobs.wake_worker_on_commit("index_pending")
 
 
 def _keep(fresh: list[Exchange], words: list[LexicalEntry]) -> None:

@@ -13,7 +13,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from memory import jobs, nudge, signals
+from memory import jobs, signals
 from memory.exchanges.forgetting import ErasureReceipt, forget, receipt_for
 from memory.models import Chunk, Document, DocumentVersion, Exchange, HiddenPassage
 from memory.models.documents import FOLDER
@@ -44,7 +44,7 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
             document.save()
             gone.append(document.pk)
         if gone:
-            nudge.after_commit("tidy_documents")
+            jobs.wake_worker_on_commit("cleanup_documents")
             transaction.on_commit(lambda: signals.documents_forgotten.send(sender=None, document_ids=gone, by=by))
     return len(gone)
 
@@ -67,7 +67,7 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
             _hide(Chunk.objects.filter(version=version))
             Document.objects.filter(pk=document.pk).update(live_version=None)
             _read_again(others)
-        nudge.after_commit("tidy_documents")
+        jobs.wake_worker_on_commit("cleanup_documents")
 
 
 def cancel_document(version: DocumentVersion, *, by: uuid.UUID) -> None:
@@ -163,4 +163,4 @@ def _read_again(versions: QuerySet[DocumentVersion]) -> None:
     if newest is not None:
         DocumentVersion.objects.filter(pk=newest.pk).update(stage=Stage.RECEIVED)
         jobs.requeue(DocumentVersion.objects.filter(pk=newest.pk))
-        nudge.after_commit("read_documents")
+        jobs.wake_worker_on_commit("read_documents")

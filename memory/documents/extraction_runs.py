@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from memory import jobs, nudge
+from memory import jobs
 from memory.documents import extraction
 from memory.documents.chunks import write_chunks
 from memory.documents.extraction import ExtractedText, ExtractionCancelledError, ExtractionLimits
@@ -121,7 +121,7 @@ class _ExtractionRun:
             self._lease.fail(reason, stage=Stage.FAILED)
             return False
         self._lease.finish(stage=Stage.EMBEDDING)
-        nudge.after_commit("index_pending")
+        jobs.wake_worker_on_commit("index_pending")
         return True
 
     def _read(self) -> ExtractedText:

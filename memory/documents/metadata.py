@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils.translation import gettext as _
 
-from memory import jobs, nudge
+from memory import jobs
 from memory.errors import InvalidInputError
 from memory.exchanges.lifecycle import Metadata
 from memory.exchanges.metadata import Checked, save_metadata_values, validate_metadata
@@ -47,7 +47,7 @@ def set_document_metadata(document: Document, metadata: Metadata) -> None:
         )
         for some in iterate_by_pk(pieces, _TOGETHER):
             _describe_together(some, checked)
-        nudge.after_commit("index_pending")
+        jobs.wake_worker_on_commit("index_pending")
     document.metadata = checked
 
 

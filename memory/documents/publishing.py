@@ -9,7 +9,7 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, UUIDFiel
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
-from memory import jobs, nudge
+from memory import jobs
 from memory.index import generations
 from memory.models import Chunk, Document, DocumentVersion, EmbeddingJob, Exchange, Job
 
@@ -58,7 +58,7 @@ def _serve(version: DocumentVersion) -> bool:
     now = timezone.now()
     DocumentVersion.objects.filter(pk=version.pk).update(stage=Stage.READY, ready_at=now, error="")
     Document.objects.filter(pk=document.pk).update(live_version=version)
-    nudge.after_commit("tidy_documents")
+    jobs.wake_worker_on_commit("cleanup_documents")
     return True
 
 
@@ -105,8 +105,8 @@ def retry_document(version: DocumentVersion) -> None:
                 stage=Stage.EMBEDDING, state=Job.State.DONE, error="", attempt=F("attempt") + 1
             )
             jobs.requeue(version_embedding_jobs(held).filter(state=Job.State.FAILED))
-            nudge.after_commit("index_pending")
+            jobs.wake_worker_on_commit("index_pending")
         else:
             DocumentVersion.objects.filter(pk=held.pk).update(stage=Stage.RECEIVED)
             jobs.requeue(DocumentVersion.objects.filter(pk=held.pk))
-            nudge.after_commit("read_documents")
+            jobs.wake_worker_on_commit("read_documents")

@@ -115,7 +115,7 @@ def document_statuses(documents: Iterable[Document]) -> list[DocumentStatus]:
                 name=document.name,
                 space_id=document.space_id,
                 space_kind=document.space.kind,
-                space_name=document.space.shown_name,
+                space_name=document.space.display_name,
                 owner_id=document.owner_id,
                 owner_name=str(document.owner),
                 created_at=document.created_at,

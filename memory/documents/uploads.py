@@ -19,7 +19,7 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory import jobs, nudge
+from memory import jobs
 from memory.documents.extraction import formats
 from memory.documents.metadata import set_document_metadata, validate_document_metadata
 from memory.errors import DocumentConflictError, ExtractionError, InvalidInputError, VectorStoreDisabledError
@@ -87,7 +87,7 @@ def upload_document(
         if metadata is not None:
             set_document_metadata(document, metadata)
         version = known or _next_version(document, kept, file.size, sha256, kind, owner_id)
-        nudge.after_commit("read_documents")
+        jobs.wake_worker_on_commit("read_documents")
     if known:
         default_storage.delete(kept)
     return UploadResult(version, is_known=known is not None)

@@ -16,7 +16,7 @@ from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory import jobs, nudge, signals
+from memory import jobs, signals
 from memory.embeddings import cache
 from memory.errors import VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
 from memory.exchanges.lifecycle import requeue_changed
@@ -90,7 +90,7 @@ def forget(
     forgotten = [id for some in batched(exchange_ids, _TOGETHER) for id in _forget_together(some, by, operation)]
     if forgotten:
         cache.clear_query_cache()
-        nudge.after_commit("erase_forgotten")
+        jobs.wake_worker_on_commit("erase_forgotten")
         told = {"exchange_ids": forgotten, "by": by, "by_itself": not as_part_of_a_document and operation is None}
         transaction.on_commit(lambda: signals.forgotten.send(sender=None, **told))
     return forgotten

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory import jobs, nudge
+from memory import jobs
 from memory.embeddings import cache
 from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.exchanges.metadata import save_metadata_values, validate_metadata
@@ -94,7 +94,7 @@ def remember_many(items: Sequence[NewExchange]) -> list[Exchange]:
     EmbeddingJob.objects.bulk_create(
         [EmbeddingJob(exchange=e, generation=g, due_at=now) for e in fresh for g in generations]
     )
-    nudge.after_commit("index_pending")
+    jobs.wake_worker_on_commit("index_pending")
     return kept
 
 
@@ -147,7 +147,7 @@ def requeue_changed(exchange_ids: Iterable[uuid.UUID], *, even_if_the_same: bool
     if changed:
         cache.delete_unreferenced(outdated)
         jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=changed))
-        nudge.after_commit("index_pending")
+        jobs.wake_worker_on_commit("index_pending")
 
 
 def _row(item: NewExchange) -> Exchange:

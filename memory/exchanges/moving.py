@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
-from memory import jobs, nudge, signals
+from memory import jobs, signals
 from memory.errors import InvalidInputError
 from memory.index import generations
 from memory.models import Chunk, Collection, Document, DocumentVersion, EmbeddingJob, Exchange, LexicalEntry, Space
@@ -55,5 +55,5 @@ def _move(exchanges: QuerySet[Exchange], to: Space) -> int:
         Exchange.objects.filter(id__in=some).update(space=to)
         LexicalEntry.objects.filter(exchange_id__in=some).update(space=to)
         jobs.requeue(EmbeddingJob.objects.filter(exchange_id__in=some))
-    nudge.after_commit("index_pending")
+    jobs.wake_worker_on_commit("index_pending")
     return len(ids)

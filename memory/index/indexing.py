@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from numpy.typing import NDArray
 
-from memory import jobs, nudge, signals
+from memory import jobs, signals
 from memory.documents.publishing import publish_ready_versions
 from memory.embeddings import cache
 from memory.errors import EmbeddingError, VectorStoreDisabledError, VectorStoreRequestError, VectorStoreUnavailableError
@@ -90,7 +90,7 @@ def _pieces_together() -> int:
 def retry_failed(rows: QuerySet[EmbeddingJob]) -> int:
     """Requeue the failed ones of these embeddings; return their number."""
     again = jobs.requeue(rows.filter(state=Job.State.FAILED))
-    nudge.after_commit("index_pending")
+    jobs.wake_worker_on_commit("index_pending")
     return again
 
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Sum
 
-from memory import jobs, nudge
+from memory import jobs
 from memory.documents.deletion import delete_orphaned_originals
 from memory.index import generations, store
 from memory.index.vectors import PARTS, vector_ids
@@ -82,7 +82,7 @@ def reconcile(*, dry_run: bool = False, progress: ProgressCallback = no_progress
             queued += queue_missing_vectors(collection, dry_run=dry_run, progress=progress)
         removed += delete_orphan_vectors(collection, dry_run=dry_run, progress=progress)
     if queued and not dry_run:
-        nudge.after_commit("index_pending")
+        jobs.wake_worker_on_commit("index_pending")
     return ReconcileReport(
         queued=queued,
         vectors_removed=removed,

@@ -37,7 +37,7 @@ class Space(models.Model):
         ]
 
     @property
-    def shown_name(self) -> str:
+    def display_name(self) -> str:
         """Return the name of a group, or the label of the audience for other spaces."""
         return self.name if self.kind == self.Kind.GROUP else self.get_kind_display()
 

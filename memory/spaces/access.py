@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from memory.errors import NotFoundError
 from memory.models import Membership, Reveal, Space
@@ -97,7 +98,7 @@ def space_by_name(person_id: uuid.UUID, name: str) -> Space:
     for space in _readable(person_id).order_by("kind", "name"):
         names = {
             space.name.casefold(),
-            space.shown_name.casefold() if space.kind == Space.Kind.TEAM else "",
+            space.display_name.casefold() if space.kind == Space.Kind.TEAM else "",
             "own" if space.owner_id else "",
             "team" if space.kind == Space.Kind.TEAM else "",
         }
@@ -136,3 +137,12 @@ def _make(**fields: object) -> Space:
     except IntegrityError:  # another process created it concurrently
         fields.pop("name", None)
         return Space.objects.get(**fields)
+
+
+def audience_text(space: Space) -> str:
+    """Return a sentence with the number of people who can read the space now."""
+    if space.kind == Space.Kind.PERSONAL:
+        return _("Only you can read it.")
+    people = get_user_model().objects.filter(is_active=True)
+    count = readers(space, people).count()
+    return ngettext("%(count)s person can read it.", "%(count)s people can read it.", count) % {"count": count}

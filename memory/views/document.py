@@ -32,17 +32,15 @@ from memory.errors import CatoError
 from memory.exchanges.moving import move_document
 from memory.filters import parse_filter
 from memory.models import Chunk, Document, DocumentVersion, HiddenPassage
-from memory.requests import PageRequest
 from memory.retrieval.search import search
 from memory.spaces import access
-from memory.spaces.access import SpaceIds
-from memory.spaces.audience import audience_text
+from memory.spaces.access import SpaceIds, audience_text
 from memory.text import clean_text, excerpt
 from memory.utils.formatting import FOUND_BY_WORDS, format_datetime, format_number
 from memory.views.document_rows import about, document_row, state_text
 from memory.views.documents import changeable, state_for, upload_limits
-from memory.views.metadata_form import format_metadata, parse_metadata
-from memory.views.space_choices import parse_space, space_choices
+from memory.views.forms import format_metadata, parse_metadata, parse_space, space_choices
+from memory.views.http import PageRequest
 
 _WINDOW = 60
 _BEFORE = 8

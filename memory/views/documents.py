@@ -31,11 +31,11 @@ from memory.documents.uploads import normalise_name, upload_document
 from memory.embeddings import remote_host
 from memory.errors import CatoError, InvalidInputError, NotFoundError
 from memory.models import Document, DocumentVersion
-from memory.requests import PageRequest
 from memory.spaces import access
 from memory.text import parse_uuid
 from memory.views.document_rows import DocumentRow, UploadChip, document_row
-from memory.views.space_choices import parse_space, space_choices
+from memory.views.forms import parse_space, space_choices
+from memory.views.http import PageRequest
 
 _PAGE = 50
 _FORMATS = gettext_noop("Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code")

@@ -14,8 +14,8 @@ from django.views.decorators.http import require_POST
 from memory.errors import NotFoundError
 from memory.exchanges.feedback import feedback_for_exchanges, set_feedback
 from memory.models import Exchange
-from memory.requests import PageRequest
 from memory.spaces import access
+from memory.views.http import PageRequest
 
 _PLACE = re.compile(r"[\w-]{1,80}")
 

@@ -17,11 +17,11 @@ from memory.errors import InvalidInputError, VectorStoreDisabledError
 from memory.exchanges.notes import add_note
 from memory.index.indexing import memory_states
 from memory.models import Exchange
-from memory.requests import PageRequest
 from memory.spaces import access
-from memory.spaces.audience import audience_text
+from memory.spaces.access import audience_text
 from memory.text import excerpt
-from memory.views.space_choices import parse_space, space_choices
+from memory.views.forms import parse_space, space_choices
+from memory.views.http import PageRequest
 
 _PAGE = 50
 _EXCERPT = 240
@@ -80,7 +80,7 @@ def _row(note: Exchange, state: str) -> NoteRow:
         text=excerpt(note.user_message, _EXCERPT),
         who=str(note.owner),
         space_kind=note.space.kind,
-        space_name=note.space.shown_name,
+        space_name=note.space.display_name,
         said_at=note.timestamp,
         state=state,
     )

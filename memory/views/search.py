@@ -19,7 +19,6 @@ from memory.errors import (
     VectorStoreUnavailableError,
 )
 from memory.models import Space
-from memory.requests import PageRequest
 from memory.retrieval import search as retrieval
 from memory.retrieval.recall_filter import build_recall_filter, describe_recall_filter
 from memory.retrieval.types import Hit
@@ -27,6 +26,7 @@ from memory.spaces import access
 from memory.text import clean_text, excerpt
 from memory.utils.formatting import FOUND_BY_WORDS, SOURCES, format_similarity
 from memory.utils.rate_limits import count_search
+from memory.views.http import PageRequest
 from memory.views.links import exchange_url
 
 _COUNT = 20
@@ -99,7 +99,7 @@ def _hit(result: Hit, space: Space) -> HitRow:
         bar=round(20 * min(1.0, max(0.0, result.similarity or 0.0))),
         is_below_gate=result.is_below_gate,
         who=said.owner_name,
-        space_name=space.shown_name,
+        space_name=space.display_name,
         space_kind=space.kind,
         source=str(SOURCES[said.source]),
         url=exchange_url(said),

@@ -121,7 +121,7 @@ def archive_files(person: User, spaces: SpaceIds) -> Iterator[ArchiveFile]:
     now = timezone.now()
     yield ArchiveFile("README.txt", now, [_(README).encode()])
     if left_out := memory.readable_space_ids(person.pk) - spaces:
-        names = sorted(space.shown_name for space in Space.objects.filter(pk__in=left_out))
+        names = sorted(space.display_name for space in Space.objects.filter(pk__in=left_out))
         yield ArchiveFile("left-out.txt", now, [_(LEFT_OUT).encode(), *(f"- {name}\n".encode() for name in names)])
     yield ArchiveFile("account.json", now, [_json(export_rows.account(person)).encode()])
     yield from _thread_files(person, spaces)

@@ -31,7 +31,7 @@ def of_exchange(exchange: Exchange) -> dict[str, object]:
         "assistant_message", "timestamp", "created_at", "prior_exchange_ids", "source", "manual_entry", "source_file",
         "chunk_index", "total_chunks", "metadata", "size", "version",
     )  # fmt: skip
-    space = exchange.space.shown_name
+    space = exchange.space.display_name
     return {name: getattr(exchange, name) for name in names} | {"space": space}
 
 

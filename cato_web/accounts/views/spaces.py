@@ -64,7 +64,7 @@ def space(request: AuthenticatedRequest, space_id: uuid.UUID) -> HttpResponse:
     context = {
         "section": "space",
         "space": space_row,
-        "name": space_row.shown_name,
+        "name": space_row.display_name,
         "members": members,
         "has_manager": any(member.is_manager and member.is_active for member in members),
         "is_member": any(member.is_you for member in members),

@@ -18,13 +18,12 @@ from django.views.decorators.http import require_GET, require_POST
 
 from memory.administration import filters, operations
 from memory.documents.queries import document_statuses
-from memory.guards import admin_required
 from memory.models import Document, Operation
-from memory.requests import PageRequest
 from memory.spaces import access
 from memory.utils.formatting import format_number
 from memory.views.administration.shared import BulkSelection, active_reveal_rows, parse_bulk_selection, space_shown
 from memory.views.document_rows import state_text
+from memory.views.http import PageRequest, admin_required
 
 _PAGE = 50
 

@@ -21,10 +21,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from memory import signals
 from memory.administration import filters, operations
-from memory.guards import admin_required
 from memory.index import generations
 from memory.models import EmbeddingJob, Exchange, Job, Operation
-from memory.requests import PageRequest
 from memory.spaces import access
 from memory.text import excerpt
 from memory.utils.batching import iterate_by_pk
@@ -36,6 +34,7 @@ from memory.views.administration.shared import (
     size_of,
     space_shown,
 )
+from memory.views.http import PageRequest, admin_required
 
 _PAGE = 50
 # Those that are commands by the name people know them by.

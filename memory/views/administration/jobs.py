@@ -18,14 +18,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from memory import jobs as job_rows
-from memory import nudge
 from memory.documents import publishing
-from memory.guards import admin_required
 from memory.index.indexing import retry_failed
 from memory.models import DocumentVersion, EmbeddingJob, ErasureJob, Job
-from memory.requests import PageRequest
 from memory.utils.formatting import format_number
 from memory.views.administration.shared import size_of
+from memory.views.http import PageRequest, admin_required
 
 _MOST = 50
 
@@ -85,7 +83,7 @@ def _kinds() -> dict[str, tuple[QuerySet[Any], Callable[[QuerySet[Any]], int]]]:
 
 def _erase_again(rows: QuerySet[ErasureJob]) -> int:
     again = job_rows.requeue(rows.filter(state=Job.State.FAILED))
-    nudge.after_commit("erase_forgotten")
+    job_rows.wake_worker_on_commit("erase_forgotten")
     return again
 
 

@@ -19,10 +19,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from memory.administration import operations
 from memory.errors import InvalidInputError
-from memory.guards import admin_required
 from memory.models import Job, Operation
-from memory.requests import PageRequest
 from memory.utils.formatting import format_number
+from memory.views.http import PageRequest, admin_required
 
 Kind = Operation.Kind
 _PAGE = 20

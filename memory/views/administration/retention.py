@@ -13,10 +13,9 @@ from django.views.decorators.http import require_http_methods
 
 from memory.administration import operations, retention
 from memory.errors import InvalidInputError
-from memory.guards import admin_required
 from memory.models import Exchange, Operation
-from memory.requests import PageRequest
 from memory.utils.formatting import SOURCES, format_list, format_number
+from memory.views.http import PageRequest, admin_required
 
 _LONGEST = 36_500
 

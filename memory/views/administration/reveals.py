@@ -14,9 +14,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from memory.administration import reveals
 from memory.errors import InvalidInputError
-from memory.guards import admin_required
-from memory.requests import PageRequest
 from memory.views.administration.shared import space_label
+from memory.views.http import PageRequest, admin_required
 
 
 @admin_required

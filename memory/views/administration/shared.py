@@ -13,9 +13,9 @@ from django.utils.translation import ngettext
 
 from memory.administration import reveals
 from memory.models import Exchange, Space
-from memory.requests import PageRequest
 from memory.text import parse_uuid
 from memory.utils.formatting import format_number
+from memory.views.http import PageRequest
 
 _MOST_AT_ONCE = 1000
 
@@ -65,7 +65,7 @@ def active_reveal_rows(request: PageRequest) -> list[RevealRow]:
 
 def space_label(space: Space) -> str:
     """A space as administrators call it."""
-    return _("the personal space of %(name)s") % {"name": space.owner} if space.owner else space.shown_name
+    return _("the personal space of %(name)s") % {"name": space.owner} if space.owner else space.display_name
 
 
 def size_of(exchange: Exchange) -> str:
@@ -78,4 +78,4 @@ def space_shown(space: Space, request: PageRequest) -> str:
     """A space's name in a list whose people stand in a column of their own."""
     if space.kind == Space.Kind.PERSONAL and space.owner_id != request.user.pk:
         return _("Their own")
-    return space.shown_name
+    return space.display_name

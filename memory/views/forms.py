@@ -1,0 +1,82 @@
+"""Form fields of several pages: the choice of a space, and metadata as text."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.utils.translation import gettext as _
+
+from memory.errors import InvalidInputError, NotFoundError
+from memory.models import Space
+from memory.spaces import access
+from memory.text import clean_text
+from memory.views.http import PageRequest
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceChoice:
+    """A space that a form offers, with the number of its readers."""
+
+    id: uuid.UUID
+    name: str
+    kind: str
+    readers: int
+    is_current: bool
+
+
+def space_choices(person_id: uuid.UUID, current: uuid.UUID | None = None) -> list[SpaceChoice]:
+    """Return the spaces that the person can read, `current` marked."""
+    people = get_user_model().objects.filter(is_active=True)
+    return [
+        SpaceChoice(
+            space.id, space.display_name, space.kind, access.readers(space, people).count(), space.id == current
+        )
+        for space in access.list_readable_spaces(person_id)
+    ]
+
+
+def parse_space(request: PageRequest) -> Space | None:
+    """Return the chosen space, None if none was chosen. Raises InvalidInputError if the person cannot read it."""
+    value = request.POST.get("space", "")
+    if not value:
+        return None
+    try:
+        return access.get_space(request.user.pk, uuid.UUID(value))
+    except (ValueError, NotFoundError) as error:
+        raise InvalidInputError(_("This space is not there any more, or not yours. Choose another one.")) from error
+
+
+def format_metadata(metadata: Mapping[str, object]) -> str:
+    """Return the lines that `parse_metadata` reads as this metadata: `key: value`, where text needs no quotes."""
+    return "\n".join(f"{key}: {_format_value(value)}" for key, value in metadata.items())
+
+
+def parse_metadata(text: str) -> dict[str, Any]:
+    """Return the metadata in these lines, not validated. Raises InvalidInputError for a line without a colon."""
+    metadata: dict[str, Any] = {}
+    for number, line in enumerate(clean_text(text).splitlines(), start=1):
+        if not line.strip():
+            continue
+        key, colon, value = line.partition(":")
+        if not colon:
+            raise InvalidInputError(_("Line %(number)s has no colon. Write it as key: value.") % {"number": number})
+        try:
+            metadata[key.strip()] = json.loads(value)
+        except ValueError:
+            metadata[key.strip()] = value.strip()
+    return metadata
+
+
+def _format_value(value: object) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    try:
+        json.loads(value)
+    except ValueError:
+        return value
+    return json.dumps(value, ensure_ascii=False)  # unquoted, it would be read as a number, for example
