@@ -46,7 +46,7 @@ class FakeStore:
 
     async def until_published(self, text: str) -> None:
         async with asyncio.timeout(20):
-            while not self.is_published(text):  # noqa: ASYNC110  (the pulse tells nobody but pages)
+            while not self.is_published(text):  # noqa: ASYNC110  (the loop notifies only pages)
                 await asyncio.sleep(0)
 
 
@@ -66,17 +66,17 @@ def run_flush_loop(
     """Run a coroutine while the flush loop ticks as fast as possible."""
 
     def run(scenario: Callable[[FakeStore], Awaitable[None]]) -> FakeStore:
-        async def complete() -> FakeStore:
-            ledger = FakeStore()
-            monkeypatch.setattr(runner, "run_in_db_thread", ledger.save)
+        async def record() -> FakeStore:
+            store = FakeStore()
+            monkeypatch.setattr(runner, "run_in_db_thread", store.save)
             monkeypatch.setattr(runner.hub, "loop", asyncio.get_running_loop())
-            monkeypatch.setattr(runner.hub, "publish", ledger.publish)
+            monkeypatch.setattr(runner.hub, "publish", store.publish)
             runner._ensure_flush_loop()
-            await scenario(ledger)
-            assert not ledger.overlapping, "of two saves at once the older could overwrite the newer"
-            return ledger
+            await scenario(store)
+            assert not store.overlapping, "of two saves at once the older could overwrite the newer"
+            return store
 
-        return asyncio.run(complete())
+        return asyncio.run(record())
 
     monkeypatch.setattr(runner, "_FLUSH_INTERVAL", 0)
     monkeypatch.setattr("chat.answers.stream._SAVE_INTERVAL", 0)
@@ -85,47 +85,47 @@ def run_flush_loop(
 
 
 def test_an_open_block_grows_on_pages_while_its_save_waits(run_flush_loop):
-    async def scenario(ledger: FakeStore) -> None:
+    async def scenario(store: FakeStore) -> None:
         stream = running_stream("One")
-        await ledger.until_published("One")
+        await store.until_published("One")
         stream.feed(StreamChunk(" two"))
-        await ledger.until_published("One two")
+        await store.until_published("One two")
         stream.feed(StreamChunk(" three"))
-        await ledger.until_published("One two three")
+        await store.until_published("One two three")
 
     assert [event for event, _ in run_flush_loop(scenario).events] == ["shown"] * 3
 
 
 def test_a_finished_block_is_published_only_after_it_is_saved(run_flush_loop):
-    async def scenario(ledger: FakeStore) -> None:
+    async def scenario(store: FakeStore) -> None:
         stream, other = running_stream("First block"), running_stream("Meanwhile")
-        await ledger.until_published("First block")
+        await store.until_published("First block")
         stream.feed(StreamChunk(".\n\nSecond block\n"))
         for word in ("a", "b", "c"):  # ticks pass
             other.feed(StreamChunk(f" {word}"))
-            await ledger.until_published(f" {word}")
-        assert not ledger.is_published("Second block")
-        ledger.gate.set()
-        await ledger.until_published("Second block")
+            await store.until_published(f" {word}")
+        assert not store.is_published("Second block")
+        store.gate.set()
+        await store.until_published("Second block")
 
     events = run_flush_loop(scenario).events
-    is_published = next(
+    published_at = next(
         at for at, (event, content) in enumerate(events) if event == "shown" and "Second block" in content
     )
-    assert ("kept", "First block.\n\nSecond block\n") in events[:is_published]
+    assert ("kept", "First block.\n\nSecond block\n") in events[:published_at]
     assert sum("First block.</p>" in content for event, content in events if event == "shown") == 1
 
 
 def test_blocks_finished_during_a_save_wait_for_the_next_one(run_flush_loop):
-    async def scenario(ledger: FakeStore) -> None:
+    async def scenario(store: FakeStore) -> None:
         stream = running_stream("One.\n\nTwo\n")
         other = running_stream("Meanwhile")
-        await ledger.until_published("Meanwhile")
+        await store.until_published("Meanwhile")
         stream.feed(StreamChunk("\n\nThree\n"))
         other.feed(StreamChunk(" a"))
-        await ledger.until_published(" a")
-        ledger.gate.set()
-        await ledger.until_published("Three")
+        await store.until_published(" a")
+        store.gate.set()
+        await store.until_published("Three")
 
     events = run_flush_loop(scenario).events
     before_three = events[: next(at for at, (_, content) in enumerate(events) if "<p>Three" in content)]
@@ -134,12 +134,12 @@ def test_blocks_finished_during_a_save_wait_for_the_next_one(run_flush_loop):
 
 
 def test_after_a_failed_save_finished_blocks_wait_for_a_successful_one(run_flush_loop):
-    async def scenario(ledger: FakeStore) -> None:
-        ledger.failing = 3
-        ledger.gate.set()
+    async def scenario(store: FakeStore) -> None:
+        store.failing = 3
+        store.gate.set()
         running_stream("One.\n\nTwo\n")
-        await ledger.until_published("Two")
-        assert ledger.failing == 0
+        await store.until_published("Two")
+        assert store.failing == 0
 
     assert run_flush_loop(scenario).events[0] == ("kept", "One.\n\nTwo\n")
 

@@ -67,9 +67,9 @@ def test_the_model_receives_the_image_unchanged_and_those_of_the_previous_turns(
     kinds = [type(message["content"]).__name__ for message in prompt if message["role"] == "user"]
     assert kinds == ["str", "list", "list", "list"]
     assert prompt[1]["content"] == "What is this?\n[picture: key.png]"
-    text, image_id = prompt[-1]["content"]
+    text, image = prompt[-1]["content"]
     assert text == {"type": "text", "text": "What is this?"}
-    assert base64.b64decode(image_id["image_url"]["url"].removeprefix("data:image/png;base64,")) == PNG
+    assert base64.b64decode(image["image_url"]["url"].removeprefix("data:image/png;base64,")) == PNG
 
 
 @pytest.mark.django_db

@@ -83,15 +83,15 @@ def unavailable_index(monkeypatch):
 
 
 def test_every_field_of_the_schema_is_returned_unchanged(upsert, query):
-    stored = topology_chunk(
+    record = topology_chunk(
         "device-fw-1", FIREWALL, zone="DMZ", deviceType="firewall", riskLevel="High", topologyVersion=1.7e12
     )
-    (exchange_id,) = upsert(stored)
+    (exchange_id,) = upsert(record)
 
     (hit,) = query(text="perimeter firewall")
 
     assert (hit.id, hit.exchange_id, hit.text) == ("device-fw-1", exchange_id, FIREWALL)
-    assert hit.metadata == stored.metadata
+    assert hit.metadata == record.metadata
     with pytest.raises(FrozenInstanceError):
         hit.text = "other"  # type: ignore[misc]
 
