@@ -1,4 +1,4 @@
-"""Signing in: what was typed stays out of logs and caches, tries are limited, and it leads to paths of this Cato only."""
+"""Password login: nothing typed is logged or cached, attempts are limited, and redirects stay on this site."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def post_login(email: str, password: str, address: str = "192.0.2.1", **query: s
 
 
 @pytest.mark.parametrize("typed", TYPED)
-def test_what_is_typed_into_the_form_is_no_cache_key(alice, typed):
+def test_typed_values_are_not_used_as_cache_keys(alice, typed):
     assert post_login(typed, PASSWORD).status_code == 422
     assert post_login("somebody@halden.example", PASSWORD).status_code == 422
     keys = " ".join(cache._cache)
@@ -41,7 +41,7 @@ def test_what_is_typed_into_the_form_is_no_cache_key(alice, typed):
         assert part not in keys
 
 
-def test_what_is_typed_into_the_form_is_not_logged(cato):
+def test_typed_values_are_not_logged(cato):
     browser = httpx.Client(base_url=cato.url)
     browser.get("/sign-in")
     headers = {"X-CSRFToken": browser.cookies["cato_csrf"], "Referer": cato.url}
@@ -53,7 +53,7 @@ def test_what_is_typed_into_the_form_is_not_logged(cato):
         assert part not in log
 
 
-def test_the_eleventh_try_for_an_account_waits_and_says_how_long(alice):
+def test_the_eleventh_attempt_for_an_account_is_rate_limited(alice):
     answers = [post_login(alice.email, "wrong").status_code for _ in range(10)]
     refused = post_login(alice.email.upper(), PASSWORD)
     assert set(answers) == {422}
@@ -61,14 +61,14 @@ def test_the_eleventh_try_for_an_account_waits_and_says_how_long(alice):
     assert int(refused["Retry-After"]) == 300
 
 
-def test_who_guesses_elsewhere_does_not_lock_the_account_for_its_person(alice):
+def test_attempts_from_elsewhere_do_not_lock_the_account(alice):
     for _ in range(11):
         post_login(alice.email, "wrong", address="192.0.2.66")
     assert post_login(alice.email, PASSWORD, address="192.0.2.66").status_code == 429
     assert post_login(alice.email, PASSWORD, address="192.0.2.1").status_code == 302
 
 
-def test_an_account_is_not_guessed_from_ever_more_addresses(alice):
+def test_many_addresses_do_not_allow_more_attempts_for_an_account(alice):
     for number in range(100):
         post_login(alice.email, "wrong", address=f"192.0.2.{number}")
     assert post_login(alice.email, PASSWORD, address="198.51.100.1").status_code == 429
@@ -77,12 +77,12 @@ def test_an_account_is_not_guessed_from_ever_more_addresses(alice):
 @pytest.mark.parametrize(
     "target", ["word", "admin_people", "https://evil.example/", "//evil.example", "javascript:alert(1)"]
 )
-def test_signing_in_leads_to_paths_of_this_cato_only(alice, target):
+def test_login_redirects_only_within_this_site(alice, target):
     answer = post_login(alice.email, PASSWORD, next=target)
     assert (answer.status_code, answer["Location"]) == (302, "/")
 
 
-def test_signing_in_leads_to_the_page_that_was_asked_for(alice):
+def test_login_redirects_to_the_requested_page(alice):
     assert post_login(alice.email, PASSWORD, next="/stats?days=7")["Location"] == "/stats?days=7"
 
 
@@ -90,7 +90,7 @@ def test_signing_in_leads_to_the_page_that_was_asked_for(alice):
 
 
 @pytest.mark.parametrize("name", ["\u200b\u200d", "\u2066\u2069", "\u3164", "\u00a0"])
-def test_a_person_needs_a_name_that_can_be_seen(alice, name):
+def test_a_person_needs_a_visible_name(alice, name):
     token = services.create_invitation(by=AdministratorFactory())
     form = {"name": name, "email": "new@halden.example", "password": PASSWORD}
     joining = Client().post(reverse("join", args=[token]), form)
@@ -104,7 +104,7 @@ def test_a_person_needs_a_name_that_can_be_seen(alice, name):
     assert alice.name == "Alice Owner"
 
 
-def test_a_name_loses_what_would_reorder_the_text_beside_it(alice):
+def test_characters_that_reorder_surrounding_text_are_removed_from_a_name(alice):
     token = services.create_invitation(by=AdministratorFactory())
     form = {"name": "Eve \u202enimda\u202c", "email": "eve@halden.example", "password": PASSWORD}
     assert Client().post(reverse("join", args=[token]), form).status_code == 302
@@ -114,10 +114,10 @@ def test_a_name_loses_what_would_reorder_the_text_beside_it(alice):
 # Caches
 
 
-def test_pages_fragments_exports_and_api_answers_are_stored_in_no_cache(cato, alice_online):
+def test_pages_fragments_exports_and_api_responses_are_not_cached(cato, alice_online):
     thread = alice_online.send_message("Nobody keeps a copy of this")
     api_client = alice_online.api_client()
-    asked = [
+    responses = [
         *(alice_online.get(path) for path in ("/", f"/t/{thread}", "/settings", "/search", "/threads", "/stats")),
         *(alice_online.get(f"/t/{thread}/export/{kind}") for kind in ("md", "json", "html")),
         alice_online.get("/find", params={"q": "copy"}, headers={"HX-Request": "true"}),
@@ -128,11 +128,11 @@ def test_pages_fragments_exports_and_api_answers_are_stored_in_no_cache(cato, al
         httpx.get(f"{cato.url}/sign-in"),
         httpx.get(f"{cato.url}/mcp"),
     ]
-    for answer in asked:
+    for answer in responses:
         assert "no-store" in answer.headers["Cache-Control"], answer.url
 
 
-def test_static_files_stay_cached(cato):
+def test_static_files_are_cached(cato):
     page = httpx.get(f"{cato.url}/sign-in").text
     sheet = page.partition('<link rel="stylesheet" href="')[2].partition('"')[0]
     assert "no-store" not in httpx.get(f"{cato.url}{sheet}").headers["Cache-Control"]

@@ -446,9 +446,7 @@ def test_only_one_of_two_simultaneous_uses_of_an_invitation_succeeds(configured,
     invitation = services.validate_link(token, "invitation").pk
     openid.sign_in(VerifiedIdentity("https://login.example", "1", "one@halden.example", False, "One"), invitation)
     with pytest.raises(services.InvalidLinkError):
-        openid.sign_in(
-            VerifiedIdentity("https://login.example", "2", "two@halden.example", False, "Two"), invitation
-        )
+        openid.sign_in(VerifiedIdentity("https://login.example", "2", "two@halden.example", False, "Two"), invitation)
     assert not User.objects.filter(name="Two").exists()
 
 
