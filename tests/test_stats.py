@@ -1,4 +1,4 @@
-"""The page of figures: what one may read, counted and drawn; an administrator may have the whole."""
+"""The statistics page: counts and charts of readable data, and of everything for administrators."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def line(page: str, label: str) -> str | None:
     return found[1] if found else None
 
 
-def test_a_member_sees_figures_of_what_they_may_read_and_an_administrator_of_everything(chroma, alice):
+def test_members_see_statistics_of_readable_data_and_administrators_of_everything(chroma, alice):
     exchange(alice, "Mine")
     for n in range(3):
         exchange(PersonFactory(name="Bob Team"), f"Not hers {n}", source="import")
@@ -65,13 +65,13 @@ def test_a_member_sees_figures_of_what_they_may_read_and_an_administrator_of_eve
     assert line(page, "Drift") == "none"
 
 
-def test_growth_counts_what_was_there_at_the_end_of_each_week(chroma, alice):
+def test_growth_counts_exchanges_at_the_end_of_each_week(chroma, alice):
     for days in (20, 20, 10, 1):
         row = exchange(alice, f"Said {days}")
         Exchange.objects.filter(pk=row.pk).update(created_at=ago(days=days))
-    mine = access.readable_space_ids(alice.pk)
+    readable = access.readable_space_ids(alice.pk)
 
-    assert history.growth_counts(mine, history.period_ends(4, history.WEEK)) == [0, 0, 2, 3, 4]
+    assert history.growth_counts(readable, history.period_ends(4, history.WEEK)) == [0, 0, 2, 3, 4]
     page = stats(alice)
     assert "Remembered by week: from 0 on" in page
     assert "4 of them in the last 30 days" in page
@@ -79,7 +79,7 @@ def test_growth_counts_what_was_there_at_the_end_of_each_week(chroma, alice):
     assert page.count("style=") == 0
 
 
-def test_what_was_forgotten_counts_no_more_and_is_said(chroma, alice, memory):
+def test_forgotten_exchanges_are_no_longer_counted_and_the_page_says_so(chroma, alice, memory):
     row = exchange(alice, "Gone")
     exchange(alice, "Stays")
     memory.forget([row.pk], by=alice.pk)
@@ -88,18 +88,20 @@ def test_what_was_forgotten_counts_no_more_and_is_said(chroma, alice, memory):
     assert line(page, "Forgotten in the last 30 days") == "1"
 
 
-def test_answers_with_context_stand_by_week_and_recalls_by_day(chroma, alice):
-    said = exchange(alice, "The key hangs behind the clock", turn_id=uuid.uuid4())
-    asked = exchange(alice, "Where is the key?", turn_id=uuid.uuid4())
-    RecallLogEntry.objects.create(turn_id=asked.turn_id, exchange=said, rank=1, score=1, strategy="hybrid", reason="")
+def test_answers_with_context_are_counted_by_week_and_recalls_by_day(chroma, alice):
+    stored = exchange(alice, "The key hangs behind the clock", turn_id=uuid.uuid4())
+    answered = exchange(alice, "Where is the key?", turn_id=uuid.uuid4())
+    RecallLogEntry.objects.create(
+        turn_id=answered.turn_id, exchange=stored, rank=1, score=1, strategy="hybrid", reason=""
+    )
     page = stats(alice)
     assert "The last: 50% of 2." in page
     assert "How often something was recalled, by day. The last: 1." in page
-    # What another person asked is no figure of hers.
+    # Recalls of other people are not counted.
     assert "How often something was recalled" not in stats(PersonFactory())
 
 
-def test_recall_takes_so_long_at_the_median_and_at_the_worst(alice):
+def test_recall_latency_is_shown_as_median_and_maximum(alice):
     own = thread(alice)
     for ms in range(1, 101):
         turn(own, f"Question {ms}", recall_ms=ms)
@@ -108,7 +110,7 @@ def test_recall_takes_so_long_at_the_median_and_at_the_worst(alice):
     assert figures.latency(access.readable_space_ids(PersonFactory().pk)) is None
 
 
-def test_tokens_are_summed_by_model_and_person_where_one_may_read_the_thread(chroma, alice):
+def test_tokens_are_summed_by_model_and_person_in_readable_threads(chroma, alice):
     own, bob = thread(alice), PersonFactory(name="Bob Team")
     for _ in range(2):
         turn(own, model="large", usage={"prompt_tokens": 100, "completion_tokens": 7})
@@ -126,7 +128,7 @@ def test_tokens_are_summed_by_model_and_person_where_one_may_read_the_thread(chr
     assert [row.person for row in figures.tokens(None, since=since)] == ["Bob Team", "Alice Owner", "Alice Owner"]
 
 
-def test_a_failure_leads_an_administrator_to_another_try(chroma, alice):
+def test_a_failure_links_administrators_to_a_retry(chroma, alice):
     row = exchange(alice, "Broken")
     EmbeddingJob.objects.filter(exchange=row).update(state=Job.State.FAILED)
     turn(thread(alice), state="failed")
@@ -137,7 +139,7 @@ def test_a_failure_leads_an_administrator_to_another_try(chroma, alice):
     assert 'href="/admin/jobs">1 failed' in stats(AdministratorFactory(), of="everything")
 
 
-def test_an_empty_memory_has_figures_and_no_plots(chroma, alice):
+def test_an_empty_memory_has_counts_but_no_charts(chroma, alice):
     page = stats(alice)
     assert tile(page, "Remembered").startswith("0<")
     assert "<polyline" not in page
@@ -145,7 +147,7 @@ def test_an_empty_memory_has_figures_and_no_plots(chroma, alice):
 
 
 @given(st.lists(st.integers(0, 10**7), max_size=30))
-def test_an_area_stays_in_its_box_under_round_ticks(values):
+def test_an_area_chart_stays_in_its_box_with_round_ticks(values):
     chart = charts.area_chart(values, columns=[str(n) for n in range(len(values))], title="")
     heights = [float(point.split(",")[1]) for point in chart.line.split()]
     assert all(0 <= height <= charts.HEIGHT for height in heights)
@@ -161,7 +163,7 @@ def test_an_area_stays_in_its_box_under_round_ticks(values):
     [10**19, 10**30, -5, 1.5e300, 7.5, "many", None, True, [1], {"a": 1}],
     ids=lambda bad: type(bad).__name__ + str(bad)[:4],
 )
-def test_whatever_number_is_stored_the_page_counts_those_that_can_be_true(chroma, alice, bad):
+def test_implausible_stored_numbers_are_not_counted(chroma, alice, bad):
     own = thread(alice)
     turn(own, model="large", usage={"prompt_tokens": 100, "completion_tokens": 7})
     for _ in range(2):
