@@ -95,7 +95,7 @@ def test_every_error_is_json(api):
 
 
 def test_an_internal_error_reveals_no_details(api, monkeypatch):
-    monkeypatch.setattr(access, "list_readable_spaces", lambda person_id: 1 / 0)
+    monkeypatch.setattr("memory.api.list_readable_spaces", lambda person_id: 1 / 0)
 
     answer = api.get("/api/spaces")
 

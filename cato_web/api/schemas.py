@@ -214,7 +214,7 @@ class Document(ResponseModel):
     who: str
     metadata: dict[str, Any]
     created_at: datetime
-    live_version: int | None
+    serving: int | None
     newest: Version
 
 
@@ -276,7 +276,7 @@ class Thread(ResponseModel):
     is_archived: bool
     is_remembered: bool
     created_at: datetime
-    last_message_at: datetime
+    spoken_at: datetime
 
 
 class RelatedThread(ResponseModel):
