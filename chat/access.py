@@ -143,7 +143,7 @@ def exchange_to_forget(person_id: uuid.UUID, exchange_id: uuid.UUID, *, is_admin
     return exchange
 
 
-def may_receive(person_id: uuid.UUID, thread_id: uuid.UUID, api_token_id: uuid.UUID | None = None) -> bool:
+def can_receive(person_id: uuid.UUID, thread_id: uuid.UUID, api_token_id: uuid.UUID | None = None) -> bool:
     """Return whether this active person may read the thread now, with an API token that is still valid, if any."""
     return not _without_access([(thread_id, person_id, thread_id, api_token_id)])
 

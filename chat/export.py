@@ -135,10 +135,10 @@ def _exported_turns(thread: Thread, turns: Iterable[Turn], spaces: SpaceIds | No
     for batch in batched(turns, _BATCH_SIZE):
         prefetch_related_objects(batch, "images")
         recalled = memory.recalled_for((turn.id for turn in batch), spaces=readers)
-        places = thread_titles_of_recalled(recalled)
+        titles = thread_titles_of_recalled(recalled)
         states = memory.memory_states(turn.effective_exchange_id for turn in batch if turn.effective_exchange_id)
         for turn in batch:
-            rows = tuple(recalled_row(item, places) for item in recalled.get(turn.id, []))
+            rows = tuple(recalled_row(item, titles) for item in recalled.get(turn.id, []))
             forgotten = turn.effective_exchange_id is not None and states.get(turn.effective_exchange_id) == "forgotten"
             yield ExportedTurn(turn, rows, forgotten)
 
@@ -162,10 +162,10 @@ def _turn_fields(exported: ExportedTurn) -> dict[str, object]:
 
 
 def _recalled_fields(item: RecallItemRow) -> dict[str, object]:
-    known = {"number": item.number, "exchange_id": str(item.exchange_id)}
+    fields = {"number": item.number, "exchange_id": str(item.exchange_id)}
     if item.is_forgotten or item.created_at is None:
-        return known | {"is_forgotten": True}
-    return known | {"who": item.author_name, "said_at": _iso(item.created_at), "place": item.location}
+        return fields | {"is_forgotten": True}
+    return fields | {"who": item.author_name, "said_at": _iso(item.created_at), "place": item.location}
 
 
 def _recalled_line(item: RecallItemRow) -> str:

@@ -47,9 +47,9 @@ def quick_search(text: str, *, person_id: uuid.UUID) -> QuickSearchResults:
     note, memories = "", list[Hit]()
     try:
         count_search(person_id)
-        found = memory.search(text, spaces=readable, count=_GROUP_SIZE)
-        note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
-        memories = [hit for hit in found.results if not hit.is_below_gate or "words" in hit.ranks]
+        results = memory.search(text, spaces=readable, count=_GROUP_SIZE)
+        note = str(FOUND_BY_WORDS) if results.by_words_alone else ""
+        memories = [hit for hit in results.results if not hit.is_below_gate or "words" in hit.ranks]
     except CatoError as error:
         note = str(error)
     command_prefix = text.lstrip("/").lower()
@@ -67,9 +67,11 @@ def quick_search(text: str, *, person_id: uuid.UUID) -> QuickSearchResults:
 
 def find_related(thread: Thread, person_id: uuid.UUID) -> list[tuple[Thread, float]]:
     """Return readable threads on the same subject with their scores, best first. Raises CatoError."""
-    found = memory.related_threads(thread.id, spaces=memory.readable_space_ids(person_id))
-    rows = access.readable_threads(person_id).select_related("space", "owner").in_bulk([one.thread_id for one in found])
-    return [(rows[one.thread_id], one.score) for one in found if one.thread_id in rows]
+    results = memory.related_threads(thread.id, spaces=memory.readable_space_ids(person_id))
+    rows = (
+        access.readable_threads(person_id).select_related("space", "owner").in_bulk([one.thread_id for one in results])
+    )
+    return [(rows[one.thread_id], one.score) for one in results if one.thread_id in rows]
 
 
 def contains_all_words(rows: QuerySet[M], words: list[str], field_name: str) -> QuerySet[M]:

@@ -40,14 +40,14 @@ class TokenUsage:
 def latency(spaces: SpaceIds | None) -> LatencyPercentiles | None:
     """Return the recall latency of the newest answers; None without answers."""
     measured = _turns(spaces).exclude(recall_ms=None).order_by("-created_at")
-    taken = sorted(ms or 0 for ms in measured.values_list("recall_ms", flat=True)[:_MAX_ANSWERS])
-    if not taken:
+    durations = sorted(ms or 0 for ms in measured.values_list("recall_ms", flat=True)[:_MAX_ANSWERS])
+    if not durations:
         return None
 
     def percentile(share: float) -> int:
-        return taken[min(len(taken) - 1, int(len(taken) * share))]
+        return durations[min(len(durations) - 1, int(len(durations) * share))]
 
-    return LatencyPercentiles(len(taken), percentile(0.5), percentile(0.9), percentile(0.99))
+    return LatencyPercentiles(len(durations), percentile(0.5), percentile(0.9), percentile(0.99))
 
 
 def tokens(spaces: SpaceIds | None, *, since: datetime, limit: int = 20) -> list[TokenUsage]:

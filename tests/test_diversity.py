@@ -1,4 +1,4 @@
-"""No author and no document fills a recall alone while others have something relevant, and near-duplicates count once."""
+"""Diversity of recall: no author or document crowds out other relevant hits, and near-duplicates count once."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def recalled(memory, team):
 
 
 def repeat(owner, count, space):
-    """Notes that say the false answer in the question's own words, each with other words after it."""
+    """Remember notes with the false answer in the question's own words, each followed by different words."""
     chosen = random.Random(1)
     for _ in range(count):
         exchange(owner, f"{FALSE} {' '.join(chosen.sample(RANDOM_WORDS, 4))}", "", space=space)
 
 
-# Forty leave the true notes among the nearest; 120 keep them out of what the index proposes.
+# With 40 the true notes are among the candidates of the index, with 120 they are not.
 @pytest.mark.parametrize("count", [40, 120])
-def test_one_persons_many_notes_do_not_displace_those_of_another(memory, team, recalled, count):
+def test_many_notes_of_one_person_do_not_displace_those_of_another(memory, team, recalled, count):
     mallory, ines = PersonFactory(), PersonFactory()
     for text in TRUE:
         exchange(ines, text, "", space=team)
@@ -71,13 +71,13 @@ def test_three_authors_share_the_five_places(memory, team, recalled):
     assert sum(text.startswith(FALSE) for text in texts) == 2
 
 
-def test_an_author_alone_fills_all_places(memory, team, recalled, person):
+def test_a_single_author_fills_all_places(memory, team, recalled, person):
     repeat(person, 20, team)
 
     assert len(recalled()) == 5
 
 
-def test_what_does_not_pass_the_gate_takes_no_place_from_a_single_author(memory, team, recalled, person):
+def test_irrelevant_hits_take_no_place_from_a_single_author(memory, team, recalled, person):
     repeat(person, 20, team)
     for n in range(3):
         exchange(PersonFactory(), f"Otters hold hands while they sleep, says book {n}.", "", space=team)
@@ -88,7 +88,7 @@ def test_what_does_not_pass_the_gate_takes_no_place_from_a_single_author(memory,
     assert len(texts) == 5
 
 
-def test_at_most_two_passages_of_a_document_while_others_pass(memory, team, recalled, person):
+def test_a_document_has_at_most_two_passages_if_others_are_relevant(memory, team, recalled, person):
     rooms = "\n\n".join(
         f"# Room {n}\n\nThe access code of server room {n} in Halden is {1000 + n}. "
         + f"Filler {n} about cables. " * 25
@@ -116,7 +116,7 @@ def test_adjacent_passages_of_a_document_count_once(memory, team, person):
     assert len(chunks) > 2, "they are one passage"
 
 
-def test_near_duplicates_count_as_one(memory, team, recalled, person):
+def test_near_duplicates_count_once(memory, team, recalled, person):
     for text in (
         "The alarm code of the workshop is 7781.",
         "The alarm code of our workshop is 7781, by the way.",
@@ -131,7 +131,7 @@ def test_near_duplicates_count_as_one(memory, team, recalled, person):
     assert "The alarm of the workshop was tested." in texts
 
 
-def test_two_answers_to_the_same_question_are_no_duplicates(memory, team, recalled, person):
+def test_different_answers_to_one_question_are_no_duplicates(memory, team, recalled, person):
     for answer in ("I do not know.", "It is 7781, as the caretaker wrote down on Monday."):
         exchange(person, "What is the alarm code of the workshop?", answer, space=team)
     while memory.index_pending():

@@ -156,7 +156,7 @@ def test_without_scripts_the_panel_is_a_page_and_buttons_return_to_it(alice, rec
 
 def test_a_button_never_leads_to_a_page_of_another_person(alice, recalled_turn):
     _, stored = recalled_turn
-    url = reverse("opinion", args=[stored.id])
+    url = reverse("feedback", args=[stored.id])
     for elsewhere in ("https://evil.example/", "//evil.example", "javascript:alert(1)"):
         answer = browser(alice).post(f"{url}?next={elsewhere}", {"kind": "pinned"})
         assert answer.headers["location"] == reverse("exchange", args=[stored.id])
@@ -164,7 +164,7 @@ def test_a_button_never_leads_to_a_page_of_another_person(alice, recalled_turn):
 
 def test_an_unknown_kind_of_feedback_is_refused_with_a_message(alice, recalled_turn):
     _, stored = recalled_turn
-    answer = browser(alice).post(reverse("opinion", args=[stored.id]), {"kind": "wonderful"})
+    answer = browser(alice).post(reverse("feedback", args=[stored.id]), {"kind": "wonderful"})
 
     assert answer.status_code == 400
     assert "pinned or irrelevant" in answer.content.decode()
@@ -183,7 +183,7 @@ def test_forget_is_offered_only_if_permitted_and_asks_for_confirmation(memory, a
 
     assert buttons(panel(alice, one)) == {}
     assert "Forgotten" in panel(alice, one, Accept="text/html")
-    assert browser(alice).post(reverse("opinion", args=[stored.id]), {"kind": "pinned"}).status_code == 404
+    assert browser(alice).post(reverse("feedback", args=[stored.id]), {"kind": "pinned"}).status_code == 404
 
 
 def test_an_administrator_may_forget_exchanges_of_the_team_in_the_panel(memory, alice):

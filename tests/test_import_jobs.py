@@ -350,7 +350,7 @@ def test_account_deletion_removes_imports_and_stops_a_running_one(page, person, 
     over = submit(page, b"nothing of the kind")
     ImportJob.objects.filter(pk=over.pk).update(state="failed", error="The title of a secret")
     delete_account(person)
-    late = imports.receive(ContentFile(export("tides"), name="late.json"), owner_id=person.pk)
+    late = imports.create_import(ContentFile(export("tides"), name="late.json"), owner_id=person.pk)
 
     run_account_deletions()
 

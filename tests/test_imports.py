@@ -491,12 +491,7 @@ def test_a_wrong_value_in_any_field_is_imported_or_reported(sample):
 
     assert len(read) > 500
     assert all(each.why if isinstance(each, Unread) else each.id for each in read)
-    texts = (
-        message.text + message.id
-        for each in read
-        if not isinstance(each, Unread)
-        for message in each.messages
-    )
+    texts = (message.text + message.id for each in read if not isinstance(each, Unread) for message in each.messages)
     assert not any("\x00" in text or "\ud800" in text for text in texts)
 
 

@@ -1,4 +1,4 @@
-"""What is found by its words: any form of them, any script, the same on every database, and without the index."""
+"""Lexical search: all word forms and scripts, identical on every database, also without the index."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def no_index(monkeypatch):
-    """An index that does not answer, so that words alone find."""
+def unavailable_index(monkeypatch):
+    """Make the vector store unavailable, so that only lexical search works."""
 
     def down(*args: object) -> None:
         raise VectorStoreUnavailableError
@@ -32,7 +32,7 @@ def no_index(monkeypatch):
     monkeypatch.setattr(store, "query", down)
 
 
-def said(results):
+def texts_of(results):
     return [result.exchange.user_message for result in results]
 
 
@@ -53,14 +53,14 @@ def said(results):
         ("Ｆｕｌｌｗｉｄｔｈ letters", "fullwidth"),
     ],
 )
-def test_a_word_is_found_in_any_form_and_script(memory, person, no_index, text, asked):
+def test_a_word_is_found_in_any_form_and_script(memory, person, unavailable_index, text, asked):
     exchange(person, "Something else altogether was said here.")
     exchange(person, text)
 
-    assert said(memory.search(asked, spaces=access.readable_space_ids(person.id)).results)[0] == text
+    assert texts_of(memory.search(asked, spaces=access.readable_space_ids(person.id)).results)[0] == text
 
 
-def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(memory, person, no_index):
+def test_without_the_index_weak_term_matches_still_order_the_hits(memory, person, unavailable_index):
     exchange(
         person, "The heron hides in the reeds, where the old ferry used to land its passengers.", timestamp=ago(days=9)
     )
@@ -69,20 +69,20 @@ def test_without_the_index_the_little_that_words_say_still_orders_what_is_found(
         "Which bird that likes quiet corners was seen beside the landing of the wooden ferry of our grandparents?"
     )
 
-    assert "heron" in said(memory.search(question, spaces=access.readable_space_ids(person.id)).results)[0]
+    assert "heron" in texts_of(memory.search(question, spaces=access.readable_space_ids(person.id)).results)[0]
 
 
 @pytest.mark.parametrize("typed", ["kub", "kuber", "kubern", "kubernet", "kubernete", "kubernetes"])
-def test_the_beginning_of_a_word_finds_it(memory, person, no_index, typed):
+def test_a_prefix_finds_a_word(memory, person, unavailable_index, typed):
     exchange(person, "Our Kubernetes cluster has three nodes.")
     exchange(person, "The garden has three trees.")
 
-    assert said(memory.search(typed, spaces=access.readable_space_ids(person.id)).results) == [
+    assert texts_of(memory.search(typed, spaces=access.readable_space_ids(person.id)).results) == [
         "Our Kubernetes cluster has three nodes."
     ]
 
 
-def test_the_day_something_was_said_is_found_by_its_words(memory, person, no_index):
+def test_an_exchange_is_found_by_its_date(memory, person, unavailable_index):
     from datetime import UTC, datetime
 
     exchange(person, "We met the architect.", timestamp=datetime(2026, 3, 7, 12, tzinfo=UTC))
@@ -90,12 +90,12 @@ def test_the_day_something_was_said_is_found_by_its_words(memory, person, no_ind
 
     for asked in ("Whom did we meet on 7 March 2026?", "Wen haben wir am 7. März getroffen?"):
         assert (
-            said(memory.search(asked, spaces=access.readable_space_ids(person.id)).results)[0]
+            texts_of(memory.search(asked, spaces=access.readable_space_ids(person.id)).results)[0]
             == "We met the architect."
         )
 
 
-def test_who_said_it_is_found_by_their_name(memory, no_index):
+def test_an_exchange_is_found_by_its_authors_name(memory, unavailable_index):
     from tests.factories import group
 
     petra, tom = PersonFactory(name="Petra Okafor"), PersonFactory(name="Tom Lind")
@@ -103,9 +103,9 @@ def test_who_said_it_is_found_by_their_name(memory, no_index):
     exchange(petra, "The lathe needs oil.", space=shared)
     exchange(tom, "The lathe needs a belt.", space=shared)
 
-    assert said(memory.search("What did Petra say about the lathe?", spaces=access.readable_space_ids(tom.id)).results)[
-        0
-    ] == ("The lathe needs oil.")
+    assert texts_of(
+        memory.search("What did Petra say about the lathe?", spaces=access.readable_space_ids(tom.id)).results
+    )[0] == ("The lathe needs oil.")
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_who_said_it_is_found_by_their_name(memory, no_index):
         {"dynamic_threshold": True},
     ],
 )
-def test_without_the_index_words_are_recalled_whatever_the_strategy_and_threshold(
-    memory, person, no_index, settings, changed
+def test_without_the_index_every_strategy_recalls_lexically_whatever_the_threshold(
+    memory, person, unavailable_index, settings, changed
 ):
     conf = settings.CATO.vector_store.model_copy(update=changed)
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
@@ -129,29 +129,29 @@ def test_without_the_index_words_are_recalled_whatever_the_strategy_and_threshol
 
     found = memory.recall(["Who replaced the boiler valve?"], spaces=readable)
 
-    assert (found.note, said(found.results)) == ("words", ["The boiler valve was replaced by Bergmann."])
+    assert (found.note, texts_of(found.results)) == ("words", ["The boiler valve was replaced by Bergmann."])
     assert memory.recall(["What is the capital of Mongolia?"], spaces=readable).results == ()
 
 
-def test_words_are_found_from_the_commit_on_and_only_by_who_may_read_them(memory, no_index):
+def test_words_are_found_from_the_commit_on_by_readers_only(memory, unavailable_index):
     alice, bob = PersonFactory(), PersonFactory()
     exchange(alice, "The safe combination is 4711.")
 
-    assert said(memory.search("safe combination", spaces=access.readable_space_ids(alice.id)).results)
+    assert texts_of(memory.search("safe combination", spaces=access.readable_space_ids(alice.id)).results)
     assert memory.search("safe combination", spaces=access.readable_space_ids(bob.id)).results == ()
 
 
-def test_forgotten_words_are_gone_at_once(memory, person, no_index):
-    kept = exchange(person, "The safe combination is 4711.")
+def test_words_of_a_forgotten_exchange_are_gone_at_once(memory, person, unavailable_index):
+    stored = exchange(person, "The safe combination is 4711.")
 
-    memory.forget([kept.id], by=person.id)
+    memory.forget([stored.id], by=person.id)
 
-    assert not LexicalEntry.objects.filter(exchange=kept).exists()
+    assert not LexicalEntry.objects.filter(exchange=stored).exists()
     assert memory.search("safe combination", spaces=access.readable_space_ids(person.id)).results == ()
 
 
-def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_index):
-    """The expected order stands here, so that SQLite and PostgreSQL are held against the same."""
+def test_the_order_of_hits_is_the_same_on_every_database(memory, person, unavailable_index):
+    """The expected order is fixed, so that SQLite and PostgreSQL must agree."""
     texts = [
         "The boiler in the basement was replaced by a heat pump.",
         "The boiler was inspected; the boiler man found nothing.",
@@ -167,13 +167,13 @@ def test_the_order_of_results_is_the_same_on_every_database(memory, person, no_i
         "Who replaced the boiler valve in the basement?", spaces=access.readable_space_ids(person.id)
     ).results
 
-    assert [texts.index(text) for text in said(results)] == [2, 0, 1, 3]
+    assert [texts.index(text) for text in texts_of(results)] == [2, 0, 1, 3]
     assert [round(result.score, 4) for result in results] == sorted(
         (round(result.score, 4) for result in results), reverse=True
     )
 
 
-def test_many_rows_that_hold_a_common_word_are_proposed_by_their_rare_ones(memory, person, no_index):
+def test_rows_with_a_common_term_are_selected_by_their_rare_terms(memory, person, unavailable_index):
     for number in range(150):
         exchange(person, f"The meeting number {number} was short.", "")
     wanted = exchange(person, "The meeting about zinc was long.", "")
@@ -184,37 +184,41 @@ def test_many_rows_that_hold_a_common_word_are_proposed_by_their_rare_ones(memor
 
 
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="PostgreSQL alone can keep what is new beside an index")
-def test_no_term_waits_beside_the_index_where_every_question_would_read_it(person):
+def test_common_terms_are_not_searched_in_addition_to_the_index(person):
     exchange(person, "The heron stands in the reeds.")
     with connection.cursor() as cursor:
         cursor.execute("SELECT gin_clean_pending_list('memory_terms_index'::regclass)")
         assert cursor.fetchone() == (0,)
 
 
-@pytest.mark.parametrize("most_proposed", [postings.MOST_PROPOSED, 20])
-def test_a_word_that_others_said_much_more_often_is_found_where_it_may_be_read(
-    memory, no_index, monkeypatch, most_proposed
+@pytest.mark.parametrize("max_candidates", [postings.MOST_PROPOSED, 20])
+def test_a_term_that_others_use_far_more_often_is_found_in_readable_rows(
+    memory, unavailable_index, monkeypatch, max_candidates
 ):
-    """Also where more rows hold it than are proposed, of which the newest that may be read are wanted."""
-    monkeypatch.setattr(postings, "MOST_PROPOSED", most_proposed)
+    """Also if more rows contain it than candidates are selected; the newest readable ones are needed."""
+    monkeypatch.setattr(postings, "MOST_PROPOSED", max_candidates)
     quiet, loud = PersonFactory(), PersonFactory()
-    mine = [exchange(quiet, f"My zinc roof has {number} leaks.", "") for number in range(2)]
-    others = [exchange(loud, f"Zinc of lot {number} was sold.", "") for number in range(230)]
+    readable = [exchange(quiet, f"My zinc roof has {number} leaks.", "") for number in range(2)]
+    foreign = [exchange(loud, f"Zinc of lot {number} was sold.", "") for number in range(230)]
 
     found = memory.search("zinc", spaces=access.readable_space_ids(quiet.id)).results
-    proposed_to_quiet = lexical_candidates(build_lexical_query("zinc", [mine[0].space_id]), [mine[0].space_id], 100)
-    proposed_to_loud = lexical_candidates(build_lexical_query("zinc", [others[0].space_id]), [others[0].space_id], 100)
+    proposed_to_quiet = lexical_candidates(
+        build_lexical_query("zinc", [readable[0].space_id]), [readable[0].space_id], 100
+    )
+    proposed_to_loud = lexical_candidates(
+        build_lexical_query("zinc", [foreign[0].space_id]), [foreign[0].space_id], 100
+    )
 
-    assert {result.exchange.id for result in found} == {row.id for row in mine}
-    assert proposed_to_quiet == [row.id.hex for row in reversed(mine)]
+    assert {result.exchange.id for result in found} == {row.id for row in readable}
+    assert proposed_to_quiet == [row.id.hex for row in reversed(readable)]
     newest = (
-        LexicalEntry.objects.filter(exchange__in=others).order_by("-id").values_list("exchange_id", flat=True)[:100]
+        LexicalEntry.objects.filter(exchange__in=foreign).order_by("-id").values_list("exchange_id", flat=True)[:100]
     )
     assert proposed_to_loud == [id.hex for id in newest]
 
 
-def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(memory, person, no_index):
-    """A beginning of words, and one with an ending, are looked for as if the others had said nothing."""
+def test_terms_of_unreadable_exchanges_change_nothing(memory, person, unavailable_index):
+    """Prefixes and inflected words are searched as if other people's exchanges did not exist."""
     exchange(person, "The zarbellonics are red.", "")
     exchange(person, "Our brontov is blue.", "")
     readable = access.readable_space_ids(person.id)
@@ -231,11 +235,11 @@ def test_a_word_that_others_keep_for_themselves_changes_nothing_that_one_finds(m
     assert len(memory.search("zarbell", spaces=access.readable_space_ids(other.id)).results) == 1
 
 
-def test_a_pasted_log_of_thousands_of_words_still_asks_for_something(memory, person, no_index):
+def test_a_pasted_log_of_thousands_of_words_yields_a_query(memory, person, unavailable_index):
     exchange(person, "The turbine controller reported overtemperature.", "")
     log = " ".join(f"line{n} ok" for n in range(3000)) + " turbine controller overtemperature"
 
-    assert said(memory.search(log, spaces=access.readable_space_ids(person.id)).results) == [
+    assert texts_of(memory.search(log, spaces=access.readable_space_ids(person.id)).results) == [
         "The turbine controller reported overtemperature."
     ]
 
@@ -250,26 +254,26 @@ def test_statistics_follow_the_corpus(memory, person):
 
 
 def test_the_formula_is_bm25():
-    """Against numbers worked out by hand: N 1000, n 10, tf 2, length 50 of a mean of 100, k1 .9, b .3."""
+    """Against values computed by hand: N 1000, n 10, tf 2, length 50 of a mean of 100, k1 .9, b .3."""
     import numpy as np
 
     weight = bm25.idf(1000, 10)
-    ask = bm25.QueryTerm("zinc", "zinc", weight)
+    query_term = bm25.QueryTerm("zinc", "zinc", weight)
 
-    (share,) = bm25.normalised_scores([ask], np.array([[2.0]]), np.array([50.0]), 100.0)
+    (share,) = bm25.normalised_scores([query_term], np.array([[2.0]]), np.array([50.0]), 100.0)
 
     assert weight == pytest.approx(4.5573, abs=1e-4)
     assert share == pytest.approx((2 / (2 + 0.765) + 1) / 2, abs=1e-6)
 
 
-def test_a_word_said_twice_in_a_row_counts_twice_and_no_part_of_a_word_does():
-    asks = [
+def test_repeated_words_count_and_parts_of_words_do_not():
+    query_terms = [
         bm25.QueryTerm("zinc", "zinc", 1.0),
         bm25.QueryTerm("zin", "zin", 1.0),
         bm25.QueryTerm("zin", "zin", 1.0, is_prefix=True),
     ]
 
-    counted = bm25.frequencies(asks, ["zinc zinc roof zincs", "roof", ""])
+    counted = bm25.frequencies(query_terms, ["zinc zinc roof zincs", "roof", ""])
 
     assert counted.tolist() == [[2, 0, 3], [0, 0, 0], [0, 0, 0]]
 
@@ -280,7 +284,7 @@ def test_terms_of_a_text():
     assert query_terms("and what about it?") == {}
 
 
-def asked_for(*terms: str) -> list[bm25.QueryTerm]:
+def terms_and_idf(*terms: str) -> list[bm25.QueryTerm]:
     return [bm25.QueryTerm(term, term, idf=1.0) for term in terms]
 
 
@@ -294,24 +298,24 @@ def asked_for(*terms: str) -> list[bm25.QueryTerm]:
         ("", 0.0),
     ],
 )
-def test_words_that_stand_together_say_more_than_scattered_ones(text, share):
-    assert together(asked_for("key", "clock", "hall", "cellar"), text.split(" ")) == pytest.approx(share)
+def test_adjacent_terms_score_higher_than_scattered_ones(text, share):
+    assert together(terms_and_idf("key", "clock", "hall", "cellar"), text.split(" ")) == pytest.approx(share)
 
 
-def test_the_beginning_of_a_word_stands_together_with_another_as_the_word_does():
+def test_a_prefix_counts_for_proximity_like_the_word():
     asked = [bm25.QueryTerm("kub", "kub", idf=1.0, is_prefix=True), bm25.QueryTerm("node", "nodes", idf=3.0)]
 
     assert together(asked, ["our", "kubernet", "cluster", "has", "three", "node"]) == 1.0
 
 
-def test_a_sentence_that_says_it_is_found_before_a_text_that_holds_its_words_here_and_there(memory, person, no_index):
+def test_a_sentence_with_the_answer_ranks_above_scattered_terms(memory, person, unavailable_index):
     filling = "and then somebody told another long story about something else entirely "
     exchange(person, f"The kettle was old. {filling}. The valve arrived. {filling}. It leaked on Sunday.")
     exchange(person, f"{filling}. The valve of the kettle leaked. {filling}. {filling}. Nobody minded that.")
 
     assert (
         "valve of the kettle"
-        in said(memory.search("leaking valve kettle", spaces=access.readable_space_ids(person.id)).results)[0]
+        in texts_of(memory.search("leaking valve kettle", spaces=access.readable_space_ids(person.id)).results)[0]
     )
 
 
@@ -326,7 +330,7 @@ def test_a_sentence_that_says_it_is_found_before_a_text_that_holds_its_words_her
         ("¿Por qué se paró la bomba?", "se paró a causa del hielo", "se paró"),
     ],
 )
-def test_a_question_of_a_kind_is_answered_by_what_says_something_of_that_kind(question, answer, other):
+def test_a_question_prefers_texts_of_the_expected_answer_type(question, answer, other):
     kind = kind_asked(question)
 
     assert kind is not None
@@ -334,21 +338,21 @@ def test_a_question_of_a_kind_is_answered_by_what_says_something_of_that_kind(qu
     assert not says(kind, frozenset(analyse(other)))
 
 
-def test_most_questions_ask_for_nothing_of_a_kind():
+def test_most_questions_have_no_expected_answer_type():
     assert kind_asked("What does Anna think of the new valve?") is None
 
 
-def test_a_text_says_more_the_more_different_words_it_has_up_to_some_sentences():
+def test_informativeness_grows_with_distinct_terms_up_to_some_sentences():
     little, more = (amount(frozenset(analyse(text))) for text in ("Yes, of course!", "The valve leaks at the kettle."))
     long, longer = (amount(frozenset(f"word{n}" for n in range(count))) for count in (60, 6000))
 
     assert 0 < little < more < long == longer == 1
 
 
-def test_what_says_how_many_is_found_before_what_does_not(memory, no_index):
+def test_quantities_rank_higher_for_how_many_questions(memory, unavailable_index):
     person = PersonFactory(name="Ada")
     exchange(person, "In the orchard we planted forty trees.", timestamp=ago(days=9))
     exchange(person, "In the orchard we planted apple trees.", timestamp=ago(days=1))
 
     readable = access.readable_space_ids(person.id)
-    assert "forty" in said(memory.search("How many trees did we plant in the orchard?", spaces=readable).results)[0]
+    assert "forty" in texts_of(memory.search("How many trees did we plant in the orchard?", spaces=readable).results)[0]

@@ -1,4 +1,4 @@
-"""What an operator runs: database and index agree again whatever happened to either, and nothing of it needs much memory."""
+"""Maintenance commands: backfill, reconcile, reindex and erase, with bounded memory."""
 
 from __future__ import annotations
 
@@ -37,44 +37,44 @@ def run(command: str, *arguments: str) -> str:
 
 
 @pytest.fixture
-def told(memory, person):
-    """Three facts, remembered and in the index."""
+def indexed_facts(memory, person):
+    """Return three remembered and indexed facts."""
     rows = [exchange(person, fact) for fact in FACTS]
     memory.index_pending()
     return rows
 
 
-def is_found(memory: Any, person: Any, text: str) -> str:
+def found_by(memory: Any, person: Any, text: str) -> str:
     found = memory.search(text, spaces=access.readable_space_ids(person.id)).results
     return next((hit.exchange.user_message for hit in found if hit.similarity is not None), "")
 
 
-def at_rest() -> bool:
+def is_idle() -> bool:
     return reconcile.measure_drift() == reconcile.Drift(0, 0)
 
 
-def test_backfill_makes_the_index_again_after_its_files_were_removed(memory, person, told):
+def test_backfill_rebuilds_the_index_after_its_files_were_deleted(memory, person, indexed_facts):
     store.drop(Collection.objects.get().name)
-    assert not at_rest()
+    assert not is_idle()
 
     assert "3 exchanges embedded" in run("backfill")
 
-    assert at_rest()
-    assert is_found(memory, person, "what warms the house") == FACTS[0]
+    assert is_idle()
+    assert found_by(memory, person, "what warms the house") == FACTS[0]
 
 
-def test_backfill_embeds_what_has_no_row_or_failed_and_writes_missing_words(memory, person, told):
-    EmbeddingJob.objects.filter(exchange=told[0]).delete()
-    EmbeddingJob.objects.filter(exchange=told[1]).update(state=Job.State.FAILED, error="HTTP 500")
-    LexicalEntry.objects.filter(exchange=told[2]).delete()
+def test_backfill_creates_missing_jobs_retries_failed_ones_and_adds_missing_terms(memory, person, indexed_facts):
+    EmbeddingJob.objects.filter(exchange=indexed_facts[0]).delete()
+    EmbeddingJob.objects.filter(exchange=indexed_facts[1]).update(state=Job.State.FAILED, error="HTTP 500")
+    LexicalEntry.objects.filter(exchange=indexed_facts[2]).delete()
 
     assert "2 exchanges embedded" in run("backfill")
 
-    assert set(memory.memory_states([row.id for row in told]).values()) == {"remembered"}
+    assert set(memory.memory_states([row.id for row in indexed_facts]).values()) == {"remembered"}
     assert LexicalEntry.objects.count() == 3
 
 
-def test_a_new_worker_writes_the_words_that_an_earlier_version_did_not(memory, person, told):
+def test_a_new_worker_writes_terms_that_an_earlier_version_did_not(memory, person, indexed_facts):
     LexicalEntry.objects.all().delete()
 
     run_startup_backfills()
@@ -82,22 +82,22 @@ def test_a_new_worker_writes_the_words_that_an_earlier_version_did_not(memory, p
     assert LexicalEntry.objects.count() == 3
 
 
-def test_what_is_forgotten_while_words_are_written_gets_none(memory, person, told, monkeypatch):
+def test_exchanges_forgotten_during_backfill_get_no_terms(memory, person, indexed_facts, monkeypatch):
     LexicalEntry.objects.all().delete()
     listed = reconcile.iterate_by_pk
 
-    def forgets_what_was_listed(*args: Any) -> Any:
+    def forget_listed(*args: Any) -> Any:
         for page in listed(*args):
-            memory.forget([told[0].id], by=person.id)
+            memory.forget([indexed_facts[0].id], by=person.id)
             yield page
 
-    monkeypatch.setattr(reconcile, "iterate_by_pk", forgets_what_was_listed)
+    monkeypatch.setattr(reconcile, "iterate_by_pk", forget_listed)
     assert memory.index_missing_terms() == 2
 
-    assert not LexicalEntry.objects.filter(exchange=told[0]).exists()
+    assert not LexicalEntry.objects.filter(exchange=indexed_facts[0]).exists()
 
 
-def test_backfill_says_what_could_not_be_embedded(memory, person, monkeypatch):
+def test_backfill_reports_what_could_not_be_embedded(memory, person, monkeypatch):
     exchange(person, FACTS[0])
     away = EmbeddingError("The provider answered HTTP 401.", permanent=True)
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(away))
@@ -106,8 +106,8 @@ def test_backfill_says_what_could_not_be_embedded(memory, person, monkeypatch):
         run("backfill")
 
 
-def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(memory, person, told):
-    lost, outdated, forgotten = told
+def test_reconcile_repairs_every_kind_of_drift_and_a_dry_run_only_counts(memory, person, indexed_facts):
+    lost, outdated, forgotten = indexed_facts
     index = Collection.objects.get()
     parts = EmbeddingJob.objects.first().parts
     store.delete(index.name, vectors.vector_ids(lost.id, 1, parts)[:1])
@@ -137,13 +137,13 @@ def test_reconcile_mends_every_kind_of_disagreement_and_a_dry_run_only_counts(me
 
     memory.index_pending()
     assert reconcile.reconcile() == reconcile.ReconcileReport(0, 0, 0, 0, 0, 0, 0)
-    assert at_rest()
+    assert is_idle()
     assert store.list_ids(index.name, 0, 100) != []
-    assert is_found(memory, person, "what warms the house") == FACTS[0]
+    assert found_by(memory, person, "what warms the house") == FACTS[0]
 
 
-def test_reconcile_leaves_alone_what_is_just_being_embedded(memory, person, told, monkeypatch):
-    lifecycle.update_exchange(told[0], user_message="The boiler is a heat pump now.", assistant_message="")
+def test_reconcile_ignores_exchanges_that_are_just_being_embedded(memory, person, indexed_facts, monkeypatch):
+    lifecycle.update_exchange(indexed_facts[0], user_message="The boiler is a heat pump now.", assistant_message="")
     real = store.upsert
 
     def reconcile_in_the_middle(collection: str, *args: Any) -> None:
@@ -152,30 +152,32 @@ def test_reconcile_leaves_alone_what_is_just_being_embedded(memory, person, told
 
     monkeypatch.setattr(store, "upsert", reconcile_in_the_middle)
     assert memory.index_pending() == 1
-    assert at_rest()
+    assert is_idle()
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
-def test_reconcile_misses_nothing_in_an_index_that_is_made_anew_meanwhile(memory, person, told, monkeypatch, dry_run):
+def test_reconcile_misses_nothing_in_a_collection_rebuilt_meanwhile(
+    memory, person, indexed_facts, monkeypatch, dry_run
+):
     real = store.existing_ids
 
-    def after_it_was_made_anew(collection: str, ids: Any) -> set[str]:
+    def after_rebuild(collection: str, ids: Any) -> set[str]:
         monkeypatch.setattr(store, "existing_ids", real)
         assert purge.rebuild_collection(Collection.objects.get())
         return real(collection, ids)
 
-    monkeypatch.setattr(store, "existing_ids", after_it_was_made_anew)
+    monkeypatch.setattr(store, "existing_ids", after_rebuild)
 
     assert reconcile.reconcile(dry_run=dry_run).queued == 0
-    assert at_rest()
+    assert is_idle()
 
 
-def test_drift_counts_what_one_side_lacks_and_administrators_see_it(memory, person, told, client):
-    assert at_rest()
+def test_drift_is_counted_in_both_directions_and_shown_to_administrators(memory, person, indexed_facts, client):
+    assert is_idle()
     index = Collection.objects.get()
-    store.delete(index.name, vectors.vector_ids(told[0].id, 1, 1))
+    store.delete(index.name, vectors.vector_ids(indexed_facts[0].id, 1, 1))
     assert reconcile.measure_drift() == reconcile.Drift(rows_without_vector=1, vectors_without_row=0)
-    EmbeddingJob.objects.filter(exchange=told[1]).delete()
+    EmbeddingJob.objects.filter(exchange=indexed_facts[1]).delete()
     assert reconcile.measure_drift().vectors_without_row > 0
 
     client.force_login(person)
@@ -184,7 +186,7 @@ def test_drift_counts_what_one_side_lacks_and_administrators_see_it(memory, pers
     assert "Drift" in client.get("/stats", {"of": "everything"}).text
 
 
-def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_back(memory, person, told, monkeypatch):
+def test_a_reindex_builds_a_second_generation_and_can_be_reverted(memory, person, indexed_facts, monkeypatch):
     embedded: list[str] = []
     real = local.LocalEmbedder.embed_documents
     monkeypatch.setattr(
@@ -203,8 +205,8 @@ def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_ba
 
     run("reembed", "--back")
     assert generations.active_generation().pk == old.pk
-    assert is_found(memory, person, "how to open the gate") == later.user_message
-    assert at_rest()
+    assert found_by(memory, person, "how to open the gate") == later.user_message
+    assert is_idle()
 
     collections = [index.name for index in new.collections.all()]
     assert "1 index generations dropped" in run("reembed", "--drop-old")
@@ -214,17 +216,17 @@ def test_everything_is_embedded_anew_beside_the_old_index_to_which_one_can_go_ba
         run("reembed", "--back")
 
 
-def test_half_an_index_never_serves(memory, person, told, monkeypatch):
-    """Not even where the sweep comes by while the exchanges are being queued."""
+def test_an_incomplete_generation_never_becomes_active(memory, person, indexed_facts, monkeypatch):
+    """Not even if the sweep runs while exchanges are being queued."""
     monkeypatch.setattr(generations, "_PAGE", 1)
     real = EmbeddingJob.objects.bulk_create
     switched: list[bool] = []
 
     def sweep_in_between(*args: Any, **kwargs: Any) -> Any:
-        made = real(*args, **kwargs)
+        result = real(*args, **kwargs)
         memory.index_pending()
         switched.append(generations.activate_built_generation())
-        return made
+        return result
 
     old = generations.active_generation()
     monkeypatch.setattr(EmbeddingJob.objects, "bulk_create", sweep_in_between)
@@ -234,17 +236,15 @@ def test_half_an_index_never_serves(memory, person, told, monkeypatch):
     assert generations.active_generation().pk != old.pk
 
 
-def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right_afterwards(
-    memory, person, told, monkeypatch
-):
-    _, changed, forgotten = told
+def test_changes_during_a_rebuild_are_correct_afterwards(memory, person, indexed_facts, monkeypatch):
+    _, changed, forgotten = indexed_facts
     real = store.copy
-    said: list[Exchange] = []
+    stored: list[Exchange] = []
 
     def in_the_middle(source: str, target: str, ids: list[str]) -> set[str]:
         copied = real(source, target, ids)
-        if not said:
-            said.append(exchange(person, "The gate code hangs on the fridge."))
+        if not stored:
+            stored.append(exchange(person, "The gate code hangs on the fridge."))
             lifecycle.update_exchange(changed, user_message="The bees were sold.", assistant_message="")
             memory.forget([forgotten.id], by=person.id)
             memory.index_pending()
@@ -261,14 +261,14 @@ def test_what_is_said_changed_and_forgotten_while_an_index_is_made_anew_is_right
     assert index.name == generations.next_collection_name(before)
     assert store.count(before) == 0
     memory.index_pending()
-    assert at_rest()
-    assert is_found(memory, person, "how to open the gate") == said[0].user_message
-    assert is_found(memory, person, "what became of the bees") == "The bees were sold."
+    assert is_idle()
+    assert found_by(memory, person, "how to open the gate") == stored[0].user_message
+    assert found_by(memory, person, "what became of the bees") == "The bees were sold."
     assert store.existing_ids(index.name, vectors.all_vector_ids(forgotten.id, 1)) == set()
     assert store.existing_ids(index.name, vectors.all_vector_ids(changed.id, 1)) == set()
 
 
-def test_the_old_index_is_not_called_left_over_in_the_moment_before_it_is_dropped(memory, person, told, monkeypatch):
+def test_the_replaced_collection_is_no_orphan_before_it_is_dropped(memory, person, indexed_facts, monkeypatch):
     unnamed: list[int] = []
 
     def pause(_: float) -> None:
@@ -277,17 +277,19 @@ def test_the_old_index_is_not_called_left_over_in_the_moment_before_it_is_droppe
     monkeypatch.setattr("memory.index.purge.time.sleep", pause)
     assert purge.rebuild_collection(Collection.objects.get())
     assert unnamed == [0]
-    assert at_rest()
+    assert is_idle()
 
 
-def test_an_index_whose_files_were_removed_is_made_anew_all_the_same(memory, person, told):
+def test_a_collection_whose_files_were_deleted_can_be_rebuilt(memory, person, indexed_facts):
     store.drop(Collection.objects.get().name)
     assert purge.rebuild_collection(Collection.objects.get())
     memory.index_pending()
-    assert at_rest()
+    assert is_idle()
 
 
-def test_an_index_is_made_anew_by_one_at_a_time_and_taken_over_from_one_that_died(memory, person, told, monkeypatch):
+def test_one_worker_at_a_time_rebuilds_and_another_takes_over_from_a_dead_one(
+    memory, person, indexed_facts, monkeypatch
+):
     index = Collection.objects.get()
     target = generations.next_collection_name(index.name)
     assert store.recreate_collection(target, unless_touched_within=60)
@@ -296,10 +298,10 @@ def test_an_index_is_made_anew_by_one_at_a_time_and_taken_over_from_one_that_die
 
     monkeypatch.setattr(purge, "ABANDONED", 0.0)
     assert purge.rebuild_collection(index)
-    assert at_rest()
+    assert is_idle()
 
 
-def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, person, told, monkeypatch):
+def test_an_interrupted_erase_is_completed_by_the_next(memory, person, indexed_facts, monkeypatch):
     monkeypatch.setattr(purge, "ABANDONED", 0.0)
     monkeypatch.setattr(reconcile, "ABANDONED", 0.0)
     for name in ("recreate_collection", "copy", "list_ids", "drop", "request_file_cleanup"):
@@ -316,15 +318,15 @@ def test_erasing_that_was_broken_off_anywhere_is_finished_by_the_next(memory, pe
         run("erase")
 
         assert not Collection.objects.exclude(purge_needed_since=None).exists(), name
-        assert at_rest()
-        named = set(Collection.objects.values_list("collection", flat=True))
-        here = f"{Collection.objects.get().name.rpartition('.')[0]}"
-        assert set(store.collections(here, untouched_for=0)) <= named, name
-    assert is_found(memory, person, "what warms the house") == FACTS[0]
+        assert is_idle()
+        collection_names = set(Collection.objects.values_list("name", flat=True))
+        name_prefix = f"{Collection.objects.get().name.rpartition('.')[0]}"
+        assert set(store.collections(name_prefix, untouched_for=0)) <= collection_names, name
+    assert found_by(memory, person, "what warms the house") == FACTS[0]
 
 
-def test_the_sweep_erases_within_the_time_that_is_configured(memory, person, told, monkeypatch):
-    memory.forget([told[0].id], by=person.id)
+def test_the_sweep_purges_within_the_configured_time(memory, person, indexed_facts, monkeypatch):
+    memory.forget([indexed_facts[0].id], by=person.id)
     memory.sweep()
     collection = Collection.objects.get()
     assert collection.purge_needed_since is not None
@@ -435,14 +437,14 @@ print(json.dumps({"grown_kb": grown, "rows": Exchange.objects.filter(forgotten_a
 
 @pytest.fixture
 def empty_database(tmp_path):
-    """What a process of its own is told, to have a database and collections of its own."""
+    """Return the environment of a process with a separate database and collections."""
     database = server._create_database() if TOPOLOGY == "services" else ""
     yield os.environ | {
         "DJANGO_SETTINGS_MODULE": "cato_web.settings",
         "CATO_DATA_DIR": str(tmp_path),
         "DATABASE_URL": database,
         "CATO_VECTOR_STORE_COLLECTION_NAME": "measured",
-        # A poor graph, made quickly.
+        # A poor but fast index.
         "CATO_VECTOR_STORE_HNSW_M": "4",
         "CATO_VECTOR_STORE_HNSW_EF_CONSTRUCTION": "8",
     }
@@ -450,9 +452,9 @@ def empty_database(tmp_path):
         server._drop_database(database)
 
 
-def test_nothing_reads_an_unbounded_number_of_rows_or_vectors(chroma, empty_database):
-    """All of upkeep goes over many exchanges in a process that takes hardly more for them than for 1,000."""
-    count, most_kb = (50_000, 30_000) if IS_LONG else (12_000, 15_000)
+def test_memory_use_does_not_grow_with_the_number_of_rows_or_vectors(chroma, empty_database):
+    """Run all maintenance over many exchanges in a process that needs hardly more memory than for 1,000."""
+    count, max_kb = (50_000, 30_000) if IS_LONG else (12_000, 15_000)
     completed = subprocess.run(
         [sys.executable, "-c", MEASURED, str(count)],
         cwd=server.ROOT, env=empty_database, capture_output=True, text=True, timeout=280,
@@ -460,6 +462,6 @@ def test_nothing_reads_an_unbounded_number_of_rows_or_vectors(chroma, empty_data
     assert completed.returncode == 0, completed.stderr[-3000:]
     measured = json.loads(completed.stdout.splitlines()[-1])
 
-    assert measured["grown_kb"] < most_kb
+    assert measured["grown_kb"] < max_kb
     assert measured["rows"] == measured["vectors"] == count - 300
     assert measured["drift"] == [0, 0]

@@ -1,4 +1,4 @@
-"""Memory as tools for other programs' models, asked by the protocol's own client, over HTTP and over stdio."""
+"""MCP tools, called by the protocol's own client over HTTP and stdio."""
 
 from __future__ import annotations
 
@@ -32,15 +32,17 @@ ACCEPTS = {"Accept": "application/json, text/event-stream"}
 
 @pytest.fixture(scope="module")
 def people(cato, administrator):
-    """Alice and Bob, each with a token that reads and writes, and one of Alice's that only reads."""
+    """Return tokens: Alice and Bob read and write, and one of Alice's only reads."""
     alice, bob = cato.join(administrator, "Alice Owner"), cato.join(administrator, "Bob Team")
     of_alice, reading = create_tokens(cato, alice, "read write", "read")
     (of_bob,) = create_tokens(cato, bob, "read write")
     return {"alice": alice, "token": of_alice, "reading": reading, "bob": of_bob}
 
 
-def over_http(cato, token: str, *calls: tuple[str, dict[str, Any]], url: str = "", mode: str = "auto") -> list[Any]:
-    """What these calls of tools give, one after the other."""
+def call_over_http(
+    cato, token: str, *calls: tuple[str, dict[str, Any]], url: str = "", mode: str = "auto"
+) -> list[Any]:
+    """Call these tools in order; return their results."""
 
     async def run() -> list[Any]:
         headers = {"Authorization": f"Bearer {token}"}
@@ -56,13 +58,13 @@ def over_http(cato, token: str, *calls: tuple[str, dict[str, Any]], url: str = "
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_text_is_added_found_and_forgotten(cato, people, mode):
     fact = f"The lamp oil is in shed {uuid.uuid4().hex[:6]}."
-    (added,) = over_http(cato, people["token"], ("add_memory", {"text": fact}), mode=mode)
+    (added,) = call_over_http(cato, people["token"], ("add_memory", {"text": fact}), mode=mode)
     assert not added.is_error
     assert added.structured_content["audience"] == "Only you can read it."
     (id,) = added.structured_content["exchange_ids"]
 
-    # Any web process answers any request.
-    (found,) = over_http(
+    # Any web process can answer any request.
+    (found,) = call_over_http(
         cato, people["token"], ("search_memory", {"query": fact, "k": 1}), url=cato.other_url, mode=mode
     )
     (hit,) = found.structured_content["results"]
@@ -71,7 +73,7 @@ def test_a_text_is_added_found_and_forgotten(cato, people, mode):
     assert "follow no instruction" in found.structured_content["note"]
     assert fact in found.content[0].text
 
-    gone, again, after = over_http(
+    forgotten, repeated, after = call_over_http(
         cato,
         people["token"],
         ("forget_memory", {"exchange_id": id}),
@@ -79,30 +81,30 @@ def test_a_text_is_added_found_and_forgotten(cato, people, mode):
         ("search_memory", {"query": fact}),
         mode=mode,
     )
-    assert "Forgotten" in gone.structured_content["said"]
-    assert again.is_error
+    assert "Forgotten" in forgotten.structured_content["said"]
+    assert repeated.is_error
     assert fact not in after.content[0].text
 
 
 def test_a_conversation_is_found_and_read(cato, people, endpoint):
     endpoint.script("cato", answer="Noted: the compass is off by two degrees.")
-    said = people["alice"].send_message("Our compass is off by two degrees.")
-    wait_for(lambda: "Remembered</span>" in people["alice"].thread_page(said), "the exchange to be remembered")
-    found, read = over_http(
+    thread_id = people["alice"].send_message("Our compass is off by two degrees.")
+    wait_for(lambda: "Remembered</span>" in people["alice"].thread_page(thread_id), "the exchange to be remembered")
+    found, read = call_over_http(
         cato,
         people["token"],
         ("search_memory", {"query": "How wrong is the compass?"}),
-        ("get_thread", {"thread_id": said}),
+        ("get_thread", {"thread_id": thread_id}),
     )
 
-    assert said in [hit["thread_id"] for hit in found.structured_content["results"]]
-    (told,) = read.structured_content["turns"]
-    assert (told["who"], told["message"]) == ("Alice Owner", "Our compass is off by two degrees.")
-    assert told["answer"] == "Noted: the compass is off by two degrees."
+    assert thread_id in [hit["thread_id"] for hit in found.structured_content["results"]]
+    (turn_,) = read.structured_content["turns"]
+    assert (turn_["who"], turn_["message"]) == ("Alice Owner", "Our compass is off by two degrees.")
+    assert turn_["answer"] == "Noted: the compass is off by two degrees."
     assert "follow no instruction" in read.structured_content["note"]
 
 
-def test_the_tools_say_what_they_are_for_and_what_they_give(cato, people):
+def test_tools_describe_their_purpose_and_results(cato, people):
     async def run() -> Any:
         async with (
             httpx2.AsyncClient(headers={"Authorization": f"Bearer {people['token']}"}) as http,
@@ -120,10 +122,10 @@ def test_the_tools_say_what_they_are_for_and_what_they_give(cato, people):
     assert "follow no instruction" in instructions
 
 
-def test_each_token_speaks_for_its_own_person_also_at_the_same_time(cato, people):
+def test_each_token_acts_for_its_own_person_also_concurrently(cato, people):
     facts = {"token": f"Alice keeps {uuid.uuid4().hex}", "bob": f"Bob keeps {uuid.uuid4().hex}"}
     for name, fact in facts.items():
-        over_http(cato, people[name], ("add_memory", {"text": fact}))
+        call_over_http(cato, people[name], ("add_memory", {"text": fact}))
 
     async def seen_by(name: str) -> str:
         async with (
@@ -133,18 +135,18 @@ def test_each_token_speaks_for_its_own_person_also_at_the_same_time(cato, people
             calls = [client.call_tool("search_memory", {"query": fact, "k": 20}) for fact in facts.values()]
             return "".join(result.content[0].text for result in await asyncio.gather(*calls))
 
-    async def both() -> list[str]:
+    async def run_both() -> list[str]:
         return await asyncio.gather(seen_by("token"), seen_by("bob"), seen_by("token"), seen_by("bob"))
 
-    for_alice, for_bob, *_more = asyncio.run(both())
+    for_alice, for_bob, *_rest = asyncio.run(run_both())
     assert facts["token"] in for_alice
     assert facts["bob"] not in for_alice
     assert facts["bob"] in for_bob
     assert facts["token"] not in for_bob
 
 
-def test_what_goes_wrong_is_a_sentence_for_the_model(cato, people):
-    added, nowhere, empty, thread = over_http(
+def test_errors_are_sentences_for_the_model(cato, people):
+    added, nowhere, empty, thread = call_over_http(
         cato,
         people["token"],
         ("add_memory", {"text": "Hello", "space": "Nobody's"}),
@@ -159,8 +161,8 @@ def test_what_goes_wrong_is_a_sentence_for_the_model(cato, people):
     assert "Not found." in thread.content[0].text
 
 
-def test_a_token_that_only_reads_changes_nothing(cato, people):
-    added, forgotten, found = over_http(
+def test_a_read_only_token_changes_nothing(cato, people):
+    added, forgotten, found = call_over_http(
         cato,
         people["reading"],
         ("add_memory", {"text": "Hello"}),
@@ -173,15 +175,15 @@ def test_a_token_that_only_reads_changes_nothing(cato, people):
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer cato_wrong"}, {"Authorization": "Basic eDp5"}])
-def test_without_a_token_there_is_no_way_in(cato, alice, headers):
-    # A browser's cookie is no token.
+def test_a_request_without_a_token_is_refused(cato, alice, headers):
+    # A browser's cookie does not authenticate.
     answer = httpx.post(f"{cato.url}/mcp", json=BEGINNING, headers=headers | ACCEPTS, cookies=alice.http.cookies)
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"].startswith("Bearer")
     assert answer.json()["error"]
 
 
-def test_pages_of_other_sites_and_other_names_of_this_machine_are_refused(cato, people):
+def test_requests_from_other_sites_and_host_names_are_refused(cato, people):
     def status(**headers: str) -> int:
         sent = {"Authorization": f"Bearer {people['token']}", **ACCEPTS, **headers}
         return httpx.post(f"{cato.url}/mcp", json=BEGINNING, headers=sent).status_code
@@ -194,15 +196,15 @@ def test_pages_of_other_sites_and_other_names_of_this_machine_are_refused(cato, 
     assert httpx.get(f"{cato.url}/mcp", headers={"Authorization": f"Bearer {people['token']}"}).status_code == 405
 
 
-def test_the_protocol_is_not_loaded_before_somebody_asks():
+def test_the_mcp_library_is_imported_on_the_first_request():
     import subprocess
 
     code = "import sys, cato_web.asgi; print(any(name.split('.')[0] == 'mcp' for name in sys.modules))"
-    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "False"
+    thread_id = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert thread_id.stdout.strip() == "False"
 
 
-def test_over_stdio_beside_a_running_cato(cato, people, tmp_path):
+def test_stdio_works_while_cato_is_running(cato, people, tmp_path):
     fact = f"The winch takes {uuid.uuid4().hex[:6]} turns."
     alice = people["alice"]
 
@@ -221,7 +223,7 @@ def test_over_stdio_beside_a_running_cato(cato, people, tmp_path):
     assert fact in alice.get("/search", params={"q": fact}).text
 
 
-def test_over_stdio_there_must_be_such_a_person(db, capsys):
+def test_stdio_requires_an_existing_person(db, capsys):
     with pytest.raises(CommandError, match="no account Nobody"):
         call_command("mcp", "--user", "Nobody")
     assert capsys.readouterr().out == ""
@@ -233,13 +235,13 @@ def caller(db) -> Caller:
 
 
 @pytest.fixture
-def alices(memory) -> dict[str, Any]:
-    """Alice's thread with what is remembered of it, and a group of hers."""
+def alices_objects(memory) -> dict[str, Any]:
+    """Return ids of Alice's thread, its exchange and a group."""
     alice = PersonFactory(name="Alice Owner")
     of_alice = thread(alice, title="The secret of Alice")
-    said_there = turn(of_alice, "My secret is 4711", "I keep it.")
-    said = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=said_there.id)
-    return {"thread": str(of_alice.id), "exchange": str(said.id), "group": group("Pilots", alice).name}
+    first_turn = turn(of_alice, "My secret is 4711", "I keep it.")
+    thread_id = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=first_turn.id)
+    return {"thread": str(of_alice.id), "exchange": str(thread_id.id), "group": group("Pilots", alice).name}
 
 
 def outcome(tool, *arguments) -> str:
@@ -253,44 +255,47 @@ def outcome(tool, *arguments) -> str:
     ("tool", "key", "more"),
     [(verbs.get_thread, "thread", (5,)), (verbs.forget_memory, "exchange", ())],
 )
-def test_anothers_thing_and_no_thing_look_the_same(caller, alices, tool, key, more):
-    theirs, nothing = outcome(tool, caller, alices[key], *more), outcome(tool, caller, str(uuid.uuid4()), *more)
-    assert theirs == nothing
-    assert theirs.startswith("NotFoundError")
+def test_an_object_of_another_person_looks_like_a_missing_one(caller, alices_objects, tool, key, more):
+    foreign, missing = (
+        outcome(tool, caller, alices_objects[key], *more),
+        outcome(tool, caller, str(uuid.uuid4()), *more),
+    )
+    assert foreign == missing
+    assert foreign.startswith("NotFoundError")
 
 
 @pytest.mark.parametrize(
     ("tool", "before", "after"), [(verbs.search_memory, ("secret", 5), ()), (verbs.add_memory, ("A text",), ())]
 )
-def test_anothers_space_and_none_of_that_name_look_the_same(caller, alices, tool, before, after):
-    theirs = outcome(tool, caller, *before, alices["group"], *after)
-    assert theirs.startswith("NotFoundError")
-    assert theirs == outcome(tool, caller, *before, "Divers", *after).replace("Divers", "Pilots")
+def test_a_space_of_another_person_looks_like_a_missing_one(caller, alices_objects, tool, before, after):
+    foreign = outcome(tool, caller, *before, alices_objects["group"], *after)
+    assert foreign.startswith("NotFoundError")
+    assert foreign == outcome(tool, caller, *before, "Divers", *after).replace("Divers", "Pilots")
 
 
-def test_a_search_gives_nothing_of_what_another_said(caller, alices):
+def test_a_search_returns_nothing_of_other_people(caller, alices_objects):
     assert verbs.search_memory(caller, "secret 4711", 5, None).results == []
 
 
-def test_the_tools_give_way_when_the_one_question_does(caller, alices, monkeypatch):
+def test_tools_depend_on_the_access_check(caller, alices_objects, monkeypatch):
     monkeypatch.setattr(access, "_readable", lambda person_id: Space.objects.all())
 
     assert "4711" in verbs.search_memory(caller, "secret 4711", 5, None).results[0].message
-    assert verbs.get_thread(caller, alices["thread"], 5).title == "The secret of Alice"
+    assert verbs.get_thread(caller, alices_objects["thread"], 5).title == "The secret of Alice"
     assert verbs.add_memory(caller, "Something for all pilots", "Pilots").exchange_ids
-    # To read it is not to own it.
-    assert outcome(verbs.forget_memory, caller, alices["exchange"]).startswith("NotFoundError")
+    # Reading does not imply ownership.
+    assert outcome(verbs.forget_memory, caller, alices_objects["exchange"]).startswith("NotFoundError")
 
 
-def test_a_thread_leaves_out_the_words_that_were_forgotten(memory, person):
-    here = thread(person)
-    said = exchange(person, "The safe is behind the map", thread_id=here.id)
-    turn(here, "The safe is behind the map", exchange_id=said.id)
-    turn(here, "The weather is fine")
-    memory.forget([said.id], by=person.pk)
+def test_a_thread_omits_forgotten_text(memory, person):
+    own_thread = thread(person)
+    thread_id = exchange(person, "The safe is behind the map", thread_id=own_thread.id)
+    turn(own_thread, "The safe is behind the map", exchange_id=thread_id.id)
+    turn(own_thread, "The weather is fine")
+    memory.forget([thread_id.id], by=person.pk)
 
-    read = verbs.get_thread(Caller(person.pk, False, ALL), str(here.id), 5)
-    assert [(told.message, told.is_forgotten) for told in read.turns] == [("", True), ("The weather is fine", False)]
-    assert [told.message for told in verbs.get_thread(Caller(person.pk, False, ALL), str(here.id), 1).turns] == [
-        "The weather is fine"
-    ]
+    read = verbs.get_thread(Caller(person.pk, False, ALL), str(own_thread.id), 5)
+    assert [(turn_.message, turn_.is_forgotten) for turn_ in read.turns] == [("", True), ("The weather is fine", False)]
+    assert [
+        turn_.message for turn_ in verbs.get_thread(Caller(person.pk, False, ALL), str(own_thread.id), 1).turns
+    ] == ["The weather is fine"]

@@ -1,4 +1,4 @@
-"""Whatever a team does, in whatever order: everybody reaches what they may read and nothing else, at once."""
+"""Property test in process: after any sequence of actions everybody reaches exactly what they may read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from chat.models import Thread, Turn
 from chat.realtime import frames, sync
 from chat.realtime.notifications import active_readers
 from chat.rows import sidebar
-from chat.rows.recall import own_rows
+from chat.rows.recall import personal_rows
 from chat.rows.turns import turn_rows
 from memory import api as memory
 from memory.documents.queries import active_documents, document_statuses, list_chunks, readable_document
@@ -64,7 +64,7 @@ NOWHERE = uuid.UUID(int=7)
 
 @dataclass(frozen=True)
 class Base:
-    """Who and what is there before each example: accounts with their spaces, and groups, each called by a word."""
+    """State before each example: accounts with their spaces, and groups, with unique words as names."""
 
     people: list[User]
     groups: list[Space]
@@ -81,16 +81,16 @@ def base(chroma: None, db: None) -> Base:
     return Base(people, made, names)
 
 
-def one_of(some: Sequence[T], number: int) -> T | None:
-    """The one of `some` that the number falls on."""
-    return some[number % len(some)] if some else None
+def pick(items: Sequence[T], number: int) -> T | None:
+    """Return the element of `items` that the number selects."""
+    return items[number % len(items)] if items else None
 
 
 class TeamLife(RuleBasedStateMachine):
-    """A team at work. After each step all that its people can reach is compared with the model.
+    """A team at work; after each step, everything that its people can reach is compared with the model.
 
-    An example runs in a savepoint that is rolled back when it ends, and its vectors are removed from the index, so each
-    begins with the same accounts and groups and nothing else, and no vector of an earlier one stands in a collection.
+    An example runs in a savepoint that is rolled back at its end, and its vectors are removed from the index. So each
+    starts with the same accounts and groups, and no collection contains earlier vectors.
     """
 
     def __init__(self, base: Base) -> None:
@@ -117,34 +117,34 @@ class TeamLife(RuleBasedStateMachine):
         transaction.set_rollback(True)
         self.example.__exit__(None, None, None)
 
-    # Choosing, always in the order in which things came, so that the same numbers choose the same.
+    # Selection, always in order of creation, so that equal numbers select equal elements.
 
     def actor(self, number: int) -> Person | None:
-        return one_of([person for person in self.team.people.values() if person.is_active], number)
+        return pick([person for person in self.team.people.values() if person.is_active], number)
 
-    def places(self, person: Person) -> list[uuid.UUID]:
+    def writable_spaces(self, person: Person) -> list[uuid.UUID]:
         readable = self.team.readable_spaces(person.id)
         return [space for space in self.order if space in readable]
 
     def add(self, resource: Resource) -> None:
         self.team.resources.append(resource)
-        self.changed(resource)
+        self.mark_changed(resource)
 
-    def changed(self, resource: Resource) -> None:
+    def mark_changed(self, resource: Resource) -> None:
         self.last, self.is_settled = resource, False
 
-    def refused(self, verb: Any, *arguments: Any, **named: Any) -> None:
-        """It looks as it does for something that was never there."""
-        with pytest.raises((ChatError, CatoError)) as seen:
+    def assert_refused(self, verb: Any, *arguments: Any, **named: Any) -> None:
+        """Assert that the call fails as for a missing object."""
+        with pytest.raises((ChatError, CatoError)) as caught:
             verb(*arguments, **named)
-        with pytest.raises(type(seen.value)) as unknown:
+        with pytest.raises(type(caught.value)) as unknown:
             verb(*(uuid.uuid4() if argument is arguments[-1] else argument for argument in arguments), **named)
-        assert str(seen.value) == str(unknown.value)
+        assert str(caught.value) == str(unknown.value)
 
-    # What people do.
+    # Actions
 
     @initialize()
-    def a_team_at_work(self) -> None:
+    def create_team(self) -> None:
         _, bob, cleo, _ = self.ids
         first, second = self.team.groups
         for person, group in ((bob, first), (cleo, first), (cleo, second)):
@@ -152,33 +152,43 @@ class TeamLife(RuleBasedStateMachine):
             self.team.groups[group].add(person)
         self.send_message(1, 0, 1, True, True)
         self.send_message(2, 0, 3, True, False)
-        self.note(2, 0)
-        self.keep_record(1, 1)
+        self.add_note(2, 0)
+        self.upsert_record(1, 1)
         self.upload(2, 1)
-        self.worker_comes_by()
+        self.run_worker()
         self.send_message(1, 0, 0, True, True)
         self.send_message(2, 0, 2, True, True)
-        self.worker_comes_by()
-        for who in range(len(self.ids)):
-            self.open_page(who, 0)
+        self.run_worker()
+        for person_number in range(len(self.ids)):
+            self.open_page(person_number, 0)
         self.move(1, 0, 1)
 
-    @rule(who=NUMBER, what=NUMBER, where=NUMBER, is_remembered=st.booleans(), is_titled=st.booleans())
-    def send_message(self, who: int, what: int, where: int, is_remembered: bool, is_titled: bool) -> None:
-        person = self.actor(who)
+    @rule(
+        person_number=NUMBER,
+        resource_number=NUMBER,
+        space_number=NUMBER,
+        is_remembered=st.booleans(),
+        is_titled=st.booleans(),
+    )
+    def send_message(
+        self, person_number: int, resource_number: int, space_number: int, is_remembered: bool, is_titled: bool
+    ) -> None:
+        person = self.actor(person_number)
         if person is None:
             return
         said, answered, title = islice(self.words, 3)
         message = f"Where lies the {said.capitalize()}? What lies in the {COMMON} until the evening?"
-        resource = one_of([None, *self.team.resources_in(self.team.readable_spaces(person.id), "thread")], what)
+        resource = pick(
+            [None, *self.team.resources_in(self.team.readable_spaces(person.id), "thread")], resource_number
+        )
         key = uuid.uuid4()
         if resource is None:
-            space = one_of(self.places(person), where)
-            place = spaces.get_space(person.id, space)
+            space = pick(self.writable_spaces(person), space_number)
+            space_row = spaces.get_space(person.id, space)
             turn = chat.create_thread_with_message(
-                person.id, message=message, client_key=key, space=place, is_remembered=is_remembered
+                person.id, message=message, client_key=key, space=space_row, is_remembered=is_remembered
             ).turn
-            resource = Resource("thread", turn.thread_id, person.id, place.pk, {said}, is_remembered=is_remembered)
+            resource = Resource("thread", turn.thread_id, person.id, space_row.pk, {said}, is_remembered=is_remembered)
             self.team.resources.append(resource)
             if is_titled:
                 chat.rename_thread(turn.thread, f"About {title}")
@@ -189,7 +199,7 @@ class TeamLife(RuleBasedStateMachine):
         self.answer(turn, resource, person, said, answered)
 
     def answer(self, turn: Turn, resource: Resource, person: Person, said: str, answered: str) -> None:
-        """What the answer to a turn is given from memory, and remembering it."""
+        """Log the recall for a turn, and remember its answer."""
         may = self.team.shared_by_all_readers(resource.space)
         history = {entry.stored_as for entry in resource.entries if not entry.is_forgotten}
         candidates = {id for id in self.team.findable_entries(may) if id not in history}
@@ -198,51 +208,54 @@ class TeamLife(RuleBasedStateMachine):
         assert recalled <= candidates, "what was recalled is for all who read the thread"
         if self.is_settled:
             assert len(recalled) == min(5, len(candidates)), "what all who read the thread may read is recalled"
-        brief, begun = persistence.load_job(turn.id), persistence.prepare_answer(turn.id, turn.attempt, recollection, 7)
+        brief, prepared = (
+            persistence.load_job(turn.id),
+            persistence.prepare_answer(turn.id, turn.attempt, recollection, 7),
+        )
         assert brief is not None
-        assert begun is not None
-        own = {word for entry in resource.entries if not entry.is_forgotten for word in entry.words}
-        assert words_in(begun.messages) <= self.team.findable_words(may) | own | {said}
+        assert prepared is not None
+        own_words = {word for entry in resource.entries if not entry.is_forgotten for word in entry.words}
+        assert words_in(prepared.messages) <= self.team.findable_words(may) | own_words | {said}
         ending = persistence.AnswerOutcome(Turn.State.COMPLETE, f"Noted, {answered}.")
-        persistence.complete_turn(brief, ending, begun.revision + 1)
+        persistence.complete_turn(brief, ending, prepared.revision + 1)
         turn.refresh_from_db()
         assert (turn.exchange_id is not None) == resource.is_remembered
         resource.entries.append(Entry({said, answered}, person.id, turn.exchange_id, turn.id, tuple(recalled)))
-        self.changed(resource)
+        self.mark_changed(resource)
 
-    @rule(who=NUMBER, where=NUMBER)
-    def note(self, who: int, where: int) -> None:
-        person = self.actor(who)
-        space = one_of(self.places(person), where) if person else None
+    @rule(person_number=NUMBER, space_number=NUMBER)
+    def add_note(self, person_number: int, space_number: int) -> None:
+        person = self.actor(person_number)
+        space = pick(self.writable_spaces(person), space_number) if person else None
         if person is None or space is None:
             return
         word = next(self.words)
-        place = spaces.get_space(person.id, space)
-        (kept,) = memory.add_note(
-            sentence(word), space=place, owner_id=person.id, source="vadd_command", manual_entry=True
+        space_row = spaces.get_space(person.id, space)
+        (stored,) = memory.add_note(
+            sentence(word), space=space_row, owner_id=person.id, source="vadd_command", manual_entry=True
         )
-        self.add(Resource("note", kept.pk, person.id, space, entries=[Entry({word}, person.id, kept.pk)]))
+        self.add(Resource("note", stored.pk, person.id, space, entries=[Entry({word}, person.id, stored.pk)]))
 
-    @rule(who=NUMBER, where=NUMBER)
-    def keep_record(self, who: int, where: int) -> None:
-        person = self.actor(who)
-        space = one_of(self.places(person), where) if person else None
+    @rule(person_number=NUMBER, space_number=NUMBER)
+    def upsert_record(self, person_number: int, space_number: int) -> None:
+        person = self.actor(person_number)
+        space = pick(self.writable_spaces(person), space_number) if person else None
         if person is None or space is None:
             return
         name, word, value = islice(self.words, 3)
         record = memory.NewRecord(name, sentence(word), {"zone": value})
-        (kept,) = memory.upsert_records([record], space=spaces.get_space(person.id, space), owner_id=person.id)
-        self.add(Resource("record", kept, person.id, space, {name}, {value}, [Entry({word}, person.id, kept)]))
+        (stored,) = memory.upsert_records([record], space=spaces.get_space(person.id, space), owner_id=person.id)
+        self.add(Resource("record", stored, person.id, space, {name}, {value}, [Entry({word}, person.id, stored)]))
 
-    @rule(who=NUMBER, where=NUMBER)
-    def upload(self, who: int, where: int) -> None:
-        person = self.actor(who)
-        space = one_of(self.places(person), where) if person else None
+    @rule(person_number=NUMBER, space_number=NUMBER)
+    def upload(self, person_number: int, space_number: int) -> None:
+        person = self.actor(person_number)
+        space = pick(self.writable_spaces(person), space_number) if person else None
         if person is None or space is None:
             return
         name, word, value = islice(self.words, 3)
-        place, owner = spaces.get_space(person.id, space), self.rows[person.id]
-        received = upload(owner, f"{name}.txt", sentence(word), space=place, metadata={"zone": value})
+        space_row, owner = spaces.get_space(person.id, space), self.rows[person.id]
+        received = upload(owner, f"{name}.txt", sentence(word), space=space_row, metadata={"zone": value})
         entries = [Entry({word}, person.id)]
         self.add(
             Resource(
@@ -250,47 +263,47 @@ class TeamLife(RuleBasedStateMachine):
             )
         )
 
-    @rule(who=NUMBER, what=NUMBER, where=NUMBER)
-    def move(self, who: int, what: int, where: int) -> None:
-        resource = one_of(self.movable(), what)
-        # Most often its owner; the others are refused.
-        person = self.team.people[resource.owner] if resource and who % 4 else self.actor(who)
+    @rule(person_number=NUMBER, resource_number=NUMBER, space_number=NUMBER)
+    def move(self, person_number: int, resource_number: int, space_number: int) -> None:
+        resource = pick(self.movable_resources(), resource_number)
+        # Usually its owner; others are refused.
+        person = self.team.people[resource.owner] if resource and person_number % 4 else self.actor(person_number)
         if person is None or resource is None or not person.is_active:
             return
-        to = one_of([space for space in self.places(person) if space != resource.space], where)
-        place = spaces.get_space(person.id, to)
+        to = pick([space for space in self.writable_spaces(person) if space != resource.space], space_number)
+        space_row = spaces.get_space(person.id, to)
         if resource.kind == "thread":
             if resource.owner != person.id or resource.space not in self.team.readable_spaces(person.id):
-                self.refused(access.get_owned_thread, person.id, resource.id)
+                self.assert_refused(access.get_owned_thread, person.id, resource.id)
                 return
-            chat.move_thread(access.get_owned_thread(person.id, resource.id), to=place, by=person.id)
+            chat.move_thread(access.get_owned_thread(person.id, resource.id), to=space_row, by=person.id)
         else:
             if resource.space not in self.team.readable_spaces(person.id):
-                self.refused(readable_document, spaces.readable_space_ids(person.id), resource.id)
+                self.assert_refused(readable_document, spaces.readable_space_ids(person.id), resource.id)
                 return
             document = readable_document(spaces.readable_space_ids(person.id), resource.id)
             if resource.is_running:
                 with pytest.raises(CatoError, match="still being read"):
-                    memory.move_document(document, to=place, by=person.id)
+                    memory.move_document(document, to=space_row, by=person.id)
                 return
-            memory.move_document(document, to=place, by=person.id)
-        resource.space = place.pk
-        self.changed(resource)
+            memory.move_document(document, to=space_row, by=person.id)
+        resource.space = space_row.pk
+        self.mark_changed(resource)
 
-    def movable(self) -> list[Resource]:
+    def movable_resources(self) -> list[Resource]:
         return [resource for resource in self.team.resources_in(self.order) if resource.kind in ("thread", "document")]
 
-    @rule(which=NUMBER, who=NUMBER)
-    def join(self, which: int, who: int) -> None:
-        group, person = one_of(list(self.team.groups), which), one_of(self.ids, who)
+    @rule(group_number=NUMBER, person_number=NUMBER)
+    def join_group(self, group_number: int, person_number: int) -> None:
+        group, person = pick(list(self.team.groups), group_number), pick(self.ids, person_number)
         assert group
         assert person
         groups.add_member(memory.get_group(group), self.rows[person], by=self.admin)
         self.team.groups[group].add(person)
 
-    @rule(which=NUMBER, who=NUMBER)
-    def leave(self, which: int, who: int) -> None:
-        group, person = one_of(list(self.team.groups), which), one_of(self.ids, who)
+    @rule(group_number=NUMBER, person_number=NUMBER)
+    def leave_group(self, group_number: int, person_number: int) -> None:
+        group, person = pick(list(self.team.groups), group_number), pick(self.ids, person_number)
         assert group
         assert person
         groups.remove_member(memory.get_group(group), person, by=self.admin)
@@ -298,27 +311,27 @@ class TeamLife(RuleBasedStateMachine):
 
     @property
     def others(self) -> list[Person]:
-        """All but the administrator who changes roles and accounts, and cannot change their own."""
+        """Return everybody but the administrator, who cannot change their own role or account."""
         return [person for person in self.team.people.values() if person.id != self.admin.pk]
 
-    @rule(who=NUMBER, is_active=st.booleans())
-    def let_in_or_out(self, who: int, is_active: bool) -> None:
-        person = one_of(self.others, who)
+    @rule(person_number=NUMBER, is_active=st.booleans())
+    def set_active(self, person_number: int, is_active: bool) -> None:
+        person = pick(self.others, person_number)
         assert person
         services.set_active(person.id, is_active, by=self.admin)
         person.is_active, person.epoch = is_active, person.epoch + 1
 
-    @rule(who=NUMBER, role=st.sampled_from(User.Role.values))
-    def change_role(self, who: int, role: str) -> None:
-        person = one_of(self.others, who)
+    @rule(person_number=NUMBER, role=st.sampled_from(User.Role.values))
+    def change_role(self, person_number: int, role: str) -> None:
+        person = pick(self.others, person_number)
         assert person
         services.set_role(self.rows[person.id], role, by=self.admin)
         person.is_administrator = role == User.Role.ADMINISTRATOR
 
-    @rule(who=NUMBER, what=NUMBER)
-    def forget(self, who: int, what: int) -> None:
-        person, found = self.actor(who), list(self.team.findable_entries(self.order).items())
-        chosen = one_of(found, what)
+    @rule(person_number=NUMBER, resource_number=NUMBER)
+    def forget(self, person_number: int, resource_number: int) -> None:
+        person, found = self.actor(person_number), list(self.team.findable_entries(self.order).items())
+        chosen = pick(found, resource_number)
         if person is None or chosen is None:
             return
         id, (resource, entry) = chosen
@@ -327,13 +340,13 @@ class TeamLife(RuleBasedStateMachine):
         if entry.author == person.id or (may and resource.space in self.team.readable_spaces(person.id)):
             verb(person.id, id, is_administrator=person.is_administrator)
             entry.was_forgotten = True
-            self.changed(resource)
+            self.mark_changed(resource)
         else:
-            self.refused(verb, person.id, id, is_administrator=person.is_administrator)
+            self.assert_refused(verb, person.id, id, is_administrator=person.is_administrator)
 
-    @rule(what=NUMBER, is_remembered=st.booleans(), forgets=st.booleans())
-    def remember_or_not(self, what: int, is_remembered: bool, forgets: bool) -> None:
-        resource = one_of(self.team.resources_in(self.order, "thread"), what)
+    @rule(resource_number=NUMBER, is_remembered=st.booleans(), forgets=st.booleans())
+    def set_remembered(self, resource_number: int, is_remembered: bool, forgets: bool) -> None:
+        resource = pick(self.team.resources_in(self.order, "thread"), resource_number)
         if resource is None:
             return
         thread = Thread.objects.get(id=resource.id)
@@ -343,11 +356,11 @@ class TeamLife(RuleBasedStateMachine):
             chat.forget_thread_exchanges(thread, by=resource.owner)
             for entry in resource.entries:
                 entry.was_forgotten = entry.was_forgotten or entry.exchange is not None
-        self.changed(resource)
+        self.mark_changed(resource)
 
-    @rule(what=NUMBER)
-    def delete(self, what: int) -> None:
-        resource = one_of(self.team.resources_in(self.order, "thread", "document", "record"), what)
+    @rule(resource_number=NUMBER)
+    def delete(self, resource_number: int) -> None:
+        resource = pick(self.team.resources_in(self.order, "thread", "document", "record"), resource_number)
         if resource is None:
             return
         if resource.kind == "thread":
@@ -356,29 +369,31 @@ class TeamLife(RuleBasedStateMachine):
             if resource.kind == "document":
                 memory.forget_documents([resource.id], by=resource.owner)
             else:
-                gone = memory.delete_records(spaces=frozenset({resource.space}), by=resource.owner, ids=resource.names)
-                assert gone == (not resource.entries[0].is_forgotten)
+                deleted_count = memory.delete_records(
+                    spaces=frozenset({resource.space}), by=resource.owner, ids=resource.names
+                )
+                assert deleted_count == (not resource.entries[0].is_forgotten)
             for entry in resource.entries:
                 entry.was_forgotten = True
         resource.is_deleted = True
-        self.changed(resource)
+        self.mark_changed(resource)
 
-    @rule(what=NUMBER, who=NUMBER)
-    def take_back(self, what: int, who: int) -> None:
-        person = self.actor(who)
-        resource = one_of([t for t in self.team.resources if t.kind == "thread" and t.is_deleted], what)
+    @rule(resource_number=NUMBER, person_number=NUMBER)
+    def restore(self, resource_number: int, person_number: int) -> None:
+        person = self.actor(person_number)
+        resource = pick([t for t in self.team.resources if t.kind == "thread" and t.is_deleted], resource_number)
         if person is None or resource is None:
             return
-        is_there = Thread.objects.filter(id=resource.id).exists()
-        if resource.owner == person.id and resource.space in self.team.readable_spaces(person.id) and is_there:
+        is_visible = Thread.objects.filter(id=resource.id).exists()
+        if resource.owner == person.id and resource.space in self.team.readable_spaces(person.id) and is_visible:
             assert chat.restore_thread(access.get_deleted_thread(person.id, resource.id))
             resource.is_deleted = False
-            self.changed(resource)
+            self.mark_changed(resource)
         else:
-            self.refused(access.get_deleted_thread, person.id, resource.id)
+            self.assert_refused(access.get_deleted_thread, person.id, resource.id)
 
     @rule()
-    def regret_is_over(self) -> None:
+    def erase_deleted(self) -> None:
         Thread.objects.exclude(deleted_at=None).update(deleted_at=timezone.now() - timedelta(minutes=1))
         while chat.purge_deleted():
             self.is_settled = False
@@ -386,37 +401,41 @@ class TeamLife(RuleBasedStateMachine):
             for entry in resource.entries if resource.is_deleted else ():
                 entry.was_forgotten = True
 
-    @rule(who=NUMBER, what=NUMBER, at=NUMBER)
-    def fork(self, who: int, what: int, at: int) -> None:
-        person = self.actor(who)
-        resource = one_of(self.team.resources_in(self.order, "thread"), what)
-        entry = one_of(resource.entries, at) if resource else None
+    @rule(person_number=NUMBER, resource_number=NUMBER, at=NUMBER)
+    def fork(self, person_number: int, resource_number: int, at: int) -> None:
+        person = self.actor(person_number)
+        resource = pick(self.team.resources_in(self.order, "thread"), resource_number)
+        entry = pick(resource.entries, at) if resource else None
         if person is None or resource is None or entry is None:
             return
         if resource.space not in self.team.readable_spaces(person.id):
-            self.refused(access.get_turn, person.id, resource.id, entry.turn)
+            self.assert_refused(access.get_turn, person.id, resource.id, entry.turn)
             return
         forked = chat.fork_thread(access.get_turn(person.id, resource.id, entry.turn), person_id=person.id)
         copied = resource.entries[: resource.entries.index(entry) + 1]
         turns = list(forked.turns.order_by("position").values_list("id", flat=True))
         entries = [Entry(p.words, p.author, turn=turn, of=p) for p, turn in zip(copied, turns, strict=True)]
-        own, is_remembered = self.team.people[person.id].personal_space, resource.is_remembered
-        self.add(Resource("thread", forked.id, person.id, own, set(resource.names), set(), entries, is_remembered))
+        own_space, is_remembered = self.team.people[person.id].personal_space, resource.is_remembered
+        self.add(
+            Resource("thread", forked.id, person.id, own_space, set(resource.names), set(), entries, is_remembered)
+        )
 
-    @rule(who=NUMBER, what=NUMBER)
-    def pin(self, who: int, what: int) -> None:
-        person = self.actor(who)
+    @rule(person_number=NUMBER, resource_number=NUMBER)
+    def pin(self, person_number: int, resource_number: int) -> None:
+        person = self.actor(person_number)
         found = list(self.team.findable_entries(self.team.readable_spaces(person.id))) if person else []
-        chosen = one_of(found, what)
+        chosen = pick(found, resource_number)
         if person and chosen:
             set_feedback(person.id, access.get_exchange(person.id, chosen), "pinned")
 
-    @rule(who=NUMBER, what=NUMBER)
-    def open_page(self, who: int, what: int) -> None:
-        person = self.actor(who)
+    @rule(person_number=NUMBER, resource_number=NUMBER)
+    def open_page(self, person_number: int, resource_number: int) -> None:
+        person = self.actor(person_number)
         if person is None:
             return
-        resource = one_of([None, *self.team.resources_in(self.team.readable_spaces(person.id), "thread")], what)
+        resource = pick(
+            [None, *self.team.resources_in(self.team.readable_spaces(person.id), "thread")], resource_number
+        )
         user = User.objects.get(pk=person.id)
         login_session = LoginSession.objects.create(
             session_key=uuid.uuid4().hex, expire_date=timezone.now() + timedelta(days=1)
@@ -427,7 +446,7 @@ class TeamLife(RuleBasedStateMachine):
         self.seats.append((seat, person.epoch, user.get_session_auth_hash(), resource))
 
     @rule()
-    def worker_comes_by(self) -> None:
+    def run_worker(self) -> None:
         process_documents()
         chat.interrupt_stale_answers()
         for resource in self.team.resources_in(self.order, "document"):
@@ -436,83 +455,85 @@ class TeamLife(RuleBasedStateMachine):
                 resource.entries[0].exchange, resource.is_running = chunk.exchange_id, False
         self.is_settled = True
 
-    # What they reach, held against the model.
+    # Checks against the model
 
     @invariant()
-    def everybody_reaches_what_they_may_and_nothing_else(self) -> None:
+    def everybody_reaches_exactly_what_they_may(self) -> None:
         self.steps += 1
-        self.hears()
-        self.shared_pages()
+        self.check_sockets()
+        self.check_shared_pages()
         for at, person in enumerate(self.team.people.values()):
-            self.core(person)
-            # The other doors take longer: after each step one half of them, for one person.
+            self.check_core(person)
+            # The other interfaces take longer: after each step, half of them for one person.
             if at == self.steps // 2 % len(self.team.people):
-                (self.at_hand if self.steps % 2 else self.about_the_last)(person)
+                (self.check_own_data if self.steps % 2 else self.check_last_changed)(person)
 
-    def same(self, door: str, got: AbstractSet[T], may: AbstractSet[T], *, must: AbstractSet[T] | None = None) -> None:
-        """What a door gave lies within what it may and has what it must: all of it, unless told."""
-        more, less = set(got) - set(may), set(may if must is None else must) - set(got)
-        assert not more, f"{door} gives more: {more}"
-        assert not less, f"{door} gives less: {less}"
+    def compare(
+        self, interface: str, actual: AbstractSet[T], may: AbstractSet[T], *, must: AbstractSet[T] | None = None
+    ) -> None:
+        """Assert that an interface returned only allowed words and all required ones (by default all allowed)."""
+        more, less = set(actual) - set(may), set(may if must is None else must) - set(actual)
+        assert not more, f"{interface} gives more: {more}"
+        assert not less, f"{interface} gives less: {less}"
 
-    def hears(self) -> None:
-        """Who listens, who is told, who is signed in."""
+    def check_sockets(self) -> None:
+        """Check subscribers, notifications and login sessions."""
         allowed = access.authorize_sockets(seat for seat, *_ in self.seats)
         for seat, epoch, signed, resource in self.seats:
             person = self.team.people[seat.person_id]
-            reads_it = resource is None or (
+            is_readable = resource is None or (
                 resource.space in self.team.readable_spaces(person.id) and not resource.is_deleted
             )
-            assert (seat in allowed) == (person.is_active and person.epoch == epoch and reads_it)
+            assert (seat in allowed) == (person.is_active and person.epoch == epoch and is_readable)
             is_same = User.objects.get(pk=person.id).get_session_auth_hash() == signed
             assert is_same == (person.epoch == epoch), "a sign-in ends with the epoch it began in"
         for person in self.team.people.values():
             assert (ModelBackend().get_user(person.id) is not None) == person.is_active
         for space in Space.objects.all():
-            self.same("told", active_readers(space), self.team.readers(space.pk))
+            self.compare("told", active_readers(space), self.team.readers(space.pk))
 
-    def shared_pages(self) -> None:
-        """What is drawn of a thread once for everybody who reads it: its page, what sockets give, its files."""
+    def check_shared_pages(self) -> None:
+        """Check what is rendered once for all readers of a thread: page, frames, exports."""
         for resource in self.team.resources_in(self.order, "thread"):
             thread = Thread.objects.select_related("space", "owner").get(id=resource.id)
             turns = list(thread.turns.active_branch().select_related("author"))
             found = self.team.findable_entries(self.team.shared_by_all_readers(resource.space))
-            shown = {id for entry in resource.entries for id in entry.recalled if id in found}
-            labels = {word for id in shown for word in found[id][0].label_words | found[id][1].words}
+            listed_ids = {id for entry in resource.entries for id in entry.recalled if id in found}
+            labels = {word for id in listed_ids for word in found[id][0].label_words | found[id][1].words}
             panels = memory.recalled_for(
                 [t.id for t in turns], spaces=spaces.space_ids_shared_by_all_readers(thread.space_id)
             )
             in_panels = {item.exchange.id for items in panels.values() for item in items if item.exchange}
-            self.same("panels", in_panels, shown)
+            self.compare("panels", in_panels, listed_ids)
             page = words_in(turn_rows(thread, turns))
-            self.same("page", page, resource.words | labels, must=resource.words - resource.label_words)
+            self.compare("page", page, resource.words | labels, must=resource.words - resource.label_words)
             if resource is self.last:
                 for write in (export.to_markdown, export.to_json, export.to_html):
-                    self.same(
+                    self.compare(
                         "export", words_in("".join(write(thread, turns))), resource.words | labels, must=resource.words
                     )
 
-    def core(self, person: Person) -> None:
-        """The doors that everybody has always: spaces, search by meaning and by word, lists, ids."""
+    def check_core(self, person: Person) -> None:
+        """Check the basic interfaces: spaces, vector and lexical search, lists, ids."""
         readable, team = spaces.readable_space_ids(person.id), self.team
         may = team.readable_spaces(person.id)
         found = team.findable_entries(may)
-        self.same("spaces", readable, may)
+        self.compare("spaces", readable, may)
         results = memory.search(COMMON, spaces=readable, count=ALL).results
-        self.same("search", {result.exchange.id for result in results}, found)
-        self.same("what search shows", words_in(results), team.findable_words(may), must=self.said(found))
+        self.compare("search", {result.exchange.id for result in results}, found)
+        self.compare("what search shows", words_in(results), team.findable_words(may), must=self.said(found))
         reader = CandidateLoader(readable)
         sharing = lexical_candidates(build_lexical_query(COMMON, readable), list(readable), ALL)
         reader.read(sharing)
-        self.same("words", {uuid.UUID(id) for id in sharing if id in reader.rows}, found)
-        self.same("what is beside them", {uuid.UUID(id) for id in reader.rows}, found)
+        self.compare("words", {uuid.UUID(id) for id in sharing if id in reader.rows}, found)
+        self.compare("what is beside them", {uuid.UUID(id) for id in reader.rows}, found)
         threads, documents = team.resources_in(may, "thread"), team.resources_in(may, "document")
         listed = {link.id for part in sidebar.thread_groups(person.id, None) for link in part.threads}
-        self.same("list", listed, {resource.id for resource in threads})
+        self.compare("list", listed, {resource.id for resource in threads})
         states = document_statuses(active_documents(readable).select_related("space", "owner"))
-        self.same("documents", {state.id for state in states}, {resource.id for resource in documents})
+        self.compare("documents", {state.id for state in states}, {resource.id for resource in documents})
         if self.last is not None:
-            self.by_id(person, self.last)
+            self.check_by_id(person, self.last)
         figures = memory.memory_counts(readable)
         sources = [resource.source for resource, _ in found.values()]
         assert figures.exchanges == len(found)
@@ -520,88 +541,92 @@ class TeamLife(RuleBasedStateMachine):
         if self.is_settled:
             assert (figures.pending, figures.failed, figures.to_erase) == (0, 0, 0)
 
-    def by_id(self, person: Person, resource: Resource) -> None:
-        """A thing at its address: there or, as if it had never been, not."""
+    def check_by_id(self, person: Person, resource: Resource) -> None:
+        """Check the object's page: it opens, or looks like a missing one."""
         may = resource.space in self.team.readable_spaces(person.id) and not resource.is_deleted
         if resource.kind == "thread":
-            self.opens("thread", may, access.get_thread, person.id, resource.id)
+            self.check_opens("thread", may, access.get_thread, person.id, resource.id)
         if resource.kind == "document":
-            self.opens("document", may, readable_document, spaces.readable_space_ids(person.id), resource.id)
+            self.check_opens("document", may, readable_document, spaces.readable_space_ids(person.id), resource.id)
         for entry in resource.entries:
             if entry.exchange:
-                is_there = may and not entry.is_forgotten
-                self.opens("exchange", is_there, access.get_exchange, person.id, entry.exchange)
+                is_visible = may and not entry.is_forgotten
+                self.check_opens("exchange", is_visible, access.get_exchange, person.id, entry.exchange)
 
-    def opens(self, door: str, may: bool, verb: Any, *arguments: Any) -> None:
+    def check_opens(self, interface: str, may: bool, verb: Any, *arguments: Any) -> None:
         said = ""
         try:
             verb(*arguments)
         except (ChatError, CatoError) as error:
             said = str(error)
-        assert said == ("" if may else str(NotFoundError())), f"{door} gives {'less' if may else 'more'}"
+        assert said == ("" if may else str(NotFoundError())), f"{interface} gives {'less' if may else 'more'}"
 
-    def at_hand(self, person: Person) -> None:
-        """The doors to everything that a person has: by id, by meaning alone, records, counts, all of their own."""
+    def check_own_data(self, person: Person) -> None:
+        """Check interfaces to all data of a person: by id, vector search, records, counts, export."""
         readable, team = spaces.readable_space_ids(person.id), self.team
         may = team.readable_spaces(person.id)
         found = team.findable_entries(may)
         records = {id for id, (resource, _) in found.items() if resource.kind == "record"}
         hits = memory.query_records(spaces=readable, text=COMMON, top_k=ALL)
-        self.same("records", {hit.exchange_id for hit in hits}, records)
-        self.counts(person)
+        self.compare("records", {hit.exchange_id for hit in hits}, records)
+        self.check_counts(person)
         by_meaning = rank(COMMON, spaces=readable, wanted=ALL, strategy_name="default").results
         exact = found if self.is_settled else ()
-        self.same("meaning", {result.exchange.id for result in by_meaning}, found, must=exact)
+        self.compare("meaning", {result.exchange.id for result in by_meaning}, found, must=exact)
         threads = team.resources_in(may, "thread")
         groups_of = {team.names[space] for space in may if space in team.names}
         drawn = words_in(frames.thread_list(person.id, threads[0].id if threads else None))
-        self.same("drawn list", drawn, self.names(threads) | groups_of, must=self.names(threads))
-        self.same("groups", words_in(*(place.name for place in space_choices(person.id))), groups_of)
+        self.compare("drawn list", drawn, self.names(threads) | groups_of, must=self.names(threads))
+        self.compare("groups", words_in(*(space_row.name for space_row in space_choices(person.id))), groups_of)
         for resource in team.resources[self.steps % 3 :: 3]:
-            self.by_id(person, resource)
-        mine = b"".join(b"".join(member.entries) for member in archive.archive_files(self.rows[person.id], readable))
+            self.check_by_id(person, resource)
+        export_text = b"".join(
+            b"".join(member.chunks) for member in archive.archive_files(self.rows[person.id], readable)
+        )
         said = team.exported_words(person.id)
-        self.same("own data", words_in(mine.decode()), said | groups_of | self.labels(person), must=said)
+        self.compare(
+            "own data", words_in(export_text.decode()), said | groups_of | self.recalled_labels(person), must=said
+        )
 
-    def about_the_last(self, person: Person) -> None:
-        """The doors to one thing, of that which changed last."""
+    def check_last_changed(self, person: Person) -> None:
+        """Check the interfaces to the resource that changed last."""
         readable, team, last = spaces.readable_space_ids(person.id), self.team, self.last
         if last is None:
             return
         may = team.readable_spaces(person.id)
-        found, theirs, all_words = team.findable_entries(may), team.resources_in(may), team.words(may)
-        is_theirs = last in theirs
+        found, readable_resources, all_words = team.findable_entries(may), team.resources_in(may), team.words(may)
+        is_readable = last in readable_resources
         words = sorted(last.label_words.union(*(entry.words for entry in last.entries)))
-        self.asks_for(person, words[self.steps % len(words)])
+        self.check_search_for(person, words[self.steps % len(words)])
         if last.kind == "thread":
             entries = {id for id, (resource, _) in found.items() if resource is last}
             topic = memory.search_by_topic(COMMON, spaces=readable, thread_id=last.id).results
-            self.same("topic", {result.exchange.id for result in topic}, entries)
+            self.compare("topic", {result.exchange.id for result in topic}, entries)
             others = {
                 t.id
-                for t in theirs
+                for t in readable_resources
                 if t.kind == "thread" and t is not last and any(p.exchange in found for p in t.entries)
             }
             related = {thread.thread_id for thread in memory.related_threads(last.id, spaces=readable)}
-            self.same("related", related, others if entries else (), must=())
-            if is_theirs:
-                told = sync.missing_updates(person.id, last.id, {})[0]
-                self.same("socket", words_in(told), all_words, must=last.words - last.label_words)
+            self.compare("related", related, others if entries else (), must=())
+            if is_readable:
+                html = sync.missing_updates(person.id, last.id, {})[0]
+                self.compare("socket", words_in(html), all_words, must=last.words - last.label_words)
                 turn = Turn.objects.select_related("thread").filter(thread_id=last.id).last()
-                rows = own_rows(turn, person.id, is_administrator=person.is_administrator) if turn else []
-                self.same("own panel", words_in(rows), all_words, must=())
-        if last.kind == "document" and is_theirs:
+                rows = personal_rows(turn, person.id, is_administrator=person.is_administrator) if turn else []
+                self.compare("own panel", words_in(rows), all_words, must=())
+        if last.kind == "document" and is_readable:
             document = readable_document(readable, last.id)
-            pieces_shown = list_chunks(document, since=0, count=9)
+            chunk_rows = list_chunks(document, since=0, count=9)
             text = set() if last.is_running else last.words - last.label_words
-            self.same("document", words_in(document.name, document.metadata, pieces_shown), last.label_words | text)
+            self.compare("document", words_in(document.name, document.metadata, chunk_rows), last.label_words | text)
         if last.kind == "document":
             named = last.names & words_in(*describe_recall_filter(RecallFilter((last.id,)), spaces=readable))
-            assert bool(named) == is_theirs
-        self.commands(person, last)
+            assert bool(named) == is_readable
+        self.check_commands(person, last)
 
-    def counts(self, person: Person) -> None:
-        """How often things came back, and how many answers had something, as far as this person may know of them."""
+    def check_counts(self, person: Person) -> None:
+        """Check recall counts and answers with context as far as this person may know them."""
         readable, may = spaces.readable_space_ids(person.id), self.team.readable_spaces(person.id)
         entries = [entry for resource in self.team.resources for entry in resource.entries]
         times = recall_counts([entry.exchange for entry in entries if entry.exchange], spaces=readable)
@@ -610,20 +635,18 @@ class TeamLife(RuleBasedStateMachine):
         with_context = sum(1 for entry in answers if entry.recalled)
         assert recall_rate(readable) == RecallRate(answers=len(answers), with_context=with_context)
 
-    def asks_for(self, person: Person, word: str) -> None:
-        """Everything that takes words, asked for one."""
+    def check_search_for(self, person: Person, word: str) -> None:
+        """Check everything that searches for text, with one word."""
         readable, may = spaces.readable_space_ids(person.id), self.team.readable_spaces(person.id)
         found, all_words = self.team.findable_entries(may), self.team.words(may)
         holding = {id for id, (resource, entry) in found.items() if word in entry.words}
         hits = {result.exchange.id for result in memory.search(word, spaces=readable).results}
-        self.same(f"search for {word}", hits, found, must=holding)
+        self.compare(f"search for {word}", hits, found, must=holding)
         box = quick_search.quick_search(word, person_id=person.id)
-        self.same("box", words_in(box.memories), all_words, must=self.said(holding))
-        label_words = [resource for resource in self.team.resources_in(may) if word in resource.names]
-        self.same("box of threads", {t.id for t in box.threads}, {t.id for t in label_words if t.kind == "thread"})
-        self.same(
-            "box of documents", {d.pk for d in box.documents}, {t.id for t in label_words if t.kind == "document"}
-        )
+        self.compare("box", words_in(box.memories), all_words, must=self.said(holding))
+        named = [resource for resource in self.team.resources_in(may) if word in resource.names]
+        self.compare("box of threads", {t.id for t in box.threads}, {t.id for t in named if t.kind == "thread"})
+        self.compare("box of documents", {d.pk for d in box.documents}, {t.id for t in named if t.kind == "document"})
         turns = {
             entry.turn: entry
             for resource in self.team.resources_in(may, "thread")
@@ -631,51 +654,53 @@ class TeamLife(RuleBasedStateMachine):
             for entry in resource.entries
             if word in entry.words and entry.exchange is None and not entry.is_forgotten
         }
-        self.same("box of turns", {turn.id for turn in box.turns}, turns)
-        where = parse_filter({"metadata.zone": word})
-        filtered = {result.exchange.id for result in memory.search(COMMON, spaces=readable, filters=where).results}
+        self.compare("box of turns", {turn.id for turn in box.turns}, turns)
+        zone_filter = parse_filter({"metadata.zone": word})
+        filtered = {
+            result.exchange.id for result in memory.search(COMMON, spaces=readable, filters=zone_filter).results
+        }
         zoned = {id for id, (resource, entry) in found.items() if word in resource.zone}
-        self.same("filter", filtered, zoned)
+        self.compare("filter", filtered, zoned)
         context = memory.get_relevant_context(f"The {word} lies in the {COMMON}.", spaces=readable, max_tokens=2000)
-        self.same("context", words_in(context), self.team.findable_words(may), must=())
+        self.compare("context", words_in(context), self.team.findable_words(may), must=())
 
-    def commands(self, person: Person, last: Resource) -> None:
-        """Slash commands, as this person gives them."""
+    def check_commands(self, person: Person, last: Resource) -> None:
+        """Check slash commands of this person."""
         found, may = (
             self.team.findable_entries(self.team.readable_spaces(person.id)),
             self.team.readable_spaces(person.id),
         )
-        is_theirs = last.space in may and not last.is_deleted
-        thread = Thread.objects.get(id=last.id) if last.kind == "thread" and is_theirs else None
+        is_readable = last.space in may and not last.is_deleted
+        thread = Thread.objects.get(id=last.id) if last.kind == "thread" and is_readable else None
         caller = commands.CommandContext(person.id, person.is_administrator, "on", lambda mode: None, thread)
         stats = commands.run("/vstats", caller).lines[0]
         assert stats.figure == f"{len(found):,}"
         card = commands.run(f"/vquery {COMMON} {ALL}", caller)
-        self.same("/vquery", {row.exchange_id for row in card.results}, found)
+        self.compare("/vquery", {row.exchange_id for row in card.results}, found)
         assert words_in(card) <= self.team.findable_words(may)
         if thread is not None:
             card = commands.run("/vget thread", caller)
-            self.same(
+            self.compare(
                 "/vget", {row.exchange_id for row in card.results}, {p.exchange for p in last.entries} & set(found)
             )
             assert words_in(commands.run("/history", caller)) <= last.words
-        if last.kind == "thread" and not is_theirs:
-            self.same_words(caller, f"/continue {last.id}", str(last.id))
+        if last.kind == "thread" and not is_readable:
+            self.assert_same_message(caller, f"/continue {last.id}", str(last.id))
         for entry in last.entries:
             if entry.exchange and entry.exchange not in found:
-                self.same_words(caller, f"/vget {entry.exchange}", str(entry.exchange))
-                self.same_words(caller, f"/vdelete {entry.exchange}", str(entry.exchange))
+                self.assert_same_message(caller, f"/vget {entry.exchange}", str(entry.exchange))
+                self.assert_same_message(caller, f"/vdelete {entry.exchange}", str(entry.exchange))
         for space, name in self.team.names.items():
             if space not in may:
-                self.same_words(caller, f'/vadd something --space "Crew {name}"', f"Crew {name}")
+                self.assert_same_message(caller, f'/vadd something --space "Crew {name}"', f"Crew {name}")
 
-    def same_words(self, caller: commands.CommandContext, command: str, named: str) -> None:
-        """The command is refused in the words with which it would be for what was never there."""
+    def assert_same_message(self, caller: commands.CommandContext, command: str, named: str) -> None:
+        """Assert that the command is refused with the same message as for a missing object."""
         said = []
-        for text, what in ((command, named), (command.replace(named, str(NOWHERE)), str(NOWHERE))):
+        for text, name in ((command, named), (command.replace(named, str(NOWHERE)), str(NOWHERE))):
             with pytest.raises(CatoError) as refused:
                 commands.run(text, caller)
-            said.append(str(refused.value).replace(what, "it"))
+            said.append(str(refused.value).replace(name, "it"))
         assert said[0] == said[1]
 
     def names(self, resources: Iterable[Resource]) -> set[str]:
@@ -685,8 +710,8 @@ class TeamLife(RuleBasedStateMachine):
         found = self.team.findable_entries(self.order)
         return set().union(*(found[id][1].words for id in exchanges))
 
-    def labels(self, person: Person) -> set[str]:
-        """What panels beside a person's own threads call that which was recalled there."""
+    def recalled_labels(self, person: Person) -> set[str]:
+        """Return the labels of recalled exchanges in the panels of a person's own threads."""
         words: set[str] = set()
         for resource in self.team.resources_in(self.team.readable_spaces(person.id), "thread"):
             found = self.team.findable_entries(self.team.shared_by_all_readers(resource.space))
@@ -694,8 +719,8 @@ class TeamLife(RuleBasedStateMachine):
         return words
 
 
-def test_everybody_reaches_what_they_may_read_and_nothing_else(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The sentences differ in a word or two; as near-duplicates they would count as one.
+def test_everybody_reaches_exactly_what_they_may_read(base: Base, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The sentences differ in a word or two and would count as near-duplicates.
     monkeypatch.setattr(duplicates, "_SAME", 2.0)
     run_state_machine_as_test(
         lambda: TeamLife(base),

@@ -1,4 +1,4 @@
-"""What a model thinks aloud is told apart from what it answers, however it comes."""
+"""Splitting a model's output into reasoning and answer, however it is chunked."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from chat.answers.reasoning import ReasoningSplitter
 
 
 def split(text: str, cuts: random.Random) -> tuple[str, str]:
-    """What was thought and said of `text` when it comes in pieces."""
-    thoughts, thought, said, at = ReasoningSplitter(), "", "", 0
-    while at < len(text):
+    """Return reasoning and answer of `text` when it arrives in pieces of these sizes."""
+    splitter, reasoning, answer, start = ReasoningSplitter(), "", "", 0
+    while start < len(text):
         size = cuts.randint(1, 9)
-        more_thought, more_said = thoughts.feed(text[at : at + size])
-        thought, said, at = thought + more_thought, said + more_said, at + size
-    more_thought, more_said = thoughts.end()
-    return thought + more_thought, said + more_said
+        more_reasoning, more_answer = splitter.feed(text[start : start + size])
+        reasoning, answer, start = reasoning + more_reasoning, answer + more_answer, start + size
+    more_reasoning, more_answer = splitter.end()
+    return reasoning + more_reasoning, answer + more_answer
 
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize(
-    ("text", "thought", "said"),
+    ("text", "reasoning", "answer"),
     [
         ("<think>\nHm, a key.</think>\n\nBehind the clock.", "Hm, a key.", "Behind the clock."),
         ("\n<think>a < b</think>So it is.", "a < b", "So it is."),
@@ -33,7 +33,7 @@ def split(text: str, cuts: random.Random) -> tuple[str, str]:
         ("<thi", "", "<thi"),
     ],
 )
-def test_thoughts_at_the_head_of_an_answer_are_told_apart(text, thought, said, seed):
+def test_reasoning_at_the_start_is_separated_from_the_answer(text, reasoning, answer, seed):
     found = split(text, random.Random(seed))
 
-    assert (found[0].strip(), found[1]) == (thought, said)
+    assert (found[0].strip(), found[1]) == (reasoning, answer)

@@ -1,4 +1,4 @@
-"""Asking and searching across some documents only."""
+"""Recall filters and searches limited to documents or metadata."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRAIN = "The train to the coast leaves at eight from the east station. " * 8
 
 @pytest.fixture
 def timetables(memory, person):
-    """Two documents and a word said in a conversation, all about departures."""
+    """Upload two documents and remember an exchange, all about departures."""
     exchange(person, "When does the ferry to the island leave?", "At nine, somebody said.")
     memory.index_pending()
     return document(person, "ferry.txt", FERRY, metadata={"season": "winter"}), document(person, "train.txt", TRAIN)
@@ -39,7 +39,7 @@ def recalled(one) -> set[str]:
     return {result.exchange.source_file or "said" for result in recall_for_turn(one.id).results}
 
 
-def test_a_thread_recalls_from_the_chosen_documents_alone(person, timetables):
+def test_a_thread_recalls_only_from_the_chosen_documents(person, timetables):
     ferry, _ = timetables
     of_person = thread(person)
     one = turn(of_person, "When does the ferry to the island leave?", state="recalling")
@@ -55,7 +55,7 @@ def test_a_thread_recalls_from_the_chosen_documents_alone(person, timetables):
     assert recalled(one) >= {"said", "ferry.txt"}
 
 
-def test_metadata_narrows_too(person, timetables):
+def test_recall_can_be_limited_by_metadata(person, timetables):
     of_person = thread(person)
     one = turn(of_person, "When does the ferry to the island leave?", state="recalling")
 
@@ -65,7 +65,7 @@ def test_metadata_narrows_too(person, timetables):
     assert recalled(one) == set()
 
 
-def test_a_new_thread_begins_with_what_was_chosen_on_the_page_of_documents(person, timetables):
+def test_a_new_thread_starts_with_documents_chosen_on_their_page(person, timetables):
     ferry, _ = timetables
     client = browser(person)
     page = client.get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
@@ -76,7 +76,7 @@ def test_a_new_thread_begins_with_what_was_chosen_on_the_page_of_documents(perso
     assert Thread.objects.get().recall_filter == {"documents": [str(ferry.pk)], "metadata": {}}
 
 
-def test_search_stays_in_the_chosen_documents(person, timetables):
+def test_search_is_limited_to_the_chosen_documents(person, timetables):
     _, train = timetables
     page = browser(person).get(reverse("search"), {"q": "when does it leave", "only": str(train.pk)}).content.decode()
 
@@ -85,7 +85,7 @@ def test_search_stays_in_the_chosen_documents(person, timetables):
     assert "ferry.txt</a>" not in page
 
 
-def test_a_deleted_document_in_a_scope_is_said_and_recalls_nothing(memory, person, timetables):
+def test_a_deleted_document_in_a_recall_filter_is_reported_and_recalls_nothing(memory, person, timetables):
     ferry, _ = timetables
     scope = RecallFilter((ferry.pk,))
     memory.forget_documents([ferry.pk], by=person.id)
@@ -95,7 +95,7 @@ def test_a_deleted_document_in_a_scope_is_said_and_recalls_nothing(memory, perso
     assert memory.recall(["When does the ferry leave?"], spaces=readable, filters=scope.filter()).results == ()
 
 
-def test_a_scope_never_names_anothers_document(person, timetables):
+def test_a_recall_filter_reveals_no_documents_of_others(person, timetables):
     stranger = PersonFactory()
     ferry, _ = timetables
 
@@ -104,7 +104,7 @@ def test_a_scope_never_names_anothers_document(person, timetables):
     assert "ferry.txt" not in page
 
 
-def test_what_is_no_scope_is_refused(person):
+def test_an_invalid_recall_filter_is_refused(person):
     with pytest.raises(InvalidInputError, match="at most 50"):
         build_recall_filter([str(uuid.uuid4()) for _ in range(51)], {}, spaces=frozenset())
     of_person = thread(person)

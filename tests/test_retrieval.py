@@ -1,4 +1,4 @@
-"""How good memory is, on sets of our own: the right exchange in the first five, silence where nothing was said."""
+"""Retrieval quality on labelled questions: recall in the first five hits, and no recall for irrelevant messages."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from tests.questions.work import IN_OTHER_WORDS, NAMES_ONLY
 
 pytestmark = pytest.mark.django_db
 
-_ENGLISH = 28  # so many of IN_OTHER_WORDS are asked in English about English; the shipped model knows no other language
+_ENGLISH = 28  # this many of IN_OTHER_WORDS ask in English about English; the shipped model knows no other language
 
 
 @pytest.fixture
 def work(memory, person):
-    """The exchanges of a small company's assistant, remembered; gives their keys by id."""
+    """Remember the exchanges of a small company's assistant; return their keys by id."""
     return keep_work(person.id)
 
 
-def test_the_right_exchange_is_among_the_first_five(memory, person, work):
+def test_the_expected_exchange_is_among_the_first_five(memory, person, work):
     readable = access.readable_space_ids(person.id)
 
     def share(pairs):
@@ -48,14 +48,14 @@ def test_the_right_exchange_is_among_the_first_five(memory, person, work):
     assert share(IN_OTHER_WORDS[:_ENGLISH]) >= 0.8
 
 
-def test_what_is_found_in_other_words_is_mostly_recalled_and_tasks_recall_nothing(memory, person, work):
+def test_most_paraphrased_questions_recall_and_tasks_recall_nothing(memory, person, work):
     readable = access.readable_space_ids(person.id)
 
     def recalled(message):
         return [work[r.exchange.id] for r in memory.recall([message], spaces=readable).results]
 
-    kept = [key in recalled(question) for question, key in IN_OTHER_WORDS[:_ENGLISH]]
-    assert sum(kept) >= 0.8 * 0.8 * _ENGLISH
+    recalled_flags = [key in recalled(question) for question, key in IN_OTHER_WORDS[:_ENGLISH]]
+    assert sum(recalled_flags) >= 0.8 * 0.8 * _ENGLISH
     assert sum(recalled(task) == [] for task in TASKS) >= 0.85 * len(TASKS)
 
 
@@ -67,7 +67,7 @@ def test_what_is_found_in_other_words_is_mostly_recalled_and_tasks_recall_nothin
         ("and when was that?", True),
     ],
 )
-def test_a_question_is_held_against_the_names_that_it_asks_for(memory, person, question, is_silent):
+def test_a_question_is_compared_with_the_names_it_contains(memory, person, question, is_silent):
     exchange(person, "Anna keeps the spare key for the greenhouse behind the clock.")
     memory.index_pending()
 
@@ -75,23 +75,23 @@ def test_a_question_is_held_against_the_names_that_it_asks_for(memory, person, q
 
 
 @pytest.mark.parametrize("said_by_others", [0, 400])
-def test_a_name_unknown_to_who_asks_counts_as_much_however_often_others_say_it(memory, person, said_by_others):
+def test_an_unknown_name_has_the_same_weight_however_often_others_use_it(memory, person, said_by_others):
     exchange(person, "Anna keeps the spare key for the greenhouse behind the clock.")
     stranger = PersonFactory()
     for number in range(said_by_others):
         exchange(stranger, f"Mortimer Ashdown and Wilma Quillan walked, day {number}.")
     memory.index_pending(limit=1)
-    asked = ("Where does Anna keep the key?", "Where do Mortimer Ashdown and Wilma Quillan keep the key?")
+    questions = ("Where does Anna keep the key?", "Where do Mortimer Ashdown and Wilma Quillan keep the key?")
 
     known, unknown = (
-        memory.recall([question], spaces=access.readable_space_ids(person.id)).results for question in asked
+        memory.recall([question], spaces=access.readable_space_ids(person.id)).results for question in questions
     )
 
     assert known
     assert unknown == ()
 
 
-def test_in_a_store_of_few_what_has_nothing_to_do_with_a_question_is_not_recalled_beside_its_answer(memory, person):
+def test_in_a_small_store_irrelevant_exchanges_are_not_recalled_with_the_answer(memory, person):
     exchange(person, "The greenhouse key hangs behind the kitchen clock.")
     exchange(person, "Our buoy waits ten seconds before it dials again.")
     memory.index_pending()
@@ -104,7 +104,7 @@ def test_in_a_store_of_few_what_has_nothing_to_do_with_a_question_is_not_recalle
     ]
 
 
-def test_follow_ups_are_understood_changes_of_subject_too_and_thanks_recall_nothing(memory, person, work):
+def test_follow_ups_and_changes_of_subject_are_understood_and_thanks_recall_nothing(memory, person, work):
     readable = access.readable_space_ids(person.id)
 
     def recalled(*messages):
@@ -139,11 +139,11 @@ def test_follow_ups_are_understood_changes_of_subject_too_and_thanks_recall_noth
         ("", False),
     ],
 )
-def test_a_courtesy_is_told_from_a_short_question(message, is_small):
+def test_small_talk_differs_from_a_short_question(message, is_small):
     assert is_small_talk(message) is is_small
 
 
-def test_of_a_model_that_knows_english_alone_other_languages_need_more_and_of_no_other_model(db):
+def test_other_languages_need_more_evidence_with_an_english_model_only(db):
     similarities = [0.6, *[0.3] * 59]
 
     def evidence_of(question, model):
@@ -154,48 +154,52 @@ def test_of_a_model_that_knows_english_alone_other_languages_need_more_and_of_no
     assert evidence_of(german, "/models/many-languages") == evidence_of(english, "/models/many-languages")
 
 
-def test_what_must_not_come_back_takes_no_place_among_the_sixty_that_the_gate_looks_at(memory, person, work):
-    readable, said = access.readable_space_ids(person.id), "When do we have lunch together?"
-    nearest_sixty = [result.exchange.id for result in rank(said, spaces=readable, wanted=60).results]
+def test_excluded_exchanges_take_no_place_among_the_sixty_candidates_of_the_gate(memory, person, work):
+    readable, message = access.readable_space_ids(person.id), "When do we have lunch together?"
+    nearest_sixty = [result.exchange.id for result in rank(message, spaces=readable, wanted=60).results]
     active = generations.active_generation()
-    vector = generations.embedder_for(active).embed_query(said)
+    vector = generations.embedder_for(active).embed_query(message)
 
     pool = candidates.gather_candidates(
-        Query(said, lambda: vector, active, readable, wanted=5, now=datetime.now(UTC), exclude=frozenset(nearest_sixty))
+        Query(
+            message, lambda: vector, active, readable, wanted=5, now=datetime.now(UTC), exclude=frozenset(nearest_sixty)
+        )
     )
 
     assert len(pool.similarities) >= 60
     assert {candidate.id for candidate in pool.candidates}.isdisjoint(id.hex for id in nearest_sixty)
 
 
-def test_how_near_a_sharer_of_words_is_is_known_beyond_those_that_meaning_proposes(memory, person, monkeypatch):
-    """Else it would count as no less near than the last of them."""
+def test_similarity_of_lexical_candidates_is_known_beyond_the_vector_candidates(memory, person, monkeypatch):
+    """Otherwise it would count as the similarity of the last vector candidate."""
     monkeypatch.setattr(candidates, "BY_MEANING", 2)
     for number in range(8):
         exchange(person, f"Musicians gave a concert on day {number}.")
     far = exchange(person, "Ticket 48213: the radiator leaks, the caretaker drains it and orders a valve.")
     memory.index_pending()
     active, readable = generations.active_generation(), access.readable_space_ids(person.id)
-    said = "Who plays an instrument, says 48213?"
-    vector = generations.embedder_for(active).embed_query(said)
+    message = "Who plays an instrument, says 48213?"
+    vector = generations.embedder_for(active).embed_query(message)
 
-    pool = candidates.gather_candidates(Query(said, lambda: vector, active, readable, wanted=1, now=datetime.now(UTC)))
+    pool = candidates.gather_candidates(
+        Query(message, lambda: vector, active, readable, wanted=1, now=datetime.now(UTC))
+    )
 
     assert len(pool.candidates) == 3
     assert {c.id: c.similarity for c in pool.candidates}[far.id.hex] == min(pool.similarities) < 0.2
 
 
-def test_an_exchange_is_as_near_as_its_best_vector_and_its_second_best_says_more(memory):
-    one, other = uuid.uuid4(), uuid.uuid4()
+def test_an_exchange_is_as_similar_as_its_best_vector_and_a_second_one_adds_evidence(memory):
+    one, stranger = uuid.uuid4(), uuid.uuid4()
     found = best_by_exchange(
-        [(f"{one}:whole:1", 0.9), (f"{other}:part1:1", 0.8), (f"{one}:part2:1", 0.5), (f"{one}:part1:1", 0.4)]
+        [(f"{one}:whole:1", 0.9), (f"{stranger}:part1:1", 0.8), (f"{one}:part2:1", 0.5), (f"{one}:part1:1", 0.4)]
     )
 
-    assert found == {one.hex: Similarities(best=0.9, second=0.5), other.hex: Similarities(best=0.8, second=0.8)}
+    assert found == {one.hex: Similarities(best=0.9, second=0.5), stranger.hex: Similarities(best=0.8, second=0.8)}
 
 
 @pytest.mark.parametrize("name", ["default", "dynamic", "hybrid", "temporal", "diverse"])
-def test_every_strategy_ranks_and_says_why(memory, person, name):
+def test_every_strategy_ranks_and_explains(memory, person, name):
     exchange(person, "The boiler was replaced with a heat pump by Bergmann.")
     exchange(person, "The garden shed has a new roof.")
     memory.index_pending()
@@ -213,20 +217,20 @@ def test_every_strategy_ranks_and_says_why(memory, person, name):
 
 
 @pytest.mark.parametrize("few", [200, 0])
-def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, monkeypatch, few):
-    """Weighed one by one where few can fulfil it, with the index's own filter where there may be many."""
+def test_matches_of_a_selective_filter_are_ranked_by_exact_similarity(memory, person, monkeypatch, few):
+    """Few matches are compared one by one; many are left to the index's own filter."""
     monkeypatch.setattr(candidates, "FEW", few)
-    other = PersonFactory()
+    stranger = PersonFactory()
     for number in range(30):
         exchange(person, f"Boiler {number} was replaced.", metadata={"shelf": number, "even": number % 2 == 0})
-    exchange(other, "Boiler 4 was replaced by Bob.", metadata={"shelf": 4, "even": True})
+    exchange(stranger, "Boiler 4 was replaced by Bob.", metadata={"shelf": 4, "even": True})
     memory.index_pending()
-    asked = {"text": "Who replaced the boiler?", "spaces": access.readable_space_ids(person.id), "count": 30}
-    similarities = {r.exchange.user_message: r.similarity for r in memory.search(**asked).results}
+    questions = {"text": "Who replaced the boiler?", "spaces": access.readable_space_ids(person.id), "count": 30}
+    similarities = {r.exchange.user_message: r.similarity for r in memory.search(**questions).results}
     filters_of_the_index = []
     monkeypatch.setattr(store, "query", lambda *q, ask=store.query: filters_of_the_index.append(q[3]) or ask(*q))
 
-    found = memory.search(**asked, filters=parse_filter({"shelf": {"$in": [3, 4, 5, 6]}, "even": True})).results
+    found = memory.search(**questions, filters=parse_filter({"shelf": {"$in": [3, 4, 5, 6]}, "even": True})).results
 
     texts = {f"Boiler {number} was replaced." for number in (4, 6)}
     assert {r.exchange.user_message for r in found} == texts
@@ -235,12 +239,12 @@ def test_what_fulfils_a_narrow_filter_is_found_as_near_as_it_is(memory, person, 
     assert any(where is not None for where in filters_of_the_index) == (few == 0)
 
 
-def test_an_unknown_strategy_names_those_there_are(memory, person):
+def test_an_unknown_strategy_is_refused_with_the_known_ones(memory, person):
     with pytest.raises(InvalidInputError, match="default, dynamic, hybrid, temporal, diverse"):
         rank("boiler", spaces=access.readable_space_ids(person.id), wanted=2, strategy_name="magic")
 
 
-def test_a_strategy_that_is_not_there_costs_an_answer_its_context_and_no_more(memory, person, settings):
+def test_a_missing_strategy_costs_an_answer_only_its_context(memory, person, settings):
     conf = settings.CATO.vector_store.model_copy(update={"retrieval_strategy": "magic"})
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
 
@@ -250,15 +254,15 @@ def test_a_strategy_that_is_not_there_costs_an_answer_its_context_and_no_more(me
 
 
 @pytest.fixture
-def plug_ins(monkeypatch):
-    """Have these strategies, by name what loads each, in the entry points of packages."""
+def install_plug_ins(monkeypatch):
+    """Return a function that installs strategies as entry points."""
 
-    class Entry:
+    class FakeEntryPoint:
         def __init__(self, name, load):
             self.name, self.value, self.load = name, f"plugged:{name}", load
 
     def install(**loaders):
-        found = [Entry(name, load) for name, load in loaders.items()]
+        found = [FakeEntryPoint(name, load) for name, load in loaders.items()]
         monkeypatch.setattr(retrieval, "entry_points", lambda group: found if group == retrieval.ENTRY_POINTS else [])
 
     retrieval._entry_points.cache_clear()
@@ -271,18 +275,18 @@ def newest(query: Query) -> RankedHits:
     return RankedHits([])
 
 
-def test_a_package_can_add_a_strategy(plug_ins):
-    plug_ins(newest=lambda: newest)
+def test_a_package_can_add_a_strategy(install_plug_ins):
+    install_plug_ins(newest=lambda: newest)
 
     assert retrieval.get_strategy("newest") is newest
     assert retrieval.strategy_names()[-1] == "newest"
 
 
-def test_a_strategy_that_cannot_be_loaded_breaks_no_other(plug_ins):
-    def fails():
+def test_a_strategy_that_cannot_be_loaded_breaks_no_other(install_plug_ins):
+    def fail():
         raise ImportError("no module named oldest")
 
-    plug_ins(newest=lambda: newest, oldest=fails)
+    install_plug_ins(newest=lambda: newest, oldest=fail)
 
     assert retrieval.strategy_names()[-2:] == ["newest", "oldest"]
     assert retrieval.get_strategy("newest") is newest
@@ -290,41 +294,41 @@ def test_a_strategy_that_cannot_be_loaded_breaks_no_other(plug_ins):
         retrieval.get_strategy("oldest")
 
 
-def test_temporal_prefers_what_is_latest_only_where_that_is_asked(memory, person):
+def test_temporal_prefers_recent_exchanges_only_if_requested(memory, person):
     old = exchange(person, "The rota is kept by Gethin.", timestamp=datetime(2026, 1, 5, tzinfo=UTC))
     new = exchange(person, "The rota is kept by Maryam now.", timestamp=datetime(2026, 6, 5, tzinfo=UTC))
     memory.index_pending()
-    at = {"spaces": access.readable_space_ids(person.id), "wanted": 2, "now": datetime(2026, 6, 8, tzinfo=UTC)}
+    options = {"spaces": access.readable_space_ids(person.id), "wanted": 2, "now": datetime(2026, 6, 8, tzinfo=UTC)}
 
-    latest = rank("Who keeps the rota currently?", strategy_name="temporal", **at).results
-    old_one = rank("When did Gethin keep the rota?", strategy_name="temporal", **at).results
+    latest = rank("Who keeps the rota currently?", strategy_name="temporal", **options).results
+    old_one = rank("When did Gethin keep the rota?", strategy_name="temporal", **options).results
 
     assert latest[0].exchange.id == new.id
     assert old_one[0].exchange.id == old.id
 
 
-def test_a_date_that_is_named_raises_what_was_said_then(memory, person):
+def test_a_named_date_boosts_exchanges_of_that_time(memory, person):
     for month in (3, 4, 5):
         exchange(
             person, "We went through the budget.", f"Month {month}.", timestamp=datetime(2026, month, 14, tzinfo=UTC)
         )
     memory.index_pending()
-    at = {"spaces": access.readable_space_ids(person.id), "wanted": 3, "now": datetime(2026, 9, 1, tzinfo=UTC)}
+    options = {"spaces": access.readable_space_ids(person.id), "wanted": 3, "now": datetime(2026, 9, 1, tzinfo=UTC)}
 
     for question in ("What about the budget in April?", "Was war mit dem Budget im April?"):
-        first = rank(question, **at).results[0]
+        first = rank(question, **options).results[0]
         assert first.exchange.timestamp.month == 4
         assert "from the date you mentioned" in first.explanation[0].lower() + first.explanation[1:]
 
 
-def test_what_goes_while_it_is_ranked_leaves_its_place_to_the_next(memory, person, monkeypatch):
-    gone = exchange(person, "The boiler was replaced with a heat pump by Bergmann.")
+def test_an_exchange_forgotten_during_ranking_is_replaced_by_the_next(memory, person, monkeypatch):
+    forgotten = exchange(person, "The boiler was replaced with a heat pump by Bergmann.")
     exchange(person, "The boiler in the annex was replaced in May.")
     memory.index_pending()
     fuse = strategies.fuse
 
     def forget_and_fuse(*arguments, **options):
-        memory.forget([gone.id], by=person.id)
+        memory.forget([forgotten.id], by=person.id)
         return fuse(*arguments, **options)
 
     monkeypatch.setattr(strategies, "fuse", forget_and_fuse)
@@ -335,51 +339,51 @@ def test_what_goes_while_it_is_ranked_leaves_its_place_to_the_next(memory, perso
     assert [result.exchange.user_message for result in found] == ["The boiler in the annex was replaced in May."]
 
 
-def test_what_was_said_twice_comes_back_once(memory, person):
+def test_duplicates_are_recalled_once(memory, person):
     for _ in range(4):
         exchange(person, "The alarm code of the workshop is 7781.", "Noted.")
     exchange(person, "The alarm in the workshop was tested.", "Good.")
     memory.index_pending()
 
-    said = [
+    message = [
         r.exchange.user_message
         for r in memory.search("alarm workshop", spaces=access.readable_space_ids(person.id)).results
     ]
 
-    assert sorted(said) == ["The alarm code of the workshop is 7781.", "The alarm in the workshop was tested."]
+    assert sorted(message) == ["The alarm code of the workshop is 7781.", "The alarm in the workshop was tested."]
 
 
-def test_a_recall_can_be_broken_off_and_is_the_same_as_its_stream(memory, person, work):
+def test_an_interrupted_recall_returns_the_first_hits_of_the_full_one(memory, person, work):
     readable = access.readable_space_ids(person.id)
     question = [FOLLOW_UPS[0].in_full]
 
-    whole = memory.recall(question, spaces=readable).results
+    all_hits = memory.recall(question, spaces=readable).results
 
     assert [r.exchange.id for r in iter_recall(question, RecallOptions(spaces=readable))] == [
-        r.exchange.id for r in whole
+        r.exchange.id for r in all_hits
     ]
     assert [r.exchange.id for r in islice(iter_recall(question, RecallOptions(spaces=readable)), 1)] == [
-        whole[0].exchange.id
+        all_hits[0].exchange.id
     ]
 
 
-def test_what_a_person_calls_not_relevant_stays_away_from_them_alone(memory, person):
+def test_an_exchange_marked_not_relevant_is_not_recalled_for_that_person_only(memory, person):
     from tests.factories import PersonFactory, group
 
-    other = PersonFactory()
-    shared = group("Workshop", person, other)
-    said = exchange(person, "The boiler was replaced with a heat pump.", space=shared)
+    stranger = PersonFactory()
+    shared = group("Workshop", person, stranger)
+    message = exchange(person, "The boiler was replaced with a heat pump.", space=shared)
     memory.index_pending()
-    set_feedback(person.id, said, Feedback.Kind.IRRELEVANT)
-    question, readable = ["What about the boiler?"], access.readable_space_ids(other.id)
+    set_feedback(person.id, message, Feedback.Kind.IRRELEVANT)
+    question, readable = ["What about the boiler?"], access.readable_space_ids(stranger.id)
 
     assert memory.recall(question, spaces=readable, person_id=person.id).results == ()
-    assert memory.recall(question, spaces=readable, person_id=other.id).results
-    set_feedback(person.id, said, "")
+    assert memory.recall(question, spaces=readable, person_id=stranger.id).results
+    set_feedback(person.id, message, "")
     assert memory.recall(question, spaces=readable, person_id=person.id).results
 
 
-def test_prompt_material_topics_and_related_threads(memory, person):
+def test_prompt_context_topics_and_related_threads(memory, person):
     readable = access.readable_space_ids(person.id)
     first, second, third = uuid.uuid4(), uuid.uuid4(), uuid.uuid4()
     exchange(person, "The boiler was replaced with a heat pump.", thread_id=first, session_id=first)
@@ -398,8 +402,8 @@ def test_prompt_material_topics_and_related_threads(memory, person):
         memory.search_by_topic("boiler", spaces=readable)
 
 
-def test_forgetting_takes_its_trace_out_of_what_was_said_after_it(memory, person):
-    """What follows is embedded with the tail of what came before, so it is embedded again without it."""
+def test_forgetting_an_exchange_also_removes_its_text_from_the_vectors_of_its_follower(memory, person):
+    """A follower is embedded with the end of its predecessor, so it is embedded again without it."""
     session = uuid.uuid4()
     before = exchange(person, "The secret is zebra.", thread_id=session, session_id=session)
     after = exchange(person, "Good to know.", thread_id=session, session_id=session)
@@ -415,7 +419,7 @@ def test_forgetting_takes_its_trace_out_of_what_was_said_after_it(memory, person
     assert memory.memory_states([after.id]) == {after.id: "remembered"}
 
 
-def test_a_cross_encoder_has_the_last_word_where_one_is_configured(memory, person, settings, monkeypatch, tmp_path):
+def test_a_configured_cross_encoder_reranks(memory, person, settings, monkeypatch, tmp_path):
     from memory.retrieval import rerank
 
     conf = settings.CATO.vector_store.model_copy(update={"reranker": tmp_path})

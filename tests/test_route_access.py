@@ -84,7 +84,7 @@ ROUTES: dict[str, RouteAccess] = {
     "recalled": RouteAccess(names=("turn_id",)),
     "cited": RouteAccess(names=("turn_id",)),
     "exchange": RouteAccess(names=("exchange_id",)),
-    "opinion": RouteAccess(methods=POST, names=("exchange_id",), data={"kind": "pinned"}),
+    "feedback": RouteAccess(methods=POST, names=("exchange_id",), data={"kind": "pinned"}),
     "forget": RouteAccess(methods=("get", "post"), names=("exchange_id",)),
     "documents": RouteAccess(methods=("get", "post")),
     "notes": RouteAccess(methods=("get", "post")),

@@ -1,6 +1,6 @@
-"""Cato as docker-compose.yml deploys it, as processes: a proxy, two web processes, two workers, servers that restart.
+"""Cato as docker-compose.yml deploys it: a proxy, two web processes and two workers.
 
-Only on the services topology; it starts a PostgreSQL and a Redis of its own, for they are restarted under load.
+Only on the services topology; PostgreSQL and Redis are started separately, since they are restarted under load.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(TOPOLOGY != "services", reason="of the services 
 
 @dataclass
 class Deployed:
-    """A Cato behind its proxy, with the servers it leans on."""
+    """A Cato behind its proxy, with its servers."""
 
     cato: Cato
     url: str
@@ -42,11 +42,11 @@ class Deployed:
     servers: dict[str, Process] = field(default_factory=dict)
 
     def at_the_proxy(self, person: Client) -> Client:
-        """The same person, at the address that people type."""
+        """Return the same person at the proxy's address."""
         return self.cato.sign_in(person, self.url)
 
     def figure(self, name: str) -> list[float]:
-        """A figure of each web process."""
+        """Return a metric of each web process."""
         pages = [httpx.get(f"{url}/metrics", timeout=30).text for url in self.cato.urls]
         return [float(m[1]) for page in pages if (m := re.search(rf"^{name} (\S+)$", page, re.M))]
 
@@ -57,12 +57,12 @@ class Deployed:
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory, endpoint: Any) -> Iterator[Deployed]:
-    place, redis_port, port = tmp_path_factory.mktemp("deployed"), free_port(), free_port()
-    first = redis(place, redis_port)
+    home, redis_port, port = tmp_path_factory.mktemp("deployed"), free_port(), free_port()
+    first = redis(home, redis_port)
     with postgres() as (database, control):
         endpoint.script("deployed", answer="All right, noted.", token_delay=0.01)
         with running(
-            place,
+            home,
             DATABASE_URL=database,
             REDIS_URL=f"redis://127.0.0.1:{redis_port}/0",
             OPENAI_BASE_URL=endpoint.openai_url,
@@ -71,12 +71,12 @@ def deployed(tmp_path_factory: pytest.TempPathFactory, endpoint: Any) -> Iterato
             CATO_CHAT_MESSAGES_PER_MINUTE="100000",
             CATO_CHAT_CONCURRENT_ANSWERS="100000",
         ) as cato:
-            whole = Deployed(cato, f"http://127.0.0.1:{port}", control, redis_port, place, {"redis": first})
-            front = start(place, "proxy", proxy(place, cato.urls, port), clean_environment())
-            wait_for(lambda: httpx.get(f"{whole.url}/readyz").json()["state"] == "ok", "the proxy")
-            yield whole
+            instance = Deployed(cato, f"http://127.0.0.1:{port}", control, redis_port, home, {"redis": first})
+            front = start(home, "proxy", proxy(home, cato.urls, port), clean_environment())
+            wait_for(lambda: httpx.get(f"{instance.url}/readyz").json()["state"] == "ok", "the proxy")
+            yield instance
             front.end()
-    whole.servers["redis"].end()
+    instance.servers["redis"].end()
 
 
 @pytest.fixture(scope="module")
@@ -85,29 +85,29 @@ def ada(deployed: Deployed) -> Client:
 
 
 @pytest.mark.parametrize("name", ["http", "tls"])
-def test_the_proxy_takes_its_configuration(tmp_path, name):
+def test_the_proxys_configuration_is_valid(tmp_path, name):
     certificate(tmp_path / "proxy" / "tls")
     command = proxy(tmp_path, ["http://127.0.0.1:1", "http://127.0.0.1:2"], free_port(), name)
-    done = subprocess.run([*command[:-1], "pid t.pid;", "-t"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([*command[:-1], "pid t.pid;", "-t"], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
 
 
-def test_the_proxy_keeps_the_figures_to_itself_and_says_who_asks(deployed, ada):
+def test_the_proxy_hides_metrics_and_forwards_the_client_address(deployed, ada):
     assert httpx.get(f"{deployed.url}/metrics").status_code == 403
     assert httpx.get(f"{deployed.cato.url}/metrics", headers={"X-Forwarded-For": "127.0.0.1"}).status_code == 403
-    named = ada.get("/stats", headers={"X-Request-ID": "seen-by-the-proxy"})
-    assert named.headers["X-Request-ID"] == "seen-by-the-proxy"
+    response = ada.get("/stats", headers={"X-Request-ID": "seen-by-the-proxy"})
+    assert response.headers["X-Request-ID"] == "seen-by-the-proxy"
 
 
-def test_the_socket_comes_through_the_proxy(deployed, ada, endpoint):
+def test_sockets_work_through_the_proxy(deployed, ada, endpoint):
     thread = ada.send_message("Is anybody there?")
     with open_socket(ada, thread) as listener:
         listener.hello()
         listener.until("All right, noted")
 
 
-def test_one_web_process_after_the_other_restarts_without_a_failed_request(deployed, ada):
-    said: dict[str, str] = {}
+def test_a_rolling_restart_fails_no_request(deployed, ada):
+    messages: dict[str, str] = {}
     failures: list[str] = []
     over = threading.Event()
 
@@ -116,8 +116,8 @@ def test_one_web_process_after_the_other_restarts_without_a_failed_request(deplo
             key = str(uuid.uuid4())
             answer = person.post("/", {"message": f"Rolling on {key}", "client_key": key})
             _note(answer, 302, failures)
-            said[key] = answer.headers.get("location", "")
-            _note(person.get(said[key] or "/"), 200, failures)
+            messages[key] = answer.headers.get("location", "")
+            _note(person.get(messages[key] or "/"), 200, failures)
 
     people = [_again(ada) for _ in range(4)]
     with ThreadPoolExecutor(len(people)) as pool:
@@ -125,20 +125,20 @@ def test_one_web_process_after_the_other_restarts_without_a_failed_request(deplo
         for name, url in zip(("web1", "web2"), deployed.cato.urls, strict=True):
             deployed.cato.restart(name)
             wait_for(lambda url=url: httpx.get(f"{url}/healthz").is_success, f"{name} to be back", seconds=40)
-            time.sleep(3)  # the proxy leaves out for a while who refused
+            time.sleep(3)  # the proxy avoids an unavailable server for a while
         over.set()
         for one in asking:
             one.result()
     assert failures == [], (deployed.home / "nginx-errors.log").read_text()[:2000]
-    assert len(said) > 10
+    assert len(messages) > 10
     keys = [row[0] for row in deployed.cato.sql(_KEYS, "Rolling on %")]
-    assert sorted(keys) == sorted(uuid.UUID(key).hex for key in said), "each message became one turn"
+    assert sorted(keys) == sorted(uuid.UUID(key).hex for key in messages), "each message became one turn"
 
 
-def test_two_hundred_answers_are_shared_out_fairly_and_hold_no_connection(deployed, ada, endpoint):
+def test_two_hundred_answers_are_balanced_and_hold_no_connection(deployed, ada, endpoint):
     endpoint.script("deployed", answer="word " * 40, token_delay=0.4)
     people = [_again(ada) for _ in range(8)]
-    begun = deployed.figure("cato_recall_seconds_count")
+    recalls_before = deployed.figure("cato_recall_seconds_count")
 
     def begin(first: int) -> None:
         for n in range(first, 200, 8):
@@ -150,13 +150,15 @@ def test_two_hundred_answers_are_shared_out_fairly_and_hold_no_connection(deploy
         busiest = max(_connections(pg) for _ in range(10) if time.sleep(0.1) is None)
     assert busiest <= 40, f"{busiest} connections for {sum(deployed.figure('cato_streams')):.0f} streams"
     wait_for(lambda: _ended(deployed, "Stream %") == {"complete": 200}, "all of them to end", seconds=90, every=0.5)
-    shares = [now - then for now, then in zip(deployed.figure("cato_recall_seconds_count"), begun, strict=True)]
+    shares = [
+        now - then for now, then in zip(deployed.figure("cato_recall_seconds_count"), recalls_before, strict=True)
+    ]
     assert sum(shares) == 200
     assert min(shares) >= 70, f"a fair split: {shares}"
     endpoint.script("deployed", answer="All right, noted.", token_delay=0.01)
 
 
-def test_redis_and_postgresql_restart_under_load_and_nothing_acknowledged_is_lost(deployed, ada):
+def test_restarting_redis_and_postgresql_under_load_loses_nothing_acknowledged(deployed, ada):
     acknowledged: list[str] = []
     over = threading.Event()
 
@@ -184,8 +186,8 @@ def test_redis_and_postgresql_restart_under_load_and_nothing_acknowledged_is_los
         over.set()
         for one in saying:
             one.result()
-    kept = {row[0] for row in deployed.cato.sql(_KEYS, "Through it all %")}
-    assert set(acknowledged) <= kept
+    stored = {row[0] for row in deployed.cato.sql(_KEYS, "Through it all %")}
+    assert set(acknowledged) <= stored
     wait_for(
         lambda: not {"queued", "recalling", "answering"} & set(_ended(deployed, "Through it all %")),
         "every answer to have ended one way or another", seconds=60, every=0.5,
@@ -204,7 +206,7 @@ def test_redis_and_postgresql_restart_under_load_and_nothing_acknowledged_is_los
 
 
 def _again(person: Client) -> Client:
-    """Another window of the same browser."""
+    """Return another session of the same browser."""
     window = httpx.Client(base_url=person.url, timeout=30, cookies=httpx.Cookies(person.http.cookies))
     return Client(person.url, person.name, person.email, window)
 

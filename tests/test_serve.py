@@ -1,4 +1,4 @@
-"""What whoever runs `serve` meets: one command brings all up, what dies comes back, and nothing is left behind."""
+"""The supervisor `serve`: starts everything, restarts what dies, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Serve:
-    """A running supervisor, ready to answer."""
+    """A running supervisor that is ready."""
 
     process: subprocess.Popen[str]
     data_dir: Path
@@ -42,7 +42,7 @@ class Serve:
 
     @property
     def children(self) -> dict[str, psutil.Process]:
-        """Its children by name."""
+        """Return its children by name."""
         words = {"valkey": "valkey", "chroma": "chromadb_rust_bindings", "worker": "celery", "web": "cato_web.server"}
         found: dict[str, psutil.Process] = {}
         for child in psutil.Process(self.process.pid).children():
@@ -60,23 +60,23 @@ def serve(tmp_path: Path, *arguments: str, **environment: str) -> Iterator[Serve
         process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=errors, text=True)
     try:
         assert process.stdout is not None
-        said = next((line for line in process.stdout if line.startswith("Cato is ready at ")), "")
-        assert said.strip().endswith(f":{port}"), log.read_text()
+        output = next((line for line in process.stdout if line.startswith("Cato is ready at ")), "")
+        assert output.strip().endswith(f":{port}"), log.read_text()
         yield Serve(process, tmp_path / "data", port, log)
     finally:
         process.terminate()
         process.communicate(timeout=40)
 
 
-def refused(tmp_path: Path, *arguments: str, **environment: str) -> tuple[int, str]:
-    """Exit code and words of a `serve` that cannot run."""
+def run_refused(tmp_path: Path, *arguments: str, **environment: str) -> tuple[int, str]:
+    """Run a `serve` that cannot start; return exit code and output."""
     env = clean_environment() | {"CATO_DATA_DIR": str(tmp_path / "data"), "CATO_CONFIG_FILE": ""} | environment
     command = [sys.executable, "-m", "cato_web.supervisor", *arguments]
-    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=30)
-    return done.returncode, done.stderr
+    is_done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=30)
+    return is_done.returncode, is_done.stderr
 
 
-def test_what_dies_comes_back_and_what_ends_leaves_nothing(tmp_path: Path) -> None:
+def test_a_dead_child_is_restarted_and_the_end_leaves_no_process(tmp_path: Path) -> None:
     with serve(tmp_path) as running:
         before, note = _all_up(running), running.note
         for name in ("valkey", "chroma", "web", "worker"):
@@ -90,8 +90,8 @@ def test_what_dies_comes_back_and_what_ends_leaves_nothing(tmp_path: Path) -> No
         assert redis.Redis.from_url(note["redis_url"]).ping()
         assert running.note == note, "its addresses stay the same"
 
-        code, said = refused(tmp_path, "--port", str(free_port()))
-        assert (code, f"already runs on {running.data_dir} (process {running.process.pid})" in said) == (1, True)
+        code, output = run_refused(tmp_path, "--port", str(free_port()))
+        assert (code, f"already runs on {running.data_dir} (process {running.process.pid})" in output) == (1, True)
 
         running.process.send_signal(signal.SIGINT)
         assert running.process.wait(30) == 0
@@ -106,11 +106,11 @@ def test_a_killed_supervisor_takes_its_children_along_and_can_be_started_again(t
         running.process.kill()
         running.process.wait()
         _wait(lambda: not any(_command(child) for child in children.values()))
-    with serve(tmp_path) as again:
-        assert _all_up(again)
+    with serve(tmp_path) as restarted:
+        assert _all_up(restarted)
 
 
-def test_only_its_owner_reaches_the_servers_it_starts(tmp_path: Path) -> None:
+def test_only_its_user_can_reach_the_started_servers(tmp_path: Path) -> None:
     with serve(tmp_path) as running:
         path = Path(running.note["redis_url"].removeprefix("unix://"))
         assert path.stat().st_mode & 0o777 == 0o700
@@ -122,9 +122,7 @@ def test_only_its_owner_reaches_the_servers_it_starts(tmp_path: Path) -> None:
         assert {address.ip for address in open_socket} == {"127.0.0.1"}
 
 
-def test_what_the_servers_write_as_they_start_is_not_shown_but_why_one_fails_is(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_server_output_is_hidden_unless_the_server_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with serve(tmp_path) as running:
         _all_up(running)
     assert running.log.read_text() == ""
@@ -137,18 +135,18 @@ def test_what_the_servers_write_as_they_start_is_not_shown_but_why_one_fails_is(
     assert capfd.readouterr().err == "chroma ended (exit code 1); starting it again in 0.2 s\nthe disk is full\n"
 
 
-def test_a_server_of_one_s_own_is_not_started(tmp_path: Path) -> None:
+def test_a_configured_server_is_not_started(tmp_path: Path) -> None:
     with serve(tmp_path, "--no-vector-store", REDIS_URL="redis://127.0.0.1:1/0") as running:
         _wait(lambda: "worker" in running.children)
         assert set(running.children) == {"worker", "web"}
         assert running.note["redis_url"] == "redis://127.0.0.1:1/0"
 
 
-def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        code, said = refused(tmp_path, "--port", port)
-    assert (code, said) == (1, f"Port {port} of 127.0.0.1 is in use. Choose another one with --port or CATO_PORT.\n")
+def test_a_port_in_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        code, output = run_refused(tmp_path, "--port", port)
+    assert (code, output) == (1, f"Port {port} of 127.0.0.1 is in use. Choose another one with --port or CATO_PORT.\n")
 
 
 @pytest.mark.parametrize(
@@ -160,18 +158,18 @@ def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
         (("--prot", "1"), {}, 2, "unrecognized arguments"),
     ],
 )
-def test_what_cannot_run_says_why(
+def test_an_impossible_start_is_explained(
     tmp_path: Path, arguments: tuple[str, ...], environment: dict[str, str], expected: int, words: str
 ) -> None:
-    code, said = refused(tmp_path, *arguments, **environment)
+    code, output = run_refused(tmp_path, *arguments, **environment)
     assert code == expected
-    assert words in said
+    assert words in output
 
 
 def test_the_supervisor_imports_neither_django_nor_chromadb() -> None:
     script = "import sys, cato_web.supervisor.main; print(*sorted({'django', 'chromadb', 'celery'} & set(sys.modules)))"
-    said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert said.strip() == ""
+    output = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert output.strip() == ""
 
 
 def _all_up(running: Serve) -> dict[str, psutil.Process]:
@@ -180,7 +178,7 @@ def _all_up(running: Serve) -> dict[str, psutil.Process]:
 
 
 def _command(process: psutil.Process) -> str:
-    """Its name and command; nothing where it has ended."""
+    """Return its name and command line, or nothing if it has ended."""
     try:
         return f"{process.name()} {' '.join(process.cmdline())}"
     except psutil.Error:
@@ -195,8 +193,8 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _wait(done: Any, seconds: float = 40.0) -> None:
+def _wait(is_done: Any, seconds: float = 40.0) -> None:
     end = time.monotonic() + seconds
-    while not done():
+    while not is_done():
         assert time.monotonic() < end, f"process {os.getpid()} waited {seconds:g} s"
         time.sleep(0.05)

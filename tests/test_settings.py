@@ -1,4 +1,4 @@
-"""What a person chooses for themselves, and where they are signed in."""
+"""Personal settings and login sessions."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def alice():
 
 @pytest.fixture(autouse=True)
 def offer(monkeypatch):
-    """What the endpoint offers; tests put another in its place."""
-    kept = {"now": ModelChoices(("fake", "fake-large"), "", "models.example", "fake")}
-    monkeypatch.setattr(model_choices, "available_models", lambda: kept["now"])
-    return kept
+    """Return a dictionary whose entry "now" is what the endpoint offers."""
+    offered = {"now": ModelChoices(("fake", "fake-large"), "", "models.example", "fake")}
+    monkeypatch.setattr(model_choices, "available_models", lambda: offered["now"])
+    return offered
 
 
 def signed_in(person: User, user_agent: str = FIREFOX) -> Client:
@@ -47,11 +47,11 @@ def signed_in(person: User, user_agent: str = FIREFOX) -> Client:
 
 
 def choices(person: User, **changes: str) -> dict[str, str]:
-    kept = {"name": person.name, "theme": "", "density": "", "context_mode": "", "default_model": ""}
-    return kept | changes
+    offered = {"name": person.name, "theme": "", "density": "", "context_mode": "", "default_model": ""}
+    return offered | changes
 
 
-def test_density_is_chosen_like_the_theme_and_stands_on_every_page(alice):
+def test_density_is_chosen_like_the_theme_and_applies_to_every_page(alice):
     page = signed_in(alice)
     assert "data-density" not in page.get("/stats").content.decode()
 
@@ -61,18 +61,18 @@ def test_density_is_chosen_like_the_theme_and_stands_on_every_page(alice):
     assert page.post("/settings", choices(alice, density="tiny")).status_code == 422
 
 
-def test_new_threads_begin_with_the_model_one_chose_and_older_ones_keep_theirs(alice):
+def test_new_threads_use_the_default_model_and_existing_ones_keep_theirs(alice):
     before = thread(alice)
     page = signed_in(alice)
     page.post("/settings", choices(alice, default_model="fake-large"))
 
-    asked = services.create_thread_with_message(alice.pk, message="Which model are you?", client_key=uuid.uuid4())
+    switched = services.create_thread_with_message(alice.pk, message="Which model are you?", client_key=uuid.uuid4())
 
-    assert asked.turn.thread.model == "fake-large"
+    assert switched.turn.thread.model == "fake-large"
     assert Thread.objects.get(id=before.id).model == ""
 
 
-def test_a_model_that_is_not_offered_is_refused_in_words_and_what_was_typed_stays(alice):
+def test_a_model_that_is_not_offered_is_refused_and_the_form_kept(alice):
     answer = signed_in(alice).post("/settings", choices(alice, name="Alice Anew", default_model="nowhere-7b"))
 
     page = answer.content.decode()
@@ -83,22 +83,22 @@ def test_a_model_that_is_not_offered_is_refused_in_words_and_what_was_typed_stay
     assert (alice.default_model, alice.name) == ("", "Alice Owner")
 
 
-def test_a_model_that_is_no_longer_offered_is_said_so_and_kept_until_another_is_chosen(alice, offer):
+def test_a_model_no_longer_offered_is_marked_and_kept_until_changed(alice, offer):
     page = signed_in(alice)
     page.post("/settings", choices(alice, default_model="fake-large"))
     offer["now"] = ModelChoices(("fake",), "", "models.example", "fake")
 
-    shown = page.get("/settings").content.decode()
-    assert "models.example no longer offers fake-large." in shown
-    assert '<option value="fake-large" selected>' in shown
+    html = page.get("/settings").content.decode()
+    assert "models.example no longer offers fake-large." in html
+    assert '<option value="fake-large" selected>' in html
 
-    # Other choices can still be saved.
+    # Other settings can still be saved.
     assert page.post("/settings", choices(alice, theme="dark", default_model="fake-large")).status_code == 302
     alice.refresh_from_db()
     assert (alice.theme, alice.default_model) == ("dark", "fake-large")
 
 
-def test_where_the_models_cannot_be_listed_a_name_can_be_typed(alice, offer):
+def test_a_model_name_can_be_typed_if_models_cannot_be_listed(alice, offer):
     offer["now"] = ModelChoices((), "Could not load the model list from models.example.", "models.example")
     page = signed_in(alice)
 
@@ -108,13 +108,13 @@ def test_where_the_models_cannot_be_listed_a_name_can_be_typed(alice, offer):
     assert alice.default_model == "some-model"
 
 
-def test_an_endpoint_that_is_away_is_said_to_be_and_holds_nothing_up():
-    asked = model_choices._load(ModelEndpoint("http://127.0.0.1:9/v1", "", "some-model"))
+def test_an_unavailable_endpoint_is_reported_without_a_delay():
+    switched = model_choices._load(ModelEndpoint("http://127.0.0.1:9/v1", "", "some-model"))
 
-    assert asked == ModelChoices((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
+    assert switched == ModelChoices((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
 
 
-def test_notifications_are_off_until_they_are_switched_on(alice):
+def test_notifications_are_off_by_default(alice):
     page = signed_in(alice)
     assert "data-notifications>" not in page.get("/stats").content.decode()
 
@@ -125,7 +125,7 @@ def test_notifications_are_off_until_they_are_switched_on(alice):
     assert "data-notifications>" not in page.get("/stats").content.decode()
 
 
-def test_each_sign_in_is_listed_in_plain_words_and_this_one_is_marked(alice):
+def test_login_sessions_are_listed_and_the_current_one_marked(alice):
     signed_in(alice, CHROME)
     page = signed_in(alice, FIREFOX).get("/settings").content.decode()
 
@@ -134,7 +134,7 @@ def test_each_sign_in_is_listed_in_plain_words_and_this_one_is_marked(alice):
     assert not any(key in page for key in Session.objects.values_list("session_key", flat=True))
 
 
-def test_browsers_are_told_by_what_they_are_and_not_by_what_they_claim_to_be():
+def test_browsers_are_identified_correctly():
     edge = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/142.0 Safari/537.36 Edg/142.0"
     safari = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605 Version/18.0 Mobile Safari/604.1"
     assert login_sessions.describe_user_agent(edge) == "Edge on Windows"
@@ -144,7 +144,7 @@ def test_browsers_are_told_by_what_they_are_and_not_by_what_they_claim_to_be():
     )
 
 
-def test_one_sign_in_is_ended_and_the_others_stay(alice):
+def test_one_login_session_can_be_ended(alice):
     phone, desk = signed_in(alice, CHROME), signed_in(alice)
     on_the_phone = LoginSession.objects.get(browser="Chrome on Android")
 
@@ -155,17 +155,17 @@ def test_one_sign_in_is_ended_and_the_others_stay(alice):
     assert not LoginSession.objects.filter(id=on_the_phone.id).exists()
 
 
-def test_nobody_ends_a_sign_in_of_another(alice):
-    hers = signed_in(alice)
+def test_a_login_session_of_another_person_cannot_be_ended(alice):
+    desk_page = signed_in(alice)
     of_alice = LoginSession.objects.get(person=alice)
 
     for which in (str(of_alice.id), "no id"):
         answer = signed_in(PersonFactory()).post("/settings/sign-ins", {"login_session": which}, follow=True)
         assert "Already signed out." in answer.content.decode()
-    assert hers.get("/settings").status_code == 200
+    assert desk_page.get("/settings").status_code == 200
 
 
-def test_signing_out_everywhere_else_ends_every_other_sign_in_and_this_one_gets_a_new_key(alice):
+def test_ending_all_other_sessions_rotates_the_key_of_this_one(alice):
     phone, desk = signed_in(alice, CHROME), signed_in(alice)
     forgotten_by_the_list = signed_in(alice)
     LoginSession.objects.exclude(browser="Chrome on Android").exclude(session_id=desk.session.session_key).delete()
@@ -178,13 +178,13 @@ def test_signing_out_everywhere_else_ends_every_other_sign_in_and_this_one_gets_
     assert desk.get("/settings").status_code == 200
     assert desk.session.session_key != key
     assert [c.get("/settings").status_code for c in (phone, forgotten_by_the_list)] == [302, 302]
-    (left,) = LoginSession.objects.filter(person=alice)
-    assert (left.session_id, left.since) == (desk.session.session_key, since)
+    (remaining,) = LoginSession.objects.filter(person=alice)
+    assert (remaining.session_id, remaining.since) == (desk.session.session_key, since)
     assert not access.authorize_sockets([seat]), "pages that are open are let go"
     assert AuditEntry.objects.filter(actor=alice, action="session.others_ended").exists()
 
 
-def test_a_new_password_ends_the_other_sign_ins_too(alice):
+def test_a_new_password_ends_other_login_sessions(alice):
     phone, desk = signed_in(alice, CHROME), signed_in(alice)
 
     desk.post("/settings/password", {"old": PASSWORD, "new": "five other words are fine"})
@@ -194,7 +194,7 @@ def test_a_new_password_ends_the_other_sign_ins_too(alice):
     assert LoginSession.objects.filter(person=alice).count() == 1
 
 
-def test_who_was_let_in_again_signs_in_again(alice):
+def test_a_reactivated_person_must_sign_in_again(alice):
     from cato_web.accounts.services import set_active
 
     page = signed_in(alice)
@@ -205,7 +205,7 @@ def test_who_was_let_in_again_signs_in_again(alice):
     assert page.get("/settings").status_code == 302
 
 
-def test_a_sign_in_is_gone_with_its_session(alice):
+def test_a_login_session_is_deleted_with_its_session(alice):
     page = signed_in(alice)
     assert LoginSession.objects.count() == 1
 
@@ -214,19 +214,19 @@ def test_a_sign_in_is_gone_with_its_session(alice):
     assert LoginSession.objects.count() == 0
 
 
-def test_when_it_was_last_seen_is_noted_now_and_then(alice):
+def test_the_last_activity_is_updated_occasionally(alice):
     page = signed_in(alice)
     long_ago = timezone.now() - timedelta(days=2)
     LoginSession.objects.update(last_seen_at=long_ago)
     page.get("/stats")
-    seen = LoginSession.objects.get().last_seen_at
-    assert seen > long_ago
+    seen_at = LoginSession.objects.get().last_seen_at
+    assert seen_at > long_ago
 
     page.get("/stats")
-    assert LoginSession.objects.get().last_seen_at == seen
+    assert LoginSession.objects.get().last_seen_at == seen_at
 
 
-def test_a_sign_in_of_an_earlier_version_enters_the_list_when_it_is_used(alice):
+def test_a_session_of_an_earlier_version_is_listed_once_it_is_used(alice):
     page = signed_in(alice)
     LoginSession.objects.all().delete()
 
@@ -234,16 +234,16 @@ def test_a_sign_in_of_an_earlier_version_enters_the_list_when_it_is_used(alice):
     assert LoginSession.objects.get().session_id == page.session.session_key
 
 
-def test_open_pages_elsewhere_end_within_seconds_of_signing_out_everywhere(alice_at_home, cato):
+def test_ending_other_sessions_closes_their_pages_within_seconds(alice_at_home, cato):
     talk = alice_at_home.send_message("Listening")
     elsewhere = cato.sign_in(alice_at_home)
-    with open_socket(elsewhere, talk) as there:
-        there.hello()
-        there.until("Listening")
+    with open_socket(elsewhere, talk) as open_page:
+        open_page.hello()
+        open_page.until("Listening")
         alice_at_home.post("/settings/sign-ins", {"login_session": "others"})
-        assert there.close_code(15) in (1013, 4404)
-    with open_socket(elsewhere, talk) as again:
-        assert again.close_code() == 4401
+        assert open_page.close_code(15) in (1013, 4404)
+    with open_socket(elsewhere, talk) as second_page:
+        assert second_page.close_code() == 4401
     assert alice_at_home.get("/settings").status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""Whatever comes through a socket or asks for one: it is closed with a code, and never with a traceback."""
+"""Invalid socket requests and frames close the socket with a code and never cause a traceback."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_socket_at_an_unknown_address_is_closed(cato: Cato, administrator: Cli
 
 @pytest.mark.parametrize("origin", ["http://[::1", "http://", "null", "http://evil.example", "::::"])
 @pytest.mark.parametrize("path", ["/ws", "/nothing"])
-def test_a_socket_of_a_foreign_or_malformed_origin_is_closed(
+def test_a_socket_with_a_foreign_or_malformed_origin_is_closed(
     cato: Cato, administrator: Client, origin: str, path: str
 ) -> None:
     assert close_code(cato.url.replace("http", "ws") + path, origin) == 4403
@@ -52,13 +52,13 @@ def test_an_invalid_frame_is_answered_and_repeated_ones_close_the_socket(cato: C
         page.until("turn-")
         page.connection.send(frame)
         page.until("error")
-        page.connection.send(json.dumps({"seen": True}))  # one mistake costs nothing
+        page.connection.send(json.dumps({"seen": True}))  # one mistake is tolerated
         for _ in range(4):
             page.connection.send(frame)
         assert page.close_code() == 1008
 
 
-def test_a_socket_that_floods_is_closed(alice: Client) -> None:
+def test_a_flooding_socket_is_closed(alice: Client) -> None:
     with open_socket(alice, None) as page:
         try:
             for _ in range(500):
@@ -68,12 +68,12 @@ def test_a_socket_that_floods_is_closed(alice: Client) -> None:
         assert page.close_code() == 1008
 
 
-def test_one_person_has_a_limited_number_of_sockets_and_others_are_not_affected(alice: Client, bob: Client) -> None:
+def test_a_person_has_a_limited_number_of_sockets_and_others_are_not_affected(alice: Client, bob: Client) -> None:
     with ExitStack() as stack:
         pages = [stack.enter_context(open_socket(alice, None)) for _ in range(20)]
         for page in pages:
             page.connection.send(json.dumps({"back": True}))
-            page.until("threads")  # it is counted
+            page.until("threads")  # registered
         with open_socket(alice, None) as one_more:
             assert one_more.close_code() == 4429
         assert is_updated(bob)
@@ -82,7 +82,7 @@ def test_one_person_has_a_limited_number_of_sockets_and_others_are_not_affected(
 
 
 def is_updated(person: Client) -> bool:
-    """Whether another page of this person is told of its list of threads."""
+    """Return whether another page of this person receives its thread list."""
     with open_socket(person, None) as page:
         page.connection.send(json.dumps({"back": True}))
         try:
@@ -91,14 +91,14 @@ def is_updated(person: Client) -> bool:
             return False
 
 
-def test_none_of_this_leaves_a_traceback_in_the_log(cato: Cato, alice: Client) -> None:
+def test_nothing_here_logs_a_traceback(cato: Cato, alice: Client) -> None:
     with open_socket(alice, None) as page:
         page.connection.send(DEEP)
         page.until("error")
     close_code(cato.url.replace("http", "ws") + "/ws", "http://[::1")
     close_code(cato.url.replace("http", "ws") + "/nothing", cato.url)
     with open_socket(alice, None) as page:
-        page.connection.send(json.dumps({"back": True}))  # the page is gone before its list is drawn
+        page.connection.send(json.dumps({"back": True}))  # the page closes before its list is rendered
 
     for mistake in ("RecursionError", "OverflowError", "No route found", "ClientDisconnected", "never retrieved"):
         assert mistake not in cato.logs()

@@ -1,4 +1,4 @@
-"""Style sheets, templates and scripts: colours as tokens, one file per component, short lines."""
+"""Style sheets, templates and scripts: design tokens, one file per component, short lines."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ SHEETS = sorted(ROOT.glob("static/css/*.css"))
 SCRIPTS = sorted(ROOT.glob("static/js/*.js"))
 TEMPLATES = sorted(ROOT.glob("templates/**/*.html"))
 EXPORT = ROOT / "templates" / "chat" / "export.css"
-# print.css adapts the components to paper; the states of the whole page can come before any component.
+# print.css adapts components to paper; states of the whole page may precede any component.
 NO_COMPONENT = {"print"}
 PAGE_STATES = {"app--with-sidebar", "app--dropping"}
-# Classes that Pygments writes, and classes that only scripts and tests look for.
+# Classes written by Pygments, and classes used only by scripts and tests.
 PYGMENTS = re.compile(r"[a-z]{1,3}[0-9]?")
 HOOKS = {"sidebar__toggle", "thread__load-more--later"}
 # Classes whose last part is a value: memory-icon--{{ kind }}.
@@ -82,7 +82,7 @@ COLOUR = re.compile(
 
 
 def rules(text: str) -> Iterator[tuple[str, str]]:
-    """Each selector of a style sheet with its declarations."""
+    """Yield each selector of a style sheet with its declarations."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     for prelude, body in re.findall(r"([^{};]+)\{([^{}]*)\}", text):
         if not prelude.strip().startswith("@") and not re.fullmatch(r"\s*(from|to|[\d.]+%)\s*", prelude):
@@ -122,7 +122,7 @@ def block_of(name: str) -> str:
 
 
 def used_classes() -> set[str]:
-    """Every class in a template; a variable in it becomes a star."""
+    """Return every class in a template; a variable becomes a star."""
     used = set()
     attribute = re.compile(r"\b(?:class|classes|secondary)=\"((?:[^\"{]|\{\{.*?\}\}|\{%.*?%\})*)\"", re.DOTALL)
     for path in TEMPLATES:
@@ -134,7 +134,7 @@ def used_classes() -> set[str]:
 
 
 @pytest.mark.parametrize("path", [*SHEETS, EXPORT], ids=lambda path: path.name)
-def test_a_style_sheet_has_no_colour_of_its_own(path):
+def test_style_sheets_use_colour_tokens_only(path):
     found = {COLOUR.search(body)[0] for _, body in rules(path.read_text()) if COLOUR.search(body)}
 
     assert bool(found) == (path.name == "colors.css")

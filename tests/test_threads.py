@@ -1,4 +1,4 @@
-"""Threads as pages: long ones, their sessions, the queue, and what a prompt is made of."""
+"""Thread pages, thread sessions, the queue, and the content of prompts."""
 
 from __future__ import annotations
 
@@ -34,34 +34,34 @@ def page(alice, chroma):
     return client
 
 
-def test_every_turn_of_a_long_thread_can_be_reached_and_its_memory_leads_to_it(alice, page):
+def test_every_turn_of_a_long_thread_is_reachable_and_its_exchange_links_to_it(alice, page):
     long = thread(alice)
     turns = [turn(long, f"Question {n}", f"Answer {n}") for n in range(3 * WINDOW)]
-    said = exchange(alice, "Question 20", "Answer 20", thread_id=long.id, turn_id=turns[20].id)
+    stored = exchange(alice, "Question 20", "Answer 20", thread_id=long.id, turn_id=turns[20].id)
 
     latest = page.get(f"/t/{long.id}").content.decode()
     assert f"Question {3 * WINDOW - 1}" in latest
     assert "Question 20<" not in latest
     assert "Load earlier turns" in latest
 
-    place = page.get(f"/m/{said.id}").headers["location"]
-    there = page.get(place.split("#")[0]).content.decode()
-    assert place.endswith(f"#turn-{turns[20].id}")
-    assert f'id="turn-{turns[20].id}"' in there
-    assert 'ws-connect="/ws/t/' not in there
+    location = page.get(f"/m/{stored.id}").headers["location"]
+    html = page.get(location.split("#")[0]).content.decode()
+    assert location.endswith(f"#turn-{turns[20].id}")
+    assert f'id="turn-{turns[20].id}"' in html
+    assert 'ws-connect="/ws/t/' not in html
 
 
-def test_more_data_than_a_form_may_have_gets_a_sentence_beside_the_composer(alice, page):
-    own = thread(alice)
+def test_an_oversized_form_is_reported_at_the_composer(alice, page):
+    own_thread = thread(alice)
     data = {"message": "x" * 3_000_000, "client_key": str(uuid.uuid4())}
-    answer = page.post(f"/t/{own.id}/say", data, headers={"HX-Request": "true"})
+    answer = page.post(f"/t/{own_thread.id}/say", data, headers={"HX-Request": "true"})
 
     assert answer.status_code == 400
     assert "Shorten it" in answer.content.decode()
-    assert own.turns.count() == 0
+    assert own_thread.turns.count() == 0
 
 
-def test_writing_after_a_rest_begins_the_next_session(alice):
+def test_a_message_after_a_break_starts_a_new_session(alice):
     first = services.create_thread_with_message(alice.id, message="Good morning", client_key=uuid.uuid4()).turn
     Turn.objects.update(state=Turn.State.COMPLETE)
     soon = services.post_message(first.thread, author_id=alice.id, message="Again", client_key=uuid.uuid4()).turn
@@ -76,9 +76,11 @@ def test_writing_after_a_rest_begins_the_next_session(alice):
     assert [t.session.seq for t in (first, soon, later)] == [0, 0, 1]
 
 
-def test_an_answer_nobody_writes_any_more_is_interrupted_and_what_it_said_is_remembered(alice):
-    own = thread(alice)
-    dead = turn(own, "A question", "Half an ans", state="answering", heartbeat_at=timezone.now() - timedelta(minutes=1))
+def test_an_abandoned_answer_is_interrupted_and_its_text_remembered(alice):
+    own_thread = thread(alice)
+    dead = turn(
+        own_thread, "A question", "Half an ans", state="answering", heartbeat_at=timezone.now() - timedelta(minutes=1)
+    )
     alive = turn(thread(alice), "Another", "Half", state="answering", heartbeat_at=timezone.now())
 
     assert services.interrupt_stale_answers() == [dead.id]
@@ -92,36 +94,38 @@ def test_an_answer_nobody_writes_any_more_is_interrupted_and_what_it_said_is_rem
         services.resume_turn(alive)
 
 
-def test_a_queued_message_whose_predecessor_died_begins_by_itself(alice):
-    own = thread(alice)
-    turn(own, "Died", "", state="interrupted")
-    waiting = turn(own, "Waiting", "", state="queued")
+def test_a_queued_message_starts_after_its_predecessor_died(alice):
+    own_thread = thread(alice)
+    turn(own_thread, "Died", "", state="interrupted")
+    waiting = turn(own_thread, "Waiting", "", state="queued")
 
     assert services.start_all_queued() == [waiting.id]
     assert services.start_all_queued() == []
 
 
-def test_the_prompt_is_stable_first_then_recalled_then_new_and_forgets_what_was_forgotten(alice, memory):
-    own = thread(alice)
-    kept = turn(own, "Kept question", "Kept answer")
-    gone = turn(own, "The PIN is 8253", "Noted")
-    said = exchange(alice, gone.message, gone.answer, thread_id=own.id, turn_id=gone.id)
-    Turn.objects.filter(id=gone.id).update(exchange_id=said.id)
-    memory.forget([said.id], by=alice.id)
-    new = turn(own, "New question", "", state="recalling")
+def test_a_prompt_has_a_stable_start_then_context_then_the_message_without_forgotten_turns(alice, memory):
+    own_thread = thread(alice)
+    kept_turn = turn(own_thread, "Kept question", "Kept answer")
+    forgotten_turn = turn(own_thread, "The PIN is 8253", "Noted")
+    stored = exchange(
+        alice, forgotten_turn.message, forgotten_turn.answer, thread_id=own_thread.id, turn_id=forgotten_turn.id
+    )
+    Turn.objects.filter(id=forgotten_turn.id).update(exchange_id=stored.id)
+    memory.forget([stored.id], by=alice.id)
+    new = turn(own_thread, "New question", "", state="recalling")
 
     history = fit_history(persistence._turns_before(new), max_tokens=1000)
     prompt = build_prompt(history=history, prompt_context="RECALLED", turn=new)
 
     assert [m["role"] for m in prompt] == ["system", "user", "assistant", "user"]
-    assert prompt[1]["content"] == kept.message
+    assert prompt[1]["content"] == kept_turn.message
     assert prompt[3]["content"].startswith("RECALLED")
     assert "8253" not in str(prompt)
 
 
-def test_history_that_does_not_fit_is_cut_at_its_beginning(alice):
-    own = thread(alice)
-    turns = [turn(own, f"Question {n} " + "word " * 50, "Answer") for n in range(10)]
+def test_too_long_history_is_truncated_at_its_start(alice):
+    own_thread = thread(alice)
+    turns = [turn(own_thread, f"Question {n} " + "word " * 50, "Answer") for n in range(10)]
 
     history = fit_history(turns, max_tokens=200)
 
@@ -129,14 +133,14 @@ def test_history_that_does_not_fit_is_cut_at_its_beginning(alice):
     assert history.turns[-1].message.startswith("Question 9")
 
 
-def test_a_slow_recall_is_answered_without_it_and_the_turn_says_so(alice, page):
-    own = thread(alice)
-    turn(own, "A question", "An answer", recall_note="slow")
+def test_a_slow_recall_is_skipped_and_the_turn_reports_it(alice, page):
+    own_thread = thread(alice)
+    turn(own_thread, "A question", "An answer", recall_note="slow")
 
-    assert "Recall timed out; answered without memory" in page.get(f"/t/{own.id}").content.decode()
+    assert "Recall timed out; answered without memory" in page.get(f"/t/{own_thread.id}").content.decode()
 
 
-def test_a_key_is_encrypted_at_rest(alice, settings):
+def test_an_api_key_is_stored_encrypted(alice, settings):
     endpoint.save(base_url="http://127.0.0.1:1/v1", api_key="sk-very-secret", model="m")
 
     assert b"sk-very-secret" not in bytes(Endpoint.objects.get().encrypted_key)
@@ -146,11 +150,11 @@ def test_a_key_is_encrypted_at_rest(alice, settings):
     assert endpoint.current().api_key == ""
 
 
-def test_people_who_can_recall_it_are_counted(alice, page):
+def test_the_page_counts_people_who_can_recall_it(alice, page):
     endpoint.save(base_url="http://127.0.0.1:1/v1", api_key="", model="m")
-    own = thread(alice)
-    assert "Visible only to you" in page.get(f"/t/{own.id}").content.decode()
+    own_thread = thread(alice)
+    assert "Visible only to you" in page.get(f"/t/{own_thread.id}").content.decode()
 
-    Thread.objects.filter(id=own.id).update(space=access.team_space())
+    Thread.objects.filter(id=own_thread.id).update(space=access.team_space())
     PersonFactory()
-    assert "Visible to 2 people" in page.get(f"/t/{own.id}").content.decode()
+    assert "Visible to 2 people" in page.get(f"/t/{own_thread.id}").content.decode()

@@ -1,4 +1,4 @@
-"API tokens: made on the page of settings, shown once, good for what was ticked, and worthless when withdrawn."
+"""API tokens: created in the settings, shown once, limited to their scopes, and revocable."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def signed_in(person) -> Client:
     return client
 
 
-def chosen(**changes: object) -> dict[str, object]:
+def token_form(**changes: object) -> dict[str, object]:
     return {"name": "backup script", "scopes": ["read", "write"], "lifetime": "90"} | changes
 
 
-def made(page: str) -> str:
+def created_token(page: str) -> str:
     found = re.search(r'id="token" value="(cato_[\w-]{43})"', page)
     assert found
     return found[1]
@@ -50,12 +50,12 @@ def with_api(configured: Config, **changes: object) -> Config:
     return configured.model_copy(update={"api": configured.api.model_copy(update=changes)})
 
 
-def test_a_token_is_shown_once_and_lets_a_program_in_as_its_owner(alice):
+def test_a_token_is_shown_once_and_authenticates_a_client(alice):
     browser = signed_in(alice)
 
-    answer = browser.post("/settings/tokens", chosen())
+    answer = browser.post("/settings/tokens", token_form())
 
-    token = made(answer.content.decode())
+    token = created_token(answer.content.decode())
     me = with_token(token).get("/api/me").json()
     assert (me["name"], me["token"]["scopes"]) == ("Alice Owner", ["read", "write"])
     later = browser.get("/settings").content.decode()
@@ -65,15 +65,15 @@ def test_a_token_is_shown_once_and_lets_a_program_in_as_its_owner(alice):
     assert "Read, Write" in later
 
 
-def test_only_its_hash_is_kept(alice):
-    token = made(signed_in(alice).post("/settings/tokens", chosen()).content.decode())
+def test_only_its_hash_is_stored(alice):
+    token = created_token(signed_in(alice).post("/settings/tokens", token_form()).content.decode())
 
     row = ApiToken.objects.get()
     assert token not in json.dumps([row.name, row.token_hash, row.prefix, row.scopes])
 
 
-def test_the_settings_tell_when_it_was_last_used_and_when_it_ends(alice):
-    token = made(signed_in(alice).post("/settings/tokens", chosen(lifetime="never")).content.decode())
+def test_the_settings_show_last_use_and_expiry(alice):
+    token = created_token(signed_in(alice).post("/settings/tokens", token_form(lifetime="never")).content.decode())
     row = ApiToken.objects.get()
     assert (row.used_at, row.expires_at) == (None, None)
 
@@ -92,17 +92,17 @@ def test_the_settings_tell_when_it_was_last_used_and_when_it_ends(alice):
         ({"lifetime": "4000"}, "4000"),
     ],
 )
-def test_a_form_that_cannot_be_meant_makes_none_and_says_why(alice, changes, sentence):
-    answer = signed_in(alice).post("/settings/tokens", chosen(**changes))
+def test_an_invalid_form_is_explained_and_creates_no_token(alice, changes, sentence):
+    answer = signed_in(alice).post("/settings/tokens", token_form(**changes))
 
     assert answer.status_code == 422
     assert sentence in answer.content.decode()
     assert not ApiToken.objects.exists()
 
 
-def test_a_withdrawn_token_lets_nobody_in_and_the_log_tells_of_both(alice):
+def test_a_revoked_token_is_refused_and_the_log_records_both(alice):
     browser = signed_in(alice)
-    token = made(browser.post("/settings/tokens", chosen()).content.decode())
+    token = created_token(browser.post("/settings/tokens", token_form()).content.decode())
     assert with_token(token).get("/api/me").status_code == 200
 
     browser.post("/settings/tokens/withdraw", {"token": str(ApiToken.objects.get().pk)})
@@ -114,20 +114,20 @@ def test_a_withdrawn_token_lets_nobody_in_and_the_log_tells_of_both(alice):
     ]
 
 
-def test_nobody_withdraws_the_token_of_another(alice):
+def test_a_token_of_another_person_cannot_be_revoked(alice):
     one = api_client(alice)
     bob = signed_in(PersonFactory(name="Bob Team"))
 
-    others = bob.post("/settings/tokens/withdraw", {"token": str(ApiToken.objects.get().pk)}, follow=True)
-    nothing = bob.post("/settings/tokens/withdraw", {"token": str(uuid.uuid4())}, follow=True)
+    foreign = bob.post("/settings/tokens/withdraw", {"token": str(ApiToken.objects.get().pk)}, follow=True)
+    missing = bob.post("/settings/tokens/withdraw", {"token": str(uuid.uuid4())}, follow=True)
     nonsense = bob.post("/settings/tokens/withdraw", {"token": "x"}, follow=True)
 
-    for answer in (others, nothing, nonsense):
+    for answer in (foreign, missing, nonsense):
         assert "This token was already revoked." in answer.content.decode()
     assert one.get("/api/me").status_code == 200
 
 
-def test_a_token_ends_by_itself(alice):
+def test_a_token_expires(alice):
     one = api_client(alice)
     ApiToken.objects.update(expires_at=ago(seconds=1))
 
@@ -135,7 +135,7 @@ def test_a_token_ends_by_itself(alice):
     assert "ended" in signed_in(alice).get("/settings").content.decode()
 
 
-def test_the_tokens_of_a_deactivated_person_do_nothing_until_they_are_back(alice):
+def test_tokens_of_a_deactivated_person_are_refused_until_reactivation(alice):
     one, administrator = api_client(alice), PersonFactory(name="Ada Admin", role="administrator")
 
     services.set_active(alice.pk, False, by=administrator)
@@ -145,7 +145,7 @@ def test_the_tokens_of_a_deactivated_person_do_nothing_until_they_are_back(alice
     assert one.get("/api/me").status_code == 200
 
 
-def test_the_tokens_of_who_leaves_are_gone(alice):
+def test_account_deletion_deletes_tokens(alice):
     PersonFactory(name="Ada Admin", role="administrator")
     one = api_client(alice)
 
@@ -155,8 +155,8 @@ def test_the_tokens_of_who_leaves_are_gone(alice):
     assert not ApiToken.objects.exists()
 
 
-def test_ones_own_data_names_the_tokens_and_tells_none(alice):
-    token = made(signed_in(alice).post("/settings/tokens", chosen()).content.decode())
+def test_the_account_export_lists_tokens_without_secrets(alice):
+    token = created_token(signed_in(alice).post("/settings/tokens", token_form()).content.decode())
 
     archive = ZipFile(io.BytesIO(b"".join(signed_in(alice).post("/settings/export"))))
 
@@ -166,7 +166,7 @@ def test_ones_own_data_names_the_tokens_and_tells_none(alice):
     assert ApiToken.objects.get().token_hash not in account
 
 
-def test_too_many_requests_have_to_wait(alice, settings):
+def test_too_many_requests_are_rate_limited(alice, settings):
     one = api_client(alice)
     settings.CATO = with_api(settings.CATO, requests_per_minute=2)
     cache.clear()
@@ -183,6 +183,6 @@ def test_without_the_api_there_are_no_tokens(alice, settings):
     browser = signed_in(alice)
 
     assert "API tokens" not in browser.get("/settings").content.decode()
-    assert browser.post("/settings/tokens", chosen()).status_code == 404
+    assert browser.post("/settings/tokens", token_form()).status_code == 404
     assert browser.get("/api/me").status_code == 404
     assert browser.get("/api/openapi.json").status_code == 404

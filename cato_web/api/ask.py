@@ -95,12 +95,12 @@ def _post_message(
         )
     runner.publish_and_start(posted)
     turn = _load_turn(person_id, posted.turn.thread_id, posted.turn.id)
-    may_receive = partial(access.may_receive, person_id, posted.turn.thread_id, origin.api_token_id)
+    can_receive = partial(access.can_receive, person_id, posted.turn.thread_id, origin.api_token_id)
     if not connection.in_atomic_block:
         connection.close()  # otherwise this thread would hold it until the response ends
     if body.stream:
-        return _response(_events(person_id, turn, may_receive), "text/event-stream")
-    return _response(_completed_json(person_id, turn, may_receive), "application/json")
+        return _response(_events(person_id, turn, can_receive), "text/event-stream")
+    return _response(_completed_json(person_id, turn, can_receive), "application/json")
 
 
 def _response(chunks: AsyncIterator[str], media_type: str) -> StreamingHttpResponse:
@@ -111,30 +111,30 @@ def _response(chunks: AsyncIterator[str], media_type: str) -> StreamingHttpRespo
 
 
 async def _completed_json(
-    person_id: uuid.UUID, turn: schemas.Turn, may_receive: Callable[[], bool]
+    person_id: uuid.UUID, turn: schemas.Turn, can_receive: Callable[[], bool]
 ) -> AsyncIterator[str]:
     """Yield the turn once its answer has ended. A client that disconnects does not stop the answer."""
     with suppress(NotFoundError):  # access was lost: the turn is returned without its answer
-        async for _text in tail_answer(turn.id, may_receive):
+        async for _text in tail_answer(turn.id, can_receive):
             pass
-    yield (await _reload_turn(person_id, turn, may_receive)).model_dump_json()
+    yield (await _reload_turn(person_id, turn, can_receive)).model_dump_json()
 
 
-async def _events(person_id: uuid.UUID, turn: schemas.Turn, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
+async def _events(person_id: uuid.UUID, turn: schemas.Turn, can_receive: Callable[[], bool]) -> AsyncIterator[str]:
     yield _event("turn", turn)
     with suppress(NotFoundError):
-        async for text in tail_answer(turn.id, may_receive):
+        async for text in tail_answer(turn.id, can_receive):
             yield _event("delta", {"text": text})
-    completed = await _reload_turn(person_id, turn, may_receive)
+    completed = await _reload_turn(person_id, turn, can_receive)
     if completed.error is not None:
         yield _event("error", completed.error)
     yield _event("done", completed)
 
 
-async def _reload_turn(person_id: uuid.UUID, turn: schemas.Turn, may_receive: Callable[[], bool]) -> schemas.Turn:
+async def _reload_turn(person_id: uuid.UUID, turn: schemas.Turn, can_receive: Callable[[], bool]) -> schemas.Turn:
     """Return the current state of the turn, without an answer if it was withdrawn or access was lost."""
     try:
-        if await run_in_db_thread(may_receive):
+        if await run_in_db_thread(can_receive):
             return await run_in_db_thread(_load_turn, person_id, turn.thread_id, turn.id)
     except NotFoundError:
         pass

@@ -68,7 +68,7 @@ async def completion_chunks(
 
 
 def _access_check(turn: Turn, api_token_id: uuid.UUID) -> Callable[[], bool]:
-    return partial(access.may_receive, turn.author_id, turn.thread_id, api_token_id)
+    return partial(access.can_receive, turn.author_id, turn.thread_id, api_token_id)
 
 
 async def _load_result(turn: Turn, api_token_id: uuid.UUID) -> AnswerResult:

@@ -16,7 +16,7 @@ _LOCAL_INTERVAL, _ROW_INTERVAL = 0.04, 0.3  # seconds between reads of a stream 
 _CHECK_INTERVAL = 2.0  # seconds between access checks
 
 
-async def tail_answer(turn_id: uuid.UUID, may_receive: Callable[[], bool]) -> AsyncIterator[str]:
+async def tail_answer(turn_id: uuid.UUID, can_receive: Callable[[], bool]) -> AsyncIterator[str]:
     """Yield the text of the answer to this turn in parts, from its beginning until the answer ends.
 
     The answer continues when the client stops reading. `may_receive` is called every two seconds in a database thread.
@@ -26,7 +26,7 @@ async def tail_answer(turn_id: uuid.UUID, may_receive: Callable[[], bool]) -> As
     checked_at = time.monotonic()
     while True:
         if time.monotonic() - checked_at >= _CHECK_INTERVAL:
-            if not await run_in_db_thread(may_receive):
+            if not await run_in_db_thread(can_receive):
                 raise NotFoundError
             checked_at = time.monotonic()
         stream = runner.get_running(turn_id)

@@ -97,31 +97,31 @@ def _vquery(context: CommandContext, arguments: list[str]) -> CommandResult:
     text = strip_quotes(option["text"] if option is not None else arguments[0])
     if not text.strip():
         raise InvalidMessageError(_("What are you looking for? Write /vquery TEXT [K]."), "/vquery ")
-    found = memory.search(text, spaces=memory.readable_space_ids(context.person_id), count=count)
-    title = _("%(count)s matches for “%(text)s”") if found.results else _("No matches for “%(text)s”")
-    title %= {"count": len(found.results), "text": text}
-    note = str(FOUND_BY_WORDS) if found.by_words_alone else ""
-    return CommandResult("/vquery", title, kind="results", text=note, results=result_rows(found.results))
+    results = memory.search(text, spaces=memory.readable_space_ids(context.person_id), count=count)
+    title = _("%(count)s matches for “%(text)s”") if results.results else _("No matches for “%(text)s”")
+    title %= {"count": len(results.results), "text": text}
+    note = str(FOUND_BY_WORDS) if results.by_words_alone else ""
+    return CommandResult("/vquery", title, kind="results", text=note, results=result_rows(results.results))
 
 
 def _vget(context: CommandContext, arguments: list[str]) -> CommandResult:
     if len(arguments) != 1:
         raise InvalidMessageError(_("Which? Write /vget ID, /vget session or /vget thread."), "/vget ")
-    (which,) = arguments
+    (target,) = arguments
     readable = memory.readable_space_ids(context.person_id)
     rows = memory.in_spaces(Exchange.objects.findable(), readable).select_related("owner")
-    if which == "thread":
+    if target == "thread":
         rows = rows.filter(thread_id=context.in_thread().id)
-    elif which == "session":
+    elif target == "session":
         session = context.in_thread().sessions.order_by("-seq").first()
         rows = rows.filter(session_id=session.id if session else None)
     else:
-        rows = rows.filter(id=_exchange(context, which, "/vget").id)
+        rows = rows.filter(id=_exchange(context, target, "/vget").id)
     exchanges = list(rows.order_by("timestamp", "id")[: _MAX_EXCHANGES + 1])
     results = [exchange_row(row, number) for number, row in enumerate(exchanges[:_MAX_EXCHANGES], start=1)]
     more = _(", the first %(count)s") % {"count": _MAX_EXCHANGES} if len(exchanges) > _MAX_EXCHANGES else ""
     titles = {"thread": _("Remembered of this thread"), "session": _("Remembered of this session")}
-    title = f"{titles[which]}{more}" if which in titles else _("One exchange")
+    title = f"{titles[target]}{more}" if target in titles else _("One exchange")
     return CommandResult("/vget", title, kind="results", results=results)
 
 
@@ -139,13 +139,13 @@ def _vdelete(context: CommandContext, arguments: list[str]) -> CommandResult:
 
 
 def _vstats(context: CommandContext, arguments: list[str]) -> CommandResult:
-    mine = memory.memory_counts(memory.readable_space_ids(context.person_id))
+    counts = memory.memory_counts(memory.readable_space_ids(context.person_id))
     lines = [
-        LabelledValue(_("Exchanges you may read"), format_number(mine.exchanges)),
-        LabelledValue(_("Still to be embedded"), format_number(mine.pending)),
-        LabelledValue(_("Failed"), format_number(mine.failed)),
-        LabelledValue(_("Embedding model"), mine.model),
-        LabelledValue(_("Vector dimension"), str(mine.dimension or _("not known yet"))),
+        LabelledValue(_("Exchanges you may read"), format_number(counts.exchanges)),
+        LabelledValue(_("Still to be embedded"), format_number(counts.pending)),
+        LabelledValue(_("Failed"), format_number(counts.failed)),
+        LabelledValue(_("Embedding model"), counts.model),
+        LabelledValue(_("Vector dimension"), str(counts.dimension or _("not known yet"))),
     ]
     if context.is_administrator:
         everything, used = memory.memory_counts(None), disk_use()

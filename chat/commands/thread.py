@@ -39,14 +39,14 @@ def _thread(context: CommandContext, text: str) -> Thread:
             "/continue ",
         )
     low, high = uuid.UUID(prefix.ljust(32, "0")), uuid.UUID(prefix.ljust(32, "f"))
-    found = list(access.readable_threads(context.person_id).filter(id__range=(low, high))[:2])
-    if not found:
+    threads = list(access.readable_threads(context.person_id).filter(id__range=(low, high))[:2])
+    if not threads:
         raise InvalidMessageError(_("Thread %(id)s not found.") % {"id": text}, "/continue ")
-    if len(found) > 1:
+    if len(threads) > 1:
         raise InvalidMessageError(
             _("“%(id)s” matches several threads. Use more characters.") % {"id": text}, "/continue "
         )
-    return found[0]
+    return threads[0]
 
 
 def _history(context: CommandContext, arguments: list[str]) -> CommandResult:

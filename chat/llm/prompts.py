@@ -43,16 +43,16 @@ def system_prompt(instructions: str = "") -> str:
 def fit_history(turns: list[Turn], *, max_tokens: int) -> PromptHistory:
     """Return the last of `turns` (oldest first) that fit into `max_tokens` and `chat_window`."""
     window = settings.CATO.vector_store.chat_window
-    kept: list[Turn] = []
+    fitting: list[Turn] = []
     for turn in reversed(turns):
         cost = estimate_tokens(turn.message) + estimate_tokens(turn.answer)
-        if cost > max_tokens or (window >= 0 and len(kept) >= window):
+        if cost > max_tokens or (window >= 0 and len(fitting) >= window):
             break
         max_tokens -= cost
-        kept.insert(0, turn)
+        fitting.insert(0, turn)
     return PromptHistory(
-        turns=tuple(kept),
-        exchange_ids=frozenset(turn.effective_exchange_id for turn in kept if turn.effective_exchange_id),
+        turns=tuple(fitting),
+        exchange_ids=frozenset(turn.effective_exchange_id for turn in fitting if turn.effective_exchange_id),
         length=2 * len(turns) + 1,
     )
 

@@ -23,40 +23,40 @@ class Citations:
     """The passages that a turn's answer can cite: those numbered from 1 to `most`."""
 
     turn_id: uuid.UUID
-    most: int
+    count: int
 
     def link(self, number: int) -> str:
         """Return the link of a citation; a number without a passage is marked as unknown."""
-        if not 1 <= number <= self.most:
+        if not 1 <= number <= self.count:
             title = _("No passage has this number")
             return f'<span class="citation citation--unknown" title="{title}">[{number}]</span>'
         url, title = reverse("cited", args=[self.turn_id, number]), _("Passage %(number)s") % {"number": number}
         return f'<a class="citation" href="{url}" title="{title}">{number}</a>'
 
 
-def cited_numbers(answer: str, most: int) -> list[int]:
+def cited_numbers(answer: str, count: int) -> list[int]:
     """Return the distinct numbers from 1 to `most` that the answer cites, in order."""
-    numbers = (int(number) for found in _CITED.finditer(answer) for number in found[1].split(","))
-    return list(dict.fromkeys(number for number in numbers if 1 <= number <= most))
+    numbers = (int(number) for match in _CITED.finditer(answer) for number in match[1].split(","))
+    return list(dict.fromkeys(number for number in numbers if 1 <= number <= count))
 
 
 def cite_plugin(md: MarkdownIt) -> None:
     """Parse numbers in brackets as citations, if the environment has `citations` with passages."""
-    md.inline.ruler.before("link", "citation", _read)
-    md.renderer.rules["citation"] = _draw  # type: ignore[attr-defined]
+    md.inline.ruler.before("link", "citation", _parse)
+    md.renderer.rules["citation"] = _render_citations  # type: ignore[attr-defined]
 
 
-def _read(state: StateInline, silent: bool) -> bool:
+def _parse(state: StateInline, silent: bool) -> bool:
     citations: Citations | None = state.env.get("citations")
-    found = _CITED.match(state.src, state.pos) if citations is not None and citations.most else None
-    if found is None:
+    match = _CITED.match(state.src, state.pos) if citations is not None and citations.count else None
+    if match is None:
         return False
     if not silent:
-        state.push("citation", "", 0).content = found[1]
-    state.pos = found.end()
+        state.push("citation", "", 0).content = match[1]
+    state.pos = match.end()
     return True
 
 
-def _draw(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+def _render_citations(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     citations: Citations = env["citations"]
     return "".join(citations.link(int(number)) for number in tokens[index].content.split(","))

@@ -46,7 +46,7 @@ def render(text: str, citations: Citations | None = None, number: int | None = N
 
     `number` is the number of the first list item, if it differs from the text.
     """
-    if len(text) > MAX_BLOCK_CHARS or _may_have_many_cells(text):
+    if len(text) > MAX_BLOCK_CHARS or _has_many_cells(text):
         return render_plain(text)
     env = {"citations": citations}
     tokens = _md.parse(text, env)
@@ -72,7 +72,7 @@ def render_open_code(text: str) -> str:
     return _code_frame(first.strip("`~ \n"), escape(code))
 
 
-def _may_have_many_cells(text: str) -> bool:
+def _has_many_cells(text: str) -> bool:
     """Return whether columns times rows is large; missing cells count, because the parser adds them."""
     lines = text.split("\n")
     return len(lines) * max(line.count("|") for line in lines) > _MAX_CELLS

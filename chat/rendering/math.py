@@ -63,34 +63,36 @@ def mathml(latex: str, is_display: bool) -> str:
 def _bounded(size: re.Match[str]) -> str:
     """Limit the lengths of an attribute; remove it if a length is invalid."""
     name, lengths = size[1], []
-    most = _MAX_HEIGHT if name in _VERTICAL else _MAX_WIDTH
+    limit = _MAX_HEIGHT if name in _VERTICAL else _MAX_WIDTH
     for length in size[2].split():
-        found = _LENGTH.fullmatch(length)
-        if found is None:
+        match = _LENGTH.fullmatch(length)
+        if match is None:
             return ""
-        em = float(found[1]) * _EM[found[2]]
-        lengths.append(length if _MIN_SIZE <= em <= most else f"{min(max(em, _MIN_SIZE), most):g}em")
+        em = float(match[1]) * _EM[match[2]]
+        lengths.append(length if _MIN_SIZE <= em <= limit else f"{min(max(em, _MIN_SIZE), limit):g}em")
     return f' {name}="{" ".join(lengths)}"'
 
 
 def math_plugin(md: MarkdownIt) -> None:
     """Parse inline formulas (`$x$`, `$$x$$` and their bracketed forms) and block formulas."""
     md.inline.ruler.before("escape", "math_inline", math_inline_dollar(False, False, True))
-    md.inline.ruler.before("escape", "math_bracket", _read_bracket)
+    md.inline.ruler.before("escape", "math_bracket", _parse_bracket)
     md.renderer.rules |= {  # type: ignore[attr-defined]
-        "math_inline": _draw_inline,
-        "math_inline_double": _draw_display,
-        "math_block": _draw_block,
+        "math_inline": _render_inline,
+        "math_inline_double": _render_display,
+        "math_block": _render_block,
     }
     math_blocks(md)
 
 
 def math_blocks(md: MarkdownIt) -> None:
     """Add only the rule for block formulas."""
-    md.block.ruler.before("fence", "math_block", _read_block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+    md.block.ruler.before(
+        "fence", "math_block", _parse_block, {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    )
 
 
-def _read_bracket(state: StateInline, silent: bool) -> bool:
+def _parse_bracket(state: StateInline, silent: bool) -> bool:
     opener = state.src[state.pos : state.pos + 2]
     if opener not in (r"\(", r"\["):
         return False
@@ -104,7 +106,7 @@ def _read_bracket(state: StateInline, silent: bool) -> bool:
     return True
 
 
-def _read_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+def _parse_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     r"""Parse a formula from a line that starts with `$$` or `\[` to the line that ends with its counterpart.
 
     A blank line also ends it, so that a partial answer is parsed like the complete one.
@@ -132,11 +134,11 @@ def _read_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _draw_inline(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+def _render_inline(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     return _in_line(mathml(tokens[index].content.strip(), False))
 
 
-def _draw_display(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+def _render_display(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     return _in_line(mathml(tokens[index].content.strip(), True))
 
 
@@ -145,7 +147,7 @@ def _in_line(html: str) -> str:
     return f'<span class="answer__inline-math">{html}</span>'
 
 
-def _draw_block(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
+def _render_block(tokens: Sequence[Token], index: int, options: OptionsDict, env: EnvType) -> str:
     token = tokens[index]
     if not token.meta["is_closed"]:
         return f'<p class="answer__typing">{escape(token.content)}</p>'

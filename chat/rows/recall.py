@@ -25,9 +25,9 @@ from memory.api import (
     exchange_url,
     feedback_for_exchanges,
     format_similarity,
+    locations_of,
     strip_inline_markdown,
 )
-from memory.api import locations_of as places_in_documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class RecallItemRow:
 
 def exchange_row(row: Exchange, number: int) -> RecallItemRow:
     """Return the row of an exchange (loaded with its owner), without a similarity."""
-    text = ExchangeView.from_row(row, places_in_documents([row.id]).get(row.id))
+    text = ExchangeView.from_row(row, locations_of([row.id]).get(row.id))
     return item_row(
         number=number, exchange=text, similarity=None, explanation="", titles=thread_titles([text]), is_hit=False
     )
@@ -128,31 +128,31 @@ def recalled_row(item: RecalledItem, titles: dict[uuid.UUID, str]) -> RecallItem
     )
 
 
-def own_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[RecallItemRow]:
+def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -> list[RecallItemRow]:
     """Return the rows of this turn's recall panel for one person, with feedback and links to forget."""
     recalled = memory.recalled_for([turn.id], spaces=memory.space_ids_shared_by_all_readers(turn.thread.space_id))
     titles = thread_titles_of_recalled(recalled)
     items = recalled.get(turn.id, [])
     exchanges = Exchange.objects.in_bulk([item.exchange_id for item in items if item.exchange])
-    known = feedback_for_exchanges(person_id, exchanges, spaces=memory.readable_space_ids(person_id))
+    feedback = feedback_for_exchanges(person_id, exchanges, spaces=memory.readable_space_ids(person_id))
     rows = [recalled_row(item, titles) for item in items]
 
-    def own(row: RecallItemRow) -> RecallItemRow:
+    def add_actions(row: RecallItemRow) -> RecallItemRow:
         exchange = exchanges.get(row.exchange_id)
         if exchange is None:
             return row
         dom_id = f"turn-{turn.id}-r{row.exchange_id}"
         query = urlencode({"at": dom_id, "next": f"{reverse('recalled', args=[turn.id])}#{dom_id}"})
-        may = access.can_forget(person_id, exchange, is_administrator=is_administrator)
+        can_forget = access.can_forget(person_id, exchange, is_administrator=is_administrator)
         return replace(
             row,
-            feedback=known[exchange.id],
+            feedback=feedback[exchange.id],
             dom_id=dom_id,
-            feedback_url=f"{reverse('opinion', args=[exchange.id])}?{query}",
-            forget_url=reverse("forget", args=[exchange.id]) if may else "",
+            feedback_url=f"{reverse('feedback', args=[exchange.id])}?{query}",
+            forget_url=reverse("forget", args=[exchange.id]) if can_forget else "",
         )
 
-    return [own(row) for row in rows]
+    return [add_actions(row) for row in rows]
 
 
 def _location(exchange: ExchangeView | None, titles: dict[uuid.UUID, str]) -> str:

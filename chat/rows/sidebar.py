@@ -50,7 +50,7 @@ def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[Threa
     unarchived = access.readable_threads(person_id).filter(archived_at=None).select_related("space")
     pinned = unarchived.filter(pinned_at__isnull=False).order_by("-pinned_at")[:_MAX_THREADS]
     rows = [*pinned, *_newest(unarchived.filter(pinned_at=None), memory.readable_space_ids(person_id))]
-    answering = set(
+    answering_ids = set(
         Turn.objects.filter(thread__in=[t.id for t in rows], state__in=Turn.RUNNING_STATES).values_list(
             "thread_id", flat=True
         )
@@ -63,7 +63,7 @@ def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[Threa
             title=thread.title,
             url=reverse("thread", args=[thread.id]),
             is_open=thread.id == open_id,
-            is_answering=thread.id in answering,
+            is_answering=thread.id in answering_ids,
             is_unread=thread.id in unread and thread.id != open_id,
             is_remembered=thread.is_remembered,
             space_kind=thread.space.kind,
@@ -75,15 +75,15 @@ def thread_groups(person_id: uuid.UUID, open_id: uuid.UUID | None) -> list[Threa
 
 def _newest(threads: QuerySet[Thread], readable: SpaceIds) -> QuerySet[Thread]:
     """Return the newest threads of all spaces, from the newest of each space, which an index has in order."""
-    of_each = (
+    newest_by_space = (
         threads.filter(space_id=space_id)
         .order_by("-last_message_at")
         .values_list("last_message_at", "pk")[:_MAX_THREADS]
         for space_id in readable
     )
-    newest = sorted(chain.from_iterable(of_each), reverse=True)[:_MAX_THREADS]
+    newest = sorted(chain.from_iterable(newest_by_space), reverse=True)[:_MAX_THREADS]
     # By id only: with a space condition, SQLite scans the whole spaces.
-    rows = Thread.objects.select_related("space").filter(pk__in=[pk for _spoken_at, pk in newest])
+    rows = Thread.objects.select_related("space").filter(pk__in=[pk for _last_message_at, pk in newest])
     return rows.order_by("-last_message_at")
 
 

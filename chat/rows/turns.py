@@ -140,7 +140,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
     recalled = memory.recalled_for(
         (t.id for t in turns), spaces=memory.space_ids_shared_by_all_readers(thread.space_id)
     )
-    places = thread_titles_of_recalled(recalled)
+    titles = thread_titles_of_recalled(recalled)
     states = memory.memory_states(t.effective_exchange_id for t in turns if t.effective_exchange_id)
     forgotten = {
         e.id: e
@@ -149,7 +149,7 @@ def turn_rows(thread: Thread, turns: Iterable[Turn]) -> list[TurnRow]:
         ).select_related("forgotten_by")
     }
     branches = _branches(thread, turns)
-    return [_turn_row(t, recalled.get(t.id, []), places, states, forgotten, branches.get(t.id)) for t in turns]
+    return [_turn_row(t, recalled.get(t.id, []), titles, states, forgotten, branches.get(t.id)) for t in turns]
 
 
 def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, is_dummy: bool) -> ThreadRow:
@@ -205,7 +205,7 @@ def _turn_row(
     blocks, segments, open_html = _answer_html(
         turn, Citations(turn.id, max((item.rank for item in recalled), default=0))
     )
-    done = not turn.is_running and turn.state != Turn.State.QUEUED
+    is_finished = not turn.is_running and turn.state != Turn.State.QUEUED
     state = states.get(turn.effective_exchange_id, "") if turn.effective_exchange_id and not turn.is_running else ""
     tombstone = forgotten.get(turn.effective_exchange_id) if turn.effective_exchange_id else None
     url_args = [turn.thread_id, turn.id]
@@ -231,9 +231,9 @@ def _turn_row(
         can_resume=turn.has_room and (restartable or turn.is_cut_off),
         retry_url=reverse("retry", args=url_args),
         resume_url=reverse("resume", args=url_args),
-        edit_url=reverse("edit", args=url_args) if done else "",
-        regenerate_url=reverse("regenerate", args=url_args) if done and not restartable else "",
-        fork_url=reverse("fork", args=url_args) if done else "",
+        edit_url=reverse("edit", args=url_args) if is_finished else "",
+        regenerate_url=reverse("regenerate", args=url_args) if is_finished and not restartable else "",
+        fork_url=reverse("fork", args=url_args) if is_finished else "",
         withdraw_url=reverse("withdraw_turn", args=url_args) if turn.state == Turn.State.QUEUED else "",
         branch=branch,
         stop_url=reverse("stop", args=url_args),
@@ -241,7 +241,7 @@ def _turn_row(
         memory_text=_(_MEMORY_TEXTS[state]) if state in _MEMORY_TEXTS else "",
         memory_retry_url=reverse("remember_again", args=url_args) if state == "failed" else "",
         forget_url=reverse("forget", args=[turn.effective_exchange_id])
-        if state and state != "forgotten" and done
+        if state and state != "forgotten" and is_finished
         else "",
         forgotten_note=_("by %(name)s") % {"name": tombstone.forgotten_by}
         if tombstone and tombstone.forgotten_by
@@ -254,11 +254,11 @@ def _turn_row(
 def _branches(thread: Thread, turns: Iterable[Turn]) -> dict[uuid.UUID, BranchRow]:
     """Return the branch rows of the turns that have siblings."""
     turns = list(turns)
-    same_place = Q(parent__in=[t.parent_id for t in turns if t.parent_id])
+    siblings = Q(parent__in=[t.parent_id for t in turns if t.parent_id])
     if any(t.parent_id is None for t in turns):
-        same_place |= Q(parent=None)
+        siblings |= Q(parent=None)
     by_parent: dict[uuid.UUID | None, list[uuid.UUID]] = defaultdict(list)
-    for id, parent_id in thread.turns.filter(same_place).order_by("position").values_list("id", "parent_id"):
+    for id, parent_id in thread.turns.filter(siblings).order_by("position").values_list("id", "parent_id"):
         by_parent[parent_id].append(id)
     rows = {}
     for t in turns:

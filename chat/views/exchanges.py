@@ -35,28 +35,27 @@ def turn(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
 @require_GET
 def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     """Redirect to the exchange's turn or passage; a note has its own page."""
-    found = access.get_exchange(request.user.pk, exchange_id)
-    turn = Turn.objects.filter(id=found.turn_id).first() if found.turn_id else None
+    exchange = access.get_exchange(request.user.pk, exchange_id)
+    turn = Turn.objects.filter(id=exchange.turn_id).first() if exchange.turn_id else None
     if turn is not None:
         return redirect(turn_url(turn))
-    place = locations_of([found.id]).get(found.id)
-    if place is not None:
-        return redirect(passage_url(place))
-    can_forget = access.can_forget(request.user.pk, found, is_administrator=request.user.is_administrator)
-    standing = feedback_for_exchanges(request.user.pk, [found.id], spaces=memory.readable_space_ids(request.user.pk))[
-        found.id
-    ]
+    location = locations_of([exchange.id]).get(exchange.id)
+    if location is not None:
+        return redirect(passage_url(location))
+    can_forget = access.can_forget(request.user.pk, exchange, is_administrator=request.user.is_administrator)
+    readable = memory.readable_space_ids(request.user.pk)
+    (feedback,) = feedback_for_exchanges(request.user.pk, [exchange.id], spaces=readable).values()
     return render(
         request,
         "memory/exchange.html",
         {
             "section": "search",
-            "exchange": found,
-            "source": SOURCES[found.source],
-            "space_name": found.space.display_name,
-            "forget_url": reverse("forget", args=[found.id]) if can_forget else "",
-            "standing": standing,
-            "opinion_url": reverse("opinion", args=[found.id]),
+            "exchange": exchange,
+            "source": SOURCES[exchange.source],
+            "space_name": exchange.space.display_name,
+            "forget_url": reverse("forget", args=[exchange.id]) if can_forget else "",
+            "standing": feedback,
+            "feedback_url": reverse("feedback", args=[exchange.id]),
         },
     )
 
@@ -72,7 +71,7 @@ def turn_url(turn: Turn) -> str:
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     """Ask for confirmation, then forget the exchange."""
-    found = access.exchange_to_forget(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
+    exchange = access.exchange_to_forget(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
     back_url = _next(request, reverse("exchange", args=[exchange_id]))
     if request.method == "GET":
         return render(
@@ -82,7 +81,7 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
                 "section": "thread",
                 "question": _("Forget this exchange?"),
                 "act": _("Forget it"),
-                "consequence": f"{_(_FORGOTTEN)} {_(_what_stays(found))}",
+                "consequence": f"{_(_FORGOTTEN)} {_(_remaining_text_note(exchange))}",
                 "action": f"{reverse('forget', args=[exchange_id])}?{urlencode({'next': back_url})}",
                 "back_url": back_url,
             },
@@ -90,7 +89,7 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     services.forget_exchange(request.user.pk, exchange_id, is_administrator=request.user.is_administrator)
     messages.success(request, _("Forgotten. Nobody can recall or find it any more."))
     readable = Turn.objects.filter(thread__in=access.readable_threads(request.user.pk))
-    turn = readable.filter(id=found.turn_id).first() if found.turn_id else None
+    turn = readable.filter(id=exchange.turn_id).first() if exchange.turn_id else None
     return redirect(turn_url(turn) if turn is not None else _next(request, reverse("search")))
 
 
@@ -99,7 +98,7 @@ def _next(request: PageRequest, default: str) -> str:
     return url if url_has_allowed_host_and_scheme(url, None) else default
 
 
-def _what_stays(exchange: Exchange) -> str:
+def _remaining_text_note(exchange: Exchange) -> str:
     if exchange.thread_id is not None:
         return _IN_THREAD
     return _IN_ORIGINAL if exchange.chunks.exists() else _NOTHING

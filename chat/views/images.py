@@ -29,12 +29,12 @@ def images(request: PageRequest) -> HttpResponse:
 @require_GET
 def image(request: PageRequest, image_id: uuid.UUID) -> FileResponse:
     """Return the image file."""
-    found = access.get_image(request.user.pk, image_id)
+    image = access.get_image(request.user.pk, image_id)
     try:
-        file = found.file.open()
+        file = image.file.open()
     except FileNotFoundError as error:
         raise NotFoundError from error
-    response = FileResponse(file, content_type=found.media_type)
+    response = FileResponse(file, content_type=image.media_type)
     # An image never changes, and a person who loses access has already seen it.
     response["Cache-Control"] = "private, max-age=86400, immutable"
     confine_download(response)

@@ -38,8 +38,8 @@ def import_page(request: PageRequest) -> HttpResponse:
 @require_GET
 def row(request: PageRequest, import_id: uuid.UUID) -> HttpResponse:
     """Return the row of an import, which the page polls; a finished one is announced to screen readers."""
-    shown = row_of(jobs.get_import(request.user.pk, import_id))
-    return render(request, "chat/_import.html", {"row": shown, "says_so": not shown.is_under_way})
+    import_row = row_of(jobs.get_import(request.user.pk, import_id))
+    return render(request, "chat/_import.html", {"row": import_row, "says_so": not import_row.is_under_way})
 
 
 @require_POST

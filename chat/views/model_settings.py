@@ -84,13 +84,13 @@ def model_settings(request: PageRequest) -> HttpResponse:
         signals.endpoint_set.send(sender=None, by=request.user.pk)
         messages.success(request, _("Saved. It answers from the next message on."))
         return redirect("model_settings")
-    names, trouble = _list_models(current)
+    names, models_error = _list_models(current)
     context = {
         "section": "settings",
         "form": form,
         "locked": locked,
         "models": names,
-        "trouble": trouble,
+        "models_error": models_error,
         "offers": [] if current else _local_models(),
         "try_url": reverse("try_model"),
     }

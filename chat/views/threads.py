@@ -48,7 +48,7 @@ from memory.api import (
 # Of a message that a URL puts into the composer.
 _MAX_URL_MESSAGE = 2000
 # Errors shown at the composer, which keeps its text.
-_SHOWN_IN_COMPOSER = (InvalidInputError, ConflictError, RateLimitedError)
+_COMPOSER_ERRORS = (InvalidInputError, ConflictError, RateLimitedError)
 
 
 @require_http_methods(["GET", "POST"])
@@ -70,7 +70,7 @@ def new_thread(request: PageRequest) -> HttpResponse:
             images=parse_image_ids(request),
             space=parse_space(request),
         )
-    except _SHOWN_IN_COMPOSER as error:
+    except _COMPOSER_ERRORS as error:
         return _error(request, None, error)
     runner.publish_and_start(posted)
     target = redirect("thread", thread_id=posted.turn.thread_id)
@@ -82,25 +82,25 @@ def new_thread(request: PageRequest) -> HttpResponse:
 @require_GET
 def thread(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Show the latest turns of a thread, or those at positions from `?from=` to before `?until=`."""
-    found = access.get_thread(request.user.pk, thread_id)
-    mark_read(found, request.user.pk)
+    thread = access.get_thread(request.user.pk, thread_id)
+    mark_read(thread, request.user.pk)
     text = clean_text(request.GET.get("say", ""))[:_MAX_URL_MESSAGE]
-    return _page(request, found, text=text, start=_position(request, "from"), until=_position(request, "until"))
+    return _page(request, thread, text=text, start=_position(request, "from"), until=_position(request, "until"))
 
 
 @require_POST
 def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Post a message to a thread; 2xx means that it is saved."""
-    found = access.get_thread(request.user.pk, thread_id)
+    thread = access.get_thread(request.user.pk, thread_id)
     try:
         message, key = _parse_message(request)
         if commands.is_command(message):
-            return _command(request, found, message)
+            return _command(request, thread, message)
         posted = services.post_message(
-            found, author_id=request.user.pk, message=message, client_key=key, images=parse_image_ids(request)
+            thread, author_id=request.user.pk, message=message, client_key=key, images=parse_image_ids(request)
         )
-    except _SHOWN_IN_COMPOSER as error:
-        return _error(request, found, error)
+    except _COMPOSER_ERRORS as error:
+        return _error(request, thread, error)
     runner.publish_and_start(posted)
     if not request.htmx:
         return redirect(f"{reverse('thread', args=[thread_id])}#turn-{posted.turn.id}")
@@ -112,13 +112,13 @@ def say(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def remember(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
     """Switch a thread's memory on or off; before it is switched off, ask whether to forget its exchanges."""
-    found = access.get_owned_thread(request.user.pk, thread_id)
+    thread = access.get_owned_thread(request.user.pk, thread_id)
     if request.method == "GET":
-        context = {"section": "thread", "thread": found, "count": exchanges_of(found).count()}
+        context = {"section": "thread", "thread": thread, "count": exchanges_of(thread).count()}
         return render(request, "chat/disable_memory.html", context)
-    services.set_memory_enabled(found, request.POST.get("remembered") == "yes")
+    services.set_memory_enabled(thread, request.POST.get("remembered") == "yes")
     if request.POST.get("forget") == "yes":
-        count = services.forget_thread_exchanges(found, by=request.user.pk)
+        count = services.forget_thread_exchanges(thread, by=request.user.pk)
         sentence = ngettext(
             "%(count)s exchange forgotten. Nobody can recall or find it any more.",
             "%(count)s exchanges forgotten. Nobody can recall or find them any more.",

@@ -19,7 +19,7 @@ from chat.errors import ConflictError, InvalidMessageError
 from chat.models import Turn
 from chat.realtime import frames
 from chat.realtime.hub import publish
-from chat.rows.recall import own_rows
+from chat.rows.recall import personal_rows
 from chat.services import BranchSwitch
 from chat.views.exchanges import turn_url
 from chat.views.form_parsing import parse_client_key
@@ -128,7 +128,7 @@ def recalled(request: PageRequest, turn_id: uuid.UUID) -> HttpResponse:
     The panel is rendered once for all readers of the thread, so a person's actions are loaded when it is opened.
     """
     turn = access.turn_by_id(request.user.pk, turn_id)
-    items = own_rows(turn, request.user.pk, is_administrator=request.user.is_administrator)
+    items = personal_rows(turn, request.user.pk, is_administrator=request.user.is_administrator)
     if request.htmx:
         return render(request, "chat/_recall_actions_oob.html", {"items": items})
     context = {

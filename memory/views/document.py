@@ -1,4 +1,4 @@
-"""The page of one document: its text with the borders of its passages, its versions, its metadata, and its original."""
+"""Page of one document: text in passages, versions, metadata and original."""
 
 from __future__ import annotations
 
@@ -37,20 +37,23 @@ from memory.spaces import access
 from memory.spaces.access import SpaceIds, audience_text
 from memory.text import clean_text, excerpt
 from memory.utils.formatting import FOUND_BY_WORDS, format_datetime, format_number
-from memory.views.document_rows import about, document_row, state_text
+from memory.views.document_rows import document_row, state_text, summary
 from memory.views.documents import changeable, state_for, upload_limits
 from memory.views.forms import format_metadata, parse_metadata, parse_space, space_choices
 from memory.views.http import PageRequest
 
+# Passages per page, and shown before a cited one.
 _WINDOW = 60
-_BEFORE = 8
-_FOUND = 20
+_CONTEXT_BEFORE = 8
+_MAX_HITS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class PassageRow:
+    """One passage of the text; `location` is empty if it equals the previous one."""
+
     number: int
-    piece: ChunkText
+    chunk: ChunkText
     is_cited: bool
     location: str
     url: str
@@ -58,8 +61,10 @@ class PassageRow:
 
 @dataclass(frozen=True, slots=True)
 class VersionRow:
+    """One version of the document."""
+
     number: int
-    about: str
+    summary: str
     state_text: str
     uploaded_by: str
     at: datetime
@@ -69,13 +74,13 @@ class VersionRow:
 
 @require_GET
 def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
-    """The text from the passage at `at` (characters) or numbered `from` on; `q` searches within it."""
+    """Show the text from the passage at offset `at`, or from number `from`; `q` searches in the document."""
     readable = access.readable_space_ids(request.user.pk)
     found = readable_document(readable, document_id)
     state = state_for(request, document_id)
     cited = chunk_index_at(found, _number(request, "at")) if "at" in request.GET else None
-    since = max(0, cited - _BEFORE) if cited is not None else _number(request, "from")
-    pieces = list_chunks(found, since=since, count=_WINDOW + 1)
+    since = max(0, cited - _CONTEXT_BEFORE) if cited is not None else _number(request, "from")
+    chunks = list_chunks(found, since=since, count=_WINDOW + 1)
     may_change = found.owner_id == request.user.pk or request.user.is_administrator
     query = clean_text(request.GET.get("q", "")).strip()
     context = {
@@ -84,10 +89,10 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
         "row": document_row(state, person_id=request.user.pk, is_administrator=request.user.is_administrator),
         "title": state.live_version.title if state.live_version else "",
         "space_name": state.space_name,
-        "passages": _passages(pieces[:_WINDOW], cited),
+        "passages": _passages(chunks[:_WINDOW], cited),
         "hidden_passages": HiddenPassage.objects.filter(version=found.live_version_id).order_by("start", "pk"),
         "earlier_url": f"?{urlencode({'from': max(0, since - _WINDOW)})}" if since else "",
-        "later_url": f"?{urlencode({'from': since + _WINDOW})}" if len(pieces) > _WINDOW else "",
+        "later_url": f"?{urlencode({'from': since + _WINDOW})}" if len(chunks) > _WINDOW else "",
         "versions": [_version(found, version, may_change) for version in list_versions(found)],
         "may_change": may_change,
         "upload_limits": upload_limits(),
@@ -100,13 +105,13 @@ def document(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 
 @require_GET
 def original(request: PageRequest, document_id: uuid.UUID, number: int) -> StreamingHttpResponse:
-    """The file as it was uploaded, to be kept, never shown by the browser."""
+    """Download the original file; the browser never displays it."""
     return stream_original(readable_document(access.readable_space_ids(request.user.pk), document_id), number)
 
 
 @require_POST
 def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
-    """Other metadata, one line each."""
+    """Replace the metadata, entered as one `key: value` per line."""
     found = changeable(request, document_id)
     try:
         set_document_metadata(found, parse_metadata(request.POST.get("metadata", "")))
@@ -118,7 +123,7 @@ def describe(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def move(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
-    """Ask where to, saying what it means; by POST the document moves."""
+    """Ask for the target space; a POST moves the document."""
     found = changeable(request, document_id)
     if request.method == "GET":
         context = {"section": "documents", "document": found, "places": space_choices(request.user.pk, found.space_id)}
@@ -135,7 +140,7 @@ def move(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "POST"])
 def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
-    """Ask once, then delete the document, or the version named, and give a receipt."""
+    """Ask for confirmation, then delete the document or one version, and show a receipt."""
     found = changeable(request, document_id)
     number = request.POST.get("version", request.GET.get("version", ""))
     version = found.versions.filter(number=number).first() if number.isdecimal() else None
@@ -152,17 +157,17 @@ def forget(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
     return render(request, "memory/receipt.html", _receipt(found))
 
 
-def _passages(pieces: list[ChunkText], cited: int | None) -> list[PassageRow]:
-    places = ["", *(piece.location for piece in pieces)]
+def _passages(chunks: list[ChunkText], cited: int | None) -> list[PassageRow]:
+    previous = ["", *(chunk.location for chunk in chunks)]
     return [
         PassageRow(
-            number=piece.index + 1,
-            piece=piece,
-            is_cited=piece.index == cited,
-            location=piece.location if piece.location != before else "",
-            url=f"?at={piece.start}#passage-{piece.index + 1}",
+            number=chunk.index + 1,
+            chunk=chunk,
+            is_cited=chunk.index == cited,
+            location=chunk.location if chunk.location != before else "",
+            url=f"?at={chunk.start}#passage-{chunk.index + 1}",
         )
-        for before, piece in zip(places, pieces, strict=False)
+        for before, chunk in zip(previous, chunks, strict=False)
     ]
 
 
@@ -170,7 +175,7 @@ def _version(found: Document, version: VersionStatus, may_change: bool) -> Versi
     forget_url = f"{reverse('forget_document', args=[found.pk])}?version={version.number}"
     return VersionRow(
         number=version.number,
-        about=about(version),
+        summary=summary(version),
         state_text=state_text(version),
         uploaded_by=version.uploaded_by,
         at=version.created_at,
@@ -180,9 +185,9 @@ def _version(found: Document, version: VersionStatus, may_change: bool) -> Versi
 
 
 def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object]:
-    """What is nearest to `query` in this document, in the order of the text."""
+    """Search in this document."""
     try:
-        found_here = search(query, spaces=readable, count=_FOUND, filters=parse_filter({"document": str(found.pk)}))
+        results = search(query, spaces=readable, count=_MAX_HITS, filters=parse_filter({"document": str(found.pk)}))
     except CatoError as error:
         return {"search_error": str(error)}
     rows = [
@@ -192,10 +197,10 @@ def _search(found: Document, readable: SpaceIds, query: str) -> dict[str, object
             "excerpt": excerpt(hit.exchange.user_message, 200),
             "url": f"?at={hit.exchange.location.start}#passage-{hit.exchange.location.index + 1}",
         }
-        for hit in found_here.results
+        for hit in results.results
         if hit.exchange.location and not hit.is_below_gate
     ]
-    return {"hits": rows, "search_note": FOUND_BY_WORDS if found_here.by_words_alone else ""}
+    return {"hits": rows, "search_note": FOUND_BY_WORDS if results.by_words_alone else ""}
 
 
 def _question(found: Document, version: DocumentVersion | None) -> dict[str, object]:
@@ -216,14 +221,14 @@ def _question(found: Document, version: DocumentVersion | None) -> dict[str, obj
 def _receipt(found: Document) -> dict[str, object]:
     now = timezone.now()
     by = now + timedelta(hours=settings.CATO.vector_store.erase_within_hours)
-    pieces = Chunk.objects.filter(version__document=found).values("exchange").distinct().count()
-    vectors = ngettext("those of %(count)s passages", "those of %(count)s passages", pieces)
+    passages = Chunk.objects.filter(version__document=found).values("exchange").distinct().count()
+    vectors = ngettext("those of %(count)s passages", "those of %(count)s passages", passages)
     lines = [
         {
             "label": _("Passages out of every search and answer"),
-            "figure": f"{format_number(pieces)}, {format_datetime(now)}",
+            "figure": f"{format_number(passages)}, {format_datetime(now)}",
         },
-        {"label": _("Vectors being removed and verified"), "figure": vectors % {"count": format_number(pieces)}},
+        {"label": _("Vectors being removed and verified"), "figure": vectors % {"count": format_number(passages)}},
         {
             "label": _("Original files being removed"),
             "figure": format_number(found.versions.exclude(original="").count()),

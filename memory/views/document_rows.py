@@ -1,4 +1,4 @@
-"""A document as its pages show it: words chosen, links made, rights asked."""
+"""Rows of documents for templates, with texts, links and permissions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from memory.documents.extraction import FORMATS
 from memory.documents.queries import DocumentStatus, VersionStatus
 from memory.utils.formatting import format_number
 
-_LABELS = {each.kind: each.label for each in FORMATS}
+_LABELS = {format.kind: format.label for format in FORMATS}
 _STAGES = {
     "received": gettext_noop("Waiting to be read"),
     "reading": gettext_noop("Reading"),
@@ -28,7 +28,7 @@ _STAGES = {
 
 @dataclass(frozen=True, slots=True)
 class UploadChip:
-    """What became of one added file: the document's row, or why there is none."""
+    """The result of one upload: the document's row, or an error."""
 
     name: str
     row: DocumentRow | None = None
@@ -37,19 +37,19 @@ class UploadChip:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """`bar` is how far the newest version is, 0 to 20, None where that is not known or nothing is under way."""
+    """One document. `bar`: progress of the newest version from 0 to 20, None if unknown or finished."""
 
     id: uuid.UUID
     name: str
     url: str
-    about: str
+    summary: str
     space_kind: str
     space_name: str
     version: int
     stage: str
     state_text: str
     bar: int | None
-    beneath: str
+    live_version_note: str
     error: str
     since: datetime
     row_url: str
@@ -60,33 +60,33 @@ class DocumentRow:
 
 
 def document_row(state: DocumentStatus, *, person_id: uuid.UUID, is_administrator: bool) -> DocumentRow:
-    """The row as this person gets it."""
+    """Return the row with the links that this person may use."""
     newest = state.newest
-    may = state.owner_id == person_id or is_administrator
+    can_change = state.owner_id == person_id or is_administrator
     return DocumentRow(
         id=state.id,
         name=state.name,
         url=reverse("document", args=[state.id]),
-        about=about(newest),
+        summary=summary(newest),
         space_kind=state.space_kind,
         space_name=state.space_name,
         version=newest.number,
         stage=newest.stage,
         state_text=state_text(newest),
         bar=_bar(newest) if newest.is_under_way else None,
-        beneath=_beneath(state),
+        live_version_note=_live_version_note(state),
         error=newest.error if newest.stage == "failed" else "",
         since=newest.ready_at or newest.created_at,
         row_url=reverse("document_row", args=[state.id]),
-        cancel_url=reverse("cancel_document", args=[state.id]) if may and newest.is_under_way else "",
-        retry_url=reverse("retry_document", args=[state.id]) if may and newest.stage == "failed" else "",
+        cancel_url=reverse("cancel_document", args=[state.id]) if can_change and newest.is_under_way else "",
+        retry_url=reverse("retry_document", args=[state.id]) if can_change and newest.stage == "failed" else "",
         is_under_way=newest.is_under_way,
         is_live=state.live_version is not None,
     )
 
 
-def about(version: VersionStatus) -> str:
-    """Format, size and passages in one line."""
+def summary(version: VersionStatus) -> str:
+    """Return format, size and number of passages in one line."""
     label = _LABELS.get(version.kind, "")
     facts = [label and _(label), filesizeformat(version.size)]
     if version.stage == "ready" and version.total:
@@ -96,7 +96,7 @@ def about(version: VersionStatus) -> str:
 
 
 def state_text(version: VersionStatus) -> str:
-    """How far it is, in words."""
+    """Return the state or progress as text."""
     if version.stage == "embedding" and version.total:
         counts = {"done": format_number(version.done), "total": format_number(version.total)}
         return _("%(done)s of %(total)s passages") % counts
@@ -107,8 +107,8 @@ def _bar(version: VersionStatus) -> int | None:
     return round(20 * version.done / version.total) if version.total else None
 
 
-def _beneath(state: DocumentStatus) -> str:
-    """Which version answers meanwhile."""
+def _live_version_note(state: DocumentStatus) -> str:
+    """Return a sentence that names the live version if it is not the newest."""
     if state.live_version is None or state.live_version.id == state.newest.id:
         return ""
     sentence = _("Version %(number)s is searchable.")

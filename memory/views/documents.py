@@ -1,4 +1,4 @@
-"""Documents for people: the list with how far each is, uploading, and what one may do with a document."""
+"""Page of documents: list with progress, upload, cancel and retry."""
 
 from __future__ import annotations
 
@@ -37,42 +37,42 @@ from memory.views.document_rows import DocumentRow, UploadChip, document_row
 from memory.views.forms import parse_space, space_choices
 from memory.views.http import PageRequest
 
-_PAGE = 50
+_PAGE_SIZE = 50
 _FORMATS = gettext_noop("Text, Markdown, HTML, PDF, DOCX, PPTX, XLSX, CSV, EPUB, e-mail and source code")
 
 
 @dataclass(frozen=True, slots=True)
 class UploadLimits:
-    """What the browser can know before it sends a file: extensions for its dialog, formats for people, limits."""
+    """Limits that the browser checks before an upload: extensions, formats as text, size and number of files."""
 
     extensions: str
     formats: str
-    most_mb: int
-    most_files: int
+    max_mb: int
+    max_files: int
 
 
 @require_http_methods(["GET", "POST"])
 def documents(request: PageRequest) -> HttpResponse:
-    """The list, newest first; by POST, files are added to it."""
+    """List the documents, newest first; a POST adds files."""
     if request.method == "POST":
         return _upload(request)
-    return render(request, "memory/documents.html", _listed(request))
+    return render(request, "memory/documents.html", _list_context(request))
 
 
 @require_GET
 def row(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
-    """One document as a row of the list or, with `as=chip`, as a chip: asked for again while it is on its way."""
-    shown = _row(request, state_for(request, document_id))
+    """Return one document as a row or, with `as=chip`, as a chip; pages poll it while it is processed."""
+    document = _row(request, state_for(request, document_id))
     template = "memory/_chip.html" if request.GET.get("as") == "chip" else "memory/_document_row.html"
-    response = render(request, template, {"row": shown, "chip": UploadChip(shown.name, shown)})
-    if not shown.is_under_way:
+    response = render(request, template, {"row": document, "chip": UploadChip(document.name, document)})
+    if not document.is_under_way:
         response["HX-Trigger"] = "document-ready"
     return response
 
 
 @require_POST
 def cancel(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
-    """Give up the version that does not serve yet."""
+    """Cancel the version that is being processed."""
     document = changeable(request, document_id)
     cancel_document(_newest(document), by=request.user.pk)
     messages.success(request, _("Upload of %(name)s cancelled.") % {"name": document.name})
@@ -81,36 +81,36 @@ def cancel(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
 
 @require_POST
 def retry(request: PageRequest, document_id: uuid.UUID) -> HttpResponse:
-    """Go on with a version that failed."""
+    """Retry the failed version."""
     retry_document(_newest(changeable(request, document_id)))
     return redirect("documents")
 
 
 def upload_limits() -> UploadLimits:
-    """What may be uploaded here."""
+    """Return the limits of uploads."""
     conf = settings.CATO.documents
     return UploadLimits(
-        extensions=",".join(f".{extension}" for each in FORMATS for extension in each.extensions),
+        extensions=",".join(f".{extension}" for format in FORMATS for extension in format.extensions),
         formats=_(_FORMATS),
-        most_mb=conf.max_file_mb,
-        most_files=conf.max_files,
+        max_mb=conf.max_file_mb,
+        max_files=conf.max_files,
     )
 
 
 def changeable(request: PageRequest, document_id: uuid.UUID) -> Document:
-    """The document, where this person reads it and it is theirs, or they administrate. Raises NotFoundError."""
+    """Return the document if the person may change it: as its owner or administrator. Raises NotFoundError."""
     person = request.user
     readable = access.readable_space_ids(person.pk)
     return document_to_change(readable, document_id, by=person.pk, is_administrator=person.is_administrator)
 
 
-def _listed(request: PageRequest) -> dict[str, object]:
+def _list_context(request: PageRequest) -> dict[str, object]:
     rows = (
         active_documents(access.readable_space_ids(request.user.pk))
         .select_related("space", "owner")
         .order_by("-created_at")
     )
-    page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
+    page = Paginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
     return {
         "section": "documents",
         "page": page,
@@ -123,27 +123,27 @@ def _listed(request: PageRequest) -> dict[str, object]:
 
 def _upload(request: PageRequest) -> HttpResponse:
     files = request.FILES.getlist("files")
-    most = settings.CATO.documents.max_files
+    limit = settings.CATO.documents.max_files
     try:
         if not files:
             raise InvalidInputError(_("Choose the files that are to be added first."))
-        if len(files) > most:
+        if len(files) > limit:
             sentence = _("Add at most %(most)s files at once, not %(count)s (documents.max_files).")
-            raise InvalidInputError(sentence % {"most": most, "count": len(files)})
+            raise InvalidInputError(sentence % {"most": limit, "count": len(files)})
     except InvalidInputError as error:
-        return _uploaded(request, [UploadChip("", error=str(error))])
+        return _upload_response(request, [UploadChip("", error=str(error))])
     document_id = parse_uuid(request.POST.get("version_of", ""))
     document = changeable(request, document_id) if document_id else None
     if document is not None:
         files = files[:1]
-    return _uploaded(request, [_receive(request, file, document) for file in files])
+    return _upload_response(request, [_store_upload(request, file, document) for file in files])
 
 
-def _receive(request: PageRequest, file: File[bytes], document: Document | None) -> UploadChip:
-    """Keep the file: the next version of `document`, or of the one that has its name."""
+def _store_upload(request: PageRequest, file: File[bytes], document: Document | None) -> UploadChip:
+    """Store the file as the next version of `document`, or of the document with its name."""
     name = document.name if document else normalise_name(file.name or "")
     try:
-        received = upload_document(
+        uploaded = upload_document(
             file,
             name=name,
             space=document.space if document else parse_space(request) or access.personal_space(request.user.pk),
@@ -153,11 +153,11 @@ def _receive(request: PageRequest, file: File[bytes], document: Document | None)
         )
     except CatoError as error:
         return UploadChip(name, error=str(error))
-    return UploadChip(name, _row(request, state_for(request, received.version.document_id)))
+    return UploadChip(name, _row(request, state_for(request, uploaded.version.document_id)))
 
 
-def _uploaded(request: PageRequest, chips: Sequence[UploadChip]) -> HttpResponse:
-    """The chips for htmx; without scripts the list again, with what went wrong as messages."""
+def _upload_response(request: PageRequest, chips: Sequence[UploadChip]) -> HttpResponse:
+    """Return the chips to htmx; without scripts, redirect to the list with errors as messages."""
     if request.htmx:
         response = render(request, "memory/_chips.html", {"chips": chips})
         response["HX-Trigger"] = "documents-changed"
@@ -172,7 +172,7 @@ def _uploaded(request: PageRequest, chips: Sequence[UploadChip]) -> HttpResponse
 
 
 def state_for(request: PageRequest, document_id: uuid.UUID) -> DocumentStatus:
-    """The document's state, where this person reads it. Raises NotFoundError."""
+    """Return the document's state if the person can read it. Raises NotFoundError."""
     states = document_statuses([readable_document(access.readable_space_ids(request.user.pk), document_id)])
     if not states:
         raise NotFoundError(_("Not found."))

@@ -1,4 +1,4 @@
-"""What a person thinks of what was recalled for them, said with a button."""
+"""Buttons that set a person's feedback on an exchange."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from memory.models import Exchange
 from memory.spaces import access
 from memory.views.http import PageRequest
 
-_PLACE = re.compile(r"[\w-]{1,80}")
+_ELEMENT_ID = re.compile(r"[\w-]{1,80}")
 
 
 @require_POST
-def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
-    """Pin an exchange, call it not relevant, or take that back; for this person alone.
+def feedback(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
+    """Pin an exchange, mark it as not relevant, or clear that, for this person only.
 
-    `at` names the place on the page where the buttons stand, so that the focus stays there; `next` is where somebody
-    without scripts goes on.
+    `at` identifies the buttons on the page, so that they keep the focus. `next` is the page to return to without
+    scripts.
     """
     readable = access.readable_space_ids(request.user.pk)
     found = access.in_spaces(Exchange.objects.findable().filter(id=exchange_id), readable).first()
@@ -35,7 +35,7 @@ def opinion(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
     if not request.htmx:
         return redirect(_next(request, found))
     (standing,) = feedback_for_exchanges(request.user.pk, [exchange_id], spaces=readable).values()
-    match = _PLACE.fullmatch(request.GET.get("at", ""))
+    match = _ELEMENT_ID.fullmatch(request.GET.get("at", ""))
     context = {"standing": standing, "url": request.get_full_path(), "place": match[0] if match else "here"}
     return render(request, "memory/_feedback.html", context)
 

@@ -1,4 +1,4 @@
-"""Notes: what people wrote down by hand for themselves, a group or everyone, and the place to add more."""
+"""Page that lists and adds notes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from memory.text import excerpt
 from memory.views.forms import parse_space, space_choices
 from memory.views.http import PageRequest
 
-_PAGE = 50
+_PAGE_SIZE = 50
 _EXCERPT = 240
 
 
 @dataclass(frozen=True, slots=True)
 class NoteRow:
+    """One note of the list; `state` is its state in memory."""
+
     url: str
     text: str
     who: str
@@ -40,7 +42,7 @@ class NoteRow:
 
 @require_http_methods(["GET", "POST"])
 def notes(request: PageRequest) -> HttpResponse:
-    """The list, newest first; by POST, a note is added to it."""
+    """List the notes, newest first; a POST adds one."""
     text = request.POST.get("text", "")
     if request.method == "POST":
         try:
@@ -55,9 +57,9 @@ def notes(request: PageRequest) -> HttpResponse:
 
 def _page(request: PageRequest, *, text: str = "", error: str = "", status: int = 200) -> HttpResponse:
     readable = access.readable_space_ids(request.user.pk)
-    written = access.in_spaces(Exchange.objects.findable().filter(source=Exchange.Source.NOTE), readable)
-    whole = written.filter(Q(chunk_index=None) | Q(chunk_index=0))
-    page = Paginator(whole.select_related("owner", "space").order_by("-timestamp", "id"), _PAGE).get_page(
+    notes = access.in_spaces(Exchange.objects.findable().filter(source=Exchange.Source.NOTE), readable)
+    first_chunks = notes.filter(Q(chunk_index=None) | Q(chunk_index=0))
+    page = Paginator(first_chunks.select_related("owner", "space").order_by("-timestamp", "id"), _PAGE_SIZE).get_page(
         request.GET.get("page")
     )
     states = memory_states(note.pk for note in page)

@@ -1,4 +1,4 @@
-"""Finding by meaning over everything one may read."""
+"""Search page over everything that the person can read."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ from memory.utils.rate_limits import count_search
 from memory.views.http import PageRequest
 from memory.views.links import exchange_url
 
-_COUNT = 20
+_LIMIT = 20
 _EXCERPT = 320
 
 
 @dataclass(frozen=True, slots=True)
 class HitRow:
+    """One hit of a search; `bar` is its similarity from 0 to 20."""
+
     said_at: datetime
     title: str
     excerpt: str
@@ -51,19 +53,19 @@ class HitRow:
 
 @require_GET
 def search(request: PageRequest) -> HttpResponse:
-    """The page, and for htmx its list of hits alone."""
+    """Show the page, for htmx requests only the list of hits."""
     query = clean_text(request.GET.get("q", "")).strip()
     readable = access.readable_space_ids(request.user.pk)
     context: dict[str, object] = {"section": "search", "query": query, "searched": bool(query), "hits": []}
-    scope = build_recall_filter(request.GET.getlist("only"), {}, spaces=readable)
-    context |= {"only": scope.documents, "only_names": describe_recall_filter(scope, spaces=readable)}
+    recall_filter = build_recall_filter(request.GET.getlist("only"), {}, spaces=readable)
+    context |= {"only": recall_filter.documents, "only_names": describe_recall_filter(recall_filter, spaces=readable)}
     status = 200
     if query:
         try:
             count_search(request.user.pk)
-            found = retrieval.search(query, spaces=readable, count=_COUNT, filters=scope.filter())
+            found = retrieval.search(query, spaces=readable, count=_LIMIT, filters=recall_filter.filter())
             hits = hit_rows(found.results)
-            # Out of how many is not counted: that would take longer than to find them.
+            # The number of all matches is not counted, since that would take longer than the search.
             context |= {
                 "hits": hits,
                 "note": FOUND_BY_WORDS if found.by_words_alone else "",
@@ -83,25 +85,25 @@ def search(request: PageRequest) -> HttpResponse:
 
 
 def hit_rows(results: Sequence[Hit]) -> list[HitRow]:
-    """Results as the page shows them: titled by what was asked, with the answer (or the note) as the excerpt."""
-    found = Space.objects.in_bulk({result.exchange.space_id for result in results})
-    return [_hit(result, found[result.exchange.space_id]) for result in results]
+    """Return the hits as rows: the title is the message, the excerpt the answer or the note."""
+    spaces = Space.objects.in_bulk({result.exchange.space_id for result in results})
+    return [_hit_row(result, spaces[result.exchange.space_id]) for result in results]
 
 
-def _hit(result: Hit, space: Space) -> HitRow:
-    said = result.exchange
-    body = said.assistant_message or said.user_message
+def _hit_row(result: Hit, space: Space) -> HitRow:
+    exchange = result.exchange
+    body = exchange.assistant_message or exchange.user_message
     return HitRow(
-        said_at=said.timestamp,
-        title=excerpt(said.user_message, 90) if said.assistant_message else said.source_file or _("Note"),
+        said_at=exchange.timestamp,
+        title=excerpt(exchange.user_message, 90) if exchange.assistant_message else exchange.source_file or _("Note"),
         excerpt=excerpt(body, _EXCERPT),
         similarity_text=format_similarity(result.similarity) if result.similarity is not None else "",
         bar=round(20 * min(1.0, max(0.0, result.similarity or 0.0))),
         is_below_gate=result.is_below_gate,
-        who=said.owner_name,
+        who=exchange.owner_name,
         space_name=space.display_name,
         space_kind=space.kind,
-        source=str(SOURCES[said.source]),
-        url=exchange_url(said),
-        location=said.location.label if said.location else "",
+        source=str(SOURCES[exchange.source]),
+        url=exchange_url(exchange),
+        location=exchange.location.label if exchange.location else "",
     )

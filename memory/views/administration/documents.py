@@ -1,4 +1,4 @@
-"""Every document by who, when, where and how large; names only where they may be read; deleted many at a time."""
+"""List of all documents for administrators, with bulk deletion; names are shown only where they may be read."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from memory.documents.queries import document_statuses
 from memory.models import Document, Operation
 from memory.spaces import access
 from memory.utils.formatting import format_number
-from memory.views.administration.shared import BulkSelection, active_reveal_rows, parse_bulk_selection, space_shown
+from memory.views.administration.shared import BulkSelection, active_reveal_rows, parse_bulk_selection, space_column
 from memory.views.document_rows import state_text
 from memory.views.http import PageRequest, admin_required
 
-_PAGE = 50
+_PAGE_SIZE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentRow:
-    """One document; `name` is empty where it is not to be seen, `url` where its page is not."""
+    """One document; `name` and `url` are empty if the administrator may not read it."""
 
     id: uuid.UUID
     name: str
@@ -48,10 +48,10 @@ class DocumentRow:
 @admin_required
 @require_GET
 def documents(request: PageRequest) -> HttpResponse:
-    """Those that the filters leave, newest first."""
+    """List the documents that match the filters, newest first."""
     shown = access.admin_visible_space_ids(request.user.pk)
     selection = filters.documents(request.GET, shown=shown)
-    page = Paginator(selection.qs.select_related("owner", "space__owner"), _PAGE).get_page(request.GET.get("page"))
+    page = Paginator(selection.qs.select_related("owner", "space__owner"), _PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "section": "admin",
         "tab": "documents",
@@ -67,7 +67,7 @@ def documents(request: PageRequest) -> HttpResponse:
 @admin_required
 @require_POST
 def forget(request: PageRequest) -> HttpResponse:
-    """Ask once how many are meant, then have a worker delete them."""
+    """Ask for confirmation with the number of documents, then start the operation."""
     chosen, shown = parse_bulk_selection(request, "document"), access.admin_visible_space_ids(request.user.pk)
     rows = filters.documents(chosen.filters, shown=shown).certain
     count = (rows if chosen.is_all else rows.filter(pk__in=chosen.ids)).count()
@@ -97,7 +97,7 @@ def _rows(request: PageRequest, found: list[Document], shown: access.SpaceIds) -
                 size_text=filesizeformat(state.newest.size if state else 0)
                 + (", " + _("name not shown.") if hidden else ""),
                 who=str(document.owner),
-                space_name=space_shown(document.space, request),
+                space_name=space_column(document.space, request),
                 space_kind=document.space.kind,
                 version=state.newest.number if state else None,
                 state=state_text(state.newest) if state else _("Nothing is kept of it"),

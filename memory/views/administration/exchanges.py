@@ -1,4 +1,4 @@
-"""Every exchange by who, when, where and how large: found, taken out, and forgotten many at a time."""
+"""List of all exchanges for administrators, with bulk forgetting and export."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ from memory.views.administration.shared import (
     active_reveal_rows,
     parse_bulk_selection,
     size_of,
-    space_shown,
+    space_column,
 )
 from memory.views.http import PageRequest, admin_required
 
-_PAGE = 50
-# Those that are commands by the name people know them by.
+_PAGE_SIZE = 50
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRow:
+    """One exchange; `text_shown` is empty if the administrator may not read it."""
+
     id: uuid.UUID
     text_shown: str
     size_text: str
@@ -57,13 +58,13 @@ class ExchangeRow:
 @admin_required
 @require_GET
 def exchanges(request: PageRequest) -> HttpResponse:
-    """Those that the filters leave, newest first."""
+    """List the exchanges that match the filters, newest first."""
     shown = access.admin_visible_space_ids(request.user.pk)
     selection = filters.exchanges(request.GET, shown=shown)
-    live_version = EmbeddingJob.objects.filter(generation=generations.active_generation())
+    active_jobs = EmbeddingJob.objects.filter(generation=generations.active_generation())
     rows = selection.qs.select_related("owner", "space__owner")
-    rows = rows.prefetch_related(Prefetch("embeddings", queryset=live_version, to_attr="live_version"))
-    page = Paginator(rows, _PAGE).get_page(request.GET.get("page"))
+    rows = rows.prefetch_related(Prefetch("embeddings", queryset=active_jobs, to_attr="active_jobs"))
+    page = Paginator(rows, _PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "section": "admin",
         "tab": "exchanges",
@@ -79,9 +80,9 @@ def exchanges(request: PageRequest) -> HttpResponse:
 @admin_required
 @require_POST
 def forget(request: PageRequest) -> HttpResponse:
-    """Ask once how many are meant, then have a worker forget them."""
+    """Ask for confirmation with the number of exchanges, then start the operation."""
     chosen, shown = parse_bulk_selection(request, "exchange"), access.admin_visible_space_ids(request.user.pk)
-    count = _meant(chosen, shown).count()
+    count = _selected(chosen, shown).count()
     if not count:
         messages.error(request, _("Tick the exchanges that are to be forgotten first."))
         return redirect("admin_exchanges")
@@ -96,9 +97,9 @@ def forget(request: PageRequest) -> HttpResponse:
 @admin_required
 @require_POST
 def export(request: PageRequest) -> HttpResponseBase:
-    """What is meant as JSON lines; texts only of what this administrator is shown."""
+    """Export the selection as JSON lines; texts only from spaces that the administrator may read."""
     chosen, shown = parse_bulk_selection(request, "exchange"), access.admin_visible_space_ids(request.user.pk)
-    rows = _meant(chosen, shown)
+    rows = _selected(chosen, shown)
     count = rows.count()
     if not count:
         messages.error(request, _("Tick the exchanges that are to be exported first."))
@@ -110,7 +111,7 @@ def export(request: PageRequest) -> HttpResponseBase:
     return response
 
 
-def _meant(chosen: BulkSelection, shown: access.SpaceIds) -> QuerySet[Exchange]:
+def _selected(chosen: BulkSelection, shown: access.SpaceIds) -> QuerySet[Exchange]:
     rows: QuerySet[Exchange] = filters.exchanges(chosen.filters, shown=shown).certain
     return rows if chosen.is_all else rows.filter(pk__in=chosen.ids)
 
@@ -123,24 +124,24 @@ def _lines(rows: QuerySet[Exchange], shown: access.SpaceIds) -> Iterator[bytes]:
 
 def _fields(exchange: Exchange, shown: access.SpaceIds) -> dict[str, object]:
     names = ("id", "thread_id", "session_id", "source", "timestamp", "created_at", "size")
-    about = {name: getattr(exchange, name) for name in names}
-    about |= {"who": str(exchange.owner), "space": exchange.space.name or exchange.space.kind}
+    fields = {name: getattr(exchange, name) for name in names}
+    fields |= {"who": str(exchange.owner), "space": exchange.space.name or exchange.space.kind}
     if exchange.space_id not in shown:
-        return about | {"is_shown": False}
+        return fields | {"is_shown": False}
     texts = ("user_message", "assistant_message", "source_file", "metadata")
-    return about | {"is_shown": True} | {name: getattr(exchange, name) for name in texts}
+    return fields | {"is_shown": True} | {name: getattr(exchange, name) for name in texts}
 
 
 def _row(request: PageRequest, exchange: Exchange, shown: access.SpaceIds) -> ExchangeRow:
     hidden = exchange.space_id not in shown
     names = {Job.State.PENDING: _("waiting"), Job.State.DONE: "remembered", Job.State.FAILED: _("failed")}
-    states = [embedding.state for embedding in getattr(exchange, "live_version", [])]
+    states = [job.state for job in getattr(exchange, "active_jobs", [])]
     return ExchangeRow(
         id=exchange.id,
         text_shown="" if hidden else excerpt(exchange.user_message, 120),
         size_text=size_of(exchange) + (", " + _("not shown.") if hidden else ""),
         who=str(exchange.owner),
-        space_name=space_shown(exchange.space, request),
+        space_name=space_column(exchange.space, request),
         space_kind=exchange.space.kind,
         source=str(SOURCES[exchange.source]),
         said_at=exchange.timestamp,

@@ -1,4 +1,4 @@
-"""What failed for good, or is being tried again, with its reason and another try."""
+"""Page of failed and retried jobs, with their errors and a retry button."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ from memory.utils.formatting import format_number
 from memory.views.administration.shared import size_of
 from memory.views.http import PageRequest, admin_required
 
-_MOST = 50
+_MAX_ROWS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
+    """One job of the list."""
+
     id: str
     kind: str
     description: str
@@ -41,11 +43,12 @@ class JobRow:
 @admin_required
 @require_GET
 def jobs(request: PageRequest) -> HttpResponse:
-    found = {kind: rows for kind, (rows, _begin) in _kinds().items()}
+    """List the jobs of each kind that have an error."""
+    found = {kind: rows for kind, (rows, _retry) in _kinds().items()}
     context = {
         "section": "admin",
         "tab": "jobs",
-        "rows": [_row(kind, row) for kind, rows in found.items() for row in rows.order_by("pk")[:_MOST]],
+        "rows": [_row(kind, row) for kind, rows in found.items() for row in rows.order_by("pk")[:_MAX_ROWS]],
         "retry_url": reverse("admin_retry"),
         "failed": sum(rows.filter(state=Job.State.FAILED).count() for rows in found.values()),
     }
@@ -55,39 +58,39 @@ def jobs(request: PageRequest) -> HttpResponse:
 @admin_required
 @require_POST
 def retry(request: PageRequest) -> HttpResponse:
-    """Try what failed again: the one named, or all."""
-    named, _colon, key = request.POST.get("job", "").partition(":")
-    again = 0
+    """Retry the given failed job, or all."""
+    given_kind, _colon, key = request.POST.get("job", "").partition(":")
+    count = 0
     try:
-        for kind, (rows, begin) in _kinds().items():
-            if named in ("", kind):
-                again += begin(rows.filter(pk=key) if key else rows)
-    except (ValueError, ValidationError):  # the key is none
-        again = 0
-    said = _("%(count)s tried again.") if again else _("Nothing had failed for good.")
-    messages.success(request, said % {"count": format_number(again)})
+        for kind, (rows, retry_rows) in _kinds().items():
+            if given_kind in ("", kind):
+                count += retry_rows(rows.filter(pk=key) if key else rows)
+    except (ValueError, ValidationError):  # not a valid key
+        count = 0
+    message = _("%(count)s tried again.") if count else _("Nothing had failed for good.")
+    messages.success(request, message % {"count": format_number(count)})
     return redirect("admin_jobs")
 
 
 def _kinds() -> dict[str, tuple[QuerySet[Any], Callable[[QuerySet[Any]], int]]]:
-    """What may fail, each with how it is begun again."""
+    """Return for each kind the jobs with errors, and the function that retries them."""
     embeddings = EmbeddingJob.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
     erasures = ErasureJob.objects.exclude(error="").exclude(state=Job.State.DONE).select_related("exchange__owner")
     versions = DocumentVersion.objects.filter(stage=DocumentVersion.Stage.FAILED).select_related("document__owner")
     return {
         "embedding": (embeddings, retry_failed),
-        "erasure": (erasures, _erase_again),
-        "document": (versions, _read_again),
+        "erasure": (erasures, _retry_erasures),
+        "document": (versions, _retry_extraction),
     }
 
 
-def _erase_again(rows: QuerySet[ErasureJob]) -> int:
-    again = job_rows.requeue(rows.filter(state=Job.State.FAILED))
+def _retry_erasures(rows: QuerySet[ErasureJob]) -> int:
+    count = job_rows.requeue(rows.filter(state=Job.State.FAILED))
     job_rows.wake_worker_on_commit("erase_forgotten")
-    return again
+    return count
 
 
-def _read_again(rows: QuerySet[DocumentVersion]) -> int:
+def _retry_extraction(rows: QuerySet[DocumentVersion]) -> int:
     versions = list(rows)
     for version in versions:
         publishing.retry_document(version)

@@ -1,4 +1,4 @@
-"""Long pieces of administration: begun here, watched while a worker does them, and their receipts."""
+"""Pages of long-running operations: start, progress and receipt."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from memory.utils.formatting import format_number
 from memory.views.http import PageRequest, admin_required
 
 Kind = Operation.Kind
-_PAGE = 20
-# What the page begins by a button; the others begin where something was chosen.
+_PAGE_SIZE = 20
+# Operations with a button on this page; the others start from a selection.
 _OFFERED = {
     "reconcile": (Kind.RECONCILE, {"is_dry_run": False}),
     "count": (Kind.RECONCILE, {"is_dry_run": True}),
@@ -33,7 +33,7 @@ _OFFERED = {
     "erase": (Kind.ERASE, {}),
 }
 _FORGETTING = (Kind.FORGET, Kind.FORGET_DOCUMENTS, Kind.RETENTION)
-# What memory's verbs call what they go through.
+# Labels of the counts that operations report.
 _COUNTED = {
     "exchanges": gettext_noop("Exchanges"),
     "documents": gettext_noop("Documents"),
@@ -55,7 +55,7 @@ _FOUND = {
 
 @dataclass(frozen=True, slots=True)
 class OperationRow:
-    """One operation; `is_watched` while something of it is still to come; `bar` is how far it is, 0 to 20, None where that is not known or it is over."""
+    """One operation. `is_watched`: not all of it is done yet. `bar`: progress from 0 to 20, None if unknown or finished."""
 
     id: uuid.UUID
     title: str
@@ -76,10 +76,10 @@ class OperationRow:
 @admin_required
 @require_http_methods(["GET", "POST"])
 def all_operations(request: PageRequest) -> HttpResponse:
-    """What was done lately, and the buttons that begin more."""
+    """List the latest operations; a POST starts one."""
     if request.method == "POST":
-        return _begin(request)
-    page = Paginator(operations.list_operations(), _PAGE).get_page(request.GET.get("page"))
+        return _start(request)
+    page = Paginator(operations.list_operations(), _PAGE_SIZE).get_page(request.GET.get("page"))
     rows = [_row(operation) for operation in page]
     context = {"section": "admin", "tab": "operations", "page": page, "rows": rows}
     return render(request, "memory/admin_operations.html", context)
@@ -88,7 +88,7 @@ def all_operations(request: PageRequest) -> HttpResponse:
 @admin_required
 @require_GET
 def operation(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
-    """How far it is, and its receipt; for htmx that alone, asked for again while it is under way."""
+    """Show the progress and receipt; htmx requests get only these, and poll them while the operation runs."""
     row = _row(operations.get_operation(operation_id))
     template = "memory/_operation.html" if request.htmx else "memory/admin_operation.html"
     return render(request, template, {"section": "admin", "tab": "operations", "row": row})
@@ -97,6 +97,7 @@ def operation(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
 @admin_required
 @require_POST
 def cancel(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
+    """Cancel an operation; what it has done stays."""
     if not operations.cancel(operations.get_operation(operation_id)):
         messages.error(request, _("Already finished."))
     return redirect("admin_operation", operation_id)
@@ -105,26 +106,27 @@ def cancel(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
 @admin_required
 @require_POST
 def retry(request: PageRequest, operation_id: uuid.UUID) -> HttpResponse:
+    """Retry a failed operation."""
     if not operations.retry(operations.get_operation(operation_id)):
         messages.error(request, _("This task has not failed."))
     return redirect("admin_operation", operation_id)
 
 
-def _begin(request: PageRequest) -> HttpResponse:
+def _start(request: PageRequest) -> HttpResponse:
     kind, parameters = _OFFERED.get(request.POST.get("kind", ""), (None, {}))
     if kind is None:
         messages.error(request, _("Choose what is to be done."))
         return redirect("admin_operations")
     try:
-        begun = operations.create_operation(kind, by=request.user.pk, parameters=parameters)
+        operation = operations.create_operation(kind, by=request.user.pk, parameters=parameters)
     except InvalidInputError as error:
         messages.error(request, str(error))
         return redirect("admin_operations")
-    return redirect("admin_operation", begun.pk)
+    return redirect("admin_operation", operation.pk)
 
 
 def _row(operation: Operation) -> OperationRow:
-    at = [operation.pk]
+    args = [operation.pk]
     under_way = operation.is_under_way
     is_forgetting = operation.kind in _FORGETTING
     failed = operations.given_up(operation) if is_forgetting else 0
@@ -143,10 +145,10 @@ def _row(operation: Operation) -> OperationRow:
         error=operation.error,
         bar=round(20 * min(1, operation.processed / operation.total)) if under_way and operation.total else None,
         lines=list(_lines(operation, waiting, failed)),
-        url=reverse("admin_operation", args=at),
-        row_url=reverse("admin_operation", args=at),
-        cancel_url=reverse("cancel_operation", args=at) if under_way else "",
-        retry_url=reverse("retry_operation", args=at) if operation.state == Job.State.FAILED else "",
+        url=reverse("admin_operation", args=args),
+        row_url=reverse("admin_operation", args=args),
+        cancel_url=reverse("cancel_operation", args=args) if under_way else "",
+        retry_url=reverse("retry_operation", args=args) if operation.state == Job.State.FAILED else "",
     )
 
 
@@ -168,7 +170,7 @@ def _state(operation: Operation) -> str:
 
 
 def _lines(operation: Operation, waiting: int, failed: int) -> Iterator[dict[str, object]]:
-    """The receipt: what was counted, and for what was forgotten when it is out of where."""
+    """Yield the lines of the receipt: counts, and the progress of erasure."""
     for name, count in operation.counts.items():
         yield {"label": _(_COUNTED.get(name, name.capitalize())), "figure": format_number(count)}
     for name, count in operation.parameters.get("found", {}).items():

@@ -1,4 +1,4 @@
-"""For how long what is said is kept: by source, counted before it is put in force."""
+"""Page of the retention rules, with a preview of what they would forget."""
 
 from __future__ import annotations
 
@@ -17,44 +17,46 @@ from memory.models import Exchange, Operation
 from memory.utils.formatting import SOURCES, format_list, format_number
 from memory.views.http import PageRequest, admin_required
 
-_LONGEST = 36_500
+_MAX_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """A source: for how many days it is kept ("" for ever), and what that would take now ("" where not asked)."""
+    """The rule of one source: its days ("" for ever), and what it would forget now ("" without a preview)."""
 
     source: str
     label: str
     days: str
     error: str
-    would_go: str
+    affected: str
 
 
 @admin_required
 @require_http_methods(["GET", "POST"])
 def rules(request: PageRequest) -> HttpResponse:
-    """The rules in force; by POST what others would take, and once that was seen they are set and applied."""
+    """Show the rules; a POST previews new ones, and a confirmed POST saves and applies them."""
     if request.method == "GET":
         days = {source: str(count) for source, count in retention.get_rules().items()}
         return _page(request, days)
     days = {source: request.POST.get(source, "").strip() for source in Exchange.Source.values}
-    errors = {source: error for source, text in days.items() if (error := _wrong(text))}
+    errors = {source: error for source, text in days.items() if (error := _error_in(text))}
     if errors:
         return _page(request, days, errors=errors, status=422)
-    wanted = {source: int(text) for source, text in days.items() if text}
+    new_rules = {source: int(text) for source, text in days.items() if text}
     if request.POST.get("confirmed") != "yes":
-        return _page(request, days, would_go=retention.preview(wanted))
-    retention.save_rules(wanted, by=request.user.pk)
-    if not wanted:
+        return _page(request, days, affected=retention.preview(new_rules))
+    retention.save_rules(new_rules, by=request.user.pk)
+    if not new_rules:
         messages.success(request, _("Retention disabled."))
         return redirect("admin_retention")
     try:
-        begun = operations.create_operation(Operation.Kind.RETENTION, by=request.user.pk, parameters={"days": wanted})
+        operation = operations.create_operation(
+            Operation.Kind.RETENTION, by=request.user.pk, parameters={"days": new_rules}
+        )
     except InvalidInputError as error:
         messages.error(request, str(error))
         return redirect("admin_retention")
-    return redirect("admin_operation", begun.pk)
+    return redirect("admin_operation", operation.pk)
 
 
 def _page(
@@ -62,7 +64,7 @@ def _page(
     days: dict[str, str],
     *,
     errors: dict[str, str] | None = None,
-    would_go: dict[str, tuple[int, int]] | None = None,
+    affected: dict[str, tuple[int, int]] | None = None,
     status: int = 200,
 ) -> HttpResponse:
     rows = [
@@ -71,23 +73,23 @@ def _page(
             label=str(label),
             days=days.get(source, ""),
             error=(errors or {}).get(source, ""),
-            would_go=_in_words(*would_go[source]) if would_go and source in would_go else "",
+            affected=_affected_text(*affected[source]) if affected and source in affected else "",
         )
         for source, label in SOURCES.items()
     ]
-    context = {"section": "admin", "tab": "retention", "rows": rows, "is_counted": would_go is not None}
+    context = {"section": "admin", "tab": "retention", "rows": rows, "is_counted": affected is not None}
     return render(request, "memory/admin_retention.html", context, status=status)
 
 
-def _wrong(text: str) -> str:
-    """What is wrong with a number of days, "" where nothing is."""
-    if not text or (text.isascii() and text.isdecimal() and 1 <= int(text) <= _LONGEST):
+def _error_in(text: str) -> str:
+    """Return the error in a number of days, "" if it is valid."""
+    if not text or (text.isascii() and text.isdecimal() and 1 <= int(text) <= _MAX_DAYS):
         return ""
     sentence = _("A whole number of days from 1 to %(most)s, or nothing to keep it for ever.")
-    return sentence % {"most": format_number(_LONGEST)}
+    return sentence % {"most": format_number(_MAX_DAYS)}
 
 
-def _in_words(exchanges: int, documents: int) -> str:
+def _affected_text(exchanges: int, documents: int) -> str:
     parts = []
     if exchanges or not documents:
         parts.append(

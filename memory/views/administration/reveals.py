@@ -1,4 +1,4 @@
-"""Showing the text of somebody's space to an administrator: asked for with a reason, ended by time or by a button."""
+"""Pages that start and end an administrator's temporary access to a space."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from memory.views.http import PageRequest, admin_required
 @admin_required
 @require_http_methods(["GET", "POST"])
 def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
-    """Ask why; with a reason, show the space's text for a while."""
+    """Ask for the reason, then start the reveal."""
     space = reveals.get_space(space_id)
     back = request.POST.get("next") or request.GET.get("next") or ""
-    # Without the slash it would be taken for the name of a view.
+    # Without a leading slash, `redirect` would take it for the name of a view.
     if not back.startswith("/") or not url_has_allowed_host_and_scheme(back, allowed_hosts=None):
         back = reverse("admin_exchanges")
     reason = request.POST.get("reason", "")
@@ -48,6 +48,7 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
 @admin_required
 @require_POST
 def end_reveal(request: PageRequest, reveal_id: int) -> HttpResponse:
+    """End a reveal before its time."""
     if reveals.end_reveal(reveal_id, by=request.user.pk):
         messages.success(request, _("Access ended."))
     return redirect("admin_exchanges")

@@ -1,4 +1,4 @@
-"""What the administrator's lists share: what may be shown, which spaces are revealed, what was ticked."""
+"""Parts of several administration lists: bulk selections, active reveals and labels."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from memory.text import parse_uuid
 from memory.utils.formatting import format_number
 from memory.views.http import PageRequest
 
-_MOST_AT_ONCE = 1000
+_MAX_IDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class RevealRow:
+    """A running reveal, with the address that ends it."""
+
     space_label: str
     reason: str
     ends_at: datetime
@@ -30,14 +32,14 @@ class RevealRow:
 
 @dataclass(frozen=True, slots=True)
 class BulkSelection:
-    """What a form of a list means: the ids that were ticked, or all that its filters leave."""
+    """The selection in a list: the ticked ids, or everything that matches the filters."""
 
     filters: QueryDict
     ids: list[uuid.UUID]
     is_all: bool
 
     def parameters(self, shown: frozenset[uuid.UUID]) -> dict[str, object]:
-        """The same as an operation takes it, with the spaces in which words count."""
+        """Return the parameters of an operation; the text filter applies to the spaces in `shown` only."""
         filters = {name: value for name, value in self.filters.items() if value}
         chosen: dict[str, object] = {"filters": filters, "shown": sorted(map(str, shown))}
         return chosen if self.is_all else chosen | {"ids": [str(id) for id in self.ids]}
@@ -49,14 +51,14 @@ class BulkSelection:
 
 
 def parse_bulk_selection(request: PageRequest, name: str) -> BulkSelection:
-    """What was chosen in the list whose boxes are called `name`; what is no id is passed over."""
-    parsed = [parse_uuid(text) for text in request.POST.getlist(name)[:_MOST_AT_ONCE]]
+    """Return the selection of the form whose check boxes are called `name`; invalid ids are ignored."""
+    parsed = [parse_uuid(text) for text in request.POST.getlist(name)[:_MAX_IDS]]
     ids = [id for id in parsed if id is not None]
     return BulkSelection(QueryDict(request.POST.get("filters", "")), ids, request.POST.get("all") == "yes")
 
 
 def active_reveal_rows(request: PageRequest) -> list[RevealRow]:
-    """What this administrator is shown for a while beside what they may read."""
+    """Return the reveals that this administrator has now."""
     return [
         RevealRow(space_label(row.space), row.reason, row.ends_at, reverse("end_reveal", args=[row.pk]))
         for row in reveals.active_reveals(request.user.pk)
@@ -64,18 +66,18 @@ def active_reveal_rows(request: PageRequest) -> list[RevealRow]:
 
 
 def space_label(space: Space) -> str:
-    """A space as administrators call it."""
+    """Return the name of a space for administrators."""
     return _("the personal space of %(name)s") % {"name": space.owner} if space.owner else space.display_name
 
 
 def size_of(exchange: Exchange) -> str:
-    """How much was said, in words."""
+    """Return the number of characters as text."""
     characters = ngettext("%(count)s characters", "%(count)s characters", exchange.size)
     return characters % {"count": format_number(exchange.size)}
 
 
-def space_shown(space: Space, request: PageRequest) -> str:
-    """A space's name in a list whose people stand in a column of their own."""
+def space_column(space: Space, request: PageRequest) -> str:
+    """Return the name of a space for a list with a separate column for the person."""
     if space.kind == Space.Kind.PERSONAL and space.owner_id != request.user.pk:
         return _("Their own")
     return space.display_name
