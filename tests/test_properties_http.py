@@ -135,11 +135,11 @@ class PagesOfATeam(RuleBasedStateMachine):
             self.team.resources.append(resource)
         else:
             client.send_message(sentence(word), str(resource.id))
-        turn, exchange = wait_for(lambda: self.wait_for_answer(resource.id, word), "the answer", every=0.02)
+        turn, exchange = wait_for(lambda: self.answer_ids(resource.id, word), "the answer", every=0.02)
         resource.entries.append(Entry({word}, person.id, exchange, turn))
         self.last = resource
 
-    def wait_for_answer(self, thread: uuid.UUID, word: str) -> tuple[uuid.UUID, uuid.UUID] | None:
+    def answer_ids(self, thread: uuid.UUID, word: str) -> tuple[uuid.UUID, uuid.UUID] | None:
         query = "SELECT id, exchange_id FROM chat_turn WHERE thread_id = ? AND message = ? AND state = 'complete'"
         found = self.cato.sql(query, thread.hex, sentence(word))
         return (uuid.UUID(str(found[0][0])), uuid.UUID(str(found[0][1]))) if found else None
