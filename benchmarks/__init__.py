@@ -1,1 +1,1 @@
-"""Scripts that measure Cato; README.md says how to run each and what came out."""
+"""Scripts that measure Cato; README.md describes usage and results."""

@@ -1,8 +1,8 @@
-"""Backup and restore of a filled Cato: how long, how large, how much memory, beside a plain copy of its database.
+"""Backup and restore of a filled Cato: duration, size and memory, compared with a plain copy of its database.
 
     python -m benchmarks.backup [EXCHANGES]
 
-Everything is made below a folder of its own, with vectors of chance: what is measured is moving rows, not embedding them.
+Vectors are random, since this measures moving rows, not embedding them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ for start in range(0, count, 500):
     some = {digest: made.standard_normal((3, 384)).astype("f4") for digest in hashes[start : start + 500]}
     cache.keep_documents(serving.provider, serving.model, some)
 """
-# What a command takes, asked of a process that has no other child.
+# Resources of a command, measured in a process without other children.
 MEASURED = """
 import json, resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True, stdout=2)
@@ -66,25 +66,25 @@ def main(count: int) -> None:
         began = time.monotonic()
         shutil.copyfile(database, home / "copy")
         copied, size = time.monotonic() - began, database.stat().st_size
-        told = {
+        figures = {
             "exchanges": count,
             "copying the database, seconds": round(copied, 2),
-            "start of a command": measured(one, "showmigrations", "people"),
-            "backup": measured(one, "backup", str(archive)),
-            "restore": measured(other, "restore", "--index-later", str(archive)),
+            "start of a command": measure_command(one, "showmigrations", "people"),
+            "backup": measure_command(one, "backup", str(archive)),
+            "restore": measure_command(other, "restore", "--index-later", str(archive)),
             "database, MB": round(size / 1e6, 1),
             "backup, share of that": round(archive.stat().st_size / size, 2),
         }
-        sys.stdout.write(json.dumps(told, indent=1) + "\n")
+        sys.stdout.write(json.dumps(figures, indent=1) + "\n")
     finally:
         shutil.rmtree(home)
 
 
-def measured(environment: dict[str, str], *arguments: str) -> dict[str, float]:
-    """Seconds of the processor and megabytes of memory that `manage.py` takes for this."""
+def measure_command(environment: dict[str, str], *arguments: str) -> dict[str, float]:
+    """Run `manage.py` with these arguments; return CPU seconds and megabytes of memory."""
     command = [sys.executable, "-c", MEASURED, sys.executable, "manage.py", *arguments]
-    done = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE)
-    figures: dict[str, float] = json.loads(done.stdout)
+    result = subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.PIPE)
+    figures: dict[str, float] = json.loads(result.stdout)
     return figures
 
 

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a folder of their own, and the processes of a running Cato."""
+"""Shared by the benchmarks: a temporary folder, and the processes of a running Cato."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import psutil
 from tests import topology
 from tests.server import Cato
 
-# Each child of `serve` by a word that stands in its command line alone.
+# Each child of `serve` by a word that only its command line contains.
 CHILDREN = {"valkey": "valkey", "chroma": "chromadb_rust_bindings", "worker": "celery", "web": "cato_web.server"}
 
 
 @contextmanager
 def workbench() -> Iterator[Path]:
-    """A new folder that is gone afterwards, as is the one that tests.topology makes for pytest."""
-    # Ended from outside, it still ends what it started.
+    """Yield a new folder; afterwards delete it and the one that tests.topology creates for pytest."""
+    # SIGTERM also stops the started processes.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     atexit.register(shutil.rmtree, topology.HOME, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="cato-bench-", ignore_cleanup_errors=True) as folder:
@@ -31,7 +31,7 @@ def workbench() -> Iterator[Path]:
 
 
 def processes(cato: Cato) -> dict[str, psutil.Process]:
-    """The processes that serve this Cato and live, by name."""
+    """Return the running processes of this Cato by name."""
     if topology.TOPOLOGY == "services":
         living = [p for p in cato.processes if p.name != "prepare" and p.popen.poll() is None]
         return {p.name: psutil.Process(p.popen.pid) for p in living}
@@ -39,7 +39,7 @@ def processes(cato: Cato) -> dict[str, psutil.Process]:
     for child in psutil.Process(cato.processes[0].popen.pid).children():
         try:
             command = " ".join(child.cmdline())
-        except psutil.Error:  # it ended just now
+        except psutil.Error:  # it has just ended
             continue
         found |= {name: child for name, word in CHILDREN.items() if word in command}
     return found

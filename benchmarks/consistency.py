@@ -1,4 +1,4 @@
-"""What has to hold after processes were killed: what was said, against the database and the index."""
+"""Consistency checks after processes were killed: posted messages against database and index."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ENDED = ("complete", "stopped", "interrupted", "failed")
 
 
 @dataclass
-class Said:
-    """A message somebody sent, with its client key; acknowledged once an answer below 400 arrived."""
+class PostedMessage:
+    """A message that somebody posted with its client key; acknowledged once a response below 400 arrived."""
 
     message: str
-    is_secret: bool = False  # said in a thread that is not remembered
+    is_secret: bool = False  # posted in a thread that is not remembered
     key: str = field(default_factory=lambda: str(uuid.uuid4()))
-    wanted: str | None = None  # the thread it is said in; None: a new one
+    wanted: str | None = None  # its thread; None: a new one
     thread: str | None = None
-    sent: int = 0  # how often
+    sent: int = 0  # number of attempts
 
     @property
     def is_acknowledged(self) -> bool:
@@ -31,7 +31,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RowOfTurn:
     """A turn in the database."""
 
     id: str
@@ -43,35 +43,35 @@ class Row:
     exchange: str | None
 
 
-def turns(cato: Cato) -> list[Row]:
-    """Every turn there is."""
+def turns(cato: Cato) -> list[RowOfTurn]:
+    """Return all turns."""
     query = "SELECT id, thread_id, client_key, message, answer, state, exchange_id FROM chat_turn"
-    return [Row(*row) for row in cato.sql(query)]
+    return [RowOfTurn(*row) for row in cato.sql(query)]
 
 
 def is_settled(cato: Cato) -> bool:
-    """Whether no answer is being written or waits, and everything due is in the index."""
+    """Return whether no answer is running or queued, and everything due is in the index."""
     ((waiting,),) = cato.sql(f"SELECT count(*) FROM chat_turn WHERE state NOT IN {ENDED}")
     ((due,),) = cato.sql("SELECT count(*) FROM memory_embeddingjob WHERE state = 'pending'")
     return int(waiting) + int(due) == 0
 
 
-def violations(cato: Cato, said: Iterable[Said]) -> list[str]:
-    """A sentence for everything that is not as it must be; the store has to be settled."""
-    said = list(said)
+def violations(cato: Cato, messages: Iterable[PostedMessage]) -> list[str]:
+    """Return a sentence for every inconsistency; the store must be settled."""
+    messages = list(messages)
     rows = turns(cato)
-    return [*_of_turns(rows, said), *_of_memory(cato, rows, {s.message for s in said if s.is_secret})]
+    return [*_of_turns(rows, messages), *_of_memory(cato, rows, {s.message for s in messages if s.is_secret})]
 
 
-def _of_turns(rows: list[Row], said: list[Said]) -> list[str]:
+def _of_turns(rows: list[RowOfTurn], messages: list[PostedMessage]) -> list[str]:
     wrong = []
-    by_key: dict[str, list[Row]] = defaultdict(list)
+    by_key: dict[str, list[RowOfTurn]] = defaultdict(list)
     for row in rows:
         by_key[row.key].append(row)
-    for item in said:
+    for item in messages:
         found = by_key.pop(uuid.UUID(item.key).hex, [])
         if len(found) > 1 or (item.is_acknowledged and not found):
-            wrong.append(f"{item.message!r}, {_heard(item)}, has {len(found)} turns")
+            wrong.append(f"{item.message!r}, {_was_received(item)}, has {len(found)} turns")
         wrong += [f"{item.message!r} was kept as {row.message!r}" for row in found if row.message != item.message]
         if item.thread and any(row.thread != uuid.UUID(item.thread).hex for row in found):
             wrong.append(f"{item.message!r} stands in another thread than was said")
@@ -87,12 +87,12 @@ def _of_turns(rows: list[Row], said: list[Said]) -> list[str]:
     return wrong
 
 
-def _heard(item: Said) -> str:
+def _was_received(item: PostedMessage) -> str:
     return f"{'acknowledged' if item.is_acknowledged else 'not acknowledged'} after {item.sent} sendings"
 
 
-def _of_memory(cato: Cato, rows: list[Row], secrets: set[str]) -> list[str]:
-    """Each turn with an answer has one exchange, each exchange all vectors of its version, and the index no others."""
+def _of_memory(cato: Cato, rows: list[RowOfTurn], secrets: set[str]) -> list[str]:
+    """Check that each answered turn has one exchange with all vectors of its version, and the index no others."""
     wrong = []
     exchanges = cato.sql("SELECT id, turn_id, user_message, assistant_message, version FROM memory_exchange")
     count = Counter(turn for _, turn, *_ in exchanges)
@@ -111,20 +111,20 @@ def _of_memory(cato: Cato, rows: list[Row], secrets: set[str]) -> list[str]:
         for exchange, _, user, _, version in exchanges
         if embedded.get(exchange) != version
     ]
-    held = vectors(cato)
+    vector_ids = vectors(cato)
     expected = Counter(
         f"{dashed[str(exchange)]}:{part}:{version}"
         for exchange, version, parts in rows_of_vectors
         if str(exchange) in dashed
         for part in ["whole", *(f"part{number}" for number in range(1, parts))]
     )
-    wrong += [f"the index lacks {name}" for name in (expected - held)]
-    wrong += [f"the index holds {name}, of no exchange's present version" for name in (held - expected)]
+    wrong += [f"the index lacks {name}" for name in (expected - vector_ids)]
+    wrong += [f"the index holds {name}, of no exchange's present version" for name in (vector_ids - expected)]
     return wrong
 
 
 def vectors(cato: Cato) -> Counter[str]:
-    """The ids of all vectors in all collections."""
+    """Return the ids of all vectors in all collections."""
     import chromadb
     from chromadb.config import Settings
 
@@ -136,7 +136,7 @@ def vectors(cato: Cato) -> Counter[str]:
 
 
 def chroma_url(cato: Cato) -> str:
-    """Where this Cato's Chroma server is: configured, else as `serve` noted it."""
+    """Return the URL of this Cato's Chroma server: configured, else from `serve`'s note."""
     if "CHROMA_URL" in cato.environment:
         return cato.environment["CHROMA_URL"]
     url: str = json.loads((cato.home / "data" / "serve.json").read_text())["chroma_url"]

@@ -1,12 +1,12 @@
-"""Documents: how soon a file can be found and how much memory that takes, beside a loop of the bare libraries.
+"""Documents: time until a file can be found and memory use, compared with a loop of the bare libraries.
 
     python -m benchmarks.documents [--large]
 
-For a text of 1 MB, a PDF of 300 pages and with --large a text of 10 MB: seconds from the upload until the document
-serves, the peak of the worker with its reader, and how long a message said meanwhile waited until it could be found. The
-bare loop, in the same run: the library that reads, the same pieces, the same model on one thread as the worker has it,
-`collection.add`. Then the gaps between the frames of one stream without an upload, and while a text of 0.4 MB goes all the
-way from the upload until it serves.
+For a text of 1 MB, a PDF of 300 pages and with --large a text of 10 MB: seconds from the upload until the document is
+live, peak memory of the worker with its extractor, and the delay until a note stored meanwhile can be found. The bare
+loop, in the same run: the extraction library, the same chunks, the same model on one thread as in the worker,
+`collection.add`. Then the gaps between the frames of a stream, without an upload and while a text of 0.4 MB is
+processed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PATIENCE = 1800
 
 
 def text_of(megabytes: float) -> bytes:
-    """Paragraphs of plain English, no two of them alike."""
+    """Return paragraphs of plain English, all different."""
     paragraphs, size = [], 0
     while size < megabytes * 1_000_000:
         n = len(paragraphs)
@@ -43,7 +43,7 @@ def text_of(megabytes: float) -> bytes:
 
 
 class Peak:
-    """The most memory (MB, proportional set size) that a process and its children had while it was watched."""
+    """Records the maximum memory (MB, proportional set size) of a process and its children."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.megabytes = 0.0
@@ -72,12 +72,12 @@ class Peak:
 def _pss(process: psutil.Process) -> float:
     try:
         return float(process.memory_full_info().pss)
-    except psutil.Error:  # a reader that ended just now
+    except psutil.Error:  # an extractor that has just ended
         return 0.0
 
 
 def upload(cato: Cato, person: Client, name: str, data: bytes) -> str:
-    """Upload a file; returns its document's id."""
+    """Upload a file; return its document's id."""
     headers = {"X-CSRFToken": person.http.cookies.get("cato_csrf") or "", "Referer": person.url}
     answer = person.http.post("/documents", files={"files": (name, data)}, headers=headers, timeout=60)
     assert answer.status_code == 302, answer.status_code
@@ -85,7 +85,7 @@ def upload(cato: Cato, person: Client, name: str, data: bytes) -> str:
     return str(found[0][0])
 
 
-def is_served(cato: Cato, document: str) -> bool:
+def is_live(cato: Cato, document: str) -> bool:
     (stage,) = cato.sql(
         "SELECT stage FROM memory_documentversion WHERE document_id = ? ORDER BY number DESC LIMIT 1", document
     )[0]
@@ -93,28 +93,29 @@ def is_served(cato: Cato, document: str) -> bool:
     return bool(stage == "ready")
 
 
-def with_cato_until_served(cato: Cato, person: Client, name: str, data: bytes) -> tuple[float, float, float]:
-    """Seconds until the file serves, the worker's peak in MB, and the longest wait of a note kept meanwhile."""
+def with_cato(cato: Cato, person: Client, name: str, data: bytes) -> tuple[float, float, float]:
+    """Return seconds until the file is live, the worker's peak in MB, and the longest delay of a note stored meanwhile.
+    """
     waits: list[float] = []
     with Peak(processes(cato)["worker"]) as peak:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         document = upload(cato, person, name, data)
-        while not is_served(cato, document):
-            if time.perf_counter() - begun > _PATIENCE:
+        while not is_live(cato, document):
+            if time.perf_counter() - started > _PATIENCE:
                 raise TimeoutError(name)
             waits.append(_note_until_embedded(cato, person, len(waits)))
-        took = time.perf_counter() - begun
+        took = time.perf_counter() - started
     return took, peak.megabytes, max(waits, default=0.0)
 
 
 def _note_until_embedded(cato: Cato, person: Client, number: int) -> float:
-    """Say something to be kept, and wait until it is in the index."""
+    """Store a note and wait until it is in the index."""
     note = f"Note {number} at {time.time()}"
-    begun = time.perf_counter()
+    started = time.perf_counter()
     person.post("/", {"message": f'/vadd "{note}"', "client_key": "6a1f2f54-65f5-4d4c-9f66-0f3f3b3f6a10"})
     query = "SELECT e.state FROM memory_embeddingjob e JOIN memory_exchange x ON x.id = e.exchange_id WHERE x.user_message = ?"
     wait_for(lambda: cato.sql(query, note) == [("done",)], "the note to be embedded", 120)
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 BARE = """
@@ -145,15 +146,15 @@ print(len(pieces), time.perf_counter() - begun, resource.getrusage(resource.RUSA
 
 
 def with_bare_libraries(cato: Cato, folder: Path, data: bytes) -> tuple[int, float, float]:
-    """Pieces, seconds and peak MB of a loop that does nothing but read, cut, embed and add."""
+    """Return chunks, seconds and peak MB of a loop that only extracts, splits, embeds and adds."""
     path = folder / "bare"
     path.write_bytes(data)
     port = _chroma_port(cato)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", BARE, str(path), port], env=cato.environment, capture_output=True, text=True, check=True
     )
-    pieces, seconds, peak = done.stdout.split()
-    return int(pieces), float(seconds), float(peak)
+    chunks, seconds, peak = result.stdout.split()
+    return int(chunks), float(seconds), float(peak)
 
 
 def _chroma_port(cato: Cato) -> str:
@@ -176,9 +177,9 @@ def main() -> None:
     ):  # fmt: skip
         person = cato.set_up()
         for label, (name, data) in inputs.items():
-            pieces, bare, bare_peak = with_bare_libraries(cato, home, data)
-            took, peak, wait = with_cato_until_served(cato, person, name, data)
-            rows.append((label, pieces, took, bare, took / bare, peak, bare_peak, wait))
+            chunks, bare, bare_peak = with_bare_libraries(cato, home, data)
+            took, peak, wait = with_cato(cato, person, name, data)
+            rows.append((label, chunks, took, bare, took / bare, peak, bare_peak, wait))
         for label, busy in (("alone", False), ("during an upload", True)):
             script(endpoint, 40, 30)
             if busy:

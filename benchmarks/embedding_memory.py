@@ -1,4 +1,4 @@
-"""How much memory a process holds after embedding hostile messages: `python -m benchmarks.embedding_memory`.
+"""Memory of a process after embedding hostile messages: `python -m benchmarks.embedding_memory`.
 
 Embeds conversations with answers of up to 8 MB as the worker does, in one process, and prints its resident memory after
 each step. Nothing is stored.
@@ -18,13 +18,13 @@ SIZES = [(100_000, 30), (1_000_000, 9), (8_000_000, 3)]
 
 
 def resident_mb() -> float:
-    """Return what the process holds at this moment."""
+    """Return the resident memory of this process."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() / 1e6
 
 
 def answers(size: int, count: int) -> Iterator[str]:
-    """Answers of about `size` characters, in words, in one word, and in signs."""
+    """Return answers of about `size` characters: words, one word, and punctuation."""
     chosen = random.Random(size)
     words = [f"word{number}" for number in range(5000)]
     kinds = (lambda: " ".join(chosen.choices(words, k=size // 8)), lambda: "x" * size, lambda: "{}[]<>" * (size // 6))

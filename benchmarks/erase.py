@@ -34,7 +34,7 @@ WHERE m.collection_id = (SELECT collection_id FROM memory_embeddingjob GROUP BY 
 
 
 def main() -> None:
-    """Measure at each size, and print one table."""
+    """Measure each size, and print one table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.erase", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--exchanges", type=int, nargs="+", default=[10_000, 100_000])
     rows = [(exchanges, *measure(exchanges).values()) for exchanges in parser.parse_args().exchanges]
@@ -43,11 +43,11 @@ def main() -> None:
 
 
 def measure(exchanges: int) -> dict[str, float]:
-    """Fill, delete, erase and search beside it."""
+    """Fill, delete, and erase during searches."""
     with workbench() as folder, running(folder) as cato:
         person = cato.set_up()
         worker = processes(cato)["worker"]
-        worker.suspend()  # it would embed what gets its vectors otherwise
+        worker.suspend()  # it would embed exchanges that get synthetic vectors
         questions = json.loads(inside(cato, "grow", str(exchanges), "1"))
         worker.resume()
         [(id, said)] = cato.sql(LARGEST)
@@ -64,29 +64,29 @@ def measure(exchanges: int) -> dict[str, float]:
 
 
 def _erase(cato: Cato, person: Client, questions: list[str]) -> dict[str, float]:
-    """Run `erase` to its end, and search as long as it runs."""
+    """Run `erase` to its end, and search meanwhile."""
     memory: dict[str, float] = {"erase": 0.0, "chroma": 0.0}
     took: list[float] = []
-    by_words = failed = 0
-    begun = time.monotonic()
+    degraded = failed = 0
+    started = time.monotonic()
     command = psutil.Popen([sys.executable, "manage.py", "erase"], cwd=ROOT, env=cato.environment)
     while command.poll() is None:
-        asked = time.monotonic()
+        requested = time.monotonic()
         answer = person.get("/search", params={"q": questions[len(took) % len(questions)]})
-        took.append(1000 * (time.monotonic() - asked))
+        took.append(1000 * (time.monotonic() - requested))
         failed += answer.status_code != 200
-        by_words += BY_WORDS in answer.text
+        degraded += BY_WORDS in answer.text
         memory["erase"] = max(memory["erase"], _resident(command))
         memory["chroma"] = max(memory["chroma"], _resident(processes(cato).get("chroma")))
         time.sleep(PAUSE)
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     if command.returncode:
         sys.exit(f"`erase` ended with {command.returncode}.")
     return {
         "seconds": seconds,
         **memory,
         "searches": len(took),
-        "by words": by_words,
+        "by words": degraded,
         "failed": failed,
         "median": statistics.median(took),
         "slowest": max(took),
@@ -94,16 +94,16 @@ def _erase(cato: Cato, person: Client, questions: list[str]) -> dict[str, float]
 
 
 def _resident(process: psutil.Process | None) -> float:
-    """Megabytes that a process and its children hold at the moment; 0 where it has just ended."""
+    """Return the megabytes that a process and its children use; 0 if it has just ended."""
     try:
-        whole = [] if process is None else [process, *process.children(recursive=True)]
-        return sum(one.memory_info().rss for one in whole) / MB
+        family = [] if process is None else [process, *process.children(recursive=True)]
+        return sum(one.memory_info().rss for one in family) / MB
     except psutil.NoSuchProcess:
         return 0.0
 
 
 def _size(files: Path) -> float:
-    """Megabytes of all files below."""
+    """Return the megabytes of all files in the folder."""
     return sum(path.stat().st_size for path in files.rglob("*") if path.is_file()) / MB
 
 

@@ -1,4 +1,4 @@
-"""Percentiles, and tables that stand as well in a terminal as in Markdown."""
+"""Percentiles, and tables for terminal and Markdown."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that `share` (0 to 1) of all do not exceed; 0 where there are none."""
+    """Return the value that a `share` (0 to 1) of all values does not exceed; 0 without values."""
     if not values:
         return 0.0
     return sorted(values)[min(int(share * len(values)), len(values) - 1)]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows as a Markdown table, numbers with as many digits as they need."""
+    """Print rows as a Markdown table, numbers with suitable precision."""
     lines = [[*head], *([_cell(value) for value in row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     lines.insert(1, ["-" * width for width in widths])

@@ -1,9 +1,9 @@
-"""How much memory Cato takes idle, how soon it starts again and how long a recall takes, by the size of the store.
+"""Idle memory, start time and recall time by the size of the store.
 
     python -m benchmarks.footprint [--exchanges 0 1000 50000] [--starts 3]
 
-The embedded topology. Memory is the proportional set size; texts are random words, vectors random unit vectors, so
-nothing passes the gate: a recall's time is that of asking, not of quoting.
+The embedded topology. Memory is the proportional set size. Texts are random words and vectors random unit vectors, so
+nothing passes the gate: a recall's time excludes building the prompt context.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ REST = 8.0  # seconds until it is idle
 MB = 1024 * 1024
 
 
-def starts(home: Path, times: int) -> float:
-    """The median of the seconds from the command to the first page."""
+def start_seconds(home: Path, times: int) -> float:
+    """Return the median seconds from the command to the first page."""
     took = []
     for _ in range(times):
-        begun = time.monotonic()
+        started = time.monotonic()
         with running(home) as cato:
             assert httpx.get(f"{cato.url}/sign-in").status_code == 200
-            took.append(time.monotonic() - begun)
+            took.append(time.monotonic() - started)
     return statistics.median(took)
 
 
-def sizes(cato: Cato, person: Client) -> dict[str, float]:
-    """The proportional set size of each process in MB, after a page and a search, at rest."""
+def memory_by_process(cato: Cato, person: Client) -> dict[str, float]:
+    """Return the proportional set size of each idle process in MB, after a page and a search."""
     browser = cato.sign_in(person)
     assert browser.get("/").status_code == 200
     assert browser.get("/search", params={"q": "garden"}).status_code == 200
@@ -51,18 +51,18 @@ def sizes(cato: Cato, person: Client) -> dict[str, float]:
     return {name: process.memory_full_info().pss / MB for name, process in found.items()}
 
 
-def inside(cato: Cato, *arguments: str) -> str:
+def run_in_process(cato: Cato, *arguments: str) -> str:
     """Run benchmarks/in_process.py on this Cato's data and index; returns what it printed."""
     environment = cato.environment | {"CHROMA_URL": chroma_url(cato), "DJANGO_SETTINGS_MODULE": "cato_web.settings"}
     command = [sys.executable, "-m", "benchmarks.in_process", *arguments]
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=3600
     )
-    return done.stdout
+    return result.stdout
 
 
 def main() -> None:
-    """Fill, start, rest and recall at each size, and print three tables."""
+    """Fill, start, idle and recall at each size, and print three tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.footprint", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--exchanges", type=int, nargs="+", default=[0, 1000, 50000])
     parser.add_argument("--starts", type=int, default=3)
@@ -74,11 +74,11 @@ def main() -> None:
             person = cato.set_up()
         for exchanges in sorted(options.exchanges):
             with running(home) as cato:
-                inside(cato, "fill", str(exchanges))
-            second_start = starts(home, options.starts)
+                run_in_process(cato, "fill", str(exchanges))
+            second_start = start_seconds(home, options.start_seconds)
             with running(home) as cato:
-                size = sizes(cato, person)
-                took = json.loads(inside(cato, "recall", str(RECALLS)))
+                size = memory_by_process(cato, person)
+                took = json.loads(run_in_process(cato, "recall", str(RECALLS)))
             memory.append((exchanges, *size.values(), sum(size.values()), second_start))
             recalls.append((exchanges, *took.values()))
     table(("exchanges", *(f"{name}, MB" for name in size), "sum, MB", "second start, s"), memory)

@@ -31,7 +31,7 @@ Figures = dict[str, float | str]
 
 
 def main() -> None:
-    """Fill one, leave the other, measure both, and print one table."""
+    """Fill one, measure both, and print one table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.full_instance", description=(__doc__ or "").splitlines()[0]
     )
@@ -48,7 +48,7 @@ def main() -> None:
             with running(home, **environment) as cato:
                 people[name] = cato.set_up()
                 if name == "full":
-                    # The worker would embed what gets its vectors otherwise.
+                    # The worker would embed exchanges that get synthetic vectors.
                     worker = processes(cato)["worker"]
                     worker.suspend()
                     questions = json.loads(inside(cato, "grow", str(options.exchanges), str(options.people)))
@@ -56,14 +56,14 @@ def main() -> None:
         print(f"filled; load {os.getloadavg()[0]:.1f}", flush=True)
         found = {name: measure(homes[name], environment, people[name], endpoint, questions) for name in homes}
     head = ("what", "empty", f"{options.exchanges:,} exchanges, {options.people} accounts")
-    table(head, [(what, found["empty"][what], found["full"][what]) for what in found["full"]])
+    table(head, [(label, found["empty"][label], found["full"][label]) for label in found["full"]])
     print(f"load {os.getloadavg()[0]:.1f}")
 
 
 def measure(
     home: Path, environment: dict[str, str], person: Client, endpoint: FakeEndpoint, questions: list[str]
 ) -> Figures:
-    """Everything of one Cato."""
+    """Measure everything of one Cato."""
     figures: Figures = {"second start to the first page, s": starts(home, 3)}
     with running(home, **environment) as cato:
         memory = sizes(cato, person)
@@ -79,9 +79,9 @@ def measure(
 def _pages(browser: Client, paths: list[str]) -> list[float]:
     took = []
     for path in paths:
-        begun = time.monotonic()
+        started = time.monotonic()
         assert browser.get(path).status_code == 200
-        took.append(1000 * (time.monotonic() - begun))
+        took.append(1000 * (time.monotonic() - started))
     return took
 
 
@@ -89,8 +89,8 @@ def _recalls(cato: Cato, browser: Client, endpoint: FakeEndpoint, questions: lis
     endpoint.script(KEY, answer="So it is.")
     for question in questions:
         thread = browser.send_message(question)
-        done = "SELECT 1 FROM chat_turn WHERE thread_id = ? AND state = 'complete'"
-        wait_for(lambda thread=thread, done=done: cato.sql(done, thread.replace("-", "")), "the answer")
+        is_done = "SELECT 1 FROM chat_turn WHERE thread_id = ? AND state = 'complete'"
+        wait_for(lambda thread=thread, done=is_done: cato.sql(is_done, thread.replace("-", "")), "the answer")
     return [float(ms) for (ms,) in cato.sql("SELECT recall_ms FROM chat_turn WHERE recall_ms IS NOT NULL")]
 
 

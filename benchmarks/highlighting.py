@@ -1,11 +1,11 @@
-"""Which of Pygments' lexers stay cheap whatever they are given; chat/rendering/highlighting.py lists those that do.
+"""Find Pygments lexers with bounded cost; chat/rendering/highlighting.py lists the accepted ones.
 
     python -m benchmarks.highlighting [NAME ...]
 
 Each lexer gets blocks of hostile text within the limits of what is highlighted: one or two characters repeated, in the
-longest lines and in the shortest, also after an opening that leaves a comment, a string or a bracket unclosed. A lexer is taken
-where none of them costs more than `MOST_MS` of the processor: about what the dearest Markdown of that size costs. The table
-also says how the cost grew from half of the block: twice is linear, four times is quadratic.
+longest and the shortest lines, also after an unclosed comment, string or bracket. A lexer is accepted if none of them
+costs more than `MAX_MS` of CPU time, about as much as the most expensive Markdown of that size. The table also shows
+how the cost grew from half of the block: twice is linear, four times is quadratic.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pygments.lexers import get_lexer_by_name
 from benchmarks.figures import table
 from chat.rendering.highlighting import MAX_CODE_CHARS, MAX_LINE_CHARS, MAX_BLANK_LINES, can_highlight
 
-MOST_MS, NOISE_MS = 100.0, 40.0
+MAX_MS, NOISE_MS = 100.0, 40.0
 GIVE_UP_AFTER = (
-    0.5  # seconds of the processor; a lexer that needs longer for one block is refused without waiting for its end
+    0.5  # CPU seconds; a lexer that needs longer for one block is rejected at once
 )
 CHARACTERS = "aA1 \n.,\"'`/\\*#<({[:-_$@%&="
 PAIRED = "a1 \n.,\"'/\\*#<>({[:-_$"
@@ -47,11 +47,11 @@ CANDIDATES = (
 
 
 class TooSlowError(Exception):
-    """One block took longer than anybody waits for it."""
+    """One block exceeded the time limit."""
 
 
 def seeds() -> Iterator[str]:
-    """Yield what blocks are made of, again and again, the first time after an opening."""
+    """Yield repeated units, each optionally after an opening."""
     blank = "\n" * MAX_BLANK_LINES
     for opening, repeated in [*product(OPENINGS, CHARACTERS), *(("", a + b) for a, b in product(PAIRED, PAIRED))]:
         if "\n" not in repeated:
@@ -60,7 +60,7 @@ def seeds() -> Iterator[str]:
 
 
 def cost(lexer: Lexer, text: str, times: int = 1) -> float:
-    """Milliseconds of the processor that the tokens of `text` take, the best of several tries."""
+    """Return the CPU milliseconds for tokenising `text`, the best of several tries."""
     best = float("inf")
     for _ in range(times):
         began = time.process_time()
@@ -71,7 +71,8 @@ def cost(lexer: Lexer, text: str, times: int = 1) -> float:
 
 
 def judge(name: str) -> tuple[bool, float, float, str]:
-    """Whether the lexer is taken; what its dearest block costs, how that grew from half of it, and what it repeats."""
+    """Return whether the lexer is accepted, its maximum cost, the growth from half of the block, and the repeated unit.
+    """
     lexer = get_lexer_by_name(name, stripnl=False)
     worst = (0.0, 1.0, "")
     for repeated in seeds():
@@ -91,26 +92,26 @@ def judge(name: str) -> tuple[bool, float, float, str]:
             return False, 1000 * GIVE_UP_AFTER, float("inf"), repr(repeated[:12])
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        if ms > MOST_MS:
+        if ms > MAX_MS:
             return False, ms, growth, repr(repeated[:12])
         worst = max(worst, (ms, growth, repr(repeated[:12])))
     return True, *worst
 
 
 def main() -> None:
-    """Print the lexers with their dearest blocks, those that are taken first."""
+    """Print the lexers with their most expensive blocks, accepted ones first."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", metavar="NAME", help="aliases of lexers; by default those people ask for")
     names = parser.parse_args().names or CANDIDATES
 
-    def give_up(number: int, frame: FrameType | None) -> None:
+    def abort(number: int, frame: FrameType | None) -> None:
         raise TooSlowError
 
-    signal.signal(signal.SIGVTALRM, give_up)
+    signal.signal(signal.SIGVTALRM, abort)
     rows = []
     for name in names:
-        is_taken, ms, growth, repeated = judge(name)
-        rows.append((not is_taken, name, f"{ms:.0f}", f"{growth:.1f}", repeated))
+        is_accepted, ms, growth, repeated = judge(name)
+        rows.append((not is_accepted, name, f"{ms:.0f}", f"{growth:.1f}", repeated))
         print(*rows[-1], flush=True)
     head = ("lexer", "taken", "dearest block, ms", "of half of it", "repeats")
     print()

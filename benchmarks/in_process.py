@@ -27,9 +27,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 BATCH = 1000
-WARM_UP = 5  # recalls that connect and load, and are not counted
-CANDIDATES = 60  # as many as a recall asks the index for
-# Enough words that no two texts are alike, few enough that many share some.
+WARM_UP = 5  # uncounted recalls that connect and load
+CANDIDATES = 60  # as many as a recall requests from the index
+# Enough words that all texts differ, few enough that many share some.
 WORDS = [
     f"{a}{b}"
     for a in ("gar", "mel", "tor", "lin", "sav", "bor", "nik")
@@ -38,7 +38,7 @@ WORDS = [
 
 
 def fill(wanted: int) -> None:
-    """Store exchanges with random unit vectors in the first person's own space, past the worker and the model."""
+    """Store exchanges with random unit vectors in the first person's personal space, without worker and model."""
     from django.utils import timezone
 
     from memory.index import generations, store
@@ -58,18 +58,18 @@ def fill(wanted: int) -> None:
         now = timezone.now()
         rows = []
         for _ in range(min(BATCH, missing)):
-            said, answer = _text(dice, 25), _text(dice, 75)
+            message, answer = _text(dice, 25), _text(dice, 75)
             rows.append(
                 Exchange(
-                    space=space, owner=person, user_message=said, assistant_message=answer, timestamp=now,
-                    source="import", size=len(said) + len(answer), content_hash=content_hash(said, answer),
+                    space=space, owner=person, user_message=message, assistant_message=answer, timestamp=now,
+                    source="import", size=len(message) + len(answer), content_hash=content_hash(message, answer),
                 )
             )  # fmt: skip
         vectors = numbers.standard_normal((len(rows), 384), dtype=np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         fields = {"said": now.timestamp(), "source": "import", "owner": str(person.pk)}
         Exchange.objects.bulk_create(rows)
-        done = {
+        figures = {
             "generation": generation,
             "index": index,
             "state": Job.State.DONE,
@@ -78,12 +78,12 @@ def fill(wanted: int) -> None:
             "due_at": now,
         }
         index_terms(rows)
-        EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=row, **done) for row in rows])
+        EmbeddingJob.objects.bulk_create([EmbeddingJob(exchange=row, **figures) for row in rows])
         store.upsert(index.name, [i for row in rows for i in vector_ids(row.id, 1, 1)], vectors, [fields] * len(rows))
 
 
 def recall(times: int) -> dict[str, float]:
-    """Median and 95th percentile of a recall and of its parts, in milliseconds, each with another question."""
+    """Return median and 95th percentile of a recall and its stages in milliseconds, each with another question."""
     from memory import api
     from memory.index import generations, store
 
@@ -91,7 +91,7 @@ def recall(times: int) -> dict[str, float]:
     generation = generations.active_generation()
     embedder = generations.embedder_for(generation)
     dice = random.Random(times)
-    embedding, searching, whole = [], [], []
+    embedding, searching, total = [], [], []
     index = generation.collections.filter(space=space).first()
     for _ in range(times + WARM_UP):
         vector, took = _timed(embedder.embed_query, _question(dice))
@@ -101,8 +101,8 @@ def recall(times: int) -> dict[str, float]:
             searching.append(took)
         recalled, took = _timed(api.recall, [_question(dice)], spaces=frozenset({space.id}), keep_query=False)
         assert not recalled.note, recalled.note
-        whole.append(took)
-    parts = {"embedding": embedding, "vectors": searching, "total": whole}
+        total.append(took)
+    parts = {"embedding": embedding, "vectors": searching, "total": total}
     return {
         f"{name} p{share}": percentile(values[WARM_UP:], share / 100)
         for name, values in parts.items()
@@ -111,7 +111,7 @@ def recall(times: int) -> dict[str, float]:
 
 
 def grow(exchanges: int, people: int) -> list[str]:
-    """Fill the store for the first person, and let others have accounts; returns questions about what is stored."""
+    """Fill the store for the first person and create other accounts; return questions about stored texts."""
     from benchmarks.synthetic_store import Texts, lay_out
     from benchmarks.synthetic_store import fill as fill_as_if_real
     from cato_web.accounts.models import User
@@ -127,9 +127,9 @@ def grow(exchanges: int, people: int) -> list[str]:
 
 
 def _timed(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> tuple[R, float]:
-    begun = time.perf_counter()
+    started = time.perf_counter()
     answer = call(*args, **kwargs)
-    return answer, 1000 * (time.perf_counter() - begun)
+    return answer, 1000 * (time.perf_counter() - started)
 
 
 def _person() -> tuple[User, Space]:

@@ -1,10 +1,9 @@
-"""Kills processes of a running Cato with SIGKILL while three people talk, and checks that nothing was lost or doubled.
+"""Kill processes of a running Cato with SIGKILL while three people post messages, and check for lost or doubled data.
 
-    python -m benchmarks.kill [--kills 200] [--seed 1] [--longest-pause 3]
+    python -m benchmarks.kill [--kills 200] [--seed 1] [--max-pause 3]
 
-The seed fixes who is killed and when; what a process is just doing then differs from run to run. With
-CATO_TEST_TOPOLOGY=services there are two web processes and two workers, started again here as a supervisor would.
-Exit code 1 where anything is not as it must be.
+The seed determines which process is killed when, but not what it is doing. With CATO_TEST_TOPOLOGY=services there are
+two web processes and two workers, restarted here in place of a supervisor. Exit code 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks.bench import processes, workbench
-from benchmarks.consistency import Row, Said, is_settled, turns, vectors, violations
+from benchmarks.consistency import Row, PostedMessage, is_settled, turns, vectors, violations
 from benchmarks.figures import table
 from cato_web.config import loader
 from cato_web.supervisor.plan import build_plan
@@ -36,19 +35,19 @@ from tests.topology import TOPOLOGY, clean_environment
 
 KEY = "kill"
 PEOPLE = ("Alice Owner", "Bob Team", "Charlie Other")
-# Seconds. An answer is given up after 15 s of silence, a worker's lease on what it embeds after 90.
+# Seconds. An answer is given up after 15 s of silence; a worker's embedding lease lasts 90 s.
 SETTLED_WITHIN = 180.0
 
 
 @dataclass
 class Report:
-    """What was done and what came out."""
+    """Actions and results."""
 
     kills: Counter[str] = field(default_factory=Counter)
     ended: Counter[str] = field(default_factory=Counter)  # processes that ended without being killed
-    said: list[Said] = field(default_factory=list)
-    statuses: Counter[int] = field(default_factory=Counter)  # of answers that did not acknowledge
-    longest_outage: float = 0.0  # seconds until all web processes answered again
+    message: list[PostedMessage] = field(default_factory=list)
+    statuses: Counter[int] = field(default_factory=Counter)  # of responses that did not acknowledge
+    max_outage: float = 0.0  # seconds until all web processes answered again
     settled_after: float = 0.0  # seconds from the last kill
     states: Counter[str] = field(default_factory=Counter)  # of turns, before any was resumed
     resumed: int = 0
@@ -56,8 +55,8 @@ class Report:
     violations: list[str] = field(default_factory=list)
 
 
-def run(home: Path, *, kills: int, seed: int, longest_pause: float = 3.0) -> Report:
-    """Kill `kills` times, at most `longest_pause` seconds apart while people can talk; then look what is left."""
+def run(home: Path, *, kills: int, seed: int, max_pause: float = 3.0) -> Report:
+    """Kill `kills` times, at most `max_pause` seconds apart while people can post; then check the data."""
     report = Report()
     dice = random.Random(seed)
     with ExitStack() as stack:
@@ -66,24 +65,24 @@ def run(home: Path, *, kills: int, seed: int, longest_pause: float = 3.0) -> Rep
         environment = {
             "OPENAI_BASE_URL": endpoint.openai_url, "OPENAI_API_KEY": KEY, "CATO_CHAT_MESSAGES_PER_MINUTE": "100000", "CATO_CHAT_CONCURRENT_ANSWERS": "100000",
         }  # fmt: skip
-        valkey = _own_valkey(home, stack, environment) if TOPOLOGY == "services" else None
+        valkey = _start_valkey(home, stack, environment) if TOPOLOGY == "services" else None
         cato = stack.enter_context(running(home / "cato", **environment))
         cato.processes[:0] = [valkey] if valkey else []
         administrator = cato.set_up()
         people = [cato.join(administrator, name) for name in PEOPLE]
         stack.enter_context(_supervised(cato, report))
-        with _talking(cato, people, seed, report):
-            _kill_again_and_again(cato, dice, report, kills, longest_pause)
-        begun = time.monotonic()
+        with _posting(cato, people, seed, report):
+            _kill_repeatedly(cato, dice, report, kills, max_pause)
+        started = time.monotonic()
         wait_for(lambda: is_settled(cato), "everything to be answered, marked and remembered", SETTLED_WITHIN, 0.5)
-        report.settled_after = time.monotonic() - begun
+        report.settled_after = time.monotonic() - started
         _judge(cato, people, report)
         report.ended.update(re.findall(r"^(\w+) ended \((?!signal 9\))", cato.logs(), re.M))
     return report
 
 
-def _own_valkey(home: Path, stack: ExitStack, environment: dict[str, str]) -> Process:
-    """Start the Valkey that `serve` would start, so that it can be killed too, and put its address in `environment`."""
+def _start_valkey(home: Path, stack: ExitStack, environment: dict[str, str]) -> Process:
+    """Start the Valkey that `serve` would start, so that it can be killed too, and set its address in `environment`."""
     home.mkdir(parents=True, exist_ok=True)
     plan = build_plan(loader.load(environ={"CATO_DATA_DIR": str(home), "CHROMA_URL": "http://127.0.0.1:1"}), home)
     assert plan.valkey is not None
@@ -93,12 +92,12 @@ def _own_valkey(home: Path, stack: ExitStack, environment: dict[str, str]) -> Pr
     return valkey
 
 
-def _kill_again_and_again(cato: Cato, dice: random.Random, report: Report, kills: int, longest_pause: float) -> None:
+def _kill_repeatedly(cato: Cato, dice: random.Random, report: Report, kills: int, max_pause: float) -> None:
     for _ in range(kills):
-        begun = time.monotonic()
+        started = time.monotonic()
         wait_for(lambda: _all_answer(cato), "the pages to be back", 60)
-        report.longest_outage = max(report.longest_outage, time.monotonic() - begun)
-        time.sleep(dice.uniform(0.1, longest_pause))
+        report.max_outage = max(report.max_outage, time.monotonic() - started)
+        time.sleep(dice.uniform(0.1, max_pause))
         living = processes(cato)
         name = dice.choice(sorted(living))
         kill(living[name].pid)
@@ -107,7 +106,7 @@ def _kill_again_and_again(cato: Cato, dice: random.Random, report: Report, kills
 
 @contextmanager
 def _supervised(cato: Cato, report: Report) -> Iterator[None]:
-    """Meanwhile start again whatever ended, as the machine's supervisor would; `serve` is one itself."""
+    """Meanwhile restart ended processes, like the machine's supervisor; `serve` does it itself."""
     ending = threading.Event()
 
     def supervise() -> None:
@@ -131,15 +130,15 @@ def _supervised(cato: Cato, report: Report) -> Iterator[None]:
 
 
 @contextmanager
-def _talking(cato: Cato, people: list[Client], seed: int, report: Report) -> Iterator[None]:
-    """Meanwhile everybody talks."""
+def _posting(cato: Cato, people: list[Client], seed: int, report: Report) -> Iterator[None]:
+    """Meanwhile let everybody post messages."""
     ending = threading.Event()
     speakers = []
     for person in people:
-        doors = [cato.sign_in(person, url) for url in cato.urls]
+        clients = [cato.sign_in(person, url) for url in cato.urls]
         secret = _open_secret(cato, person, report)
         dice = random.Random(f"{seed} {person.name}")
-        speakers.append(threading.Thread(target=_speak, args=(doors, secret, dice, report, ending)))
+        speakers.append(threading.Thread(target=_post_messages, args=(clients, secret, dice, report, ending)))
     for speaker in speakers:
         speaker.start()
     try:
@@ -151,8 +150,8 @@ def _talking(cato: Cato, people: list[Client], seed: int, report: Report) -> Ite
 
 
 def _open_secret(cato: Cato, person: Client, report: Report) -> str:
-    """Begin a thread that is not remembered after its first message; returns its id."""
-    first = Said(f"{person.name} opens a thread that is not remembered from now on", sent=1)
+    """Create a thread that is not remembered after its first message; return its id."""
+    first = PostedMessage(f"{person.name} opens a thread that is not remembered from now on", sent=1)
     first.thread = person.send_message(first.message, key=first.key)
     report.said.append(first)
     wait_for(lambda: is_settled(cato), "the first answer")
@@ -160,46 +159,46 @@ def _open_secret(cato: Cato, person: Client, report: Report) -> str:
     return first.thread
 
 
-def _speak(doors: list[Client], secret: str, dice: random.Random, report: Report, ending: threading.Event) -> None:
-    """Say one thing after another, in new threads and old ones and the secret one, without waiting for the answers."""
-    name = doors[0].name
+def _post_messages(clients: list[Client], secret: str, dice: random.Random, report: Report, ending: threading.Event) -> None:
+    """Post messages in new, old and secret threads without waiting for the answers."""
+    name = clients[0].name
     threads: list[str] = []
     number = 0
     while not ending.wait(dice.uniform(0.3, 1.2)):
         number += 1
-        where = dice.choice([None, secret, *threads[-3:]])
-        said = Said(f"{name} says {number}: {dice.getrandbits(64):x}", is_secret=where == secret, wanted=where)
-        report.said.append(said)
-        _send(doors, dice, said, report)
-        if where is None and said.thread:
-            threads.append(said.thread)
+        thread = dice.choice([None, secret, *threads[-3:]])
+        message = PostedMessage(f"{name} says {number}: {dice.getrandbits(64):x}", is_secret=thread == secret, wanted=thread)
+        report.said.append(message)
+        _send(clients, dice, message, report)
+        if thread is None and message.thread:
+            threads.append(message.thread)
 
 
-def _send(doors: list[Client], dice: random.Random, said: Said, report: Report) -> None:
-    """Send it as a page does: the same key again until it is acknowledged."""
+def _send(clients: list[Client], dice: random.Random, message: PostedMessage, report: Report) -> None:
+    """Post it like a page, with the same key until it is acknowledged."""
     end = time.monotonic() + 60
-    while not said.is_acknowledged and time.monotonic() < end:
-        said.sent += 1
-        path = f"/t/{said.wanted}/say" if said.wanted else "/"
+    while not message.is_acknowledged and time.monotonic() < end:
+        message.sent += 1
+        path = f"/t/{message.wanted}/say" if message.wanted else "/"
         try:
-            answer = dice.choice(doors).post(path, {"message": said.message, "client_key": said.key})
+            answer = dice.choice(clients).post(path, {"message": message.message, "client_key": message.key})
         except httpx.TransportError:
             time.sleep(0.2)
             continue
         if answer.status_code == 302 and (found := re.search(r"/t/([0-9a-f-]{36})", answer.headers["location"])):
-            said.thread = found[1]
+            message.thread = found[1]
         else:
             report.statuses[answer.status_code] += 1
             time.sleep(0.2)
 
 
 def _judge(cato: Cato, people: list[Client], report: Report) -> None:
-    """Look for violations, resume every interrupted answer, and look again."""
+    """Find violations, resume every interrupted answer, and check again."""
     report.violations = violations(cato, report.said)
     before = {row.id: row for row in turns(cato)}
     report.states.update(row.state for row in before.values())
     interrupted = [row for row in before.values() if row.state == "interrupted"]
-    owners = {said.key: person for person in people for said in report.said if said.message.startswith(person.name)}
+    owners = {message.key: person for person in people for message in report.said if message.message.startswith(person.name)}
     for row in interrupted:
         _resume(cato, owners[str(uuid.UUID(row.key))], row)
     wait_for(lambda: is_settled(cato), "the resumed answers", SETTLED_WITHIN)
@@ -226,17 +225,17 @@ def _all_answer(cato: Cato) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run it and print what came out; returns the exit code."""
+    """Run it and print the results; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.kill", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest-pause", type=float, default=3.0, help="seconds between two kills")
+    parser.add_argument("--max-pause", type=float, default=3.0, help="seconds between two kills")
     options = parser.parse_args(argv)
     with workbench() as home:
-        report = run(home, kills=options.kills, seed=options.seed, longest_pause=options.longest_pause)
-    resent = sum(said.sent > 1 for said in report.said)
+        report = run(home, kills=options.kills, seed=options.seed, max_pause=options.max_pause)
+    resent = sum(message.sent > 1 for message in report.said)
     rows = [
         ("topology, seed", f"{TOPOLOGY}, {options.seed}"),
         ("kills", ", ".join(f"{name} {count}" for name, count in report.kills.most_common())),
@@ -244,14 +243,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             "ended by themselves",
             ", ".join(f"{name} {count}" for name, count in report.ended.items() if count) or "none",
         ),
-        ("messages acknowledged", sum(said.is_acknowledged for said in report.said)),
-        ("never acknowledged", sum(not said.is_acknowledged for said in report.said)),
+        ("messages acknowledged", sum(message.is_acknowledged for message in report.said)),
+        ("never acknowledged", sum(not message.is_acknowledged for message in report.said)),
         ("sent more than once", resent),
         ("answers that did not acknowledge", ", ".join(f"HTTP {s}: {n}" for s, n in report.statuses.items()) or "none"),
         ("turns", ", ".join(f"{state} {count}" for state, count in report.states.most_common())),
         ("interrupted, then resumed", report.resumed),
         ("vectors in the index", report.vectors),
-        ("longest wait for all pages after a kill, s", report.longest_outage),
+        ("longest wait for all pages after a kill, s", report.max_outage),
         ("settled after the last kill, s", report.settled_after),
         ("violations", len(report.violations)),
     ]

@@ -1,11 +1,11 @@
-"""Memory behind the HTTP protocol of retrieval benchmarks: what is sent is remembered, what is asked is found.
+"""Memory behind the HTTP protocol of retrieval benchmarks.
 
     python -m benchmarks.memory_server [--port 8765] [--strategy hybrid]
 
 Three calls, all POST with JSON bodies, on loopback only: `/memeval/reset` {store}, `/memeval/documents` {store,
-documents}, `/memeval/query` {store, query, k, now}. A store is a space of its own. A document is an exchange: it goes
-through `remember_many` and `index_pending` into SQL and a real Chroma server, and is found by the strategy that the
-chat uses, without its gate. Nothing here looks at what a document or a question is.
+documents}, `/memeval/query` {store, query, k, now}. A store is a space, a document an exchange: it goes through
+`remember_many` and `index_pending` into SQL and a real Chroma server, and is found by the strategy that the chat uses,
+without its gate. Nothing here depends on the benchmark's content.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMESPACE = uuid.UUID("6f1d3a52-1f0a-4c6e-9a53-0c2b6d3d7a10")
 
 
 class Stores:
-    """The stores of one run and which exchange is which document."""
+    """The stores of one run and the mapping between exchanges and documents."""
 
     def __init__(self, person: User, strategy: str) -> None:
         self._person, self._strategy = person, strategy
@@ -35,23 +35,23 @@ class Stores:
         self._documents: dict[uuid.UUID, str] = {}
 
     def reset(self, name: str) -> dict[str, Any]:
-        """Forget what the store held."""
+        """Delete the store's content."""
         from memory import api
         from memory.models import Exchange, Space
 
         if name in self._spaces:
-            held = Exchange.objects.filter(space=self._spaces[name], forgotten_at=None)
-            api.forget(list(held.values_list("id", flat=True)), by=self._person.pk)
+            exchanges = Exchange.objects.filter(space=self._spaces[name], forgotten_at=None)
+            api.forget(list(exchanges.values_list("id", flat=True)), by=self._person.pk)
             while api.erase_forgotten():
                 pass
         self._spaces[name] = Space.objects.create(kind=Space.Kind.GROUP, name=name)
         return {}
 
-    def keep(self, name: str, documents: list[dict[str, Any]]) -> dict[str, Any]:
-        """Remember the documents and make them searchable."""
+    def add(self, name: str, documents: list[dict[str, Any]]) -> dict[str, Any]:
+        """Remember the documents and index them."""
         from memory import api
 
-        kept = api.remember_many(
+        stored = api.remember_many(
             [
                 api.NewExchange(
                     space=self._spaces[name],
@@ -60,17 +60,17 @@ class Stores:
                     timestamp=_time(document["time"]),
                     thread_id=uuid.uuid5(_NAMESPACE, f"{name} {document['conversation']}"),
                     session_id=uuid.uuid5(_NAMESPACE, f"{name} {document['conversation']} {document['session']}"),
-                    **_sides(document),
+                    **_both_messages(document),
                 )
                 for document in documents
             ]
         )
-        self._documents |= {row.id: document["id"] for row, document in zip(kept, documents, strict=True)}
+        self._documents |= {row.id: document["id"] for row, document in zip(stored, documents, strict=True)}
         api.index_pending()
-        return {"stored": len(kept)}
+        return {"stored": len(stored)}
 
-    def ask(self, name: str, query: str, k: int, now: str | None) -> dict[str, Any]:
-        """The ids of the exchanges that fit best, with their scores."""
+    def search(self, name: str, query: str, k: int, now: str | None) -> dict[str, Any]:
+        """Return the ids of the best documents with their scores."""
         from memory.retrieval.search import rank
 
         ranking = rank(
@@ -90,8 +90,8 @@ def _time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text).replace(tzinfo=UTC) if text else None
 
 
-def _sides(document: dict[str, Any]) -> dict[str, str]:
-    """Both sides of an exchange, each with the name of who spoke where the text gives one, as an import keeps it."""
+def _both_messages(document: dict[str, Any]) -> dict[str, str]:
+    """Return both messages, prefixed by the speaker's name if known, as in imports."""
     user, assistant, text = document["user"], document["assistant"], document["text"]
     if not user:
         return {"user_message": text}
@@ -105,7 +105,7 @@ def _sides(document: dict[str, Any]) -> dict[str, str]:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Reads a call, lets the stores do it, writes what they say."""
+    """Passes requests to the stores."""
 
     stores: ClassVar[Stores]
 
@@ -113,8 +113,8 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         calls = {
             "/memeval/reset": lambda: self.stores.reset(body["store"]),
-            "/memeval/documents": lambda: self.stores.keep(body["store"], body["documents"]),
-            "/memeval/query": lambda: self.stores.ask(body["store"], body["query"], body["k"], body["now"]),
+            "/memeval/documents": lambda: self.stores.add(body["store"], body["documents"]),
+            "/memeval/query": lambda: self.stores.search(body["store"], body["query"], body["k"], body["now"]),
         }
         found = self.path in calls
         answer = json.dumps(calls[self.path]() if found else {}).encode()
@@ -124,7 +124,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a run makes thousands of calls."""
+        """Log nothing: a run makes thousands of calls."""
 
 
 def main() -> None:

@@ -1,12 +1,12 @@
-"""The chat page in a browser: its weight, how soon one can write, and what a growing answer costs it.
+"""The chat page in a browser: size, time to interaction, and cost of a growing answer.
 
     python -m benchmarks.pages [--threads 10000] [--turns 5000]
 
 Two people on one Cato: one has a hundred threads, the other many, and each has one of fifty turns and a long one. For
-each page: time of the server (median of 30), what a first visit takes over the line, compressed, in how many requests, the
-first paint and the moment the composer can be used, in headless Chromium. Then an answer of ten thousand words: what a
-second of it costs the browser in script, style and layout while it is short, and when it is long. Only the database and
-the web process are measured: memory is switched off.
+each page: server time (median of 30), compressed transfer of a first visit and its requests, first paint, and time
+until the composer can be used, in headless Chromium. Then an answer of ten thousand words: CPU time of the browser for
+script, style and layout in one second, while the answer is short and when it is long. Memory is disabled, so only
+database and web process are measured.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _METRICS = ("ScriptDuration", "RecalcStyleDuration", "LayoutDuration")
 
 
 def conversations(threads: int, turns: int) -> Iterator[dict[str, Any]]:
-    """Threads of one turn each, then one of fifty turns, and one of `turns`."""
+    """Return threads of one turn each, then one of fifty turns, and one of `turns`."""
     began = datetime(2024, 1, 1, tzinfo=UTC)
     for number in range(threads):
         yield _conversation(f"Thread {number}", 1, began + timedelta(minutes=number))
@@ -49,7 +49,7 @@ def conversations(threads: int, turns: int) -> Iterator[dict[str, Any]]:
 
 
 def _conversation(title: str, turns: int, began: datetime) -> dict[str, Any]:
-    said = [
+    messages = [
         {
             "id": f"{title} {number}",
             "author": "Ada",
@@ -62,11 +62,11 @@ def _conversation(title: str, turns: int, began: datetime) -> dict[str, Any]:
         for number in range(turns)
     ]
     thread = {"id": title, "title": title, "created_at": began.isoformat(), "model": "", "is_remembered": False}
-    return {"format": "cato-thread", "version": 1, "thread": thread, "turns": said}
+    return {"format": "cato-thread", "version": 1, "thread": thread, "turns": messages}
 
 
 def fill(cato: Cato, person: Client, folder: Path, threads: int, turns: int) -> dict[str, str]:
-    """Import them for this person; returns the address of each page to look at."""
+    """Import them for this person; return the address of each page to measure."""
     folder.mkdir()
     for number, conversation in enumerate(conversations(threads, turns)):
         (folder / f"{number:06}.json").write_text(json.dumps(conversation))
@@ -84,7 +84,7 @@ def fill(cato: Cato, person: Client, folder: Path, threads: int, turns: int) -> 
 
 
 def server_time(person: Client, path: str) -> float:
-    """Milliseconds until the page is there, median."""
+    """Return the milliseconds of the response, median."""
     took = []
     for _ in range(_LOOKS):
         began = time.perf_counter()
@@ -94,7 +94,9 @@ def server_time(person: Client, path: str) -> float:
 
 
 def look_at(browser: Browser, person: Client, path: str) -> tuple[float, int, int, float, float]:
-    """Kilobytes over the line, requests and hosts of a first visit; first paint and usable composer in ms, medians."""
+    """Return kilobytes transferred, requests and hosts of a first visit; first paint and usable composer in ms,
+    medians.
+    """
     paints, usable, weight = [], [], (0.0, 0, 0)
     for _ in range(_LOADS):
         context = browser.new_context(base_url=person.url)
@@ -102,12 +104,12 @@ def look_at(browser: Browser, person: Client, path: str) -> tuple[float, int, in
             [{"name": c.name, "value": c.value or "", "url": person.url} for c in person.http.cookies.jar]
         )
         page = context.new_page()
-        line = context.new_cdp_session(page)
-        line.send("Network.enable")
+        session = context.new_cdp_session(page)
+        session.send("Network.enable")
         sizes: list[float] = []
         hosts: set[str] = set()
-        line.on("Network.loadingFinished", lambda event, sizes=sizes: sizes.append(event["encodedDataLength"]))
-        line.on(
+        session.on("Network.loadingFinished", lambda event, sizes=sizes: sizes.append(event["encodedDataLength"]))
+        session.on(
             "Network.requestWillBeSent",
             lambda event, hosts=hosts: (
                 hosts.add(urlsplit(event["request"]["url"]).netloc) if event["request"] else None
@@ -122,7 +124,7 @@ def look_at(browser: Browser, person: Client, path: str) -> tuple[float, int, in
 
 
 def cost_of_frames(browser: Browser, person: Client, endpoint: FakeEndpoint) -> list[tuple[str, float, float, float]]:
-    """What a second of streaming costs the browser in ms, per tenth of a long answer; and its long tasks."""
+    """Return CPU milliseconds per second of streaming, per tenth of a long answer; and the long tasks."""
     words = [f"word{number}" + (".\n\n" if number % 60 == 59 else "") for number in range(_WORDS)]
     endpoint.script(KEY, answer=" ".join(words).replace("\n ", "\n"), token_delay=0.005)
     context = browser.new_context(base_url=person.url)
@@ -136,17 +138,17 @@ def cost_of_frames(browser: Browser, person: Client, endpoint: FakeEndpoint) -> 
         "() => { window.longest = []; new PerformanceObserver(list => list.getEntries().forEach("
         "entry => longest.push(entry.duration))).observe({ type: 'longtask' }); }"
     )
-    line = context.new_cdp_session(page)
-    line.send("Performance.enable")
+    session = context.new_cdp_session(page)
+    session.send("Performance.enable")
     rows = []
     for tenth in range(1, 11):
         _until_words(page, (tenth - 1) * _WORDS // 10 + 50)
-        before, began = _spent(line), time.monotonic()
+        before, began = _cpu_times(session), time.monotonic()
         _until_words(page, tenth * _WORDS // 10 - 200)
         seconds = time.monotonic() - began
-        spent = 1000 * (_spent(line) - before) / seconds
-        longest = page.evaluate("longest.splice(0)")
-        rows.append((f"{tenth * 10} %", spent, len(longest), max(longest, default=0.0)))
+        spent = 1000 * (_cpu_times(session) - before) / seconds
+        long_tasks = page.evaluate("longest.splice(0)")
+        rows.append((f"{tenth * 10} %", spent, len(long_tasks), max(long_tasks, default=0.0)))
     context.close()
     return rows
 
@@ -161,13 +163,13 @@ def _until_words(page: Page, number: int) -> None:
     )
 
 
-def _spent(line: CDPSession) -> float:
-    found = {metric["name"]: metric["value"] for metric in line.send("Performance.getMetrics")["metrics"]}
+def _cpu_times(session: CDPSession) -> float:
+    found = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
     return sum(found[name] for name in _METRICS)
 
 
 def main() -> int:
-    """Print the tables; 1 where the chat page weighs 100 kB or more, or asks another host."""
+    """Print the tables; return 1 if the chat page is 100 kB or larger, or contacts another host."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
     parser.add_argument("--threads", type=int, default=10_000)
     parser.add_argument("--turns", type=int, default=5_000)
@@ -184,15 +186,15 @@ def main() -> int:
             few = cato.set_up()
             many = cato.join(few, "Many Threads")
             pages = {
-                (who, name): (person, path)
-                for who, person, threads in (("few", few, 100), ("many", many, options.threads))
-                for name, path in fill(cato, person, home / who, threads, options.turns).items()
+                (owner, name): (person, path)
+                for owner, person, threads in (("few", few, 100), ("many", many, options.threads))
+                for name, path in fill(cato, person, home / owner, threads, options.turns).items()
             }
-            rows, heaviest, most_hosts = [], 0.0, 0
-            for (who, name), (person, path) in pages.items():
+            rows, heaviest, max_hosts = [], 0.0, 0
+            for (owner, name), (person, path) in pages.items():
                 weight, requests, hosts, paint, usable = look_at(browser, person, path)
-                heaviest, most_hosts = max(heaviest, weight), max(most_hosts, hosts)
-                rows.append((f"{name}, {who} threads", server_time(person, path), weight, requests, paint, usable))
+                heaviest, max_hosts = max(heaviest, weight), max(max_hosts, hosts)
+                rows.append((f"{name}, {owner} threads", server_time(person, path), weight, requests, paint, usable))
             table(("page", "server, ms", "kB", "requests", "first paint, ms", "usable, ms"), rows)
             print()
             table(
@@ -200,7 +202,7 @@ def main() -> int:
                 cost_of_frames(browser, few, endpoint),
             )
         browser.close()
-    return int(heaviest >= 100 or most_hosts > 1)
+    return int(heaviest >= 100 or max_hosts > 1)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The least that could send frames: a bare ASGI application under the web process's own uvicorn settings.
+"""A minimal ASGI application that sends frames, with the web process's uvicorn settings.
 
     python -m benchmarks.relay --port N
 
-A socket says {"bytes": size, "interval": seconds} and gets frames of that size by the clock until it closes.
+A socket sends {"bytes": size, "interval": seconds} and receives frames of that size until it closes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import uvicorn
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Send until the other side is gone."""
+    """Send until the client disconnects."""
     if scope["type"] == "http":
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"ok"})
@@ -33,10 +33,10 @@ async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
 
 async def _send_by_the_clock(send: Any, frame: str, interval: float) -> None:
     clock = asyncio.get_running_loop().time
-    begun, number = clock(), 0
+    started, number = clock(), 0
     while True:
         number += 1
-        await asyncio.sleep(max(begun + number * interval - clock(), 0))
+        await asyncio.sleep(max(started + number * interval - clock(), 0))
         await send({"type": "websocket.send", "text": frame})
 
 

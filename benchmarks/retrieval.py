@@ -1,11 +1,11 @@
-"""What each strategy finds on the suite's own questions, and what its gate keeps and silences.
+"""Recall and gate of each strategy on the suite's own questions.
 
     python -m benchmarks.retrieval
 
-130 exchanges of a small company's assistant in four languages, in a real database and a real Chroma server with the
-local embeddings. Recall@5, ungated: questions in entirely other words (English ones apart, since the shipped model
-knows little else), questions that share a name only, follow-ups and changes of subject. Then how much of what is found
-the gate keeps, and how much it silences.
+130 exchanges of a small company's assistant in four languages, in a real database and a real Chroma server with local
+embeddings. Recall@5, ungated: paraphrased questions (English ones separately, since the shipped model knows little
+else), questions that share only a name, follow-ups and changes of subject. Then how many found exchanges pass the gate,
+and how many irrelevant messages recall nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.questions.no_recall import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASK
 from tests.questions.work import IN_OTHER_WORDS, NAMES_ONLY
 
 STRATEGIES = ("default", "dynamic", "hybrid", "temporal", "diverse")
-# So many of IN_OTHER_WORDS are asked in English about English.
+# This many of IN_OTHER_WORDS ask in English about English.
 ENGLISH = 28
 Keys = dict[uuid.UUID, str]
 
@@ -34,11 +34,11 @@ def main() -> None:
 
         keys = keep_work(person.pk)
         readable = access.readable_space_ids(person.pk)
-        found, kept = [], []
+        found, passed = [], []
         for strategy in STRATEGIES:
             use(strategy)
-            found.append((strategy, *what_is_found(keys, readable)))
-            kept.append((strategy, *what_the_gate_does(keys, readable)))
+            found.append((strategy, *measure_recall(keys, readable)))
+            passed.append((strategy, *measure_gate(keys, readable)))
     table(("strategy", "other words, English", "others", "names", "follow-ups", "changes", "ms"), found)
     table(
         (
@@ -50,7 +50,7 @@ def main() -> None:
             "near misses",
             "thanks after a topic",
         ),
-        kept,
+        passed,
     )
 
 
@@ -61,8 +61,8 @@ def use(strategy: str) -> None:
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
 
 
-def what_is_found(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
-    """Recall@5 of each set, and the median milliseconds of a question."""
+def measure_recall(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
+    """Return recall@5 of each set, and the median milliseconds of a question."""
     from memory.retrieval.search import rank
 
     took: list[float] = []
@@ -83,17 +83,18 @@ def what_is_found(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
     ]
 
 
-def what_the_gate_does(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
-    """The share of questions that it keeps of those found, and of each set of messages that it silences."""
+def measure_gate(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
+    """Return the share of found exchanges that pass the gate, and the share of each message set that recalls nothing.
+    """
     return [
-        kept_of_found(keys, readable, NAMES_ONLY),
-        kept_of_found(keys, readable, IN_OTHER_WORDS[:ENGLISH]),
+        pass_share(keys, readable, NAMES_ONLY),
+        pass_share(keys, readable, IN_OTHER_WORDS[:ENGLISH]),
         *(share(not recalled(keys, readable, text) for text in texts) for texts in (SMALL_TALK, TASKS, NEAR_MISSES)),
         share(not recalled(keys, readable, *after.before, after.message) for after in AFTER_TOPIC),
     ]
 
 
-def kept_of_found(keys: Keys, readable: frozenset[uuid.UUID], questions: Iterable[tuple[str, str]]) -> str:
+def pass_share(keys: Keys, readable: frozenset[uuid.UUID], questions: Iterable[tuple[str, str]]) -> str:
     from memory.retrieval.search import rank
 
     found = [
@@ -105,7 +106,7 @@ def kept_of_found(keys: Keys, readable: frozenset[uuid.UUID], questions: Iterabl
 
 
 def recalled(keys: Keys, readable: frozenset[uuid.UUID], *messages: str) -> list[str]:
-    """What a chat would be given, by name."""
+    """Return the keys of the exchanges that a chat would get."""
     from memory import api
 
     return [keys[r.exchange.id] for r in api.recall(messages, spaces=readable).results]

@@ -40,7 +40,7 @@ SIZES = {"desk": {"width": 1280, "height": 860}, "phone": {"width": 390, "height
 
 
 def fill(cato: Cato, endpoint: FakeEndpoint, administrator: Client, folder: Path) -> dict[str, str]:
-    """Say and add what the pages show; returns their addresses by name."""
+    """Create what the pages show; return their addresses by name."""
     administrator.post("/admin/groups", {"name": "Hardware"})
     cato.join(administrator, "Bob Team")
     endpoint.script(KEY, answer="Noted: behind the clock in the hall.")
@@ -88,7 +88,7 @@ def _drawer(page: Page) -> None:
     page.locator(".menu-button").first.click()
 
 
-# What a page looks like after something was done on it; the address by name, and what is done.
+# Pages after an action: the address by name, and the action.
 STATES: dict[str, tuple[str, Callable[[Page], None]]] = {
     "recalled": ("thread", _recalled),
     "find": ("thread", _find),
@@ -98,7 +98,7 @@ STATES: dict[str, tuple[str, Callable[[Page], None]]] = {
 
 @contextmanager
 def pages(browser: Browser, person: Client, size: str, scheme: str) -> Iterator[Page]:
-    """A signed-in page of this size and colour."""
+    """Yield a signed-in page of this size and colour scheme."""
     context = browser.new_context(
         base_url=person.url,
         viewport=SIZES[size],
@@ -112,7 +112,7 @@ def pages(browser: Browser, person: Client, size: str, scheme: str) -> Iterator[
 
 
 def main() -> None:
-    """Take them all, and name them by page, size and colour."""
+    """Take all screenshots, named by page, size and colour scheme."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.screenshots", description=__doc__)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
@@ -129,8 +129,8 @@ def main() -> None:
                         for name, path in addresses.items():
                             page.goto(path)
                             page.screenshot(path=folder / f"{name}-{size}-{scheme}.png")
-                        for name, (where, act) in STATES.items():
-                            page.goto(addresses[where])
+                        for name, (address, act) in STATES.items():
+                            page.goto(addresses[address])
                             act(page)
                             page.screenshot(path=folder / f"{name}-{size}-{scheme}.png")
                         if size == "phone":

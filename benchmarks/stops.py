@@ -1,4 +1,4 @@
-"""How soon Stop takes effect: from the press to the frame that says so, at seeded moments, by socket.
+"""Delay of Stop: from pressing it to the frame that confirms it, at seeded moments, by socket.
 
 python -m benchmarks.stops [--stops 50] [--seed 1]
 """
@@ -19,7 +19,7 @@ from tests.socket import open_socket
 
 
 def measure(stops: int, seed: int) -> list[float]:
-    """Seconds from sending each Stop to the frame in which the turn is stopped."""
+    """Return the seconds from each Stop to the frame of the stopped turn."""
     chance = random.Random(seed)
     took = []
     with workbench() as home, start() as endpoint:
@@ -45,7 +45,7 @@ def measure(stops: int, seed: int) -> list[float]:
 
 
 def main() -> int:
-    """Print the table; 1 where a Stop took longer than a second."""
+    """Print the table; return 1 if a Stop took longer than a second."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stops", description=__doc__)
     parser.add_argument("--stops", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,9 +1,9 @@
-"""What streaming costs: CPU-seconds of the web process against a bare ASGI relay, and gaps between frames at the pages.
+"""Cost of streaming: CPU seconds of the web process compared with a bare ASGI relay, and gaps between frames.
 
     python -m benchmarks.streams [--streams 1 50 200] [--seconds 10] [--rate 30]
 
-Each stream is one thread with one open page and an answer of so many tokens a second. Pages, model endpoint, Cato's four
-processes and the relay share this machine's cores. Only frames that arrive while all streams run are counted.
+Each stream is one thread with one open page and an answer of this many tokens a second. Pages, model endpoint, Cato's
+four processes and the relay share this machine's cores. Only frames that arrive while all streams run are counted.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ PARAGRAPH = " ".join(f"word{n}" for n in range(40))
 
 
 @dataclass
-class Sitting:
-    """So many pages watching streams: when frames came and how long they were, per page, and what went wrong."""
+class Measurement:
+    """Frame times and lengths of each page, and errors, while streams run."""
 
     pages: list[list[tuple[float, int]]] = field(default_factory=list)
     errors: int = 0
-    cpu: float = 0.0  # seconds of the serving process in the window
+    cpu: float = 0.0  # CPU seconds of the serving process in the window
     begun: float = 0.0
     ended: float = 0.0
 
     @property
     def frames(self) -> list[int]:
-        """The lengths of all frames in the window."""
+        """Return the lengths of all frames in the window."""
         return [size for page in self.pages for at, size in page if self.begun <= at <= self.ended]
 
     @property
     def gaps(self) -> list[float]:
-        """Seconds between a page's frames."""
+        """Return the seconds between a page's frames."""
         times = [[at for at, _ in page if self.begun <= at <= self.ended] for page in self.pages]
         return [after - before for page in times for before, after in pairwise(page)]
 
@@ -62,46 +62,46 @@ class Sitting:
         return 1000 * self.cpu / max(len(self.frames), 1)
 
 
-async def sit(
-    streams: int, seconds: float, server: psutil.Process, watch: Callable[[Sitting, int], asyncio.Task[None]]
-) -> Sitting:
-    """Open `streams` pages by `watch`, wait until all get frames, and measure `server` for `seconds`."""
-    sitting = Sitting(pages=[[] for _ in range(streams)])
+async def measure(
+    streams: int, seconds: float, server: psutil.Process, watch: Callable[[Measurement, int], asyncio.Task[None]]
+) -> Measurement:
+    """Open `streams` pages by `watch`, wait until all receive frames, and measure `server` for `seconds`."""
+    measurement = Measurement(pages=[[] for _ in range(streams)])
     clock = asyncio.get_running_loop().time
-    watching = [watch(sitting, number) for number in range(streams)]
+    watching = [watch(measurement, number) for number in range(streams)]
     end = clock() + 60
-    # An event for each of so many pages would cost what is to be measured.
-    while any(len(page) < 3 for page in sitting.pages) and clock() < end and not sitting.errors:  # noqa: ASYNC110
+    # An event per page would cost time that is measured.
+    while any(len(page) < 3 for page in measurement.pages) and clock() < end and not measurement.errors:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
-    sitting.begun, before = clock(), _cpu(server)
+    measurement.begun, before = clock(), _cpu(server)
     await asyncio.sleep(seconds)
-    sitting.ended, sitting.cpu = clock(), _cpu(server) - before
-    sitting.errors += sum(task.done() for task in watching)
+    measurement.ended, measurement.cpu = clock(), _cpu(server) - before
+    measurement.errors += sum(task.done() for task in watching)
     for task in watching:
         task.cancel()
     await asyncio.gather(*watching, return_exceptions=True)
-    return sitting
+    return measurement
 
 
-async def with_cato(cato: Cato, person: Client, streams: int, seconds: float) -> Sitting:
-    """A sitting on Cato, each page on a thread of its own."""
+async def with_cato(cato: Cato, person: Client, streams: int, seconds: float) -> Measurement:
+    """Measure Cato, with each page on its own thread."""
     cookies = dict(person.http.cookies)
     headers = {"X-CSRFToken": cookies["cato_csrf"], "Referer": person.url}
-    doors = asyncio.Semaphore(8)
+    limiter = asyncio.Semaphore(8)
     async with httpx.AsyncClient(base_url=person.url, cookies=cookies, headers=headers, timeout=60) as http:
 
-        async def page(sitting: Sitting, number: int) -> None:
-            async with doors:
-                told = await http.post("/", data={"message": f"Stream {number}", "client_key": str(uuid.uuid4())})
-            address = person.url.replace("http", "ws") + "/ws" + told.headers["location"].partition("#")[0]
+        async def page(measurement: Measurement, number: int) -> None:
+            async with limiter:
+                response = await http.post("/", data={"message": f"Stream {number}", "client_key": str(uuid.uuid4())})
+            address = person.url.replace("http", "ws") + "/ws" + response.headers["location"].partition("#")[0]
             cookie = "; ".join(f"{name}={value}" for name, value in cookies.items())
-            await _listen(sitting, number, address, json.dumps({"have": {}}), Cookie=cookie, Origin=person.url)
+            await _listen(measurement, number, address, json.dumps({"have": {}}), Cookie=cookie, Origin=person.url)
 
-        return await sit(streams, seconds, processes(cato)["web"], lambda s, n: asyncio.create_task(page(s, n)))
+        return await measure(streams, seconds, processes(cato)["web"], lambda s, n: asyncio.create_task(page(s, n)))
 
 
-async def with_relay(home: Path, like: Sitting, streams: int, seconds: float) -> Sitting:
-    """A sitting on the bare relay, with frames as long and as frequent as those of `like`."""
+async def with_relay(home: Path, like: Measurement, streams: int, seconds: float) -> Measurement:
+    """Measure the bare relay, with frames as long and as frequent as those of `like`."""
     port = free_port()
     process = start(home, "relay", [sys.executable, "-m", "benchmarks.relay", "--port", str(port)], clean_environment())
     wait_for(lambda: httpx.get(f"http://127.0.0.1:{port}/").status_code == 200, "the relay")
@@ -109,24 +109,24 @@ async def with_relay(home: Path, like: Sitting, streams: int, seconds: float) ->
     interval = sum(like.gaps) / max(len(like.gaps), 1)
     hello = json.dumps({"bytes": size, "interval": interval})
 
-    def page(sitting: Sitting, number: int) -> asyncio.Task[None]:
-        return asyncio.create_task(_listen(sitting, number, f"ws://127.0.0.1:{port}/", hello))
+    def page(measurement: Measurement, number: int) -> asyncio.Task[None]:
+        return asyncio.create_task(_listen(measurement, number, f"ws://127.0.0.1:{port}/", hello))
 
     try:
-        return await sit(streams, seconds, psutil.Process(process.popen.pid), page)
+        return await measure(streams, seconds, psutil.Process(process.popen.pid), page)
     finally:
         process.end()
 
 
-async def _listen(sitting: Sitting, number: int, address: str, hello: str, **headers: str) -> None:
+async def _listen(measurement: Measurement, number: int, address: str, hello: str, **headers: str) -> None:
     clock = asyncio.get_running_loop().time
     try:
         async with connect(address, additional_headers=headers, proxy=None, compression=None, max_size=None) as socket:
             await socket.send(hello)
             async for frame in socket:
-                sitting.pages[number].append((clock(), len(frame)))
+                measurement.pages[number].append((clock(), len(frame)))
     except (WebSocketException, OSError):
-        sitting.errors += 1
+        measurement.errors += 1
 
 
 def _cpu(process: psutil.Process) -> float:
@@ -162,7 +162,7 @@ def main() -> None:
     ):
         person = cato.set_up()
         for streams in options.streams:
-            # Starting so many at once takes a while; the first must not end before the last runs.
+            # Starting many takes a while; the first must not end before the last runs.
             script(endpoint, options.seconds + 5 + streams / 4, options.rate)
             ours = asyncio.run(with_cato(cato, person, streams, options.seconds))
             wait_for(lambda: is_settled(cato), "the answers to end", 180)
@@ -176,15 +176,15 @@ def main() -> None:
     table(head, rows)
 
 
-def _figures(sitting: Sitting, bare: Sitting, tokens: float) -> tuple[float, ...]:
+def _figures(measurement: Measurement, bare: Measurement, tokens: float) -> tuple[float, ...]:
     return (
-        len(sitting.frames),
-        sum(sitting.frames) // max(len(sitting.frames), 1),
-        sitting.cpu_of_1000,
-        sitting.cpu_of_1000 / (bare.cpu_of_1000 or 1.0),
-        1000 * sitting.cpu / tokens,
-        1000 * percentile(sitting.gaps, 0.5),
-        1000 * percentile(sitting.gaps, 0.99),
+        len(measurement.frames),
+        sum(measurement.frames) // max(len(measurement.frames), 1),
+        measurement.cpu_of_1000,
+        measurement.cpu_of_1000 / (bare.cpu_of_1000 or 1.0),
+        1000 * measurement.cpu / tokens,
+        1000 * percentile(measurement.gaps, 0.5),
+        1000 * percentile(measurement.gaps, 0.99),
     )
 
 

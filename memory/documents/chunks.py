@@ -1,4 +1,4 @@
-"""Cutting a file's text into pieces: those whose words a version had already keep their exchange and its vectors."""
+"""Write the chunks of a version; chunks with unchanged text share the exchange and vectors of the live version."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from memory.text import content_hash
 from memory.utils.batching import batched
 
 _TOGETHER = 25
-# Seconds. SQLite's writers do not queue: who waits looks ten times a second whether the database is free.
+# Seconds. SQLite's writers do not queue; a waiting one polls the database ten times per second.
 _ROOM_FOR_OTHERS = 0.1
 
 ReusableExchanges = dict[str, deque[uuid.UUID]]
 
 
 def write_chunks(version: DocumentVersion, reading: ExtractedText, *, keep_on: Callable[[], None]) -> None:
-    """Write the pieces of `version`, hidden until it serves; goes on where an earlier worker got to.
+    """Write the chunks of `version`, inactive until it is published; continue where an earlier worker stopped.
 
-    A piece whose text stands in the serving version too is that one's exchange, and costs no embedding. `keep_on` is
-    called between slices and may raise to end it. Raises ExtractionError for a text without pieces.
+    A chunk with the same text as one of the live version shares its exchange and needs no embedding. `keep_on` is
+    called between batches and may raise to stop. Raises ExtractionError for a text without chunks.
     """
     spans = _spans(reading.text)
     if not spans:
@@ -53,7 +53,7 @@ def write_chunks(version: DocumentVersion, reading: ExtractedText, *, keep_on: C
 
 
 def _keep_hidden(version: DocumentVersion, reading: ExtractedText) -> None:
-    """Keep what nobody sees in the file, to be shown on the document's page and nowhere else."""
+    """Store the text that is invisible in the file; only the document's page shows it."""
     with transaction.atomic():
         version.hidden_passages.all().delete()
         HiddenPassage.objects.bulk_create(
@@ -80,7 +80,7 @@ def _spans(text: str) -> list[Span]:
 
 
 def _written_already(version: DocumentVersion, spans: list[Span]) -> int:
-    """How many of the first spans an earlier attempt wrote; all are written anew where they were cut otherwise."""
+    """Return how many of the first spans an earlier attempt wrote; different ones are deleted."""
     written = list(version.chunks.order_by("index").values_list("start", "end"))
     if written == [(span.start, span.end) for span in spans[: len(written)]]:
         return len(written)
@@ -89,7 +89,7 @@ def _written_already(version: DocumentVersion, spans: list[Span]) -> int:
 
 
 def _known(version: DocumentVersion, *, skip: int) -> ReusableExchanges:
-    """The exchanges of the serving version by the hash of their text, in its order; each may be used once."""
+    """Return the exchanges of the live version by content hash, in order; each is used once."""
     live_version = version.document.live_version
     if live_version is None:
         return {}
@@ -103,7 +103,7 @@ def _known(version: DocumentVersion, *, skip: int) -> ReusableExchanges:
 
 
 def _placed(spans: list[Span], reading: ExtractedText, *, since: int) -> Iterator[tuple[int, Span, str]]:
-    """Each span with its number and the white space before it, at most two characters of it."""
+    """Yield each span with its index and the white space before it, at most two characters."""
     end = spans[since - 1].end if since else 0
     for index, span in enumerate(spans[since:], start=since):
         gap = reading.text[end : span.start]
@@ -120,7 +120,7 @@ def _write(
     *,
     total: int,
 ) -> None:
-    """Write these pieces. All that takes time is done before the transaction, or running answers would wait for it."""
+    """Write these chunks. Slow work is done before the transaction, which would block running answers."""
     digests = [content_hash(reading.text[span.start : span.end], "", "") for _, span, _ in placed]
     taken = [known[digest].popleft() if known.get(digest) else None for digest in digests]
     places = [location_label(reading.marks, span.start, span.end, translate=gettext) for _, span, _ in placed]
@@ -162,14 +162,14 @@ def _keep(fresh: list[Exchange], words: list[LexicalEntry]) -> None:
 
 
 def _still_there(exchange_ids: list[uuid.UUID | None]) -> list[uuid.UUID | None]:
-    """The exchanges, locked, with None for those that were forgotten meanwhile."""
+    """Lock these exchanges; return None for those that were forgotten."""
     locked = Exchange.objects.select_for_update().filter(pk__in=[id for id in exchange_ids if id], forgotten_at=None)
     living = set(locked.values_list("pk", flat=True))
     return [id if id in living else None for id in exchange_ids]
 
 
 def _page(marks: Sequence[Marker], at: int) -> int | None:
-    """The number of the page on which the character `at` stands, where the file has pages."""
+    """Return the number of the page with the character at `at`, None if the file has no pages."""
     before = bisect_right(marks, at, key=lambda mark: mark.start)
     page = next((mark for mark in reversed(marks[:before]) if mark.kind == "page"), None)
     return int(page.label) if page and page.label.isdecimal() else None

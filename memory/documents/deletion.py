@@ -1,4 +1,4 @@
-"""Taking documents out: at once out of every read, then piece by piece, and the originals, whatever crashes between."""
+"""Delete documents: hidden at once, then chunks and originals in batches that survive crashes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from memory.utils import stored_files
 
 Stage = DocumentVersion.Stage
 _TOGETHER = 200
-# Versions of which nothing is wanted any more, and those that hold pieces only as long as they serve.
+# Versions that need no chunks any more, and those that need them only while live.
 _UNWANTED = (Stage.CANCELLED, Stage.REMOVED)
 _WITHOUT_PIECES = (*_UNWANTED, Stage.REPLACED)
 
 
 def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int:
-    """Delete documents with all their versions; unreadable from the commit on. Returns how many there were.
+    """Delete documents with all versions; unreadable from the commit on. Return their number.
 
-    The caller has asked whether `by` may. Pieces, vectors and originals follow in a worker.
+    The caller has checked that `by` may do this. A worker deletes chunks, vectors and originals.
     """
     gone = []
     with transaction.atomic():
@@ -50,8 +50,10 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
 
 
 def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
-    """Delete all of one version. Was it the one that serves, the newest of which the original is kept is read again;
-    where there is none, the document goes."""
+    """Delete one version.
+
+    If it was live, the newest version with a stored original is extracted again. Without one, the document is deleted.
+    """
     with transaction.atomic():
         document = Document.objects.select_for_update().get(pk=version.document_id)
         if document.forgotten_at is not None:
@@ -71,13 +73,13 @@ def forget_version(version: DocumentVersion, *, by: uuid.UUID) -> None:
 
 
 def cancel_document(version: DocumentVersion, *, by: uuid.UUID) -> None:
-    """Give up a version that does not serve yet; what served before goes on to."""
+    """Cancel a version that is not live; the live version stays."""
     if version.stage in (*DocumentVersion.UNDER_WAY, Stage.FAILED):
         forget_version(version, by=by)
 
 
 def delete_old_versions(document: Document, count: int, *, by: uuid.UUID) -> int:
-    """Delete all but the last `count` versions; returns how many went."""
+    """Delete all but the last `count` versions; return the number of deleted ones."""
     kept = document.versions.filter(removed_at=None).exclude(stage__in=_UNWANTED).order_by("-number")
     old = list(kept[max(count, 1) :])
     for version in old:
@@ -86,9 +88,9 @@ def delete_old_versions(document: Document, count: int, *, by: uuid.UUID) -> int
 
 
 def cleanup_documents() -> int:
-    """Forget the pieces and delete the originals that no version needs any more; returns how many versions are gone.
+    """Forget unused chunks and delete unused originals; return the number of removed versions.
 
-    Repeatable: each step takes away what is there.
+    The call can be repeated.
     """
     while _forget_some():
         pass
@@ -97,7 +99,7 @@ def cleanup_documents() -> int:
     for version in _without_use():
         if version.original.name:
             default_storage.delete(version.original.name)
-        # Where the document is forgotten its pieces' rows stay, without words: the receipt is counted from them.
+        # The chunk rows of a forgotten document stay without text, because its receipt counts them.
         version.chunks.update(location="")
         DocumentVersion.objects.filter(pk=version.pk).update(
             original="", sha256="", title="", kind="", removed_at=timezone.now()
@@ -107,17 +109,17 @@ def cleanup_documents() -> int:
 
 
 def delete_orphaned_originals(*, dry_run: bool = False) -> int:
-    """Remove stored files that no version names; returns how many."""
+    """Delete stored files to which no version refers; return their number."""
     return stored_files.delete_orphaned_files(DocumentVersion, "original", folder=FOLDER, dry_run=dry_run)
 
 
 def document_receipt(document: Document) -> ErasureReceipt:
-    """What became of a forgotten document's pieces."""
+    """Return the receipt of a forgotten document's chunks."""
     return receipt_for(Chunk.objects.filter(version__document=document).values_list("exchange_id", flat=True))
 
 
 def _forget_some() -> bool:
-    """Forget a slice of the pieces that only versions without pieces have; False where none are left."""
+    """Forget a batch of chunks that no version needs; return False if none are left."""
     empty = DocumentVersion.objects.filter(stage__in=_WITHOUT_PIECES, removed_at=None)
     chunks = Chunk.objects.filter(version__in=empty)
     wanted = Chunk.objects.filter(exchange=OuterRef("exchange")).exclude(version__stage__in=_WITHOUT_PIECES)
@@ -127,7 +129,7 @@ def _forget_some() -> bool:
         chunks.filter(version__document__forgotten_at=None).delete()
         return False
     with transaction.atomic():
-        # A new version may have taken one of them up meanwhile; it locks what it takes.
+        # A new version may have reused some of them meanwhile; it locks those.
         list(Exchange.objects.select_for_update().filter(pk__in=seen).values_list("pk"))
         still = lone.filter(exchange__in=seen).values_list("version__uploaded_by_id", "exchange_id")
         by_person: dict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
@@ -139,7 +141,7 @@ def _forget_some() -> bool:
 
 
 def _without_use() -> QuerySet[DocumentVersion]:
-    """Versions that are not removed yet, of which nothing is to be kept and no piece is left."""
+    """Return the versions without chunks whose rows and files can be removed."""
     newer = DocumentVersion.objects.filter(
         document=OuterRef("document"), stage=Stage.REPLACED, removed_at=None, number__gt=OuterRef("number")
     )
@@ -156,7 +158,7 @@ def _hide(chunks: QuerySet[Chunk]) -> None:
 
 
 def _read_again(versions: QuerySet[DocumentVersion]) -> None:
-    """Where nothing else is on its way, bring the newest of these back into memory from its original."""
+    """Extract the newest of these versions again, unless another version is in progress."""
     if versions.filter(stage__in=DocumentVersion.UNDER_WAY).exists():
         return
     newest = versions.exclude(original="").order_by("-number").first()

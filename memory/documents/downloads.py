@@ -39,7 +39,7 @@ def confine_download(response: HttpResponseBase) -> None:
 
 
 async def _chunks(file: File[bytes]) -> AsyncIterator[bytes]:
-    """The bytes of a stored file, read beside the loop."""
+    """Yield the bytes of a stored file, read in a thread."""
     await sync_to_async(file.open)("rb")
     try:
         while chunk := await sync_to_async(file.read)(_READ_BYTES):

@@ -1,4 +1,4 @@
-"""Reading what was received: the text out of the file, in a process of its own, then cut into pieces."""
+"""Extract the text of uploaded files in a child process, and split it into chunks."""
 
 from __future__ import annotations
 
@@ -29,21 +29,20 @@ from memory.utils.formatting import error_text
 log = logging.getLogger(__name__)
 
 Stage = DocumentVersion.Stage
-# Files read at once by a process, each in a child process of its own.
+# Files that a worker extracts concurrently, each in its own child process.
 _READERS = 2
-# Bytes; a file of this size does not keep others waiting for long.
+# Bytes. A file of up to this size does not delay others for long.
 _SMALL = 200_000
-# So many files in a row are looked at for who waits.
+# Number of waiting files that are considered when choosing the next one.
 _MOST_WAITING = 1000
 _turns: Turns[uuid.UUID] = Turns()
 _readers = ThreadPoolExecutor(_READERS, thread_name_prefix="document-reader")
 
 
 def read_documents(limit: int | None = None) -> int:
-    """Read and cut what is due, one file after the other, at most `limit`; returns how many got their pieces.
+    """Extract and split due files, at most `limit`; return how many got their chunks.
 
-    People take turns, and of one person's files the small ones come first. What cannot be read is said on its row;
-    nothing is raised for it.
+    People take turns, and a person's small files come first. Errors are stored in the version's row and not raised.
     """
     done = tried = 0
     while (limit is None or tried < limit) and (claimed := _claim_next()):
@@ -53,7 +52,7 @@ def read_documents(limit: int | None = None) -> int:
 
 
 def start_reading() -> None:
-    """Have the reader threads of this process read what is due, and return at once."""
+    """Start extraction of due files in this process's threads and return at once."""
     for _reader in range(_READERS):
         _readers.submit(_read_in_thread)
 
@@ -68,9 +67,9 @@ def _read_in_thread() -> None:
 
 
 def _claim_next() -> DocumentVersion | None:
-    """Claim a file of whoever was served longest ago; of who has one being read only a small one.
+    """Claim a file of the person served longest ago; of a person with a running extraction only a small one.
 
-    So a file that takes long, or many of them, leave a reader free for the small files of everybody.
+    A slow file, or many of them, leave a thread free for everybody's small files.
     """
     now = timezone.now()
     busy = set(_unread().filter(locked_until__gt=now).values_list("uploaded_by_id", flat=True))
@@ -86,7 +85,7 @@ def _claim_next() -> DocumentVersion | None:
 
 
 def has_due_extraction() -> bool:
-    """Whether a file waits for its reader."""
+    """Return True if a file waits for extraction."""
     return jobs.has_due(_unread())
 
 
@@ -96,14 +95,14 @@ def _unread() -> QuerySet[DocumentVersion]:
 
 
 class _ExtractionRun:
-    """One version while this worker reads it, as long as it holds the lease."""
+    """The extraction of one version by this worker, while it holds the lease."""
 
     def __init__(self, version: DocumentVersion) -> None:
         self._version = version
         self._lease = Lease(version)
 
     def do(self) -> bool:
-        """Whether its chunks are written. What another worker or a person took away meanwhile is left to them."""
+        """Return True if the chunks are written, False if the lease was lost."""
         try:
             return self._do()
         except (LeaseLostError, ExtractionCancelledError):
@@ -140,7 +139,7 @@ class _ExtractionRun:
 
 @contextmanager
 def _on_disk(version: DocumentVersion) -> Iterator[Path]:
-    """The original as a file on this machine, wherever it is stored. Raises ExtractionError where it is gone."""
+    """Yield the path of the original as a local file. Raises ExtractionError if it is missing."""
     try:
         with version.original.open("rb") as original, tempfile.NamedTemporaryFile(prefix="cato-") as copy:
             for chunk in original.chunks():

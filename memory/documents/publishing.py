@@ -17,10 +17,9 @@ Stage = DocumentVersion.Stage
 
 
 def publish_ready_versions(versions: QuerySet[DocumentVersion] | None = None) -> list[uuid.UUID]:
-    """Let every version (or those of `versions`) serve whose pieces are all in the index; say of those with a failed
-    one that they failed.
+    """Publish each version (of `versions`) whose chunks are all indexed; mark those with a failed chunk as failed.
 
-    Returns the documents that changed. Cheap where nothing is under way; any process may call it.
+    Return the ids of the changed documents. Fast if no version is in progress; any process may call it.
     """
     changed = []
     looked_at = DocumentVersion.objects.all() if versions is None else versions
@@ -63,7 +62,7 @@ def _serve(version: DocumentVersion) -> bool:
 
 
 def _link_chunks_in_order(version: DocumentVersion) -> None:
-    """Show the pieces, each at its place in this version, after the one before it."""
+    """Activate the chunks with their position in this version and a link to the previous one."""
     chunks = Chunk.objects.filter(version=version)
     # Not `chunks.filter`: with it, SQLite scans all chunks of the version for each chunk.
     of = Coalesce("version_id", Value(version.pk, UUIDField()))
@@ -81,7 +80,7 @@ def is_blocked(version: DocumentVersion) -> bool:
 
 
 def chunk_progress(version_ids: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, int]]:
-    """For each version that has pieces: how many are in the index, and how many are laid out so far."""
+    """Return for each version with chunks the number of indexed and of written chunks."""
     in_index = Count(
         "exchange__embeddings",
         filter=Q(
@@ -95,7 +94,7 @@ def chunk_progress(version_ids: list[uuid.UUID]) -> dict[uuid.UUID, tuple[int, i
 
 
 def retry_document(version: DocumentVersion) -> None:
-    """Go on with a failed version: where its pieces could not be embedded with those, else from reading on."""
+    """Retry a failed version from its failed chunks, or from extraction if it has none."""
     with transaction.atomic():
         held = DocumentVersion.objects.select_for_update().get(pk=version.pk)
         if held.stage != Stage.FAILED:

@@ -97,7 +97,7 @@ def active_documents(spaces: SpaceIds) -> QuerySet[Document]:
 
 
 def document_statuses(documents: Iterable[Document]) -> list[DocumentStatus]:
-    """Rows for these documents, in their order."""
+    """Return the status of each document, in order."""
     given = list(documents)
     versions: dict[uuid.UUID, list[DocumentVersion]] = {document.pk: [] for document in given}
     wanted = DocumentVersion.objects.filter(document__in=given).exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED])

@@ -1,4 +1,4 @@
-"""Receiving a file: its bytes are safe, and a row says what is to be done with them."""
+"""Receive a file: store its bytes, and create a version for extraction."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f]+")
 
 @dataclass(frozen=True, slots=True)
 class UploadResult:
-    """What became of an upload; `is_known`: these very bytes are this document's present version already."""
+    """The version of an upload; `is_known` is True if the document already has these bytes."""
 
     version: DocumentVersion
     is_known: bool
@@ -54,13 +54,13 @@ def upload_document(
     metadata: Metadata | None = None,
     version_of: Document | None = None,
 ) -> UploadResult:
-    """Keep a file as the next version of the document called `name` in `space`; a worker reads it after the commit.
+    """Store a file as the next version of the document `name` in `space`; a worker extracts it after the commit.
 
-    A file that was read from `source_path` on this machine is a version of the document from that path instead; where
-    another document has its name, a new one is named with more of the path. `metadata` takes the place of the document's;
-    None leaves it. `version_of`: the document that the caller has checked this person may change; without it a person
-    adds versions to their own documents alone. Raises InvalidInputError for a file that cannot be taken, DocumentConflictError if
-    the document of this name belongs to another person, VectorStoreDisabledError.
+    A file read from `source_path` on the server is a version of the document with that path. If another document has
+    the name, more of the path is added to it. `metadata` replaces the document's metadata; None keeps it. `version_of`
+    is a document that the caller has checked this person may change; without it, people only add versions to their own
+    documents. Raises InvalidInputError for an unsupported file, DocumentConflictError if the document of this name
+    belongs to someone else, and VectorStoreDisabledError.
     """
     if not settings.CATO.vector_store.enabled:
         raise VectorStoreDisabledError(_("Nothing is remembered: the vector store is disabled (vector_store.enabled)."))
@@ -94,7 +94,7 @@ def upload_document(
 
 
 def validate_size(name: str, size: int) -> None:
-    """Raises InvalidInputError for an empty file and one above `documents.max_file_mb`."""
+    """Raise InvalidInputError for an empty file, or one larger than `documents.max_file_mb`."""
     most = settings.CATO.documents.max_file_mb
     if not size:
         raise InvalidInputError(_("%(name)s is empty.") % {"name": name})
@@ -104,8 +104,10 @@ def validate_size(name: str, size: int) -> None:
 
 
 def normalise_name(name: str) -> str:
-    """A file's name as a document's identity: without control characters and those that turn the direction of what
-    follows, its folders joined by slashes."""
+    """Return a file's name as the name of a document.
+
+    Control characters, also those for text direction, are removed, and folders are joined by slashes.
+    """
     parts = clean_text(unicodedata.normalize("NFC", name)).replace("\\", "/").split("/")
     seen = (without_bidi_controls(_UNSEEN.sub(" ", part)).strip() for part in parts)
     cleaned = "/".join(part for part in seen if part not in ("", ".", ".."))
@@ -128,7 +130,7 @@ def _digest(file: File[bytes]) -> str:
 
 
 def _document(name: str, space: Space, owner_id: uuid.UUID, source: str, source_path: str) -> Document:
-    """The document that the file is a version of, locked; created where there is none."""
+    """Return the document that the file is a version of, locked; create it if there is none."""
     documents = Document.objects.select_for_update().filter(space=space, forgotten_at=None)
     if source_path and (found := documents.filter(source_path=source_path).first()) is not None:
         return found
@@ -145,7 +147,7 @@ def _document(name: str, space: Space, owner_id: uuid.UUID, source: str, source_
 
 
 def _names(name: str, source_path: str) -> Iterator[str]:
-    """The name, then longer and longer ends of the path."""
+    """Yield the name, then longer and longer suffixes of the path."""
     yield name
     parts = PurePath(source_path).parts
     for count in range(name.count("/") + 2, len(parts) + 1):
@@ -153,7 +155,7 @@ def _names(name: str, source_path: str) -> Iterator[str]:
 
 
 def _same_bytes(document: Document, sha256: str) -> DocumentVersion | None:
-    """The newest version, where it has these bytes and serves, or is on its way; a failed one is tried again."""
+    """Return the newest version if it has these bytes and is live or in progress; a failed one is retried."""
     newest = document.versions.exclude(stage__in=[Stage.CANCELLED, Stage.REMOVED]).order_by("-number").first()
     if newest is None or newest.sha256 != sha256 or newest.stage == Stage.REPLACED:
         return None
@@ -165,7 +167,7 @@ def _same_bytes(document: Document, sha256: str) -> DocumentVersion | None:
 def _next_version(
     document: Document, kept: str, size: int, sha256: str, kind: str, owner_id: uuid.UUID
 ) -> DocumentVersion:
-    """A new version; one that was still on its way gives up its place."""
+    """Create the next version; one that is still in progress is replaced."""
     overtaken = document.versions.filter(stage__in=[*DocumentVersion.UNDER_WAY, Stage.FAILED])
     jobs.cancel(overtaken)
     overtaken.update(stage=Stage.CANCELLED)

@@ -1,4 +1,4 @@
-"""What axe-core has to say of every page in its states (WCAG 2.2 AA): nothing."""
+"""axe-core finds no violation of WCAG 2.2 AA on any page in any state."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ ADMIN_PAGES = [
 ]
 
 
-def complaints(page: Page, *, is_covered: bool = False) -> list[str]:
-    """What axe finds on the page as it is now, a line each; of a covered page only what stands over it is there."""
+def violations(page: Page, *, is_covered: bool = False) -> list[str]:
+    """Return axe's findings on the current page, one per line; of a covered page only what is on top."""
     rules = RULES[:-1] if is_covered else RULES
     found = Axe().run(page, options={"runOnly": rules}).response["violations"]
     return [
@@ -57,75 +57,75 @@ def complaints(page: Page, *, is_covered: bool = False) -> list[str]:
 
 
 @pytest.fixture(params=["light", "dark"])
-def look(request: pytest.FixtureRequest) -> dict[str, object]:
+def check(request: pytest.FixtureRequest) -> dict[str, object]:
     return {"color_scheme": request.param, "reduced_motion": "reduce"}
 
 
-def test_no_page_has_anything_to_complain_of(cato, administrator, visit, look):
-    page = visit(administrator, "/", **look)
+def test_no_page_has_violations(cato, administrator, visit, check):
+    page = visit(administrator, "/", **check)
     begin_thread(page, "Where is the key to the greenhouse?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     found = []
     for path in [*MEMBER_PAGES, *ADMIN_PAGES, f"/spaces/{make_group(cato, administrator)}"]:
         page.goto(path)
-        found += complaints(page)
+        found += violations(page)
     page.locator(".menu summary").last.click()
-    found += complaints(page)
+    found += violations(page)
     assert not found, "\n".join(found)
 
 
-def test_no_page_has_on_a_phone_either(administrator, visit, look):
-    page = visit(administrator, "/", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True, **look)
-    found = complaints(page)
+def test_no_page_has_violations_on_a_phone(administrator, visit, check):
+    page = visit(administrator, "/", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True, **check)
+    found = violations(page)
     page.get_by_role("button", name="Menu").click()
-    found += complaints(page, is_covered=True)
+    found += violations(page, is_covered=True)
     for path in ["/settings", "/documents", "/admin/exchanges"]:
         page.goto(path)
-        found += complaints(page)
+        found += violations(page)
     assert not found, "\n".join(found)
 
 
-def test_pages_for_who_is_signed_out_have_none(cato, visit, look):
-    page = visit(None, "/sign-in", url=cato.url, **look)
-    found = complaints(page)
+def test_pages_without_a_login_have_no_violations(cato, visit, check):
+    page = visit(None, "/sign-in", url=cato.url, **check)
+    found = violations(page)
     page.goto("/join/a-link-that-is-used-up")
-    found += complaints(page)
+    found += violations(page)
     assert not found, "\n".join(found)
 
 
-def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
+def test_a_thread_has_no_violations_in_any_state(alice, visit, endpoint, check):
     endpoint.script(KEY, answer="The key hangs behind the clock.")
-    page = visit(alice, "/", **look)
+    page = visit(alice, "/", **check)
     begin_thread(page, "The key to the greenhouse hangs behind the clock.")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
     page.goto("/")
     endpoint.script(KEY, answer=ANSWER, reasoning="I think of the greenhouse, and of its key. " * 3, token_delay=0.25)
     path = begin_thread(page, "Where does the key to the greenhouse hang?")
     expect(turn(page).locator(".reasoning__text")).to_contain_text("greenhouse")
-    found = complaints(page)
+    found = violations(page)
     turn(page).locator(".reasoning summary").click()
     send_message(page, "One more that waits")
     expect(turn(page)).to_contain_text("Queued until the answer before it ends")
-    found += complaints(page)
+    found += violations(page)
     page.get_by_role("button", name="Withdraw message").click()
     expect(turn(page).locator(".turn__actions")).to_be_visible(timeout=30_000)
     turn(page).locator(".recall__panel > summary").click()
     turn(page).locator(".recall-item summary").first.click()
     expect(turn(page).get_by_role("button", name="Not relevant")).to_be_visible()
-    found += complaints(page)
+    found += violations(page)
     page.goto(path)
-    for open_it, what in (
+    for open_, state in (
         (lambda: turn(page).locator("summary", has_text="More").click(), "Edit message…"),
         (lambda: page.keyboard.press("Control+/"), "Shortcuts"),
         (lambda: page.keyboard.press("Control+k"), "Search memory for"),
         (lambda: page.get_by_role("switch").click(), "Stop saving this thread to memory?"),
         (lambda: page.get_by_label("Message", exact=True).fill("/v"), "/vquery"),
     ):
-        open_it()
-        if what == "Search memory for":
+        open_()
+        if state == "Search memory for":
             page.locator("#quick-search-query").fill("greenhouse")
-        expect(page.get_by_text(what).first).to_be_visible()
-        found += complaints(page)
+        expect(page.get_by_text(state).first).to_be_visible()
+        found += violations(page)
         page.keyboard.press("Escape")
         page.keyboard.press("Escape")
     page.get_by_label("Message", exact=True).fill("/help")
@@ -133,26 +133,26 @@ def test_a_thread_has_none_in_any_of_its_states(alice, visit, endpoint, look):
     expect(page.locator(".card")).to_be_visible()
     send_message(page, "/vstast")
     expect(page.get_by_role("alert").filter(has_text="Did you mean")).to_be_visible()
-    found += complaints(page)
+    found += violations(page)
     page.context.set_offline(True)
     expect(page.get_by_text("You are offline")).to_be_visible()
-    found += complaints(page)
+    found += violations(page)
     assert not found, "\n".join(found)
 
 
-def test_an_answer_that_failed_and_a_document_have_none(alice, visit, endpoint, look):
-    page = visit(alice, "/documents", **look)
+def test_a_failed_answer_and_a_document_have_no_violations(alice, visit, endpoint, check):
+    page = visit(alice, "/documents", **check)
     page.locator("input[type=file]").set_input_files(
         {"name": "plan.md", "mimeType": "text/markdown", "buffer": b"# Keys\n\nThe key to the sauna is on the hook.\n"}
     )
     expect(page.locator(".document-row__state .memory-icon--remembered").first).to_be_visible(timeout=30_000)
-    found = complaints(page)
+    found = violations(page)
     page.locator(".document-row .table__name").first.click()
     expect(page.get_by_text("on the hook").first).to_be_visible()
-    found += complaints(page)
+    found += violations(page)
     endpoint.script(KEY, mode="error-500")
     page.goto("/")
     begin_thread(page, "This fails")
     expect(turn(page).locator(".turn__status--failed")).to_be_visible()
-    found += complaints(page)
+    found += violations(page)
     assert not found, "\n".join(found)

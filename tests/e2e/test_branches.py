@@ -1,4 +1,4 @@
-"""Saying it differently and going back, in the browser."""
+"""Editing messages and switching between versions in the browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import KEY, begin_thread, send_message, turn
 
 
-def test_a_message_is_edited_answered_anew_and_the_first_one_is_a_step_away(visit, alice, cato, endpoint):
+def test_an_edited_message_gets_a_new_answer_and_the_first_version_stays_available(visit, alice, cato, endpoint):
     endpoint.script(KEY, answer=["Behind the clock.", "Under the mat.", "In the birch.", "On the hook."])
     page = visit(alice)
     path = begin_thread(page, "Where is the key to the greenhouse?")
@@ -38,7 +38,7 @@ def test_a_message_is_edited_answered_anew_and_the_first_one_is_a_step_away(visi
     expect(turn(page, 1).locator(".turn__branch")).to_contain_text("2 of 2")
 
 
-def test_the_arrow_up_changes_what_was_said_last(visit, alice):
+def test_arrow_up_edits_the_last_message(visit, alice):
     page = visit(alice)
     begin_thread(page, "Where is the key?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Where one writes: a message stands on the page at once, and no word of it is lost, whatever the line does."""
+"""The composer: messages appear at once, and no text is lost when the connection fails."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from playwright.sync_api import Route, expect
 from tests.e2e.conftest import KEY, begin_thread, send_message, turn
 
 
-def box(page):
+def composer(page):
     return page.get_by_label("Message", exact=True)
 
 
-def test_a_message_stands_on_the_page_while_it_is_sent_and_once_when_it_is(visit, alice):
+def test_a_message_appears_while_it_is_sent_and_only_once_afterwards(visit, alice):
     page = visit(alice)
     begin_thread(page, "First")
     held: list[Route] = []
@@ -22,24 +22,24 @@ def test_a_message_stands_on_the_page_while_it_is_sent_and_once_when_it_is(visit
 
     expect(turn(page)).to_contain_text("Sending…")
     expect(turn(page).locator(".turn__message-text")).to_have_text("A second one, on a slow line")
-    expect(box(page)).to_have_value("")
+    expect(composer(page)).to_have_value("")
     held[0].continue_()
     expect(page.get_by_text("Sending…")).to_have_count(0)
     expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
     expect(page.locator("article.turn")).to_have_count(2)
 
 
-def test_what_could_not_be_sent_is_in_the_box_again_before_what_was_typed_since(visit, alice):
+def test_an_unsent_message_returns_to_the_composer_before_newer_text(visit, alice):
     page = visit(alice)
     begin_thread(page, "First")
     held: list[Route] = []
     page.route("**/say", lambda route: held.append(route))
     send_message(page, "Do not lose me")
-    box(page).fill("and this neither")
+    composer(page).fill("and this neither")
     expect(turn(page)).to_contain_text("Sending…")
     held[0].abort()
 
-    expect(box(page)).to_have_value("Do not lose me\nand this neither")
+    expect(composer(page)).to_have_value("Do not lose me\nand this neither")
     expect(page.get_by_role("alert").filter(has_text="Message not sent.")).to_be_visible()
     page.unroute("**/say")
     page.get_by_role("button", name="Retry").click()
@@ -48,7 +48,7 @@ def test_what_could_not_be_sent_is_in_the_box_again_before_what_was_typed_since(
     expect(page.get_by_role("alert").filter(has_text="Message not sent.")).to_have_count(0)
 
 
-def test_a_message_on_its_way_is_still_there_after_a_reload(visit, alice):
+def test_a_message_being_sent_survives_a_reload(visit, alice):
     page = visit(alice)
     begin_thread(page, "First")
     page.route("**/say", lambda route: None)
@@ -56,26 +56,26 @@ def test_a_message_on_its_way_is_still_there_after_a_reload(visit, alice):
     expect(turn(page)).to_contain_text("Sending…")
     page.reload()
 
-    expect(box(page)).to_have_value("Sent into nothing")
+    expect(composer(page)).to_have_value("Sent into nothing")
 
 
-def test_offline_one_writes_on_and_is_told_why_nothing_is_sent(visit, alice):
+def test_offline_the_page_explains_why_nothing_is_sent_and_keeps_the_text(visit, alice):
     page = visit(alice)
     begin_thread(page, "First")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     page.context.set_offline(True)
     expect(page.get_by_role("status").filter(has_text="You are offline")).to_be_visible()
     send_message(page, "Written on a train")
-    expect(box(page)).to_have_value("Written on a train")
+    expect(composer(page)).to_have_value("Written on a train")
     expect(page.locator("article.turn")).to_have_count(1)
 
     page.context.set_offline(False)
     expect(page.get_by_role("status").filter(has_text="You are offline")).to_have_count(0)
-    box(page).press("Enter")
+    composer(page).press("Enter")
     expect(turn(page, 1).locator(".answer__blocks")).to_have_text("All right.")
 
 
-def test_a_message_that_waits_is_taken_back_into_the_box(visit, alice, endpoint):
+def test_a_queued_message_is_withdrawn_into_the_composer(visit, alice, endpoint):
     endpoint.script(KEY, answer="Slowly but surely I answer this one.", token_delay=0.3)
     page = visit(alice)
     begin_thread(page, "First")
@@ -84,11 +84,11 @@ def test_a_message_that_waits_is_taken_back_into_the_box(visit, alice, endpoint)
     page.get_by_role("button", name="Withdraw message").click()
 
     expect(page.locator("article.turn")).to_have_count(1)
-    expect(box(page)).to_have_value("Second thoughts")
-    expect(box(page)).to_be_focused()
+    expect(composer(page)).to_have_value("Second thoughts")
+    expect(composer(page)).to_be_focused()
 
 
-def test_whether_a_thread_is_remembered_is_chosen_before_its_first_message(visit, alice, cato):
+def test_memory_can_be_disabled_before_the_first_message(visit, alice, cato):
     page = visit(alice)
     page.get_by_role("switch").focus()
     page.keyboard.press("Space")
@@ -100,7 +100,7 @@ def test_whether_a_thread_is_remembered_is_chosen_before_its_first_message(visit
     expect(page.locator(f"a[href='{path}']")).to_have_class(re.compile(r"^sidebar__link sidebar__link--unsaved\s*$"))
 
 
-def test_the_thread_says_what_becomes_of_what_was_remembered_before_it_stops(visit, alice):
+def test_disabling_memory_asks_what_to_do_with_stored_exchanges(visit, alice):
     page = visit(alice)
     begin_thread(page, "The key hangs behind the clock")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
@@ -114,7 +114,7 @@ def test_the_thread_says_what_becomes_of_what_was_remembered_before_it_stops(vis
     expect(page.get_by_role("switch", name="Not remembered")).to_be_visible()
 
 
-def test_a_thread_forked_from_the_menu_goes_on_by_itself(visit, alice):
+def test_a_thread_forked_from_the_menu_can_be_continued(visit, alice):
     page = visit(alice)
     first = begin_thread(page, "The key hangs behind the clock")
     expect(turn(page).locator(".turn__actions")).to_be_visible()

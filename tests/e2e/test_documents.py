@@ -1,4 +1,4 @@
-"""From a dropped file to a cited answer, in the browser."""
+"""From a dropped file to a cited answer in the browser."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def file(tmp_path) -> Path:
 
 
 def drop(page: Page, *paths: Path) -> None:
-    """Drop files from outside onto the page."""
+    """Drop files onto the page."""
     moved = page.evaluate_handle(
         "files => { const moved = new DataTransfer();"
         " for (const [name, text] of files) moved.items.add(new File([text], name)); return moved; }",
@@ -65,7 +65,7 @@ def test_a_dropped_file_is_read_recalled_and_cited_and_the_citation_opens_the_pa
     expect(page.locator(".passage--cited")).to_be_in_viewport()
 
 
-def test_the_list_shows_how_far_each_file_is_and_survives_a_reload(visit, alice, file, tmp_path):
+def test_the_list_shows_the_progress_of_each_file_and_survives_a_reload(visit, alice, file, tmp_path):
     broken = tmp_path / "broken.pdf"
     broken.write_text("%PDF-1.7 and nothing more")
     page = visit(alice, "/documents")
@@ -79,7 +79,7 @@ def test_the_list_shows_how_far_each_file_is_and_survives_a_reload(visit, alice,
     expect(rows.filter(has_text="broken.pdf").get_by_role("button", name="Retry")).to_be_visible()
 
 
-def test_what_cannot_be_sent_is_said_before_it_is(visit, alice, tmp_path):
+def test_an_unsupported_file_is_reported_before_it_is_sent(visit, alice, tmp_path):
     empty = tmp_path / "empty.txt"
     empty.write_text("")
     page = visit(alice, "/documents")
@@ -92,7 +92,7 @@ def test_what_cannot_be_sent_is_said_before_it_is(visit, alice, tmp_path):
     assert sent == []
 
 
-def test_a_new_version_takes_the_place_of_the_old_and_a_deleted_document_is_gone(visit, alice, file):
+def test_a_new_version_replaces_the_old_one_and_a_deleted_document_disappears(visit, alice, file):
     page = visit(alice, "/documents")
     page.set_input_files("#files", [file])
     expect(page.locator(".document-row .memory-icon--remembered")).to_be_visible()
@@ -109,7 +109,7 @@ def test_a_new_version_takes_the_place_of_the_old_and_a_deleted_document_is_gone
     expect(page.locator(".search-hit")).to_have_count(0)
 
 
-def test_the_original_is_downloaded_and_never_shown(visit, alice, file):
+def test_the_original_is_downloaded_and_never_displayed(visit, alice, file):
     page = visit(alice, "/documents")
     page.set_input_files("#files", [file])
     expect(page.locator(".document-row .memory-icon--remembered")).to_be_visible()

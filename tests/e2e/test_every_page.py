@@ -1,4 +1,4 @@
-"""Every page on a phone, in the dark, by keyboard and without JavaScript."""
+"""Every page on a phone, in the dark theme, by keyboard and without JavaScript."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.groups import make_group
 from tests.server import wait_for
 
 MEMBER_PAGES = ["/", "/search?q=greenhouse", "/stats", "/settings", "/settings/password", "/settings/leave"]
-# Whether the focused element, or a box around it, is drawn otherwise than without the focus.
+# Returns whether the focused element or an ancestor is rendered differently without focus.
 SHOWS_FOCUS = """() => {
   const focused = document.activeElement;
   const chain = [];
@@ -55,7 +55,7 @@ def test_no_page_scrolls_sideways_at_any_width(cato, administrator, visit, width
         assert wide <= 0, (path, width)
 
 
-def test_dark_pages_are_dark_and_light_ones_light(alice, visit):
+def test_dark_pages_are_dark_and_light_pages_light(alice, visit):
     shades = {}
     for scheme in ("light", "dark"):
         page = visit(alice, "/", color_scheme=scheme)
@@ -65,7 +65,7 @@ def test_dark_pages_are_dark_and_light_ones_light(alice, visit):
     assert shades["dark"] < 120
 
 
-def test_without_javascript_a_message_is_said_and_its_answer_read(alice, visit):
+def test_without_javascript_a_message_can_be_sent_and_its_answer_read(alice, visit):
     page = visit(alice, "/", java_script_enabled=False)
     page.get_by_label("Message", exact=True).fill("Can you hear me without scripts?")
     page.get_by_role("button", name="Send").click()
@@ -77,7 +77,7 @@ def test_without_javascript_a_message_is_said_and_its_answer_read(alice, visit):
     expect(page.get_by_text("/vquery").first).to_be_visible()
 
 
-def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
+def test_search_by_keyboard_opens_the_turn(alice, visit):
     page = visit(alice, "/")
     begin_thread(page, "The greenhouse key hangs behind the clock.")
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
@@ -85,9 +85,9 @@ def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
     page.keyboard.press("Control+k")
     expect(page.locator("#quick-search-query")).to_be_focused()
     page.keyboard.type("where is what opens the glass house")
-    everything = page.get_by_role("link", name="Search memory for")
-    expect(everything).to_be_visible()
-    while "data-active" not in everything.evaluate("node => node.getAttributeNames()"):
+    search_link = page.get_by_role("link", name="Search memory for")
+    expect(search_link).to_be_visible()
+    while "data-active" not in search_link.evaluate("node => node.getAttributeNames()"):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     hit = page.locator(".search-hit a").first
@@ -98,7 +98,7 @@ def test_search_by_keyboard_alone_leads_to_where_it_was_said(alice, visit):
     expect(page.locator("article.turn:target")).to_contain_text("behind the clock")
 
 
-def test_whatever_the_tab_key_reaches_shows_that_it_has_the_focus(administrator, visit):
+def test_every_focusable_element_shows_its_focus(administrator, visit):
     page = visit(administrator, "/")
     thread = begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
@@ -109,7 +109,7 @@ def test_whatever_the_tab_key_reaches_shows_that_it_has_the_focus(administrator,
             assert page.evaluate(SHOWS_FOCUS), (path, page.evaluate("document.activeElement.outerHTML")[:300])
 
 
-def test_a_command_shows_its_card_and_a_wrong_one_keeps_the_text(alice, visit):
+def test_a_command_shows_its_card_and_an_invalid_one_keeps_the_text(alice, visit):
     page = visit(alice, "/")
     begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
@@ -127,10 +127,10 @@ def test_a_command_shows_its_card_and_a_wrong_one_keeps_the_text(alice, visit):
     expect(page.locator("article.turn")).to_have_count(1)
 
 
-def test_an_invitation_works_once_and_the_new_person_sees_nothing_of_the_others(administrator, alice, visit):
-    theirs = visit(alice, "/")
-    begin_thread(theirs, "The safe combination is 12-34-56.")
-    expect(turn(theirs).get_by_text("Remembered", exact=True)).to_be_visible()
+def test_an_invitation_works_once_and_the_new_person_sees_no_data_of_others(administrator, alice, visit):
+    other_page = visit(alice, "/")
+    begin_thread(other_page, "The safe combination is 12-34-56.")
+    expect(turn(other_page).get_by_text("Remembered", exact=True)).to_be_visible()
 
     page = visit(administrator, "/admin/people")
     page.get_by_role("button", name="Create link").click()
@@ -145,11 +145,11 @@ def test_an_invitation_works_once_and_the_new_person_sees_nothing_of_the_others(
         new.goto(path)
         expect(new.locator("body")).not_to_contain_text("12-34-56")
 
-    again = visit(None, link, url=administrator.url)
-    expect(again.get_by_text("This link is invalid")).to_be_visible()
+    second = visit(None, link, url=administrator.url)
+    expect(second.get_by_text("This link is invalid")).to_be_visible()
 
 
-def test_an_administrator_forgets_by_ticking_and_gets_a_receipt(administrator, visit):
+def test_an_administrator_forgets_selected_exchanges_and_gets_a_receipt(administrator, visit):
     page = visit(administrator, "/")
     begin_thread(page, "Test test test, does this work")
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
@@ -165,7 +165,7 @@ def test_an_administrator_forgets_by_ticking_and_gets_a_receipt(administrator, v
     expect(page.get_by_role("row", name=re.compile("Test test test"))).to_have_count(0)
 
 
-def test_what_could_not_be_embedded_is_listed_with_its_reason_and_tried_again(tmp_path, endpoint, visit):
+def test_failed_embeddings_are_listed_with_their_reason_and_retried(tmp_path, endpoint, visit):
     from tests.server import running
 
     endpoint.script("broken", mode="error-400")

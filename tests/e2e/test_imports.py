@@ -1,4 +1,4 @@
-"""Bringing conversations along, in the browser: how far it is survives a reload, and it can be called off."""
+"""Importing conversations in the browser: progress survives a reload, and an import can be cancelled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.e2e.conftest import tab_to
 
 @pytest.fixture
 def export(tmp_path):
-    """Makes a Claude export of so many conversations, each a question that nobody answered."""
+    """Return a function that writes a Claude export of this many unanswered conversations."""
 
     def make(count: int) -> Path:
         path = tmp_path / f"{count} conversations.json"
@@ -36,14 +36,14 @@ def export(tmp_path):
     return make
 
 
-def bring(page: Page, file: Path) -> None:
+def upload_export(page: Page, file: Path) -> None:
     page.set_input_files("#file", file)
     page.get_by_role("button", name="Import", exact=True).click()
 
 
-def test_a_file_is_imported_while_one_looks_and_the_report_says_what_became_of_it(visit, alice, export):
+def test_an_import_shows_progress_and_a_report(visit, alice, export):
     page = visit(alice, "/import")
-    bring(page, export(30))
+    upload_export(page, export(30))
 
     card = page.locator(".task--import")
     expect(card).to_contain_text("30 conversations.json")
@@ -57,9 +57,9 @@ def test_a_file_is_imported_while_one_looks_and_the_report_says_what_became_of_i
     expect(page.get_by_role("link", name=re.compile("About tide 29")).first).to_be_visible()
 
 
-def test_how_far_it_is_survives_a_reload_and_it_is_called_off_by_keyboard(visit, alice, export):
+def test_progress_survives_a_reload_and_an_import_is_cancelled_by_keyboard(visit, alice, export):
     page = visit(alice, "/import")
-    bring(page, export(4000))
+    upload_export(page, export(4000))
     state = page.locator(".task__state")
     expect(state).to_have_text(re.compile(r"^\s*[1-9][\d,]* of 4,001 conversations\s*$"))
     expect(page.locator(".task--import .progress-bar")).to_be_visible()
@@ -78,10 +78,10 @@ def test_how_far_it_is_survives_a_reload_and_it_is_called_off_by_keyboard(visit,
     expect(page.locator(".toast")).to_contain_text("Cancelled.")
 
 
-def test_without_scripts_a_file_is_imported_and_one_that_is_none_says_so(visit, alice, tmp_path, export):
+def test_without_scripts_a_file_is_imported_and_an_invalid_one_reported(visit, alice, tmp_path, export):
     page = visit(alice, "/import", java_script_enabled=False)
-    bring(page, export(3))
-    expect(page.locator(".task__state")).to_be_visible()  # a page that is still coming cannot be loaded again
+    upload_export(page, export(3))
+    expect(page.locator(".task__state")).to_be_visible()  # a page that is still loading cannot be reloaded
     for _ in range(60):
         page.reload()
         if "Imported" in page.locator(".task__state").inner_text():
@@ -91,5 +91,5 @@ def test_without_scripts_a_file_is_imported_and_one_that_is_none_says_so(visit, 
 
     notes = tmp_path / "notes.json"
     notes.write_text("")
-    bring(page, notes)
+    upload_export(page, notes)
     expect(page.get_by_role("alert")).to_contain_text("notes.json is empty.")

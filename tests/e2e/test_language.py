@@ -1,4 +1,4 @@
-"""Longer words than English has, and the page the other way round: both fit, and everything stands where it belongs."""
+"""German texts and right-to-left layout fit on every page."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ RIGHT_EDGE = "document.querySelector('.sidebar').getBoundingClientRect().right"
 
 @pytest.fixture(scope="module")
 def german(home: Path, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
-    """A whole Cato in German, with a model endpoint, whose key is `german`."""
+    """Start a Cato in German whose model endpoint has the key `german`."""
     endpoint.script(
         "german", answer="Alles klar.\n\n- Sie steht im Schuppen.\n\n| Was | Wo |\n| --- | --- |\n| Leiter | Schuppen |"
     )
     with server.running(
-        # A new folder whose path, which pages show, has no English words as those of `tmp_path_factory` have.
+        # Pages show the folder's path, and unlike `tmp_path_factory` its name contains no English words.
         Path(tempfile.mkdtemp(prefix="german-", dir=home)),
         CATO_SERVER_LANGUAGE="de",
         OPENAI_BASE_URL=endpoint.openai_url,
@@ -43,8 +43,8 @@ def ada(german: server.Cato) -> server.Client:
     return german.set_up("Ada Admin")
 
 
-def begin_in_german(page: Page) -> str:
-    """A thread with an answer, as somebody has it who reads German."""
+def begin_german_thread(page: Page) -> str:
+    """Start a thread with a complete answer on a German page."""
     box = page.get_by_label("Nachricht", exact=True)
     box.fill("Wo steht die Leiter?")
     box.press("Enter")
@@ -56,16 +56,16 @@ def begin_in_german(page: Page) -> str:
 @pytest.mark.parametrize("width", [320, 640, 1280])
 def test_no_german_page_scrolls_sideways(ada, visit, width):
     page = visit(ada, "/", viewport={"width": width, "height": 800})
-    thread = begin_in_german(page)
+    thread = begin_german_thread(page)
     for path in [thread, *PAGES]:
         page.goto(path)
         assert page.evaluate(SIDEWAYS) <= 0, path
 
 
-def test_a_time_is_written_as_in_german_and_as_in_english(ada, administrator, visit):
+def test_times_are_localised_in_german_and_english(ada, administrator, visit):
     german = visit(ada, "/", locale="en-US", timezone_id="Europe/Berlin")
-    begin_in_german(german)
-    # Of a day that is over, so that the day is told too.
+    begin_german_thread(german)
+    # A past day, so that the date is shown too.
     drawn = """() => {
       const time = document.createElement("time");
       time.dateTime = "2025-12-03T13:40:00Z";
@@ -80,9 +80,9 @@ def test_a_time_is_written_as_in_german_and_as_in_english(ada, administrator, vi
 
 
 @pytest.mark.parametrize("width", [320, 1280])
-def test_a_page_the_other_way_round_has_its_sidebar_at_the_right_and_fits(administrator, visit, width):
+def test_a_right_to_left_page_has_its_sidebar_on_the_right_and_fits(administrator, visit, width):
     page = visit(administrator, "/", viewport={"width": width, "height": 800})
-    # Before anything is drawn, on every page from now on.
+    # Set before rendering, on every following page.
     page.add_init_script("new MutationObserver(() => document.documentElement?.setAttribute('dir', 'rtl'))"
                          ".observe(document, { childList: true })")  # fmt: skip
     thread = begin_thread(page, "Where is the ladder?")
@@ -93,13 +93,13 @@ def test_a_page_the_other_way_round_has_its_sidebar_at_the_right_and_fits(admini
         assert page.evaluate(SIDEWAYS) <= 0, path
         if width < 800:
             page.get_by_role("button", name="Open the menu").click()
-        # A drawer comes gliding.
+        # A drawer is animated.
         wait_for(lambda: round(page.evaluate(RIGHT_EDGE)) == width, f"the sidebar at the right of {path}")
         if width < 800:
             page.keyboard.press("Escape")
 
 
-def test_the_way_to_the_answer_before_points_to_where_one_began_to_read(administrator, visit):
+def test_the_arrow_to_the_previous_version_points_to_the_start_of_the_line(administrator, visit):
     page = visit(administrator, "/", viewport={"width": 1280, "height": 800})
     begin_thread(page, "Twice, please")
     turn(page).get_by_role("button", name="Regenerate").click()

@@ -1,4 +1,4 @@
-"""A long thread opens at its end; earlier turns come as one scrolls up, and the line one reads stays where it is."""
+"""A long thread opens at its end and loads earlier turns without moving the visible ones."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ TURNS = 130
 
 
 def long_thread(cato, person, tmp_path) -> str:
-    """A thread of many turns, brought from elsewhere; its path."""
-    said = [
+    """Import a thread of many turns; return its path."""
+    messages = [
         {"id": f"turn-{n}", "message": f"Question {n}", "answer": f"Answer {n}.\n\n" * 3, "state": "complete"}
         for n in range(TURNS)
     ]
     thread = {"id": "long", "title": "A long thread", "is_remembered": False}
     file = tmp_path / "long.json"
-    file.write_text(json.dumps({"format": "cato-thread", "version": 1, "thread": thread, "turns": said}))
+    file.write_text(json.dumps({"format": "cato-thread", "version": 1, "thread": thread, "turns": messages}))
     cato.manage("import_history", str(file), "--user", person.email)
     page = person.get("/threads").text
     return "/t/" + page.split('href="/t/')[1].split('"')[0]
 
 
-def test_earlier_turns_come_while_one_scrolls_up_and_nothing_moves(visit, alice, cato, tmp_path):
+def test_earlier_turns_load_while_scrolling_up_without_moving_the_page(visit, alice, cato, tmp_path):
     page = visit(alice, long_thread(cato, alice, tmp_path))
     expect(turn(page)).to_contain_text(f"Question {TURNS - 1}")
     expect(page.locator("article.turn")).to_have_count(50)
     for shown in (100, 130):
         first = turn(page, 0)
-        seen = first.evaluate(
+        positions = first.evaluate(
             "node => { scrollTo(0, 0); return node.querySelector('.turn__message-text').textContent; }"
         )
         expect(page.locator("article.turn")).to_have_count(shown)
-        line = page.locator("article.turn", has=page.get_by_text(seen, exact=True))
+        line = page.locator("article.turn", has=page.get_by_text(positions, exact=True))
         wait_for(lambda line=line: abs(line.bounding_box()["y"] - 60) < 150, "the line to stay in view", seconds=5)
     expect(turn(page, 0)).to_contain_text("Question 0")
     expect(page.get_by_text("Load earlier turns")).to_have_count(0)
 
 
-def test_what_is_said_while_one_reads_above_does_not_take_one_away(visit, alice, cato, endpoint, tmp_path):
+def test_new_messages_do_not_move_a_reader_away_from_earlier_turns(visit, alice, cato, endpoint, tmp_path):
     endpoint.script(KEY, answer="A long answer. " * 60, token_delay=0.02)
     page = visit(alice, long_thread(cato, alice, tmp_path))
     send_message(page, "One more")

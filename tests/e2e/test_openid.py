@@ -1,4 +1,4 @@
-"""Signing in through the provider's own page, with a browser that holds Cato's pages to their policy."""
+"""OpenID Connect in a browser that enforces Cato's Content Security Policy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def openid_ada(openid_cato):
     return openid_cato.set_up("Ada Admin")
 
 
-def test_somebody_joins_by_an_invitation_and_comes_back_through_the_providers_page(
+def test_a_person_joins_by_invitation_and_signs_in_again_through_the_provider(
     openid_cato, provider, openid_ada, visit
 ):
     subject, email = f"nora-{uuid.uuid4().hex[:6]}", f"nora-{uuid.uuid4().hex[:6]}@halden.example"
@@ -40,11 +40,11 @@ def test_somebody_joins_by_an_invitation_and_comes_back_through_the_providers_pa
     page.wait_for_url("**/stats")
 
 
-def test_who_says_no_there_can_still_use_the_password(openid_cato, openid_ada, visit):
+def test_after_refusing_at_the_provider_the_password_still_works(openid_cato, openid_ada, visit):
     page = visit(None, "/sign-in", url=openid_cato.url)
     page.get_by_role("button", name="Sign in with Halden").click()
     page.get_by_role("button", name="Deny").click()
-    # This provider sends no state along when somebody says no; what comes back without one counts as nobody's.
+    # This provider returns no state after a refusal; a response without a state belongs to no login.
     expect(page.get_by_role("alert")).to_contain_text("Begin again.")
     expect(page.get_by_role("button", name="Sign in", exact=True)).to_be_visible()
     assert not page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

@@ -1,4 +1,4 @@
-"""What a page offers on a message: changing it is for its author and the owner of the thread, the rest for all readers."""
+"""Buttons on a message: changes for its author and the owner of the thread, everything else for all readers."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from tests.groups import make_group, start_thread
 CHANGES = "[data-author-only]"
 
 
-def test_only_authors_and_the_owner_are_offered_to_change_a_message(cato, administrator, alice, bob, visit):
+def test_only_the_author_and_the_owner_see_buttons_that_change_a_message(cato, administrator, alice, bob, visit):
     thread = start_thread(alice, make_group(cato, administrator, alice, bob), "Who has the key?")
-    his = visit(bob, f"/t/{thread}")
-    expect(turn(his, 0).locator(".answer__blocks")).to_have_text("All right.")
-    expect(turn(his, 0).locator("[title='Copy']")).to_be_visible()
-    expect(turn(his, 0).locator(f"{CHANGES}:visible")).to_have_count(0)
+    bobs_page = visit(bob, f"/t/{thread}")
+    expect(turn(bobs_page, 0).locator(".answer__blocks")).to_have_text("All right.")
+    expect(turn(bobs_page, 0).locator("[title='Copy']")).to_be_visible()
+    expect(turn(bobs_page, 0).locator(f"{CHANGES}:visible")).to_have_count(0)
 
-    # A turn that arrives while the page is open, and the same after a reload.
-    send_message(his, "And the spare one?")
-    expect(turn(his, 1).locator(".answer__blocks")).to_have_text("All right.")
-    expect(turn(his, 1).get_by_title("Regenerate")).to_be_visible()
-    hers = visit(alice, f"/t/{thread}")
+    # A turn that arrives while the page is open, and the same turn after a reload.
+    send_message(bobs_page, "And the spare one?")
+    expect(turn(bobs_page, 1).locator(".answer__blocks")).to_have_text("All right.")
+    expect(turn(bobs_page, 1).get_by_title("Regenerate")).to_be_visible()
+    alices_page = visit(alice, f"/t/{thread}")
     for number in (0, 1):
-        expect(turn(hers, number).get_by_title("Regenerate")).to_be_visible()
-    send_message(hers, "Thanks")
-    expect(turn(his, 2).locator(".answer__blocks")).to_have_text("All right.")
-    expect(turn(his, 2).locator(f"{CHANGES}:visible")).to_have_count(0)
-    turn(his, 0).get_by_title("More", exact=True).click()
-    expect(turn(his, 0).get_by_text("Fork into a new thread")).to_be_visible()
-    expect(turn(his, 0).get_by_text("Edit message…")).to_be_hidden()
+        expect(turn(alices_page, number).get_by_title("Regenerate")).to_be_visible()
+    send_message(alices_page, "Thanks")
+    expect(turn(bobs_page, 2).locator(".answer__blocks")).to_have_text("All right.")
+    expect(turn(bobs_page, 2).locator(f"{CHANGES}:visible")).to_have_count(0)
+    turn(bobs_page, 0).get_by_title("More", exact=True).click()
+    expect(turn(bobs_page, 0).get_by_text("Fork into a new thread")).to_be_visible()
+    expect(turn(bobs_page, 0).get_by_text("Edit message…")).to_be_hidden()
 
 
-def test_messages_above_the_limit_are_queued_and_say_what_they_wait_for(cato, alice, endpoint, visit):
+def test_messages_above_the_limit_are_queued_with_a_reason(cato, alice, endpoint, visit):
     endpoint.script("cato", answer="word " * 60, token_delay=0.3)
     threads = [alice.send_message(f"Question {number}") for number in range(3)]
     page = visit(alice)
@@ -44,7 +44,7 @@ def test_messages_above_the_limit_are_queued_and_say_what_they_wait_for(cato, al
     expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
 
 
-def test_related_threads_open_over_the_thread(cato, alice, endpoint, visit):
+def test_related_threads_open_in_a_panel(cato, alice, endpoint, visit):
     endpoint.script("cato", answer="The key of the archive hangs behind the boiler room's door.")
     first = visit(alice)
     begin_thread(first, "Where does the key of the archive hang?")

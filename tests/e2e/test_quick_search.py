@@ -1,4 +1,4 @@
-"""Finding with the keyboard alone."""
+"""Quick search, the command menu and shortcuts by keyboard."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_ctrl_k_finds_a_thread_and_enter_opens_it(visit, alice):
     page.wait_for_url(f"**{path}")
 
 
-def test_the_menu_of_commands_is_worked_by_keys(visit, alice):
+def test_the_command_menu_works_by_keyboard(visit, alice):
     page = visit(alice)
     box = page.get_by_label("Message", exact=True)
     box.press_sequentially("/vs")
@@ -40,7 +40,7 @@ def test_the_list_of_shortcuts_opens_and_closes(visit, alice):
     expect(page.locator("#shortcuts")).to_be_hidden()
 
 
-def test_what_was_typed_and_not_sent_survives_a_reload_in_its_own_thread(visit, alice):
+def test_a_draft_survives_a_reload_in_its_own_thread(visit, alice):
     page = visit(alice)
     path = begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()

@@ -1,4 +1,4 @@
-"""What comes back by itself: seen while it happens, with its reason and its place, and gone when it is forgotten."""
+"""Recall in the browser: shown while it happens, with explanation and source, until it is forgotten."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.e2e.conftest import KEY, begin_thread, send_message, turn
 
 
 @pytest.fixture
-def told(visit, alice, endpoint) -> tuple[Page, str]:
-    """Alice has told Cato something in one thread, and it is remembered."""
+def remembered_message(visit, alice, endpoint) -> tuple[Page, str]:
+    """Send a message as Alice and wait until it is remembered."""
     endpoint.script(KEY, answer="Noted: the greenhouse key hangs **behind the clock**.")
     page = visit(alice)
     path = begin_thread(page, "The greenhouse key hangs behind the clock in the hall.")
@@ -21,14 +21,14 @@ def told(visit, alice, endpoint) -> tuple[Page, str]:
     return page, path
 
 
-def test_what_was_said_in_one_thread_comes_back_in_another_and_shows_why_and_where(visit, alice, told):
-    _, path = told
+def test_an_exchange_is_recalled_in_another_thread_with_explanation_and_source(visit, alice, remembered_message):
+    _, path = remembered_message
     page = visit(alice)
     begin_thread(page, "Where do we keep the thing that opens the glass house?")
 
     panel = turn(page).locator(".recall__panel")
     expect(panel.locator(".recall__count")).to_have_text("1 recalled")
-    expect(turn(page).locator(".answer__streaming--live")).to_be_visible()  # it was there before the answer was
+    expect(turn(page).locator(".answer__streaming--live")).to_be_visible()  # shown before the answer
 
     panel.locator("> summary").click()
     item = panel.locator(".recall-item")
@@ -37,7 +37,7 @@ def test_what_was_said_in_one_thread_comes_back_in_another_and_shows_why_and_whe
     expect(item.locator(".recall-item__body > p").nth(3)).not_to_be_empty()
     expect(item.locator(".recall-item__source").last).to_contain_text("Alice Owner")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
-    expect(item.locator(".recall-item__body")).to_be_visible()  # the answer's end did not close it
+    expect(item.locator(".recall-item__body")).to_be_visible()  # the end of the answer did not close it
 
     item.get_by_role("link", name="Open").click()
     page.wait_for_url(re.compile(re.escape(path) + "#turn-"))
@@ -45,8 +45,8 @@ def test_what_was_said_in_one_thread_comes_back_in_another_and_shows_why_and_whe
     expect(page.locator("article.turn:target")).to_be_in_viewport()
 
 
-def test_forgetting_from_the_panel_asks_once_and_shows_in_the_other_browser_at_once(visit, alice, cato, told):
-    first, path = told
+def test_forgetting_from_the_panel_is_confirmed_once_and_shown_in_other_browsers_at_once(visit, alice, cato, remembered_message):
+    first, path = remembered_message
     page = visit(alice)
     second = begin_thread(page, "Where do we keep the thing that opens the glass house?")
     expect(turn(page).locator(".recall__count")).to_have_text("1 recalled")
@@ -78,7 +78,7 @@ def test_forgetting_from_the_panel_asks_once_and_shows_in_the_other_browser_at_o
     expect(turn(page).locator(".recall-item .recall-item__excerpt")).to_have_text([re.compile("opens the glass house")])
 
 
-def test_a_thread_that_is_not_remembered_says_so_before_and_after(visit, alice, told):
+def test_a_thread_that_is_not_remembered_is_marked(visit, alice, remembered_message):
     page = visit(alice)
     begin_thread(page, "Hello there")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
@@ -95,14 +95,14 @@ def test_a_thread_that_is_not_remembered_says_so_before_and_after(visit, alice, 
     expect(turn(page).locator(".turn__memory--remembered")).to_have_count(0)
 
 
-def test_how_recall_is_shown_is_each_persons_choice(visit, alice, told):
+def test_each_person_chooses_how_recall_is_shown(visit, alice, remembered_message):
     page = visit(alice)
     path = begin_thread(page, "Where do we keep the thing that opens the glass house?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
 
-    for mode, shown, is_open in (("on", 1, True), ("off", 0, False), ("summary", 1, False)):
+    for mode, count, is_open in (("on", 1, True), ("off", 0, False), ("summary", 1, False)):
         send_message(page, f"/showcontext {mode}")
         expect(page.locator(".card").last).to_contain_text(f"Recalled context: {mode}")
         page.goto(path)
-        expect(page.locator(".recall__panel:visible")).to_have_count(shown)
+        expect(page.locator(".recall__panel:visible")).to_have_count(count)
         expect(page.locator(".recall-item:visible")).to_have_count(1 if is_open else 0)

@@ -1,4 +1,4 @@
-"""The first minutes: an account by the printed link, dummy mode, and a model connected on the settings page."""
+"""Set-up: the first account by the printed link, dummy mode, and connecting a model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.server import PASSWORD, running, wait_for
 SECRET = "sk-never-in-a-page-8253"
 
 
-def test_the_first_person_sets_up_chats_in_dummy_mode_and_connects_a_model_without_a_restart(tmp_path, visit, endpoint):
+def test_the_first_person_sets_up_uses_dummy_mode_and_connects_a_model_without_a_restart(tmp_path, visit, endpoint):
     endpoint.script(SECRET, answer="A real answer.")
     with running(tmp_path) as cato:
         link = wait_for(lambda: re.search(r"http\S+/setup/\S+|/setup/\S+", cato.logs()), "the set-up link")[0]
@@ -59,11 +59,11 @@ def test_the_first_person_sets_up_chats_in_dummy_mode_and_connects_a_model_witho
         send_message(page, "And now?")
         expect(turn(page).locator(".answer__blocks")).to_have_text("A real answer.")
         expect(turn(page).locator(".turn__memory")).to_have_text(re.compile("Remembered"))
-        said = cato.sql("SELECT user_message, assistant_message FROM memory_exchange")
-        assert said == [("And now?", "A real answer.")]
+        exchanges = cato.sql("SELECT user_message, assistant_message FROM memory_exchange")
+        assert exchanges == [("And now?", "A real answer.")]
 
 
-def test_what_the_environment_sets_is_shown_as_such_and_cannot_be_changed_on_the_page(visit, administrator, endpoint):
+def test_settings_from_the_environment_are_marked_and_read_only(visit, administrator, endpoint):
     page = visit(administrator, "/settings/model")
 
     address = page.get_by_label("Address")
@@ -74,7 +74,7 @@ def test_what_the_environment_sets_is_shown_as_such_and_cannot_be_changed_on_the
     expect(page.get_by_label("Model")).to_be_enabled()
 
 
-def test_a_member_does_not_get_the_administrators_pages(visit, alice):
+def test_a_member_cannot_open_administration_pages(visit, alice):
     page = visit(alice, "/settings")
     expect(page.get_by_role("link", name="Model settings")).to_have_count(0)
     for path in ("/settings/model", "/admin/people", "/admin/exchanges", "/admin/jobs"):

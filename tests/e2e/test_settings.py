@@ -1,4 +1,4 @@
-"""The page of settings as its person uses it: density, the model, notifications, the archive, and leaving for good."""
+"""The settings page in the browser: density, model, notifications, export and account deletion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import KEY, begin_thread, row_count, send_message, turn
 from tests.server import PASSWORD, wait_for
 
-# The browser's own notifications lie outside the page: this notes what would be shown, and answers as `permission` says.
+# Replaces the browser's notifications, which are outside the page: records them and answers with `permission`.
 NOTED = """
 window.shown = []; window.asked = 0; window.elsewhere = false;
 window.Notification = class extends EventTarget {
@@ -44,7 +44,7 @@ def choose_density(page, name: str) -> None:
     expect(page.get_by_text("Saved.")).to_be_visible()
 
 
-def test_compact_takes_less_room_and_its_letters_stay_legible(alice, visit):
+def test_compact_density_takes_less_space_and_stays_legible(alice, visit):
     page = visit(alice, "/")
     thread = begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
@@ -70,16 +70,16 @@ def test_compact_takes_less_room_and_its_letters_stay_legible(alice, visit):
 
 
 @pytest.mark.parametrize("width", [320, 390, 1000])
-def test_compact_leaves_what_fingers_press_large_enough_and_no_page_scrolls_sideways(alice, visit, width):
+def test_compact_density_keeps_touch_targets_large_and_no_page_scrolls_sideways(alice, visit, width):
     page = visit(alice, "/settings", viewport={"width": width, "height": 800}, has_touch=True, is_mobile=width < 800)
     choose_density(page, "Compact")
     thread = alice.send_message("Hello")
-    # What is measured must not be swapped for something newer meanwhile.
+    # Measured elements must not be replaced by a frame meanwhile.
     wait_for(lambda: "Remembered</span>" in alice.thread_page(thread), "the exchange to be remembered")
     for path in (f"/t/{thread}", "/settings", "/settings/leave", "/search", "/stats"):
         page.goto(path)
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, path
-        # What one presses of a box to tick is its label.
+        # A checkbox is pressed through its label.
         pressed = ".button, .icon-button, .field :is(input:not([type=checkbox]), select), .tick"
         low = (
             page.locator(pressed)
@@ -93,7 +93,7 @@ def test_compact_leaves_what_fingers_press_large_enough_and_no_page_scrolls_side
     assert page.evaluate(touch) == "44px"
 
 
-def test_new_threads_begin_with_the_model_chosen_from_the_endpoints_list(alice, visit, cato):
+def test_new_threads_use_the_model_chosen_from_the_endpoints_list(alice, visit, cato):
     page = visit(alice, "/settings")
     model = page.get_by_label("Model of new threads")
     expect(model.locator("option")).to_have_text(["Default", "fake", "fake-large"])
@@ -109,7 +109,7 @@ def test_new_threads_begin_with_the_model_chosen_from_the_endpoints_list(alice, 
     ]
 
 
-def test_an_answer_that_ends_while_one_is_elsewhere_is_told_with_the_threads_title_alone(alice, visit, endpoint):
+def test_a_finished_answer_on_a_hidden_page_notifies_with_the_threads_title_only(alice, visit, endpoint):
     page = visit(alice, "/settings")
     with_notifications(page, "granted")
     page.get_by_role("button", name="Switch on").click()
@@ -125,9 +125,9 @@ def test_an_answer_that_ends_while_one_is_elsewhere_is_told_with_the_threads_tit
     send_message(page, "And the shed?")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     expect(page).to_have_title(f"● {title}")
-    (told,) = page.evaluate("shown")
-    assert told["title"] == page.locator(".topbar__title").inner_text()
-    assert "All right" not in json.dumps(told)
+    (notification,) = page.evaluate("shown")
+    assert notification["title"] == page.locator(".topbar__title").inner_text()
+    assert "All right" not in json.dumps(notification)
 
     page.evaluate(COME_BACK)
     expect(page).to_have_title(title)
@@ -137,7 +137,7 @@ def test_an_answer_that_ends_while_one_is_elsewhere_is_told_with_the_threads_tit
     assert len(page.evaluate("shown")) == 1
 
 
-def test_who_did_not_ask_for_it_gets_the_mark_in_the_title_alone(alice, visit):
+def test_without_notifications_only_the_page_title_is_marked(alice, visit):
     page = visit(alice, "/")
     with_notifications(page, "granted")
     page.evaluate("sessionStorage.setItem('permission', 'granted')")
@@ -151,7 +151,7 @@ def test_who_did_not_ask_for_it_gets_the_mark_in_the_title_alone(alice, visit):
     assert page.evaluate("shown") == []
 
 
-def test_without_the_browsers_permission_it_stays_off_and_the_page_says_what_to_do(alice, visit):
+def test_without_permission_notifications_stay_off_and_the_page_explains_what_to_do(alice, visit):
     page = visit(alice, "/settings")
     with_notifications(page, "denied")
     page.get_by_role("button", name="Switch on").click()
@@ -162,7 +162,7 @@ def test_without_the_browsers_permission_it_stays_off_and_the_page_says_what_to_
     expect(page.locator("#notification-settings")).to_contain_text("Off.")
 
 
-def test_switched_on_in_another_browser_this_one_can_be_asked_too(alice, visit):
+def test_enabled_elsewhere_notifications_can_be_allowed_in_this_browser_too(alice, visit):
     alice.post("/settings/notify", {"notify": "yes"})
     page = visit(alice, "/settings")
     with_notifications(page, "granted")
@@ -175,7 +175,7 @@ def test_switched_on_in_another_browser_this_one_can_be_asked_too(alice, visit):
     assert page.evaluate("asked") == 1
 
 
-def test_a_browser_that_shows_none_is_told_so(alice, visit):
+def test_a_browser_without_notifications_is_told_so(alice, visit):
     page = visit(alice, "/settings")
     page.context.add_init_script("delete window.Notification;")
     page.reload()
@@ -183,7 +183,7 @@ def test_a_browser_that_shows_none_is_told_so(alice, visit):
     expect(page.locator("#notification-state")).to_contain_text("https pages only")
 
 
-def test_everything_is_downloaded_by_one_button(alice, visit, tmp_path):
+def test_one_button_downloads_the_complete_export(alice, visit, tmp_path):
     page = visit(alice, "/")
     begin_thread(page, "The greenhouse is painted in May.")
     expect(turn(page).get_by_text("Remembered", exact=True)).to_be_visible()
@@ -195,11 +195,11 @@ def test_everything_is_downloaded_by_one_button(alice, visit, tmp_path):
 
     with zipfile.ZipFile(tmp_path / "all.zip") as archive:
         assert archive.testzip() is None
-        said = [json.loads(line) for line in archive.read("exchanges.jsonl").decode().splitlines()]
-    assert [line["user_message"] for line in said] == ["The greenhouse is painted in May."]
+        exported = [json.loads(line) for line in archive.read("exchanges.jsonl").decode().splitlines()]
+    assert [line["user_message"] for line in exported] == ["The greenhouse is painted in May."]
 
 
-def test_other_sign_ins_are_seen_and_ended_from_the_page(alice, visit, cato):
+def test_other_login_sessions_are_listed_and_ended(alice, visit, cato):
     elsewhere = cato.sign_in(alice)
     page = visit(alice, "/settings")
     rows = page.locator("[aria-labelledby=sign-ins] tbody tr")
@@ -211,7 +211,7 @@ def test_other_sign_ins_are_seen_and_ended_from_the_page(alice, visit, cato):
     assert elsewhere.get("/settings").status_code == 302
 
 
-def test_deleting_the_account_ends_with_a_receipt_that_completes_by_itself(cato, administrator, visit, endpoint):
+def test_account_deletion_ends_with_a_receipt_that_completes_on_its_own(cato, administrator, visit, endpoint):
     endpoint.script(KEY, answer="All right.")
     charlie = cato.join(administrator, "Charlie Gone")
     page = visit(charlie, "/")

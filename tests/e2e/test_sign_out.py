@@ -1,4 +1,4 @@
-"""Signing out leaves nothing of what was typed in the browser."""
+"""Signing out deletes everything that was typed from the browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNSENT = "A secret that was never sent"
 
 @pytest.fixture
 def page(alice, visit) -> Page:
-    """A thread with a draft in its composer."""
+    """Open a thread with a draft in its composer."""
     page = visit(alice, "/")
     begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
@@ -27,7 +27,7 @@ def page(alice, visit) -> Page:
     return page
 
 
-def test_a_draft_is_gone_after_signing_out(page):
+def test_a_draft_is_deleted_by_signing_out(page):
     page.goto("/settings")
     assert page.evaluate(DRAFTS) == [UNSENT]
     page.get_by_role("button", name="Sign out", exact=True).click()
@@ -36,7 +36,7 @@ def test_a_draft_is_gone_after_signing_out(page):
     assert page.evaluate(DRAFTS) == []
 
 
-def test_an_open_page_and_its_draft_are_gone_when_the_sign_in_is_ended_elsewhere(page, alice, cato):
+def test_an_open_page_and_its_draft_close_when_the_session_is_ended_elsewhere(page, alice, cato):
     elsewhere = cato.sign_in(alice)
     elsewhere.post("/settings/sign-ins", {"login_session": "others"})
     page.wait_for_url(SIGN_IN)
@@ -44,7 +44,7 @@ def test_an_open_page_and_its_draft_are_gone_when_the_sign_in_is_ended_elsewhere
     assert page.evaluate(DRAFTS) == []
 
 
-def test_a_draft_is_gone_when_somebody_else_signs_in_with_the_same_browser(page, cato, administrator, visit):
+def test_a_draft_is_deleted_when_another_person_signs_in_with_the_same_browser(page, cato, administrator, visit):
     bob = cato.join(administrator, "Bob Team")
     page.context.clear_cookies()
     page.context.add_cookies([{"name": c.name, "value": c.value, "url": cato.url} for c in bob.http.cookies.jar])

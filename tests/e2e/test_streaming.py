@@ -1,4 +1,4 @@
-"""An answer while it is written: drawn as it grows, the same in every browser, and stopped when somebody says so."""
+"""Streaming in the browser: rendered as it grows, identical in every browser, and stopped on request."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def water(litres: int) -> str:
 Then there is a paragraph that goes on for a while, so that somebody has the time to come back to it, word by word,
 until at last everything that had to be said about the watering of a greenhouse has been said, and that is the end.
 """
-# When Stop was pressed on this page, and when an answer last was seen to have stopped: the driver's own time left out.
-# What the turns look like apart from what is each browser's own: passing classes, local time.
+# Times of pressing Stop and of the last visible stop, without the driver's overhead; and turns without what differs
+# between browsers: transient classes and local times.
 DRAWN = """() => {
   const turns = document.getElementById("turns").cloneNode(true);
   for (const time of turns.querySelectorAll("time")) { time.textContent = ""; time.removeAttribute("title"); }
@@ -51,7 +51,7 @@ DRAWN = """() => {
 }"""
 
 
-def test_markdown_and_code_are_drawn_while_the_answer_is_written(visit, alice, endpoint):
+def test_markdown_and_code_are_rendered_while_the_answer_streams(visit, alice, endpoint):
     endpoint.script(KEY, answer=ANSWER, token_delay=0.1)
     page = visit(alice)
     begin_thread(page, "How do we water?")
@@ -67,7 +67,7 @@ def test_markdown_and_code_are_drawn_while_the_answer_is_written(visit, alice, e
     expect(page.get_by_role("button", name="Stop the answer")).to_have_count(0)
 
 
-def test_a_model_that_thinks_for_long_is_seen_to_think(visit, alice, endpoint):
+def test_a_long_reasoning_is_visible(visit, alice, endpoint):
     endpoint.script(KEY, answer="At last.", first_delay=4.5)
     page = visit(alice)
     begin_thread(page, "Think about it")
@@ -77,21 +77,21 @@ def test_a_model_that_thinks_for_long_is_seen_to_think(visit, alice, endpoint):
     expect(turn(page).locator(".answer__blocks")).to_have_text("At last.")
 
 
-def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, cato, endpoint):
+def test_three_browsers_end_with_the_same_page_as_a_fresh_one(visit, alice, cato, endpoint):
     endpoint.script(KEY, answer=ANSWER, token_delay=0.12)
     writer = visit(alice)
     path = begin_thread(writer, "How do we water?")
-    with relay_to(cato.other_url) as line:
-        cut_off = visit(alice, path, url=line.url)
+    with relay_to(cato.other_url) as relay:
+        cut_off = visit(alice, path, url=relay.url)
         expect(turn(cut_off).locator(".answer__blocks .code-block")).to_be_visible()
-        line.cut()
+        relay.cut()
         then = turn(cut_off).locator(".answer").inner_text()
         latecomer = visit(alice, path, url=cato.other_url)
         expect(turn(writer).locator(".answer__blocks ol")).to_be_visible()
         writer.reload()
-        time.sleep(5.0)  # so long is the line cut
+        time.sleep(5.0)  # duration of the interruption
         assert turn(cut_off).locator(".answer").inner_text() == then
-        line.restore()
+        relay.restore()
 
         pages = {"the writer's": writer, "the latecomer's": latecomer, "the one that was cut off": cut_off}
         for page in pages.values():
@@ -102,7 +102,7 @@ def test_three_browsers_end_with_the_page_that_a_fresh_one_shows(visit, alice, c
     assert fresh.count("<article") == 1
 
 
-def test_a_page_that_told_what_it_has_before_its_message_was_taken_still_shows_all_of_the_turn(visit, alice, endpoint):
+def test_a_page_whose_sync_request_precedes_its_message_still_shows_the_complete_turn(visit, alice, endpoint):
     page = visit(alice)
     begin_thread(page, "The greenhouse key hangs behind the clock in the hall.")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
@@ -110,7 +110,7 @@ def test_a_page_that_told_what_it_has_before_its_message_was_taken_still_shows_a
 
     def on_a_slow_line(near: WebSocketRoute) -> None:
         far = near.connect_to_server()
-        near.on_message(lambda told: held.append((far, told)))
+        near.on_message(lambda content: held.append((far, content)))
 
     page.goto("/")
     path = begin_thread(page, "Hello")
@@ -122,15 +122,15 @@ def test_a_page_that_told_what_it_has_before_its_message_was_taken_still_shows_a
     send_message(page, "Where do we keep the thing that opens the glass house?")
     expect(turn(page, 1).locator(".answer__streaming")).to_contain_text("Recalling…")
     wait_for(lambda: "Thinking…" in alice.thread_page(path.split("/")[-1]), "the model to be asked")
-    for far, told in held:
-        far.send(told)
+    for far, content in held:
+        far.send(content)
 
     expect(turn(page, 1).locator(".recall__count")).to_have_text("1 recalled")
     expect(turn(page, 1).locator(".answer__blocks")).to_have_text("Behind the clock.")
     expect(page.locator("article.turn")).to_have_count(2)
 
 
-def test_what_is_selected_in_a_finished_paragraph_stays_selected_while_the_answer_goes_on(visit, alice, endpoint):
+def test_a_selection_in_a_finished_paragraph_survives_streaming(visit, alice, endpoint):
     endpoint.script(KEY, answer=ANSWER, token_delay=0.06)
     page = visit(alice)
     begin_thread(page, "How do we water?")
@@ -145,31 +145,31 @@ def test_what_is_selected_in_a_finished_paragraph_stays_selected_while_the_answe
     assert page.evaluate("() => getSelection().toString()") == selected
 
 
-def test_a_frame_has_the_browser_look_at_what_is_new_however_long_the_answer_is(visit, alice, endpoint):
+def test_a_frame_restyles_only_new_elements_however_long_the_answer_is(visit, alice, endpoint):
     paragraphs = "\n\n".join(f"Paragraph {number} says a little." for number in range(150))
     endpoint.script(KEY, answer=f"# All of it\n\n{paragraphs}", token_delay=0.01)
     page = visit(alice)
     begin_thread(page, "Tell me everything")
 
-    early = restyled_until(page, 5, 25)
-    late = restyled_until(page, 110, 145)
+    early = restyled_elements(page, 5, 25)
+    late = restyled_elements(page, 110, 145)
     assert late <= 1.5 * early
 
 
-def restyled_until(page: Page, first: int, last: int) -> float:
-    """How many elements the browser works out the style of at once, on average, while these paragraphs come."""
+def restyled_elements(page: Page, first: int, last: int) -> float:
+    """Return the average number of elements restyled at once while these paragraphs arrive."""
     browser = page.context.browser
     assert browser is not None
     expect(turn(page)).to_contain_text(f"Paragraph {first} ")
     browser.start_tracing(page=page, categories=["devtools.timeline"])
     expect(turn(page)).to_contain_text(f"Paragraph {last} ")
-    told = json.loads(browser.stop_tracing())["traceEvents"]
-    counts = [event["args"]["elementCount"] for event in told if "elementCount" in event.get("args", {})]
+    content = json.loads(browser.stop_tracing())["traceEvents"]
+    counts = [event["args"]["elementCount"] for event in content if "elementCount" in event.get("args", {})]
     assert len(counts) > 10
     return statistics.mean(counts)
 
 
-def test_a_message_sent_while_an_answer_runs_stands_once_and_is_answered_after_it(visit, alice, endpoint):
+def test_a_message_sent_during_an_answer_appears_once_and_is_answered_next(visit, alice, endpoint):
     endpoint.script(KEY, answer="Slowly but surely I answer this one.", token_delay=0.15)
     page = visit(alice)
     begin_thread(page, "First")
@@ -182,7 +182,7 @@ def test_a_message_sent_while_an_answer_runs_stands_once_and_is_answered_after_i
     expect(page.locator("article.turn")).to_have_count(2)
 
 
-def test_the_button_that_stops_is_not_replaced_under_the_finger(visit, alice, endpoint):
+def test_the_stop_button_is_not_replaced_while_it_is_pressed(visit, alice, endpoint):
     endpoint.script(KEY, tokens=6000, token_delay=0.01)
     page = visit(alice)
     begin_thread(page, "Count as far as you can")
@@ -200,33 +200,33 @@ def test_the_button_that_stops_is_not_replaced_under_the_finger(visit, alice, en
 
 
 def test_fifty_of_fifty_stops_take_effect_at_once_wherever_they_are_pressed(visit, alice, cato, endpoint):
-    # By itself an answer would go on for a minute; how soon Stop is felt is for benchmarks/stops.py to say.
+    # Without Stop an answer would take a minute; benchmarks/stops.py measures the delay.
     endpoint.script(KEY, tokens=6000, token_delay=0.01)
     chance = random.Random(20)
-    here = visit(alice)
-    path = begin_thread(here, "Fifty stops, 0")
+    page = visit(alice)
+    path = begin_thread(page, "Fifty stops, 0")
     elsewhere = visit(alice, path, url=cato.other_url)
     for number in range(50):
         if number:
-            send_message(here, f"Fifty stops, {number}")
-        expect(here.locator("article.turn")).to_have_count(number + 1)
-        expect(here.locator(".send-button--stop")).to_be_visible()
+            send_message(page, f"Fifty stops, {number}")
+        expect(page.locator("article.turn")).to_have_count(number + 1)
+        expect(page.locator(".send-button--stop")).to_be_visible()
         if number % 3 == 2:
             expect(elsewhere.locator(".send-button--stop")).to_be_visible()
         time.sleep(chance.uniform(0, 0.5))
-        _stop(here, elsewhere, number)
-        expect(turn(here).locator(".turn__status-text")).to_have_text("Stopped")
-        expect(here.locator(".send-button--stop")).to_have_count(0)
+        _stop(page, elsewhere, number)
+        expect(turn(page).locator(".turn__status-text")).to_have_text("Stopped")
+        expect(page.locator(".send-button--stop")).to_have_count(0)
         expect(elsewhere.locator("article.turn")).to_have_count(number + 1)
         expect(turn(elsewhere).locator(".turn__status-text")).to_have_text("Stopped")
 
-    ended = cato.sql("SELECT state, count(*) FROM chat_turn WHERE message LIKE ? GROUP BY state", "Fifty stops, %")
-    assert ended == [("stopped", 50)]
+    stopped = cato.sql("SELECT state, count(*) FROM chat_turn WHERE message LIKE ? GROUP BY state", "Fifty stops, %")
+    assert stopped == [("stopped", 50)]
 
 
-def _stop(here: Page, elsewhere: Page, number: int) -> None:
-    """With the button, with Escape, or with the button in another browser at another web process."""
-    presser = elsewhere if number % 3 == 2 else here
+def _stop(page: Page, elsewhere: Page, number: int) -> None:
+    """Stop with the button, with Escape, or with the button in another browser at another web process."""
+    presser = elsewhere if number % 3 == 2 else page
     if number % 3 == 1:
         presser.keyboard.press("Escape")
     else:

@@ -1,4 +1,4 @@
-"""Nothing in an answer or a note makes the page wider or taller than it has to be, live and after a reload."""
+"""No content of an answer or note widens the page, live and after a reload."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_formulas_and_long_words_stay_in_their_line(visit, alice, endpoint):
         assert_fits(page)
 
 
-def test_a_small_formula_stands_on_the_line_and_does_not_scroll(visit, alice, endpoint):
+def test_a_small_formula_is_inline_and_does_not_scroll(visit, alice, endpoint):
     endpoint.script(KEY, answer=r"So $\frac{a}{b}$, $\sqrt{x^2}$, $\hat{x}$, $\sum_{i=1}^n i$ and $x_1$ it is.")
     page = visit(alice)
     begin_thread(page, "Some formulas")
@@ -68,15 +68,15 @@ def test_a_small_formula_stands_on_the_line_and_does_not_scroll(visit, alice, en
 
 def test_the_page_of_a_note_is_not_wider_than_the_window(visit, alice):
     with alice.api_client() as api_client:
-        kept = api_client.post("/api/exchanges", json={"text": WORDS[:9000] + "<b>" * 900 + "/" * 4000})
-        row = kept.json()["exchanges"][0]
+        stored = api_client.post("/api/exchanges", json={"text": WORDS[:9000] + "<b>" * 900 + "/" * 4000})
+        row = stored.json()["exchanges"][0]
     for width in (390, 1280):
         page = visit(alice, f"/m/{row['id']}", viewport={"width": width, "height": 900})
         expect(page.locator(".exchange__text").first).to_be_visible()
         assert_fits(page)
 
 
-def test_a_long_open_block_comes_in_segments_and_ends_as_the_page_that_is_loaded_anew(visit, alice, endpoint):
+def test_a_long_open_block_is_sent_in_segments_and_ends_like_the_reloaded_page(visit, alice, endpoint):
     lines = "".join(f"line {number} of the code\n" for number in range(600))
     endpoint.script(KEY, answer=f"Here:\n\n```\n{lines}```\n\nThat was it.", token_delay=0.001)
     page = visit(alice)

@@ -1,4 +1,4 @@
-"""What the page says while the vector store is away."""
+"""Pages while the vector store is unavailable."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.server import running, start_chroma, wait_for
 from tests.topology import free_port
 
 
-def test_without_the_index_the_chat_goes_on_says_so_and_remembers_when_it_is_back(tmp_path, visit, endpoint):
+def test_without_the_index_chat_continues_reports_it_and_remembers_afterwards(tmp_path, visit, endpoint):
     endpoint.script("no-index", answer="All right.")
     port = free_port()
     with running(
@@ -29,7 +29,7 @@ def test_without_the_index_the_chat_goes_on_says_so_and_remembers_when_it_is_bac
             for number in (0, 1):
                 word = turn(page, number).locator(".turn__memory-text")
                 expect(word).to_have_text("Remembered", timeout=40_000)
-            # Pages ask after the store every few seconds at most.
+            # Pages poll the state of the store every few seconds.
             wait_for(lambda: page.reload() and not page.locator("#banner p").count(), "the banner to go", every=0.5)
         finally:
             chroma.end()

@@ -1,1 +1,1 @@
-"""Exchanges a memory may hold, and questions whose right answer is known: what retrieval is measured with."""
+"""Exchanges, and questions with known answers, for measuring retrieval."""

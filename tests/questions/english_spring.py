@@ -1,4 +1,4 @@
-"""Seventy exchanges in English, second part: school, house, health, money, customers."""
+"""Seventy exchanges in English, part two: school, house, health, money, customers."""
 
 from __future__ import annotations
 

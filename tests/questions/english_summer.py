@@ -1,4 +1,4 @@
-"""Seventy exchanges in English, third part: network, machines, product, working apart."""
+"""Seventy exchanges in English, part three: network, machines, product, remote work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seventy exchanges in English, first part: backups, suppliers, a release, hiring, holidays."""
+"""Seventy exchanges in English, part one: backups, suppliers, a release, hiring, holidays."""
 
 from __future__ import annotations
 

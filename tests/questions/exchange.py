@@ -1,4 +1,4 @@
-"""The row of which the sets of exchanges are made."""
+"""The row type of the exchanges."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Said:
-    """One exchange: its name in the sets, the session it belongs to, when it was said (ISO), and both sides."""
+class LabelledExchange:
+    """One exchange: its key, its session, its time (ISO), and both messages."""
 
     key: str
     session: str
-    said: str
+    timestamp: str
     user: str
     assistant: str

@@ -1,4 +1,4 @@
-"""Questions inside a conversation: forty that only the messages before make clear, and forty that leave them behind."""
+"""Questions in conversations: forty depend on previous messages, and forty change the topic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FollowUp:
-    """An elliptic question after two messages on its topic, the same in full, and the exchange that answers it."""
+    """An elliptic question after two messages on its topic, the complete question, and the expected exchange."""
 
     before: tuple[str, str]
     asks: str
@@ -17,7 +17,7 @@ class FollowUp:
 
 @dataclass(frozen=True)
 class Change:
-    """A question that stands by itself after two messages on another topic, and the exchange that answers it."""
+    """A complete question after two messages on another topic, and the expected exchange."""
 
     before: tuple[str, str]
     asks: str

@@ -1,4 +1,4 @@
-"""Fifteen exchanges in Spanish: a bicycle workshop, a family, a farm that waters with care."""
+"""Fifteen exchanges in Spanish: a bicycle workshop, a family, a farm that saves water."""
 
 from __future__ import annotations
 

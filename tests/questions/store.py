@@ -1,4 +1,4 @@
-"""A memory that holds the exchanges the questions are about."""
+"""Store the exchanges to which the questions refer."""
 
 from __future__ import annotations
 
@@ -10,27 +10,24 @@ from memory.spaces import access
 from tests.questions.work import EXCHANGES
 
 
-def keep_work(person_id: int) -> dict[uuid.UUID, str]:
-    """Remember and embed the exchanges of a small company's assistant in this person's own space.
-
-    Returns the name that each has in the sets, by its id.
-    """
-    own = access.personal_space(person_id)
-    sessions = {said.session: uuid.uuid4() for said in EXCHANGES}
-    kept = api.remember_many(
+def store_exchanges(person_id: int) -> dict[uuid.UUID, str]:
+    """Remember and embed all exchanges in this person's personal space; return their keys by id."""
+    personal_space = access.personal_space(person_id)
+    sessions = {row.session: uuid.uuid4() for row in EXCHANGES}
+    stored = api.remember_many(
         [
             api.NewExchange(
-                space=own,
+                space=personal_space,
                 owner_id=person_id,
-                user_message=said.user,
-                assistant_message=said.assistant,
+                user_message=row.user,
+                assistant_message=row.assistant,
                 source="import",
-                timestamp=datetime.fromisoformat(said.said).replace(tzinfo=UTC),
-                thread_id=sessions[said.session],
-                session_id=sessions[said.session],
+                timestamp=datetime.fromisoformat(row.said).replace(tzinfo=UTC),
+                thread_id=sessions[row.session],
+                session_id=sessions[row.session],
             )
-            for said in EXCHANGES
+            for row in EXCHANGES
         ]
     )
     api.index_pending()
-    return {row.id: said.key for row, said in zip(kept, EXCHANGES, strict=True)}
+    return {row.id: row.key for row, row in zip(stored, EXCHANGES, strict=True)}

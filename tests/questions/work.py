@@ -1,6 +1,6 @@
-"""What a small company, a workshop, a school and some families told, and two ways of asking for it later.
+"""Exchanges of a small company, a workshop, a school and families, and two kinds of questions about them.
 
-Each question has one right answer: the exchange of that key.
+Each question has one expected exchange, named by its key.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EXCHANGES: tuple[Said, ...] = (
     *spanish.EXCHANGES,
 )
 
-# No content word is shared with the exchange. The last ten ask in English for what was said in another language.
+# Paraphrases: they share no content word with the exchange. The last ten ask in English about another language.
 IN_OTHER_WORDS: tuple[tuple[str, str], ...] = (
     ("Where do we keep the two pieces of the secret that unlocks our remote copies?", "restic-offsite"),
     ("When we rehearsed recovering the ledgers, what did not survive?", "restore-drill"),
@@ -81,7 +81,7 @@ IN_OTHER_WORDS: tuple[tuple[str, str], ...] = (
     ("Where does the damp patch on our ceiling come from?", "es-goteras"),
 )
 
-# A name or a number is all that is shared with the exchange; the other words would fit several.
+# Only a name or number is shared with the exchange; the other words would fit several.
 NAMES_ONLY: tuple[tuple[str, str], ...] = (
     ("What was wrong with kestrel-02?", "nas-disk"),
     ("What was the Samsung order for?", "laptop-copies"),

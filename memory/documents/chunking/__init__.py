@@ -1,4 +1,4 @@
-"""Cuts long text into spans of it that can be embedded whole and shown in place."""
+"""Split text into spans that are embedded whole and shown in place."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def split(
     max_chunk_size: int,
     preserve_sentence_boundaries: bool,
 ) -> list[Span]:
-    """Spans of `text` in order, none of them blank at an end; sizes in characters. No spans for a blank text.
+    """Return the spans of `text` in order, without white space at their ends; sizes in characters.
 
-    All but "truncate" together cover every character that is not white space. No span is longer than
-    `max_chunk_size`, and only "semantic" makes any longer than `chunk_size`. Neighbours share at most `chunk_overlap`
-    characters. `preserve_sentence_boundaries` is for "fixed_size". Raises InvalidInputError for an unknown strategy and for
-    sizes that do not agree.
+    A blank text has no spans. Except with "truncate", they cover every character that is not white space. No span is
+    longer than `max_chunk_size`, and only "semantic" exceeds `chunk_size`. Neighbours share at most `chunk_overlap`
+    characters. `preserve_sentence_boundaries` applies to "fixed_size". Raises InvalidInputError for an unknown strategy
+    and inconsistent sizes.
     """
     if strategy not in STRATEGIES:
         raise InvalidInputError(f"There is no chunking strategy {strategy!r}; allowed are {', '.join(STRATEGIES)}.")
@@ -47,5 +47,5 @@ def split(
             f"max_chunk_size should not be below chunk_size ({chunk_size}); it is {max_chunk_size}."
         )
     sizes = ChunkSizes(chunk_size, chunk_overlap, max_chunk_size, preserve_sentence_boundaries)
-    # Where a span holds one character, an accent that stands on a space is cut from it, and the space is blank.
+    # A span of one character may be the space that a combining accent belongs to, and is blank.
     return [span for span in STRATEGIES[strategy](text, sizes) if text[span.start : span.end].strip()]

@@ -1,6 +1,6 @@
-"""The blocks of a Markdown text: headings, fences, tables, list items and paragraphs.
+"""Find the blocks of Markdown: headings, fences, tables, list items and paragraphs.
 
-Line by line and without nesting, which is enough to know what belongs together. Plain text is all paragraphs.
+It works line by line without nesting, which is enough to keep related lines together. Plain text is all paragraphs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ITEM = re.compile(r"[ \t]*(?:[-*+]|(\d{1,9})[.)])(?=[ \t]|$)", re.MULTILINE)
 
 
 class BlockKind(Enum):
-    """What a block is."""
+    """The kind of a block."""
 
     HEADING = "heading"
     FENCE = "fence"
@@ -28,7 +28,7 @@ class BlockKind(Enum):
 
 
 class Block(NamedTuple):
-    """One block without white space after it. `whole` are the ends of the list and of the item that begin with it."""
+    """One block without trailing white space. `whole`: the ends of the list and of the item that begin with it."""
 
     kind: BlockKind
     start: int
@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The blocks of `text` in order; together they hold all that is not white space."""
+    """Yield the blocks of `text` in order; together they contain everything that is not white space."""
     listed: list[Block] = []
     for block in _flat(text):
         belongs = block.kind is BlockKind.ITEM or (
@@ -53,14 +53,14 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def lines(text: str, start: int, end: int) -> Iterator[Span]:
-    """The lines of `text[start:end]` that are not blank."""
+    """Yield the lines of `text[start:end]` that are not blank."""
     while (line := _next_line(text, start, end)) is not None:
         yield line
         start = line.end
 
 
 def _as_list(listed: list[Block]) -> Iterator[Block]:
-    """The blocks of one list, each item with its end: an item lasts until the next begins."""
+    """Yield the blocks of a list, each item with its end, which is where the next item begins."""
     marked: list[Block] = []
     item_end = 0
     for block in reversed(listed):
@@ -85,7 +85,7 @@ def _flat(text: str) -> Iterator[Block]:
 
 
 def _kind(text: str, line: Span) -> BlockKind:
-    """What a block that began with this line would be."""
+    """Return the kind of a block that begins with this line."""
     bare = text[line.start : line.end].strip()
     if bare[0] == "#" and _HEADING.match(text, line.start):
         return BlockKind.HEADING
@@ -99,7 +99,7 @@ def _kind(text: str, line: Span) -> BlockKind:
 
 
 def _end(text: str, line: Span, kind: BlockKind) -> int:
-    """Where the block that begins with `line` ends."""
+    """Return the end of the block that begins with `line`."""
     if kind is BlockKind.HEADING:
         return line.end
     if kind is BlockKind.FENCE:
@@ -110,14 +110,14 @@ def _end(text: str, line: Span, kind: BlockKind) -> int:
 
 
 def _fence_mark(bare: str) -> str:
-    """The run of three or more that opens a fence; "" for a line that opens none."""
+    """Return the run of three or more characters that opens a fence, "" if there is none."""
     mark = bare[: len(bare) - len(bare.lstrip(bare[0]))]
     is_code_in_text = bare[0] == "`" and "`" in bare[len(mark) :]
     return "" if len(mark) < 3 or is_code_in_text else mark
 
 
 def _fence_end(text: str, line: Span) -> int:
-    """A fence ends with a line of its own mark, at least as long, else with the text."""
+    """Return the end of a fence: a line with at least its mark, or the end of the text."""
     mark = _fence_mark(text[line.start : line.end].strip())
     at = line.end
     while (found := text.find(mark, at)) >= 0:
@@ -131,19 +131,19 @@ def _fence_end(text: str, line: Span) -> int:
 
 
 def _interrupts(text: str, line: Span, running: BlockKind) -> bool:
-    """Whether `line`, right below a block of the `running` kind, begins another one."""
+    """Return True if `line` begins a new block directly below a block of the `running` kind."""
     kind = _kind(text, line)
     if running is BlockKind.TABLE:
         return "|" not in text[line.start : line.end] or kind not in (BlockKind.TABLE, BlockKind.PARAGRAPH)
     if running is BlockKind.PARAGRAPH and kind is BlockKind.ITEM:
-        # A line of prose may begin with a year and a full stop.
+        # A line of prose may begin with a year and a full stop, which looks like a list item.
         found = _ITEM.match(text, line.start)
         return found is not None and found[1] in (None, "1")
     return kind is not BlockKind.PARAGRAPH
 
 
 def _underline(text: str, line: Span) -> Span | None:
-    """The line of = or - right below `line` that makes a heading of it."""
+    """Return the line of = or - below `line` that makes it a heading."""
     following = _following(text, line)
     if following is None:
         return None
@@ -152,7 +152,7 @@ def _underline(text: str, line: Span) -> Span | None:
 
 
 def _is_ruled(text: str, line: Span) -> bool:
-    """Whether the line below `line` rules off a table's head."""
+    """Return True if the line below `line` is the rule of a table's header."""
     following = _following(text, line)
     if following is None:
         return False
@@ -165,7 +165,7 @@ def _is_indented(text: str, start: int) -> bool:
 
 
 def _following(text: str, line: Span) -> Span | None:
-    """The line below `line`, if there is one and it is not blank."""
+    """Return the line below `line` unless it is missing or blank."""
     start = line.end + 1
     broken = text.find("\n", start)
     end = broken if broken >= 0 else len(text)
@@ -173,7 +173,7 @@ def _following(text: str, line: Span) -> Span | None:
 
 
 def _next_line(text: str, at: int, end: int) -> Span | None:
-    """The next line that is not blank, from its indentation (or `at`) to its line break."""
+    """Return the next line that is not blank, from its indentation (or `at`) to its end."""
     found = _NONBLANK.search(text, at, end)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""The strategies that follow the text's own structure: fill a span with whole units until the next does not fit."""
+"""Strategies that follow the structure of the text: fill a span with whole units until the next does not fit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from memory.documents.chunking.windows import cut_at_word
 
 
 def semantic(text: str, sizes: ChunkSizes) -> list[Span]:
-    """Spans of whole units up to `chunk_size`; what cannot be cut sensibly stands whole up to `longest`."""
+    """Return spans of whole units up to `chunk_size`; indivisible units may reach `longest`."""
     filling = _SpanBuilder(text, sizes)
     for unit in units(text, sizes):
         filling.add(unit)
@@ -20,7 +20,7 @@ def semantic(text: str, sizes: ChunkSizes) -> list[Span]:
 
 
 def hybrid(text: str, sizes: ChunkSizes) -> list[Span]:
-    """Semantic spans bounded by `chunk_size`, neighbours that fit together merged: mostly short sections."""
+    """Return semantic spans of at most `chunk_size`, with small neighbours merged, such as short sections."""
     merged: list[Span] = []
     for span in semantic(text, replace(sizes, longest=sizes.chunk_size)):
         if merged and span.end - merged[-1].start <= sizes.chunk_size:
@@ -31,18 +31,18 @@ def hybrid(text: str, sizes: ChunkSizes) -> list[Span]:
 
 
 class _SpanBuilder:
-    """Spans under way: the finished ones, and the open one from `_start` to `_end`."""
+    """The finished spans, and the open one from `_start` to `_end`."""
 
     def __init__(self, text: str, sizes: ChunkSizes) -> None:
         self._text, self._sizes = text, sizes
         self._spans: list[Span] = []
         self._start = self._end = -1
-        self._settled = -1  # what ends here or before goes into the open span, unasked
-        self._begun: list[int] = []  # where the open span's sentences, rows and lines begin
-        self._headings: list[Unit] = []  # the open span, as long as it holds nothing else
+        self._settled = -1  # units that end here or before go into the open span unconditionally
+        self._begun: list[int] = []  # starts of the open span's sentences, rows and lines
+        self._headings: list[Unit] = []  # the open span while it contains only headings
 
     def add(self, unit: Unit) -> None:
-        """Put `unit` into the open span, or close that and begin the next."""
+        """Add `unit` to the open span, or close that and open the next."""
         if unit.end <= self._settled:
             self._take(unit)
         elif unit.is_heading:
@@ -56,7 +56,7 @@ class _SpanBuilder:
             self._add_plain(unit)
 
     def close(self) -> list[Span]:
-        """All spans, the open one included."""
+        """Return all spans, including the open one."""
         if self._start >= 0:
             self._spans.append(Span(self._start, self._end))
             self._start = -1
@@ -74,7 +74,7 @@ class _SpanBuilder:
         return self._take(unit)
 
     def _add_below_heading(self, unit: Unit) -> None:
-        """As `_add_plain`, but the open span may not end yet; so what would stand whole does so up to `longest`."""
+        """Add like `_add_plain`, but do not close the span after a heading; it may reach `longest`."""
         size, longest = self._sizes.chunk_size, self._sizes.longest
         for end in unit.whole:
             if end - self._start <= (longest if end - unit.start <= size else size):
@@ -86,7 +86,7 @@ class _SpanBuilder:
         return self._cut_below_heading(unit)
 
     def _cut_below_heading(self, unit: Unit) -> None:
-        """Leave as much of `unit` below its heading as there is room for; without any, below the last heading alone."""
+        """Put as much of `unit` below its headings as fits, or below the last heading alone."""
         size, longest = self._sizes.chunk_size, self._sizes.longest
         at = -1
         if unit.start < self._start + size:
@@ -108,7 +108,7 @@ class _SpanBuilder:
         return self._start >= 0 and end - self._start <= self._sizes.chunk_size
 
     def _open(self, unit: Unit, *, reach: int) -> None:
-        """Begin the next span, which will hold what ends at `reach`, with as much of the last as may be shared."""
+        """Open the next span, which will reach `reach`, with as much overlap as allowed."""
         shared: list[int] = []
         if not unit.is_heading and not unit.is_part:
             earliest = max(self._end - self._sizes.overlap, reach - self._sizes.chunk_size)

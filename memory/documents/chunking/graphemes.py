@@ -1,7 +1,7 @@
-"""Where text may be cut so that what a reader sees as one character stays one.
+"""Find positions where text can be cut without splitting a character that readers see as one.
 
-An approximation of the extended grapheme clusters of Unicode's annex 29 from what `unicodedata` knows: where it is
-wrong it joins too much, apart from the few characters that join what follows them (Prepend).
+This approximates the extended grapheme clusters of Unicode annex 29 with the data of `unicodedata`. Its errors join too
+much, except for the few characters that join with what follows (Prepend).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import unicodedata
 
 _ZWJ = "\u200d"
-_VIRAMA = 9  # the canonical combining class of the signs that join two consonants
-# What extends the character before it but is no mark: ZWNJ, ZWJ, Thai and Lao am, half-width voicing marks.
+_VIRAMA = 9  # canonical combining class of signs that join two consonants
+# Characters that extend the previous one without being marks: ZWNJ, ZWJ, Thai and Lao am, half-width voicing marks.
 _EXTENDERS = frozenset("\u200c\u200d\u0e33\u0eb3\uff9e\uff9f")
 # Emoji (those newer than this Python's tables are unassigned) and the letters of Indic conjuncts.
 _AFTER_ZWJ = ("So", "Sm", "Cn", "Lo")
@@ -27,7 +27,7 @@ _SYLLABLE_GOES_ON: dict[str, tuple[str, ...]] = {
 
 
 def is_border(text: str, at: int, since: int) -> bool:
-    """Whether a cluster ends before `text[at]`, given that one begins at `since`, which is not after `at`."""
+    """Return True if a cluster ends before `text[at]`, given that one begins at `since` <= `at`."""
     if at <= since or at >= len(text):
         return True
     before, after = text[at - 1], text[at]
@@ -47,14 +47,14 @@ def is_border(text: str, at: int, since: int) -> bool:
 
 
 def last_border(text: str, at: int, since: int) -> int:
-    """The last border at or before `at`; `since` if there is none after it."""
+    """Return the last border at or before `at`, or `since`."""
     while not is_border(text, at, since):
         at -= 1
     return max(at, since)
 
 
 def first_border(text: str, at: int, since: int, until: int) -> int:
-    """The first border from `at` to `until`, given one at `since`; `until + 1` if there is none."""
+    """Return the first border from `at` to `until`, given one at `since`; `until + 1` if there is none."""
     while at <= until and not is_border(text, at, since):
         at += 1
     return at

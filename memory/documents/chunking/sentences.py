@@ -1,4 +1,4 @@
-"""Where sentences end, in English, German, Chinese and Japanese: a small rule that rather joins two than cuts one."""
+"""Find the ends of sentences in English, German, Chinese and Japanese; in doubt, two sentences stay joined."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from memory.documents.chunking.graphemes import is_border
 from memory.documents.chunking.spans import Span, next_nonblank, without_trailing_blank
 
-# Each match begins where the last one ended and takes all it can, so the scan is linear whatever the text.
+# Each match begins at the end of the previous one and is greedy, so the scan is linear for any text.
 _END = re.compile(r"""[.!?…。！？｡]+["'”’»›)\]}」』）】》*_`]*|\n\s*\n""")
 _WIDE = re.compile(r"[。！？｡]")
 _LAST_WORD = re.compile(r"\w*\Z")
@@ -20,7 +20,7 @@ _ABBREVIATIONS = {
 
 
 def sentences(text: str, start: int, end: int) -> Iterator[Span]:
-    """The sentences of `text[start:end]` in order, without the white space between them. A blank line ends one too."""
+    """Yield the sentences of `text[start:end]` in order, without white space between them. A blank line ends one."""
     at = next_nonblank(text, start, end)
     for found in _END.finditer(text, at, end):
         if found.start() >= at and _ends_sentence(text, found, end):
@@ -47,7 +47,7 @@ def _ends_sentence(text: str, found: re.Match[str], end: int) -> bool:
 
 
 def _is_abbreviated(before: str) -> bool:
-    """Whether a full stop after `before` belongs to its last word: "z. B.", "J. Doe", "Dr.", "am 3. Mai"."""
+    """Return True if a full stop after `before` belongs to its last word: "z. B.", "J. Doe", "Dr.", "am 3. Mai"."""
     found = _LAST_WORD.search(before)
     word = found[0] if found else ""
     return (len(word) == 1 and word.isalpha()) or (len(word) <= 2 and word.isdigit()) or word in _ABBREVIATIONS

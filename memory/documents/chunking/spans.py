@@ -1,4 +1,4 @@
-"""A span of text, the sizes it keeps to, and its ends without white space."""
+"""Spans of text, the sizes they must keep, and their ends without white space."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NONBLANK = re.compile(r"\S")
 
 
 class Span(NamedTuple):
-    """The piece `text[start:end]`, in characters."""
+    """The text `text[start:end]`, in characters."""
 
     start: int
     end: int
@@ -20,7 +20,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChunkSizes:
-    """What `split` was asked for, in characters."""
+    """The sizes passed to `split`, in characters."""
 
     chunk_size: int
     overlap: int
@@ -29,15 +29,15 @@ class ChunkSizes:
 
 
 def next_nonblank(text: str, at: int, end: int) -> int:
-    """Where the first grapheme cluster with a character that is not white space begins in `text[at:end]`; else `end`."""
+    """Return the start of the first grapheme cluster in `text[at:end]` that is not white space, or `end`."""
     found = _NONBLANK.search(text, at, end)
     if found is None:
         return end
     start = found.start()
-    # An accent may stand on a space: then the space is part of what is seen.
+    # A combining accent may follow a space, which then is part of the visible character.
     return start if start == at or is_border(text, start, at) else start - 1
 
 
 def without_trailing_blank(text: str, start: int, end: int) -> int:
-    """The end of `text[start:end]` without white space after it."""
+    """Return the end of `text[start:end]` without trailing white space."""
     return start + len(text[start:end].rstrip())

@@ -1,4 +1,4 @@
-"""The smallest pieces that text is filled from: headings, sentences, rows and lines, each with what it begins."""
+"""The smallest units that spans are filled with: headings, sentences, rows and lines."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from memory.documents.chunking.windows import cut_at_word
 class Unit(NamedTuple):
     """One unit, without white space at its ends.
 
-    `whole`: the ends of the list, item, table or fence that begin with it, the outermost first. `paragraph_end`: the
-    end of the paragraph that begins with it, else its own. `is_part`: it goes on with a sentence that had to be cut.
+    `whole`: the ends of the list, item, table or fence that begin with it, outermost first. `paragraph_end`: the end of
+    the paragraph that begins with it, or its own. `is_part`: it continues a sentence that had to be cut.
     """
 
     start: int
@@ -27,10 +27,10 @@ class Unit(NamedTuple):
 
 
 def units(text: str, sizes: ChunkSizes) -> Iterator[Unit]:
-    """The units of `text` in order, none longer than `sizes.longest`."""
+    """Yield the units of `text` in order, none longer than `sizes.longest`."""
     for block in blocks(text):
         start = next_nonblank(text, block.start, block.end)
-        # A line of more than half a piece is no title: it would leave no room for what it titles.
+        # A heading of more than half a span would leave no room for its text, so it is treated as a paragraph.
         if block.kind is BlockKind.HEADING and block.end - start <= sizes.chunk_size // 2:
             yield Unit(start, block.end, (), block.end, is_heading=True, is_part=False)
         else:
@@ -48,7 +48,7 @@ def _units_of(text: str, block: Block, sizes: ChunkSizes) -> Iterator[Unit]:
 
 
 def _fitting(text: str, leaf: Span, sizes: ChunkSizes) -> Iterator[tuple[Span, bool]]:
-    """`leaf` itself, or its lines where it is too long, or their parts; and whether it goes on with a cut line."""
+    """Yield `leaf`, or if it is too long its lines or their parts, with whether each continues a cut line."""
     for line in [leaf] if leaf.end - leaf.start <= sizes.longest else lines(text, leaf.start, leaf.end):
         start = next_nonblank(text, line.start, line.end)
         stop = without_trailing_blank(text, start, line.end)

@@ -1,4 +1,4 @@
-"""The strategies that take text by length: its beginning alone, or window after window."""
+"""Strategies that split by length: truncate, and windows of fixed size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memory.documents.chunking.spans import ChunkSizes, Span, next_nonblank, wit
 
 
 def truncate(text: str, sizes: ChunkSizes) -> list[Span]:
-    """One span: the first `chunk_size` characters after leading white space; none for a blank text."""
+    """Return one span of the first `chunk_size` characters after leading white space, none for a blank text."""
     start = next_nonblank(text, 0, len(text))
     if start == len(text):
         return []
@@ -19,7 +19,7 @@ def truncate(text: str, sizes: ChunkSizes) -> list[Span]:
 
 
 def fixed_size(text: str, sizes: ChunkSizes) -> list[Span]:
-    """Spans of `chunk_size`, each back to the sentence end or else the word in its second half where that is asked for."""
+    """Return spans of `chunk_size`, shortened to a sentence (if requested) or word end in the second half."""
     ends = [sentence.end for sentence in sentences(text, 0, len(text))] if sizes.at_sentences else []
     spans: list[Span] = []
     new = next_nonblank(text, 0, len(text))
@@ -32,10 +32,10 @@ def fixed_size(text: str, sizes: ChunkSizes) -> list[Span]:
 
 
 def cut_at_word(text: str, start: int, after: int, size: int, longest: int) -> int:
-    """Where to end a span from `start`, beyond `after`: before white space late in the window, else anywhere.
+    """Return the end of a span from `start`, after `after`: before white space late in the window, or anywhere.
 
-    `start` and `after` are borders, and after + 1 is within the window. Looks at the second half only, so that every
-    span takes a fair share.
+    `start` and `after` are borders, and after + 1 is within the window. Only the second half is searched, so that no
+    span becomes very short.
     """
     last = min(start + size, len(text))
     if last == len(text):
@@ -47,10 +47,7 @@ def cut_at_word(text: str, start: int, after: int, size: int, longest: int) -> i
 
 
 def cut_anywhere(text: str, start: int, after: int, size: int, longest: int) -> int:
-    """The last border of a cluster beyond `after` within `size` of `start`, else the first one within `longest`.
-
-    A single cluster that is longer is cut at `longest`.
-    """
+    """Return the last cluster border after `after` within `size` of `start`, or the first within `longest`."""
     last = min(start + size, len(text))
     at = last_border(text, last, after)
     if at > after:
@@ -59,7 +56,7 @@ def cut_anywhere(text: str, start: int, after: int, size: int, longest: int) -> 
 
 
 def _start(text: str, new: int, spans: list[Span], sizes: ChunkSizes) -> int:
-    """Where the span that brings what begins at `new` starts: up to `overlap` characters back in the last one."""
+    """Return the start of the span for text from `new`: up to `overlap` characters back in the previous span."""
     if not spans or not sizes.overlap:
         return new
     last = spans[-1]
