@@ -24,10 +24,9 @@ class ServerFile:
 
 
 def resolve_server_path(locations: Mapping[str, Path], asked: str) -> list[ServerFile]:
-    """The file or the files of the folder that `alias:path` names, below the folder that `locations` has for the alias.
+    """Return the file or files that `alias:path` names, below the folder that `locations` has for the alias.
 
-    Raises InvalidInputError for an unknown alias, for a path that leads out, by links too, and where there is no such
-    file.
+    Raises InvalidInputError for an unknown alias, a path that leaves the folder, also by links, and a missing file.
     """
     alias, colon, path = asked.partition(":")
     if not colon or alias not in locations:
@@ -50,7 +49,7 @@ def resolve_server_path(locations: Mapping[str, Path], asked: str) -> list[Serve
 
 
 def list_server_folder(path: Path) -> list[ServerFile]:
-    """The file, or the files of the folder, at `path`. Raises InvalidInputError where there is none."""
+    """Return the file at `path`, or the files of the folder. Raises InvalidInputError if there is none."""
     try:
         there = path.resolve(strict=True)
     except OSError as error:

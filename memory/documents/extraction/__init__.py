@@ -1,4 +1,4 @@
-"""Reads the text out of files, whatever their format, in a process of its own that may do nothing else."""
+"""Extract the text of files of all formats, in a sandboxed child process."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ __all__ = [
 def read(
     path: Path, *, name: str, limits: ExtractionLimits | None = None, stop: Callable[[], bool] | None = None
 ) -> ExtractedText:
-    """The text of the file at `path`, which its owner called `name`.
+    """Return the text of the file at `path`, which its owner called `name`.
 
-    The content decides how it is read; the extension of `name` only tells one kind of text from another, and nothing
-    else of it is used. What a reader of the file would not see is left out: what is hidden, deleted or says where to
-    click. `limits` are those of `ExtractionLimits` unless given. `stop` is asked about five times a second whether to give up.
+    The content determines the format; the extension of `name` only distinguishes kinds of text. Text that a reader of
+    the file does not see is left out, such as hidden and deleted text and navigation. `limits` defaults to
+    `ExtractionLimits`. `stop` is called about five times per second and cancels the extraction by returning True.
 
-    Blocks until done. Raises ExtractionError with a sentence for the person who uploaded the file, ExtractionCancelledError after
-    `stop` said so, and OSError where there is no file at `path`.
+    Blocks until done. Raises ExtractionError with a message for the person who uploaded the file,
+    ExtractionCancelledError after `stop` returned True, and OSError if there is no file at `path`.
     """
     with path.open("rb") as file:
         return extract_in_subprocess(file, file_extension(name)[:20], limits or ExtractionLimits(), stop)

@@ -1,4 +1,4 @@
-"""A text under way: readers add blocks and marks to it, and it keeps the offsets and the limit on its length."""
+"""Build the extracted text: extractors add blocks and markers, and offsets and the length limit are tracked."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from memory.documents.extraction.result import BETWEEN, ExtractedText, Hidden, M
 from memory.errors import ExtractionError, gettext_noop
 from memory.text import clean_text
 
-# Form feed, vertical tab, NEL and the two separators of Unicode end a line; the other control characters say nothing.
+# Form feed, vertical tab, NEL and the two separators of Unicode end a line; other control characters are removed.
 _LINE_ENDS = re.compile(r"[\f\v\x85\u2028\u2029]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]")
 _LONGEST_LABEL = 120
-# Marks are objects in the worker that reads: a hundred bytes each.
+# Limits the memory for markers, a hundred bytes each.
 _MOST_MARKS = 500_000
-# Characters of hidden text that are kept of a file, to be shown on its page.
+# Characters of hidden text that are stored per file, for the document's page.
 _MOST_HIDDEN = 20_000
 _MOST_HIDDEN_PASSAGES = 200
 
 
 def normalise_text(text: str) -> str:
-    """`text` with `\\n` as its only line end, without control characters other than tabs, and without byte order marks."""
-    # Rows come by the hundred thousand, and hardly any has something to tidy.
+    r"""Return `text` with `\n` as its only line end, without control characters except tabs and byte order marks."""
+    # Fast path: of hundreds of thousands of rows, hardly any needs changes.
     if text.isprintable():
         return text
     return _CONTROLS.sub("", _LINE_ENDS.sub("\n", clean_text(text)))
 
 
 def collapse_whitespace(text: str) -> str:
-    """`text` with each run of white space made one space, and none at its ends."""
+    """Return `text` with each run of white space replaced by one space, and none at its ends."""
     return " ".join(text.split())
 
 
 class TextBuilder:
-    """Collects the text and marks of one file. A mark stands where the next text begins.
+    """The text and markers of one file. A marker refers to the text that is added next.
 
-    Every method that adds raises ExtractionError when the text gets longer than `longest` characters.
+    Every method that adds text raises ExtractionError if the text becomes longer than `longest` characters.
     """
 
     def __init__(self, longest: int) -> None:
@@ -51,11 +51,11 @@ class TextBuilder:
 
     @property
     def blank(self) -> bool:
-        """Whether there is no text yet."""
+        """Return True if there is no text yet."""
         return not self._parts
 
     def block(self, text: str, *, gap: str = "\n\n") -> None:
-        """Add a paragraph, with `gap` between it and what comes before; nothing where it is blank."""
+        """Add a paragraph after `gap`, unless it is blank."""
         text = normalise_text(text).strip("\n").rstrip()
         if text:
             if self._parts:
@@ -64,7 +64,7 @@ class TextBuilder:
             self._append(text)
 
     def conceal(self, text: str) -> None:
-        """Keep text that a reader of the file does not see apart from the rest: where it stands, and its beginning."""
+        """Store text that a reader of the file does not see, with its offset, up to a limit."""
         text = normalise_text(text).strip()[: self._hidden_room]
         if not text:
             return
@@ -75,38 +75,38 @@ class TextBuilder:
             self.hidden.append(Hidden(self._length, text))
 
     def line(self, text: str) -> None:
-        """Add a line right below what comes before."""
+        """Add a line directly below the previous text."""
         self.block(text, gap="\n")
 
     def verbatim(self, text: str) -> None:
-        """Add `text`, which is tidy, as it is."""
+        """Add `text`, which is normalised, unchanged."""
         if text:
             self._place_marks()
             self._append(text)
 
     def mark(self, kind: MarkKind, label: str, *, level: int = 0, within: str = "") -> None:
-        """Say where the next text stands. A page, slide or row that had no text before the next one leaves no mark."""
+        """Mark the location of the next text. A page, slide or row without text gets no marker."""
         if kind != "heading":
             self._pending = [pending for pending in self._pending if pending[0] != kind]
         self._pending.append((kind, _short(label), level, within))
 
     def heading(self, level: int, words: str) -> None:
-        """Mark a heading below those of a smaller level; its words are the next text."""
+        """Mark a heading, below those with a smaller level; its words are the next text."""
         label = _short(words)
         while self._path and self._path[-1][0] >= level:
             self._path.pop()
-        # A chapter often opens with its own name.
+        # A chapter often begins with its own name.
         if label and not (self._path and self._path[-1][1] == label):
             self.mark("heading", label, level=level, within=BETWEEN.join(above for _, above in self._path))
             self._path.append((level, label))
 
     def chapter(self, name: str) -> None:
-        """Mark a chapter, which ends every heading before it."""
+        """Mark a chapter, which ends all previous headings."""
         self._path = [(0, _short(name))]
         self.mark("chapter", name)
 
     def finish(self, kind: str) -> ExtractedText:
-        """The whole. Raises ExtractionError where there is no text."""
+        """Return the extracted text. Raises ExtractionError if there is none."""
         text = "".join(self._parts)
         if not text.strip() and self.hidden:
             raise ExtractionError(

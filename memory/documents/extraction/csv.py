@@ -1,4 +1,4 @@
-"""Tables in plain text: fields apart by comma, semicolon, tab or bar."""
+"""Extract delimited tables, with fields separated by comma, semicolon, tab or bar."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _SAMPLE_LINES = 50
 
 
 def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
-    """Add each row of the table in `file` as a line, marked with its number."""
+    """Add each row of the table as a line, marked with its number."""
     lines = normalise_text(decode(file.read())).split("\n")
-    # Excel writes the delimiter into a line of its own.
+    # Excel writes the delimiter in a separate first line.
     told = lines[0].lower().startswith("sep=") and len(lines[0]) == 5
     delimiter = lines[0][4] if told else _delimiter_of(lines[:_SAMPLE_LINES])
-    # The module's own limit on a field is for programs without one on the whole.
+    # The whole text is limited, so the csv module's limit per field is not needed.
     csv.field_size_limit(limits.max_characters)
     rows = csv.reader((line + "\n" for line in lines[told:]), delimiter=delimiter)
     for number, line in label_rows(enumerate(rows, 1 + told)):
@@ -29,7 +29,7 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
 
 
 def _delimiter_of(lines: list[str]) -> str:
-    """The delimiter that cuts most lines into the same number of fields, more than one; a comma if none does."""
+    """Return the delimiter that splits most lines into the same number of fields (more than one), or a comma."""
     best = (0, 0, ",")
     for delimiter in _DELIMITERS:
         counts = [len(fields) for fields in csv.reader(lines, delimiter=delimiter) if fields]

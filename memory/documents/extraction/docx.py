@@ -1,4 +1,4 @@
-"""Word documents (DOCX): paragraphs, headings by style, lists, tables by row, and footnotes at the end."""
+"""Extract Word documents (DOCX): paragraphs, headings by style, lists, tables by row, and footnotes at the end."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from memory.documents.extraction.xml_stream import XmlHandler
 from memory.documents.extraction.zip_package import document_title, main_part, open_archive, parse_part, relationships
 
 _HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
-# Said twice, for older programs; where a piece was moved from; how a character is pronounced.
+# Duplicates for older programs, the source of moved text, and pronunciation guides.
 _DROPPED = frozenset({"Fallback", "moveFrom", "rt"})
 _OFF = frozenset({"0", "false", "off"})
 _IN_RUN = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
-# What a style may say of its paragraphs, besides the level of a heading.
+# Roles that a style may give its paragraphs, besides the level of a heading.
 _TITLE, _LIST = -1, -2
 
 
 def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
-    """Add the text of the document in `file`: as it is now, without what was deleted or is hidden."""
+    """Add the present text of the document, without deleted and hidden text."""
     with open_archive(file) as package:
         draft.title = document_title(package)
         part = main_part(package)
@@ -35,7 +35,7 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
 
 
 def _styles_of(package: zipfile.ZipFile, part: str) -> dict[str, int]:
-    """What each style makes of a paragraph, by the style's id: a heading of a level, a title, an item, or 0."""
+    """Return the role of each style by its id: the level of a heading, a title, a list item, or 0."""
     styles = _Styles()
     if part in package.NameToInfo:
         parse_part(package, part, styles)
@@ -43,7 +43,7 @@ def _styles_of(package: zipfile.ZipFile, part: str) -> dict[str, int]:
 
 
 class _Styles(XmlHandler):
-    """Listens for styles: their names, what they build on, and the level in the outline they give."""
+    """Handle style definitions: names, base styles, and outline levels."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
@@ -63,7 +63,7 @@ class _Styles(XmlHandler):
             self._levels[self._style] = int(value) + 1
 
     def role_of(self, style: str) -> int:
-        """A level from 1, `_TITLE`, `_LIST` or 0; of the style itself, else of the nearest it builds on."""
+        """Return a level from 1, `_TITLE`, `_LIST` or 0, of the style or the nearest base style with a role."""
         seen: set[str] = set()
         while style in self.names and style not in seen:
             seen.add(style)
@@ -87,10 +87,10 @@ class _Paragraph:
 
 
 class _Body(XmlHandler):
-    """Listens for paragraphs and tables. Both may stand within one another (in text boxes, in cells), hence stacks."""
+    """Handle paragraphs and tables. Both can be nested (text boxes, cells), so they are kept on stacks."""
 
     def __init__(self, draft: TextBuilder, styles: dict[str, int]) -> None:
-        # The number of each footnote by its id, in the order they are referred to.
+        # Numbers of footnotes by id, in order of reference.
         self.notes: dict[str, int] = {}
         self._draft = draft
         self._styles = styles
@@ -179,7 +179,7 @@ class _Body(XmlHandler):
 
 
 class _Footnotes(_Body):
-    """Listens for the footnotes that the body refers to, each a paragraph that begins with its number."""
+    """Handle the footnotes that the body refers to, each a paragraph that begins with its number."""
 
     def __init__(self, draft: TextBuilder, numbers: dict[str, int]) -> None:
         super().__init__(draft, {})

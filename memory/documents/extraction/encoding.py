@@ -1,4 +1,4 @@
-"""Bytes to text, whatever encoding they are in: what they declare, else UTF-8, else what they look like."""
+"""Decode bytes of any encoding: the declared one, UTF-8, or the most plausible one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
-    # That of UTF-32 begins with that of UTF-16.
+    # UTF-32 first, since its mark begins with that of UTF-16.
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# What files were written in before UTF-8, the commoner first: between equals the first is taken. Rarer ones are left
-# out, as short texts are mistaken for them.
+# Encodings before UTF-8, common ones first, since the first of equally plausible ones is taken. Rare ones are left
+# out, because short texts are mistaken for them.
 _LEGACY = [
     "cp1252", "cp1250", "iso8859_2", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257",
     "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp874", "mac_roman",
@@ -25,7 +25,7 @@ _DECLARED = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w-]{2,40})""",
 
 
 def looks_like_text(head: bytes) -> bool:
-    """Whether `head`, the first bytes of a file, reads as text in some encoding: next to no control characters."""
+    """Return True if `head`, the first bytes of a file, is text in some encoding, with almost no control characters."""
     if head.startswith(tuple(bom for bom, _ in _BOMS)) or _utf16_without_bom(head):
         return True
     controls = len(head) - len(head.translate(None, _CONTROL_BYTES))
@@ -33,12 +33,12 @@ def looks_like_text(head: bytes) -> bool:
 
 
 def decode(data: bytes, *, declared: str = "") -> str:
-    """The text of `data`. `declared` is an encoding it is said to be in: used where it is known and `data` is not UTF-8."""
+    """Return the text of `data`. `declared` is used if it is a known encoding and `data` is not UTF-8."""
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return data.decode(encoding, "replace")
     sample = data[:_SAMPLE_BYTES]
-    # This one is all ASCII, and so would pass for UTF-8.
+    # ISO-2022-JP is all ASCII, so it would be accepted as UTF-8.
     if b"\x1b$" in sample or b"\x1b(J" in sample:
         return data.decode("iso2022_jp", "replace")
     if wide := _utf16_without_bom(sample):
@@ -49,7 +49,7 @@ def decode(data: bytes, *, declared: str = "") -> str:
         wrong_at = error.start
     if _is_known(declared):
         return data.decode(declared, "replace")
-    # A stray byte does not make another encoding of it.
+    # A single invalid byte does not mean another encoding.
     text = data.decode("utf-8", "replace")
     if text.count("\ufffd") * 20 < len(text) - len(text.encode("ascii", "ignore")):
         return text
@@ -57,13 +57,13 @@ def decode(data: bytes, *, declared: str = "") -> str:
 
 
 def declared_in(data: bytes) -> str:
-    """The encoding that HTML or XML names in its first bytes; "" where it names none."""
+    """Return the encoding that HTML or XML declares in its first bytes, or ""."""
     found = _DECLARED.search(data[:2048])
     return found[1].decode("ascii") if found else ""
 
 
 def _is_known(encoding: str) -> bool:
-    """Whether `encoding` names one of text to Python, whose list holds "hex" and "zip" too."""
+    """Return True if Python knows `encoding` as a text encoding; its list also has "hex" and "zip"."""
     try:
         return bool(encoding) and codecs.lookup(encoding)._is_text_encoding
     except LookupError:
@@ -71,7 +71,7 @@ def _is_known(encoding: str) -> bool:
 
 
 def _utf16_without_bom(head: bytes) -> str:
-    """The UTF-16 whose letters are mostly ASCII, known by a zero in every other byte; "" if it is not that."""
+    """Return the UTF-16 variant of mostly ASCII letters, recognised by a zero in every other byte, or ""."""
     zeros_first, zeros_second = head[0::2].count(0), head[1::2].count(0)
     pairs = len(head) // 2
     if pairs and zeros_second * 10 > pairs * 7 and zeros_first * 50 < pairs:
@@ -82,12 +82,12 @@ def _utf16_without_bom(head: bytes) -> str:
 
 
 def _resembling(data: bytes, wrong_at: int) -> str:
-    """The legacy encoding in which the lines from `wrong_at` on look most like a language."""
+    """Return the legacy encoding in which the lines from `wrong_at` on look most like a language."""
     from charset_normalizer import from_bytes
 
     start = max(data.rfind(b"\n", 0, wrong_at), wrong_at - _SAMPLE_BYTES, -1) + 1
     sample = data[start : start + _SAMPLE_BYTES]
-    # A cut character would speak against the right encoding.
+    # A cut character would count against the right encoding.
     sample = sample[: sample.rfind(b"\n") + 1] or sample
     matches = from_bytes(sample, cp_isolation=_LEGACY, enable_fallback=False)
     scores = [(round(m.chaos - m.coherence / 10, 2), _LEGACY.index(m.encoding), m.encoding) for m in matches]

@@ -1,4 +1,4 @@
-"""E-books (EPUB): the pages of the book in reading order, each with the name its table of contents gives it."""
+"""Extract e-books (EPUB): pages in reading order, with the chapter names of the table of contents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+
 
 
 def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
-    """Add the book's pages, with its chapters and the headings in them marked."""
+    """Add the book's pages, with markers for chapters and headings."""
     with open_archive(file) as package:
         container = _Container()
         parse_part(package, "META-INF/container.xml", container)
@@ -29,7 +29,7 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
         if "META-INF/encryption.xml" in package.NameToInfo:
             locked = _Encrypted()
             parse_part(package, "META-INF/encryption.xml", locked)
-            # Fonts are often scrambled; a page is so only by copy protection.
+            # Fonts are often obfuscated; pages are encrypted only by copy protection.
             if locked.parts & set(pages):
                 raise ExtractionError(
                     gettext_noop("This e-book is copy-protected. Only books without copy protection can be read.")
@@ -44,7 +44,7 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
 
 
 def _chapters(package: zipfile.ZipFile, book: _Book) -> dict[str, str]:
-    """The name of the first chapter on each page, by the name of the page's part."""
+    """Return the name of the first chapter on each page, by the name of the page's part."""
     if book.contents in package.NameToInfo:
         data = package.read(book.contents)
         links = _Links(posixpath.dirname(book.contents))
@@ -58,7 +58,7 @@ def _chapters(package: zipfile.ZipFile, book: _Book) -> dict[str, str]:
 
 
 class _Container(XmlHandler):
-    """Listens for where the book's description is."""
+    """Handle the container file, which names the package document."""
 
     book = ""
 
@@ -68,7 +68,7 @@ class _Container(XmlHandler):
 
 
 class _Book(XmlHandler):
-    """Listens for the book's title, its pages by id, the order to read them in, and its tables of contents."""
+    """Handle the package document: title, pages by id, reading order, and tables of contents."""
 
     def __init__(self, folder: str) -> None:
         self.title = ""
@@ -107,7 +107,7 @@ class _Book(XmlHandler):
 
 
 class _Encrypted(XmlHandler):
-    """Listens for the parts that are encrypted."""
+    """Handle the list of encrypted parts."""
 
     def __init__(self) -> None:
         self.parts: set[str] = set()
@@ -118,7 +118,7 @@ class _Encrypted(XmlHandler):
 
 
 class _NavPoints(XmlHandler):
-    """Listens for the table of contents of an older book (NCX)."""
+    """Handle the table of contents of older books (NCX)."""
 
     def __init__(self, folder: str) -> None:
         self.names: dict[str, str] = {}
@@ -142,13 +142,13 @@ class _NavPoints(XmlHandler):
 
 
 class _Links(HTMLParser):
-    """Finds the links of a table of contents that is itself a page: where each leads, and its words."""
+    """Collect the links of a table of contents in HTML: targets and texts."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(convert_charrefs=True)
         self.names: dict[str, str] = {}
         self._folder = folder
-        # The kinds of the `nav` we are in: a book may list its pages and landmarks, too.
+        # Types of the open `nav` elements; a book may also list its pages and landmarks.
         self._nav = ""
         self._href = ""
         self._words: list[str] = []

@@ -1,4 +1,4 @@
-"""Which kind of file this is, by what is in it; the name only tells one kind of text from another."""
+"""Detect the format of a file by its content; the name only distinguishes kinds of text."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from memory.errors import ExtractionError, gettext_noop
 
 
 class SeekableFile(Protocol):
-    """A file open for reading: Python's own, or the one of an upload."""
+    """A file open for reading, from Python or an upload."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """The next `size` bytes."""
+        """Return the next `size` bytes."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
-        """Go elsewhere in the file."""
+        """Move the position in the file."""
 
 
 class FileFormat(NamedTuple):
-    """One kind of file: its name here, its media type, the extensions its files have, its name for people."""
+    """A supported format: its kind, media type, extensions, and label."""
 
     kind: str
     media_type: str
@@ -57,33 +57,33 @@ FORMATS = (
     FileFormat("code", "text/x-source", _CODE, gettext_noop("Source code")),
 )
 _HEAD_BYTES = 65_536
-# Where the end of a zip archive can be, which may have a comment of 64 kB behind it; and about 20,000 members.
+# A zip archive's end record may be followed by a comment of 64 kB. The directory has room for about 20,000 members.
 _LAST_RECORD_BYTES = 65_536 + 22
 _MOST_DIRECTORY_BYTES = 2_000_000
 _TEXT_KINDS = {
     e: f.kind for f in FORMATS if f.kind in ("markdown", "html", "csv", "email", "code") for e in f.extensions
 }
-# Each part is taken once and for good (`*+`, `(?>`): going back over comments takes exponential time.
+# Possessive quantifiers (`*+`, `(?>`): backtracking over comments takes exponential time.
 _HTML = re.compile(
     rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?><!--.*?-->\s*)*+<(?:!doctype\s+html|html)\b", re.IGNORECASE | re.DOTALL
 )
 _HEADER_LINE = re.compile(rb"[A-Za-z][A-Za-z-]*:[ \t]|From ")
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-# The text of these is wrapped in marks that nobody wants to find.
+# Formats whose text is mixed with markup that should not be found.
 _TEXT_ONLY_IN_FORM = (b"{\\rtf", b"%!PS")
 
 
 def detect_format(file: SeekableFile, name: str) -> str:
-    """The kind, one of `FORMATS`, of the file open in `file`, which was called `name`; leaves it at its beginning.
+    """Return the kind (one of `FORMATS`) of the open file called `name`, and rewind the file.
 
-    Raises ExtractionError for what cannot be read, empty files among them.
+    Raises ExtractionError for unsupported and empty files.
     """
     head = file.read(_HEAD_BYTES)
     file.seek(0)
     if not head:
         raise ExtractionError(gettext_noop("This file is empty."))
     is_text = looks_like_text(head)
-    # Some have a line of another protocol before their first; a text may be about PDF.
+    # Some PDF files begin with other lines, and a text may be about PDF.
     if head.startswith(b"%PDF-") or (not is_text and b"%PDF-" in head[:1024]):
         return "pdf"
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
@@ -96,7 +96,7 @@ def detect_format(file: SeekableFile, name: str) -> str:
 
 
 def file_extension(name: str) -> str:
-    """What comes after the last dot of the file called `name`, in lower case; the whole of a name without dots."""
+    """Return the part of `name` after the last dot in lower case; all of it if there is no dot."""
     return PurePosixPath(name.replace("\\", "/")).name.lower().rpartition(".")[2]
 
 
@@ -104,7 +104,7 @@ _UNKNOWN = gettext_noop("Unsupported file type. Supported: %(formats)s.")
 
 
 def _kind_of_zip(file: SeekableFile) -> str:
-    """The kind by the members' names. It also runs in the process that takes uploads, so it bounds what is listed."""
+    """Return the kind by the members' names. It also runs in the web process, so the listing is bounded."""
     try:
         _check_directory(file)
         with zipfile.ZipFile(file) as package:
@@ -124,20 +124,20 @@ def _kind_of_zip(file: SeekableFile) -> str:
 
 
 def _check_directory(file: SeekableFile) -> None:
-    """Raises ExtractionError where the list of members is longer than any document's: `zipfile` reads all of it at once."""
+    """Raise ExtractionError if the list of members is longer than any document's; `zipfile` reads all of it."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _LAST_RECORD_BYTES))
     last = file.read(_LAST_RECORD_BYTES)
     found = last.rfind(b"PK\x05\x06")
     if found < 0 or len(last) < found + 22:
         raise zipfile.BadZipFile("its end is missing")
-    # The size of the directory, which a larger archive (zip64) keeps elsewhere and gives as all ones here.
+    # The size of the directory; zip64 archives store it elsewhere and have all ones here.
     if int.from_bytes(last[found + 12 : found + 16], "little") > _MOST_DIRECTORY_BYTES:
         raise ExtractionError(gettext_noop("This file holds too many parts to be a document."))
 
 
 def _old_office(file: SeekableFile) -> str:
-    """Why a file in the container of old Office programs is not read: newer ones use it for what they encrypt."""
+    """Return why a file in the container of old Office formats is unsupported; encrypted files also use it."""
     encrypted, before = "EncryptedPackage".encode("utf-16-le"), b""
     while piece := file.read(_HEAD_BYTES):
         if encrypted in before + piece:

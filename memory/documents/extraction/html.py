@@ -1,4 +1,4 @@
-"""Web pages: their text as a reader sees it, without what leads about; headings are marked, hidden text is set apart."""
+"""Extract web pages: visible text with headings, without navigation; hidden text is stored separately."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _BLOCKS = frozenset(
         "ul",
     ]
 ) | frozenset(_HEADINGS)
-# What an opening tag closes, where nobody wrote the closing one.
+# Open elements that an opening tag closes implicitly.
 _CELL = frozenset({"td", "th", "p", "li"})
 _CLOSES = {
     "li": frozenset({"li", "p"}), "dt": frozenset({"dt", "dd", "p"}), "dd": frozenset({"dt", "dd", "p"}),
@@ -73,13 +73,13 @@ _SPACES = re.compile(r"[ \t\n\r\f]+")
 
 
 def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
-    """Add the text of the page in `file`, with its headings marked."""
+    """Add the text of the page, with its headings marked."""
     data = file.read()
     draft.title = add_page(decode(data, declared=declared_in(data)), draft) or draft.title
 
 
 def add_page(html: str, draft: TextBuilder) -> str:
-    """Add the text of `html` to `draft`; returns the page's title, else its first heading, else ""."""
+    """Add the text of `html`; return the page's title, or its first heading, or ""."""
     page = _Page(draft)
     page.feed(html)
     page.close()
@@ -88,7 +88,7 @@ def add_page(html: str, draft: TextBuilder) -> str:
 
 
 class _Page(HTMLParser):
-    """Walks through the tags with the open ones on a stack, and flushes a block of text at each border of one."""
+    """Parse the tags with a stack of open elements, and flush a block of text at each block border."""
 
     def __init__(self, draft: TextBuilder) -> None:
         super().__init__(convert_charrefs=True)
@@ -97,13 +97,13 @@ class _Page(HTMLParser):
         self._draft = draft
         self._open: list[str] = []
         self._counts: Counter[str] = Counter()
-        # How many tags were open when one came whose content is dropped; 0 outside of those.
+        # Number of open tags when a dropped element began; 0 outside of one.
         self._dropped_at = 0
         self._words: list[str] = []
         self._bullet = False
         self._after_item = False
         self._tables: list[Table] = []
-        # How each open tag looks, what the page's style elements say about it, and text that nobody sees.
+        # Look of each open tag, rules of style elements, and hidden text.
         self._looks: list[Look] = [Look()]
         self._sheet = StyleSheet()
         self._hidden: list[str] = []
@@ -145,7 +145,7 @@ class _Page(HTMLParser):
             self._words.append(data if "pre" in self._counts else _SPACES.sub(" ", data))
 
     def finish(self) -> None:
-        """Flush what is still open."""
+        """Flush the open elements."""
         while self._open:
             self._pop()
         self._flush()
@@ -187,7 +187,7 @@ class _Page(HTMLParser):
         return tag
 
     def _flush(self) -> None:
-        """Add the words since the last border: to the cell they stand in, else as a block, heading or item."""
+        """Add the text since the last border to its cell, or as a block, heading or item."""
         raw, hidden = "".join(self._words), "".join(self._hidden)
         self._words.clear()
         self._hidden.clear()

@@ -1,4 +1,4 @@
-"""A table of a web page: its rows with the names of their columns, or its cells one by one where it only lays out."""
+"""Tables of web pages: rows with column names, or single cells if the table is only used for layout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from memory.documents.extraction.labelled_rows import label_rows, line_of
 
 
 class Table:
-    """Collects cells. `is_layout` is for tables that hold headings or other tables: their text goes by as it comes."""
+    """Collects cells. `is_layout`: the table contains headings or tables, so text is added immediately."""
 
     def __init__(self, draft: TextBuilder) -> None:
         self._draft = draft
@@ -22,7 +22,7 @@ class Table:
 
     @is_layout.setter
     def is_layout(self, value: bool) -> None:
-        """Give out what was held back."""
+        """Return True if the table is used for layout."""
         self._is_layout = value
         for row in self._rows:
             for text, _ in row:
@@ -33,15 +33,16 @@ class Table:
         self._cell = None
 
     def begin_row(self) -> None:
+        """Begin a row."""
         self._rows.append([])
 
     def begin_cell(self, *, is_name: bool) -> None:
-        """A cell begins; `is_name` where it names its column or row."""
+        """Begin a cell; `is_name` if it is a header of its column or row."""
         if not self._is_layout:
             self._cell, self._names_a_column = [], is_name
 
     def take(self, text: str) -> bool:
-        """Whether `text` was taken into the open cell; without one it stands by itself."""
+        """Return True if `text` was added to the open cell, False if there is none."""
         if self._cell is None:
             return False
         self._cell.append(text)
@@ -58,7 +59,7 @@ class Table:
         """Add the rows to the draft."""
         self.end_cell()
         rows = [row for row in self._rows if any(text for text, _ in row)]
-        # Where some cells are said to be names, nothing need be guessed.
+        # Header cells in the markup make guessing unnecessary.
         told = any(is_name for row in rows for _, is_name in row)
         header = bool(rows) and len(rows) > 1 and all(is_name or not text for text, is_name in rows[0])
         if told and not header:
@@ -70,7 +71,7 @@ class Table:
 
 
 def _named_by_first(row: list[tuple[str, bool]]) -> str:
-    """A row whose first cell may say what the others are."""
+    """Return a row whose first cell may be the name of the others."""
     cells = [text for text, _ in row if text]
     if row[0][1] and row[0][0] and len(cells) > 1:
         return f"{cells[0]}: {line_of(cells[1:], [])}"

@@ -1,4 +1,4 @@
-"""How an element of a web page looks, as far as it decides whether its text can be seen."""
+"""Determine whether the text of an element can be seen, from its styles."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NAMED: Mapping[str, Color] = {
     "ghostwhite": (248, 248, 255), "whitesmoke": (245, 245, 245), "blue": (0, 0, 255), "green": (0, 128, 0),
     "gray": (128, 128, 128), "grey": (128, 128, 128), "yellow": (255, 255, 0), "silver": (192, 192, 192),
 }  # fmt: skip
-# How far each channel of two colors may differ that nobody tells apart.
+# Largest difference per channel of two colors that look the same.
 _SAME = 12
-# Pixels: smaller text is no text to a reader, and what begins so far outside of the page is not on it.
+# Pixels. Smaller text is unreadable, and text this far outside the page is not on it.
 _SMALLEST, _FAR = 1.5, 500.0
 _FAINTEST = 0.05
 _PIXELS = {
@@ -36,7 +36,7 @@ _LENGTH = re.compile(r"(-?\d{1,9}(?:\.\d{1,9})?|-?\.\d{1,9})(px|pt|rem|em|%|cm|m
 _NUMBERS = re.compile(r"\d{1,3}(?:\.\d{1,9})?%?")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _SELECTOR = re.compile(r"[a-z][a-z0-9]*|[.#][\w-]+|[a-z][a-z0-9]*[.#][\w-]+", re.IGNORECASE)
-# Rules of one page that are looked at.
+# Number of rules considered per page.
 _MOST_RULES = 2000
 
 Declarations = dict[str, str]
@@ -44,7 +44,7 @@ Declarations = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What of its looks an element hands on. A color is None where it is not known what it is."""
+    """The inherited styles of an element. A color is None if unknown."""
 
     color: Color | None = (0, 0, 0)
     background: Color | None = _WHITE
@@ -53,13 +53,13 @@ class Look:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether nobody sees text that looks like this."""
+        """Return True if text with this look cannot be seen."""
         if self.is_gone or self.font_px < _SMALLEST:
             return True
         return self.color is not None and self.background is not None and _are_same(self.color, self.background)
 
     def of_child(self, declared: Declarations) -> Look:
-        """The look of an element inside, for which this is declared."""
+        """Return the look of a child element with these declarations."""
         if not declared:
             return self
         background = declared.get("background-color", declared.get("background"))
@@ -75,7 +75,7 @@ class Look:
     def _background(self, declared: str | None) -> Color | None:
         if declared is None or declared in ("transparent", "none", "inherit", "initial"):
             return self.background
-        # A picture or a gradient may have any color.
+        # An image or gradient may have any color.
         return None if "(" in declared and not declared.startswith("rgb") else _color(declared)
 
     def _font(self, declared: Declarations) -> float:
@@ -90,13 +90,13 @@ class Look:
 
 
 class StyleSheet:
-    """The rules of a page's style elements whose selectors are plain: a tag, a class, an id, a tag with one of these."""
+    """Rules of a page's style elements with simple selectors: tag, class, id, or tag with class or id."""
 
     def __init__(self) -> None:
         self._rules: dict[str, Declarations] = {}
 
     def add(self, css: str) -> None:
-        """Take over the rules of a style element."""
+        """Add the rules of a style element."""
         for rule in _COMMENT.sub("", css).split("}")[:_MOST_RULES]:
             selectors, _brace, body = rule.rpartition("{")
             declared = _declarations(body)

@@ -1,4 +1,4 @@
-"""Rows of cells as lines that keep each value beside the name of its column: "Item: Paper; Price: 4"."""
+"""Rows of cells as lines that repeat the name of each value's column: "Item: Paper; Price: 4"."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _LONGEST_NAME = 80
 
 
 def label_rows(rows: Iterable[tuple[int, Sequence[str]]], *, header: bool | None = None) -> Iterator[tuple[int, str]]:
-    """Each row that is not blank, a number and its cells, as the number and a line of text.
+    """Yield each row that is not blank as its number and a line of text.
 
-    `header` says whether the first row names the columns; None guesses: the first row with several cells does, where
-    they differ, are short and none is a number or date (years may name columns). Rows above it stand as they are. The
-    row of names is not repeated, unless nothing comes below it.
+    `header` is True if the first row contains column names. None guesses: the first row with several cells does if they
+    differ, are short, and none is a number or date (years may be names). Rows above it are unchanged. The header is not
+    repeated, unless nothing follows it.
     """
     names: list[str] = []
     undecided, only_names = header is not False, 0
@@ -38,7 +38,7 @@ def label_rows(rows: Iterable[tuple[int, Sequence[str]]], *, header: bool | None
 
 
 def line_of(cells: Sequence[str], names: Sequence[str]) -> str:
-    """One row as a line; a value whose column has no name stands alone."""
+    """Return one row as a line; a value without a column name stands alone."""
     padded = [*names, *[""] * (len(cells) - len(names))]
     pairs = zip(padded, cells, strict=False)
     return "; ".join(f"{name}: {cell}" if name else cell for name, cell in pairs if cell)

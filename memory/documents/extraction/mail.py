@@ -1,4 +1,4 @@
-"""E-mail: who wrote to whom, when and about what, the message, and the names of what was attached."""
+"""Extract e-mail: sender, recipients, date, subject, message, and the names of attachments."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from memory.documents.extraction.html import add_page
 from memory.documents.extraction.result import ExtractionLimits
 from memory.errors import ExtractionError, gettext_noop
 
-# The parser looks through all parts that are open for each line: its time grows with their square.
+# The parser checks all open parts for each line, so its time grows quadratically with their number.
 _MOST_MULTIPARTS = 500
 _MULTIPART = re.compile(rb"^content-type:\s{0,20}multipart/", re.IGNORECASE | re.MULTILINE)
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 
 
 def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
-    """Add the message in `file`. Of plain text and HTML it is the plain text, if there is any in it."""
+    """Add the message in `file`, from its plain text if it has both plain text and HTML."""
     data = file.read()
     if len(_MULTIPART.findall(data)) > _MOST_MULTIPARTS:
         sentence = gettext_noop("This e-mail has more than %(most)s parts within parts. Save its text and upload that.")

@@ -1,4 +1,4 @@
-"""PDF: the text of each page, as far as it is text and not a picture of it."""
+"""Extract PDF: the text of each page, without text in images."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from memory.documents.extraction.result import ExtractionLimits
 from memory.errors import ExtractionError, gettext_noop
 
 _PROTECTED = gettext_noop("This PDF is protected by a password. Remove it and upload again.")
-# What programs put there when nobody gave a title.
+# Titles that programs set by default.
 _NO_TITLE = re.compile(r"untitled.*|(?:microsoft (?:word|powerpoint|excel) - )?\S+\.\w{2,5}|\W*", re.IGNORECASE)
 _LONGEST_TITLE = 200
 _SHOWING = frozenset({b"Tj", b"TJ", b"'", b'"'})
-# Fonts have these as one glyph; nobody searches for them.
+# Ligatures, which nobody types in a search.
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 
 
 def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
-    """Add the text of each page, marked with its number, from 1 in the order of the file."""
-    # pypdf reports each oddity it works around; here nobody listens.
+    """Add the text of each page, marked with its number from 1 in the order of the file."""
+    # pypdf logs each irregularity that it works around.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
         reader = PdfReader(file)
-        # Many a PDF has a password for changing it only, and opens with an empty one.
+        # Many PDF files only have a password against changes and open with an empty one.
         if reader.is_encrypted and not reader.decrypt(""):
             raise ExtractionError(_PROTECTED)
         pages = len(reader.pages)
@@ -55,7 +55,7 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
 
 
 def _add_page(page: PageObject, draft: TextBuilder) -> None:
-    """Add the text that can be seen on the page, and apart from it the text that cannot."""
+    """Add the visible text of the page, and conceal the invisible text."""
     box, resources = page.cropbox, page.get("/Resources")
     visibility = PageVisibility(
         (float(box.left), float(box.bottom), float(box.right), float(box.top)),
@@ -70,7 +70,7 @@ def _add_page(page: PageObject, draft: TextBuilder) -> None:
 
 
 def _only(page: PageObject, is_wanted: Callable[[int], bool]) -> str:
-    """The text of those operations that are wanted by their number among those that show text."""
+    """Return the text of the selected operations, numbered among those that show text."""
     numbers = count()
 
     def blank(operator: bytes, operands: list[Any], *_: object) -> None:
@@ -81,7 +81,7 @@ def _only(page: PageObject, is_wanted: Callable[[int], bool]) -> str:
 
 
 def _title_of(reader: PdfReader) -> str:
-    """The title among the PDF's properties; "" where it is none."""
+    """Return the title in the PDF's properties, or ""."""
     said = reader.metadata.title if reader.metadata else None
     title = collapse_whitespace(said or "")
     return title if len(title) <= _LONGEST_TITLE and not _NO_TITLE.fullmatch(title) else ""

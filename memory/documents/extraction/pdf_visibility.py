@@ -1,4 +1,4 @@
-"""Which text of a PDF's page can be seen: a small model of the graphics state, fed with the page's operations."""
+"""Determine the visible text of a PDF page with a small model of the graphics state."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Color = tuple[float, float, float]
 _IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 _BLACK, _WHITE = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
 _SAME_COLOR = 0.04
-# Points; smaller text is no text to a reader.
+# Points; smaller text is unreadable.
 _SMALLEST = 1.0
 _FAINTEST = 0.05
-# The share of the page that its images cover where invisible text over them is the text layer of a scan.
+# Invisible text over images that cover this share of the page is the text layer of a scan.
 _SCAN = 0.8
-# Of what was painted, only so many boxes are remembered.
+# Number of painted boxes that are remembered.
 _MOST_BOXES = 500
 _INVISIBLE_MODES = (3, 7)
 _SHOWING = frozenset({"Tj", "TJ", "'", '"'})
@@ -41,9 +41,9 @@ class _State:
 
 @dataclass(slots=True)
 class PageVisibility:
-    """Told each operation of a page in turn, by `before` and `after`, says which of its text cannot be seen.
+    """Follows the operations of a page through `before` and `after`, and finds invisible text.
 
-    `resources` are those of the page, `page` its visible box.
+    `resources` are those of the page, `page` is its visible box.
     """
 
     page: Box
@@ -58,7 +58,7 @@ class PageVisibility:
     _shown: list[bool | tuple[float, float]] = field(default_factory=list)
 
     def hidden(self) -> frozenset[int]:
-        """The numbers of those operations that show text, counted from 0, whose text cannot be seen."""
+        """Return the numbers (from 0) of the text-showing operations whose text cannot be seen."""
         is_scan = sum(map(self._share_of_page, self._images)) >= _SCAN
         return frozenset(
             number
@@ -67,7 +67,7 @@ class PageVisibility:
         )
 
     def before(self, operator: bytes, operands: Sequence[Any], *_: object) -> None:
-        """Take note of an operation; what a damaged file gives as its operands is passed over."""
+        """Process an operation; invalid operands of a damaged file are ignored."""
         name = operator.decode("latin-1")
         try:
             self._follow(name, operands)
@@ -76,7 +76,7 @@ class PageVisibility:
                 self._shown.append(True)
 
     def after(self, operator: bytes, operands: Sequence[Any], *_: object) -> None:
-        """Take note of the end of an operation: of a form, which has operations of its own."""
+        """Process the end of a form, which has operations of its own."""
         if operator == b"Do" and self._forms:
             self._state, self._saved, self.resources = self._forms.pop()
 
@@ -141,7 +141,7 @@ class PageVisibility:
             self._paint(self.page, None)
 
     def _draw(self, name: str) -> None:
-        """Enter a form, or note an image."""
+        """Enter a form, or record an image."""
         drawn = self._named("/XObject", name)
         if drawn.get("/Subtype") == "/Form":
             self._forms.append((self._state, self._saved, self.resources))
@@ -149,7 +149,7 @@ class PageVisibility:
             self._state, self._saved = replace(self._state, ctm=_times(matrix, self._state.ctm)), []
             self.resources = drawn.get("/Resources", self.resources).get_object()
             return
-        # A frame for `after` to take away.
+        # `after` pops this frame.
         self._forms.append((self._state, self._saved, self.resources))
         box = _box_of(self._state.ctm, [(0, 0), (1, 0), (0, 1), (1, 1)])
         self._images.append(box)
@@ -166,7 +166,7 @@ class PageVisibility:
         del self._painted[:-_MOST_BOXES]
 
     def _is_seen(self) -> bool | tuple[float, float]:
-        """Whether text shown now can be seen; for invisible text, which may belong to a scan, where it stands."""
+        """Return whether text shown now is visible; for invisible text, which may belong to a scan, its position."""
         state = self._state
         placed = _times(self._line, state.ctm)
         size = abs(state.size) * math.sqrt(abs(placed[0] * placed[3] - placed[1] * placed[2]))
@@ -181,9 +181,9 @@ class PageVisibility:
         return state.mode not in (0, 4) or state.fill is None or not self._is_on_its_color(x, y, size, state.fill)
 
     def _is_on_its_color(self, x: float, y: float, size: float, fill: Color) -> bool:
-        """Return whether what lies under the text has the text's own color; a page is white."""
+        """Return True if the background below the text has the text's color; the page is white."""
         for (left, bottom, right, top), color in reversed(self._painted):
-            # Thinner boxes are rules and frames.
+            # Thinner boxes are lines and frames.
             if (
                 min(right - left, top - bottom) >= size
                 and left <= x + 0.1
@@ -208,7 +208,7 @@ def _are_same(one: Color, other: Color) -> bool:
 
 
 def _color(operands: Sequence[Any]) -> Color | None:
-    """The color that these numbers give in gray, RGB or CMYK; None for a pattern and other spaces."""
+    """Return the color of these numbers in gray, RGB or CMYK; None for patterns and other color spaces."""
     try:
         given = [float(value) for value in operands]
     except (TypeError, ValueError):
@@ -229,7 +229,7 @@ def _matrix(given: Sequence[Any]) -> Matrix:
 
 
 def _times(one: Matrix, other: Matrix) -> Matrix:
-    """The matrix that does `one`, then `other`."""
+    """Return the matrix that applies `one`, then `other`."""
     a, b, c, d, e, f = one
     m, n, o, p, q, r = other
     return (a * m + b * o, a * n + b * p, c * m + d * o, c * n + d * p, e * m + f * o + q, e * n + f * p + r)

@@ -1,4 +1,4 @@
-"""Plain text, source code and Markdown: the text as it is, in whatever encoding; headings of Markdown become marks."""
+"""Extract plain text, source code and Markdown unchanged; headings of Markdown become markers."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from memory.documents.extraction.result import ExtractionLimits
 _HASHES = re.compile(r" {0,3}(#{1,6})[ \t]+")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-# A line that begins so is no paragraph, and so no heading when it is underlined.
+# A line with this beginning is not a paragraph, so an underline below it does not make it a heading.
 _NOT_A_PARAGRAPH = re.compile(
     r"(?: {4}|\t|\s*$| {0,3}(?:[-+*>|]|\d+[.)])(?:\s|$)| {0,3}(?:#{1,6}\s|`{3}|~{3}|---|===))"
 )
 
 
 def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
-    """Add the text of `file` as it is."""
+    """Add the text of `file` unchanged."""
     draft.verbatim(normalise_text(decode(file.read())))
 
 
 def read_markdown(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
-    """Add the Markdown in `file` as it is, with its headings marked; the first is its title."""
+    """Add the Markdown in `file` unchanged, with its headings marked; the first is the title."""
     text = normalise_text(decode(file.read()))
     told = 0
     for at, level, words in headings(text):
@@ -36,7 +36,7 @@ def read_markdown(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) 
 
 
 def headings(text: str) -> list[tuple[int, int, str]]:
-    """The headings of a Markdown text: where the line of each begins, its level and its words; none out of code."""
+    """Return the headings of Markdown outside of code: offset of the line, level and text."""
     found: list[tuple[int, int, str]] = []
     at, fence, above = 0, "", (0, "")
     lines = text.split("\n")
@@ -58,19 +58,19 @@ def headings(text: str) -> list[tuple[int, int, str]]:
             found.append((above[0], 1 if underline[1][0] == "=" else 2, _plain(above[1])))
             above = (0, "")
         else:
-            # Of a paragraph of several lines only the last could be meant; more than one is no heading for us.
+            # An underlined paragraph of several lines is not treated as a heading.
             above = (here, line.strip()) if not above[1] and not _NOT_A_PARAGRAPH.match(line) else (0, "")
     return found
 
 
 def _without_closing(words: str) -> str:
-    """The words of a heading without the row of hashes that may end it."""
+    """Return the text of a heading without closing hashes."""
     words = words.strip()
     bare = words.rstrip("#")
     return bare.rstrip() if bare != words and bare[-1:] in ("", " ", "\t") else words
 
 
 def _plain(words: str) -> str:
-    """`words` without the marks of links, emphasis and code."""
+    """Return `words` without the markup of links, emphasis and code."""
     words = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", words)
     return re.sub(r"(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)|`", "", words)

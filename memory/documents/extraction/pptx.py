@@ -1,4 +1,4 @@
-"""PowerPoint slides (PPTX): the text of each slide, its title first, tables by row, and the speaker's notes."""
+"""Extract PowerPoint slides (PPTX): title, text, tables by row, and speaker's notes of each slide."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from memory.documents.extraction.zip_package import (
 )
 
 _TITLES = frozenset({"title", "ctrTitle"})
-# Placeholders that every slide repeats.
+# Placeholders repeated on every slide.
 _FURNITURE = frozenset({"sldNum", "dt", "ftr", "hdr", "sldImg"})
 _NO = frozenset({"0", "false"})
 
 
 def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
-    """Add each slide, marked with its number from 1; hidden ones are counted but not read."""
+    """Add each slide, marked with its number from 1; hidden slides count but are not read."""
     with open_archive(file) as package:
         draft.title = document_title(package)
         part = main_part(package)
@@ -54,7 +54,7 @@ def _add_slide(package: zipfile.ZipFile, slide: Relationship, draft: TextBuilder
 
 
 class _Order(XmlHandler):
-    """Listens for the ids of the relations that lead to the slides, in order."""
+    """Handle the list of slides: their relation ids, in order."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -65,7 +65,7 @@ class _Order(XmlHandler):
 
 
 class _Shapes(XmlHandler):
-    """Listens for the shapes of a slide: the text of its title, and of the others in the order they stand in."""
+    """Handle the shapes of a slide: the text of its title, and of the others in order."""
 
     def __init__(self) -> None:
         self.titles: list[str] = []

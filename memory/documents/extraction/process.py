@@ -1,4 +1,4 @@
-"""Runs the process that reads a file, watches its clock, and says in a sentence how it ended."""
+"""Run the child process that extracts a file, enforce its time limit, and explain how it ended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from memory.documents.extraction.result import ExtractedText, ExtractionCancelle
 from memory.errors import ExtractionError, gettext_noop
 
 _ROOT = Path(__file__).resolve().parents[3]
-# How often, in seconds, a caller is asked whether to go on.
+# Seconds between calls of `stop`.
 _PATIENCE = 0.2
 _PIECE_BYTES = 65_536
 
@@ -28,9 +28,9 @@ _PIECE_BYTES = 65_536
 def extract_in_subprocess(
     file: BinaryIO, name: str, limits: ExtractionLimits, stop: Callable[[], bool] | None
 ) -> ExtractedText:
-    """`memory.documents.extraction.read`, for a file that is open."""
-    # Its environment holds no secret of ours, and the file is all it is given.
-    with subprocess.Popen(  # noqa: S603  (the command is ours)
+    """Extract an open file like `memory.documents.extraction.read`."""
+    # The environment contains no secrets, and the process only gets the file.
+    with subprocess.Popen(  # noqa: S603  (a constant command)
         [
             sys.executable,
             "-s",
@@ -59,8 +59,8 @@ def extract_in_subprocess(
 
 
 def _hear(process: subprocess.Popen[bytes], limits: ExtractionLimits, stop: Callable[[], bool] | None) -> ResultParser:
-    """All that the process says until it falls silent, which it does only by ending."""
-    assert process.stdout is not None  # noqa: S101  (it was asked for)
+    """Return the parser with everything the process wrote until it ended."""
+    assert process.stdout is not None  # noqa: S101  (requested above)
     answer, deadline, next_asked = ResultParser(limits), time.monotonic() + limits.wall_seconds, 0.0
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)
@@ -85,8 +85,8 @@ def _too_slow(limits: ExtractionLimits) -> ExtractionError:
 
 
 def _explain(status: int, kind: str, limits: ExtractionLimits) -> NoReturn:
-    """Say why a process that ended with `status` (minus a signal) has no reading to give."""
-    # Python notices that memory is short; other code aborts; where the system is short of it, the kernel kills.
+    """Raise the error for a process that ended with `status` (minus a signal) without a result."""
+    # Out of memory: Python raises MemoryError, other code aborts, and the kernel kills if the system has none left.
     if status in (OUT_OF_MEMORY, -signal.SIGABRT, -signal.SIGKILL):
         sentence = gettext_noop("This file needs more than %(most)s MB of memory to be read.")
         raise ExtractionError(sentence, most=str(limits.memory_mb))

@@ -1,8 +1,7 @@
-"""How a reading comes back from the process that made it: lines of JSON, believed only as far as they make sense.
+"""The result of extraction as JSON lines from the child process, which are validated.
 
-A string is the next piece of text, a list a batch of marks, an object a word on the whole: {"kind"} as soon as it is
-known, {"hidden", "start"} a piece of hidden text, then {"title"} when all is there, or {"cannot", "facts"} with the
-reason.
+A string is the next text, a list a batch of markers. Objects hold the rest: {"kind"} as soon as it is known, {"hidden",
+"start"} for hidden text, {"title"} at the end, or {"cannot", "facts"} with the error.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, get_args
 from memory.documents.extraction.result import ExtractedText, ExtractionLimits, Hidden, Marker, MarkKind
 from memory.errors import ExtractionError, Fact, gettext_noop
 
-# The exit status that says that memory ran out; that of any exception is 1.
+# Exit status for running out of memory; other exceptions have 1.
 OUT_OF_MEMORY = 77
 _AS_LIST = attrgetter(*(field.name for field in fields(Marker)))
 _PIECE = 65_536
@@ -27,7 +26,7 @@ _NONSENSE = gettext_noop("This file is damaged: what was read of it makes no sen
 
 
 def encode_result(reading: ExtractedText) -> Iterator[bytes]:
-    """The lines that say a reading."""
+    """Yield the lines of a result."""
     for start in range(0, len(reading.text), _PIECE):
         yield encode_line(reading.text[start : start + _PIECE])
     for start in range(0, len(reading.marks), _BATCH):
@@ -38,12 +37,12 @@ def encode_result(reading: ExtractedText) -> Iterator[bytes]:
 
 
 def encode_line(value: Any) -> bytes:
-    """One line."""
+    """Return one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 class ResultParser:
-    """Puts a reading together from the bytes that come; they are the work of a process that read a stranger's file."""
+    """Assembles a result from bytes of the child process, which read an untrusted file."""
 
     def __init__(self, limits: ExtractionLimits) -> None:
         self.kind = ""
@@ -57,7 +56,7 @@ class ResultParser:
         self._hidden_length = 0
 
     def take(self, data: bytes) -> None:
-        """Take the next bytes. Raises ExtractionError with the reason that the other side gives, and for nonsense."""
+        """Parse the next bytes. Raises ExtractionError with the reported error, and for invalid data."""
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
             raise ExtractionError(_NONSENSE)
@@ -68,7 +67,7 @@ class ResultParser:
                 raise ExtractionError(_NONSENSE) from error
 
     def reading(self) -> ExtractedText | None:
-        """The whole; None while some of it lacks."""
+        """Return the result, or None while it is incomplete."""
         if self._title is None:
             return None
         return ExtractedText("".join(self._texts), tuple(self._marks), self.kind, self._title, tuple(self._hidden))
@@ -97,7 +96,7 @@ class ResultParser:
         latest = self._marks[-1].start if self._marks else 0
         if kind not in get_args(MarkKind) or not latest <= start <= self._length or not isinstance(level, int):
             raise ValueError("a mark out of place")
-        # A hundred thousand rows stand within one sheet.
+        # Interned, because a hundred thousand rows are in the same sheet.
         return Marker(start, kind, label, level, sys.intern(within))
 
 

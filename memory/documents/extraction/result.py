@@ -1,4 +1,4 @@
-"""What reading a file gives: its text, and marks that say where in the file a piece of it stands."""
+"""The result of extraction: the text, and markers for locations in the file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memory.errors import CatoError, format_message, gettext_noop
 
 MarkKind = Literal["page", "slide", "sheet", "row", "heading", "chapter"]
 BETWEEN = " › "
-# Of these a span may cover several, and is told from the first to the last.
+# A span may cover several of these; its label names the first and the last.
 _COUNTED = {
     "page": (gettext_noop("page %(first)s"), gettext_noop("pages %(first)s–%(last)s")),
     "slide": (gettext_noop("slide %(first)s"), gettext_noop("slides %(first)s–%(last)s")),
@@ -21,14 +21,14 @@ _SHEET = gettext_noop("sheet %(name)s")
 
 
 class ExtractionCancelledError(CatoError):
-    """Reading was given up because the caller asked for it."""
+    """The caller cancelled the extraction."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """What one file may cost; beyond any of these it cannot be read.
+    """Limits of one extraction; a file beyond any of them is refused.
 
-    The defaults leave room for a book of some thousand pages on a machine with 2 GB of memory.
+    The defaults suffice for a book of some thousand pages on a machine with 2 GB of memory.
     """
 
     memory_mb: int = 768
@@ -40,10 +40,10 @@ class ExtractionLimits:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """From offset `start` of the text on, one is here in the file.
+    """The location in the file from offset `start` of the text.
 
-    `label` is the number of a page, slide or row, the name of a sheet, the words of a heading or chapter. `within` is
-    what it belongs to: the sheet of a row, the headings above a heading. `level` is that of a heading, from 1.
+    `label` is the number of a page, slide or row, the name of a sheet, or the words of a heading or chapter. `within`
+    is the sheet of a row, or the headings above a heading. `level` is that of a heading, from 1.
     """
 
     start: int
@@ -55,7 +55,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """Text of the file that its readers do not see. It is no part of the text; it would stand at the offset `start`."""
+    """Text that readers of the file do not see. It is not part of the text; `start` is where it would be."""
 
     start: int
     text: str
@@ -63,9 +63,9 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The text of a file, its marks by their `start`, its kind (see `kinds.FORMATS`), and its title or "".
+    """The text of a file, its markers ordered by `start`, its kind (see `formats.FORMATS`), and its title or "".
 
-    `hidden` is what was left out of the text because nobody who opens the file sees it, up to a bounded length.
+    `hidden` is the text that nobody sees who opens the file, up to a bounded length.
     """
 
     text: str
@@ -76,10 +76,10 @@ class ExtractedText:
 
 
 def location_label(marks: Sequence[Marker], start: int, end: int, *, translate: Callable[[str], str] = str) -> str:
-    """Where `text[start:end]` stands, for a person: "pages 12–13", "sheet Costs, row 14", "Installation › Docker".
+    """Return the location of `text[start:end]` for people, such as "pages 12–13" or "Installation › Docker".
 
-    It is the place of the span's first character; where no mark comes before that, of the first mark in the span. ""
-    where there is none.
+    It is the location of the first character or, if no marker precedes it, of the first marker in the span; "" if there
+    is none.
     """
     at = bisect_right(marks, start, key=_start) - 1
     if at < 0:

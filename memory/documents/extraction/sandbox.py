@@ -1,14 +1,13 @@
-"""What the process that reads a file may not do, from before it looks at the file until its end.
+"""Restrict the process that extracts a file, from before it reads the file until its end.
 
-The kernel holds it to its memory, its processor time, no files written (of any size), no processes and few open
-files; on Linux, where user namespaces are allowed, also to a network with nothing in it. An audit hook of the
-interpreter holds all Python code, ours and the libraries', to opening nothing but Python's own modules, for reading:
-no other file, no socket, no process, no change to the file system. The hook cannot be taken away again.
+The kernel limits memory, processor time, written files (none), processes (none) and open files. On Linux, if user
+namespaces are allowed, the network is empty. An audit hook of the interpreter restricts all Python code, including
+libraries, to opening Python's own modules for reading: no other file, socket, process or change of the file system. The
+hook cannot be removed.
 
-What this does not guard: machine code that a hole in the interpreter or a compiled library let in passes by the hook,
-and may then read what this user may read. Nothing it reads can leave by the network where the namespace was granted
-(containers often refuse it), nor be written into a file. So it is a fence around mistakes and the usual attacks, not
-a virtual machine.
+Not covered: machine code injected through a bug of the interpreter or a compiled library bypasses the hook and can read
+what this user can read. It cannot send this over the network if the namespace was granted (containers often refuse it),
+nor write it to a file. So the sandbox stops mistakes and usual attacks, but is not a virtual machine.
 """
 
 from __future__ import annotations
@@ -24,24 +23,24 @@ from memory.documents.extraction.result import ExtractionLimits
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
 _MOST_OPEN_FILES = 64
-# All that `os`, sockets, processes and foreign functions announce, but for what imports need.
+# Audit events of `os`, sockets, processes and foreign functions, except those that imports need.
 _FORBIDDEN = ("os.", "socket.", "subprocess.", "shutil.", "ctypes.", "fcntl.", "pty.", "sqlite3.", "tempfile.")
 _ALLOWED = frozenset({"os.listdir", "os.scandir"})
 _MODULES = (".py", ".pyc")
 
 
 def confine(limits: ExtractionLimits) -> None:
-    """Put this process under the limits of this module for the rest of its life."""
+    """Apply the limits of this module to this process, irrevocably."""
     os.nice(10)
-    # Should the parent die, nobody else watches the clock.
+    # If the parent dies, nothing else enforces the time limit.
     signal.setitimer(signal.ITIMER_REAL, limits.wall_seconds + 1)
     if sys.platform == "linux":
         _leave_network()
         _limit(resource.RLIMIT_NPROC, 0)
-    # macOS knows the limit on memory but does not keep it.
+    # macOS accepts the memory limit but does not enforce it.
     if sys.platform != "darwin":
         _limit(resource.RLIMIT_AS, limits.memory_mb * 1_048_576)
-    # The signal that says so comes at the lower limit; at the higher one the kernel just kills.
+    # The process gets a signal at the lower limit and is killed at the higher one.
     resource.setrlimit(resource.RLIMIT_CPU, (limits.processor_seconds, limits.processor_seconds + 1))
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_CORE, 0)
@@ -50,19 +49,19 @@ def confine(limits: ExtractionLimits) -> None:
 
 
 def _limit(which: int, most: int) -> None:
-    """Set a limit for good; never above the one already there."""
+    """Set a limit irrevocably, never above the present one."""
     _, hard = resource.getrlimit(which)
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(which, (most, most))
 
 
 def _leave_network() -> bool:
-    """Move into a network of our own, without any interface up. False where the system does not let us."""
+    """Enter a network namespace without interfaces. Return False if the system refuses it."""
     return bool(ctypes.CDLL(None).unshare(_CLONE_NEWUSER | _CLONE_NEWNET) == 0)
 
 
 def _forbid(event: str, arguments: tuple[object, ...]) -> None:
-    """Raise PermissionError at what no reader has to do."""
+    """Raise PermissionError for events that no extractor needs."""
     if event == "open":
         path, mode, flags = arguments
         if not _is_module(path) or _writes(mode, flags):
@@ -72,7 +71,7 @@ def _forbid(event: str, arguments: tuple[object, ...]) -> None:
 
 
 def _is_module(path: object) -> bool:
-    """Whether `path` is a file of Python code in one of the places modules are imported from."""
+    """Return True if `path` is a Python source or compiled file below an import path."""
     if not isinstance(path, str) or not path.endswith(_MODULES):
         return False
     real = os.path.realpath(path)

@@ -1,7 +1,7 @@
-"""The process that reads one file: it confines itself, then reads standard input and answers on standard output.
+"""The process that extracts one file: it restricts itself, reads standard input and writes to standard output.
 
-To see what goes wrong with a file, run it by hand, to a pipe, as it may not write files:
-`python -m memory.documents.extraction.worker '{"name": "a.pdf"}' < a.pdf | cat`.
+To debug the extraction of a file, run it with a pipe, since it may not write files: `python -m
+memory.documents.extraction.worker '{"name": "a.pdf"}' < a.pdf | cat`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memory.documents.extraction.result import ExtractedText, ExtractionLimits
 from memory.documents.extraction.sandbox import confine
 from memory.errors import ExtractionError, Fact
 
-# The module and function that read each kind; imported when it is known, since each costs time and memory.
+# Module and function of each kind; imported when the kind is known, since each costs time and memory.
 READERS = {
     "text": ("plain", "read"),
     "code": ("plain", "read"),
@@ -36,17 +36,17 @@ READERS = {
 
 
 def main() -> None:
-    """Read what standard input holds, a file that can be wound back, as the first argument says."""
+    """Extract the file on standard input, which must be seekable, with the options in the first argument."""
     said = json.loads(sys.argv[1])
     limits = ExtractionLimits(**said.get("limits", {}))
-    # What a library prints must not end up in the answer.
+    # Output of libraries must not get into the result.
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     confine(limits)
     try:
         kind = detect_format(sys.stdin.buffer, said["name"])
         answer.write(encode_line({"kind": kind}))
-        # Before the work: whatever happens in it, the parent can say what was read.
+        # First, so that the parent can name the kind in every error.
         answer.flush()
         answer.writelines(encode_result(_read(sys.stdin.buffer, kind, limits)))
     except ExtractionError as error:
@@ -61,7 +61,7 @@ def main() -> None:
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
     answer.flush()
-    # Without the work of taking apart all that was read.
+    # Exit without freeing every object.
     os._exit(0)
 
 

@@ -1,7 +1,6 @@
-"""Excel workbooks (XLSX): the values of each sheet by row, with the names of their columns.
+"""Extract Excel workbooks (XLSX): the values of each sheet by row, with column names.
 
-Read as a stream of our own: libraries lay a sheet out as a full grid, and two cells in opposite corners make that
-gigabytes.
+The XML is streamed: libraries expand a sheet to a full grid, which takes gigabytes for two cells in opposite corners.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from memory.documents.extraction.zip_package import (
 )
 
 _CELL = re.compile(r"([A-Z]{1,3})(\d{1,7})")
-# What Excel has, and so the furthest a cell can be.
+# The limits of Excel.
 _COLUMNS = 16_384
 
 
 def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
-    """Add each sheet that is not hidden, its name as a line above its rows; sheets and rows are marked."""
+    """Add each visible sheet, with its name above its rows; sheets and rows are marked."""
     with open_archive(file) as package:
         draft.title = document_title(package)
         part = main_part(package)
@@ -56,7 +55,7 @@ def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
 def _rows(
     package: zipfile.ZipFile, part: str, strings: list[str], formats: XlsxNumberFormats
 ) -> Iterator[tuple[int, list[str]]]:
-    """The number and cells of each row of a sheet."""
+    """Yield the number and cells of each row of a sheet."""
     cells = _Cells(strings, formats)
     for _ in iterparse_part(package, part, cells):
         yield from cells.rows
@@ -64,7 +63,7 @@ def _rows(
 
 
 class _Workbook(XmlHandler):
-    """Listens for the sheets that are shown, by name and id of the relation, and for where days are counted from."""
+    """Handle the workbook: visible sheets by name and relation id, and the date system."""
 
     def __init__(self) -> None:
         self.sheets: list[tuple[str, str]] = []
@@ -78,7 +77,7 @@ class _Workbook(XmlHandler):
 
 
 class _Strings(XmlHandler):
-    """Listens for the strings that cells refer to by number; pieces of one string differ in look only."""
+    """Handle the shared strings; parts of one string differ in format only."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -106,7 +105,7 @@ class _Strings(XmlHandler):
 
 
 class _Cells(XmlHandler):
-    """Listens for the cells of a sheet and collects them in `rows`, each a number and texts from column A on."""
+    """Handle the cells of a sheet and collect them in `rows`, each a number and texts from column A."""
 
     def __init__(self, strings: list[str], formats: XlsxNumberFormats) -> None:
         self.rows: list[tuple[int, list[str]]] = []
@@ -123,7 +122,7 @@ class _Cells(XmlHandler):
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self._in_value = name in ("v", "t")
         if name == "row":
-            # Rows and cells may go without saying where they are: then they follow the one before.
+            # Rows and cells without a reference follow the previous one.
             said_number = attributes.get("r", "")
             self._number = int(said_number) if said_number.isdecimal() else self._number + 1
             self._row, self._column = [], 0

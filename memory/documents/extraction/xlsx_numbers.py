@@ -1,4 +1,4 @@
-"""Numbers of a workbook as its reader sees them: dates, times and percentages are numbers with a format."""
+"""Format the numbers of a workbook as Excel shows them: dates, times and percentages are formatted numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from memory.documents.extraction.xml_stream import XmlHandler
 
 NumberStyle = Literal["number", "percent", "date", "time", "moment", "elapsed"]
-# The formats that files refer to by number alone (ECMA-376, part 1, 18.8.30).
+# Built-in formats, referred to by number (ECMA-376, part 1, 18.8.30).
 _BUILT_IN: dict[int, NumberStyle] = {
     **dict.fromkeys((9, 10), "percent"),
     **dict.fromkeys((14, 15, 16, 17, *range(27, 32), 36, *range(50, 59)), "date"),
@@ -18,13 +18,13 @@ _BUILT_IN: dict[int, NumberStyle] = {
     22: "moment",
     46: "elapsed",
 }  # fmt: skip
-# Quoted and escaped characters, padding, and conditions, colours and locales in brackets: none of it is a field.
+# Quoted and escaped characters, padding, and conditions, colours and locales in brackets, which are not fields.
 _NO_FIELD = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', re.IGNORECASE)
 _MOST_DAYS = 2_958_466
 
 
 class XlsxNumberFormats(XmlHandler):
-    """Listens for the formats of cells; `of` gives that of a style by its number."""
+    """Handle the cell formats; `of` returns that of a style."""
 
     def __init__(self) -> None:
         self.from_1904 = False
@@ -48,13 +48,13 @@ class XlsxNumberFormats(XmlHandler):
             self._in_styles = False
 
     def of(self, style: int) -> NumberStyle:
-        """How numbers in cells of the style with this number look."""
+        """Return how numbers in cells with this style are shown."""
         number = self._styles[style] if style < len(self._styles) else 0
         return self._own.get(number) or _BUILT_IN.get(number, "number")
 
 
 def parse_format_code(code: str) -> NumberStyle:
-    """What a format code such as `dd/mm/yyyy` or `0.0%` makes of a number; its first section is for positive ones."""
+    """Return the meaning of a format code such as `dd/mm/yyyy` or `0.0%`; its first section is for positive numbers."""
     fields = _NO_FIELD.sub("", code).split(";")[0].lower()
     if fields == "general":
         return "number"
@@ -71,7 +71,7 @@ def parse_format_code(code: str) -> NumberStyle:
 
 
 def format_number(raw: str, look: NumberStyle, from_1904: bool) -> str:
-    """The number written as `raw` with a certain look; what is no number stays as it is. Days count from 1904 or 1900."""
+    """Return the number `raw` in this format, or `raw` if it is not a number. Days count from 1904 or 1900."""
     try:
         number = float(raw)
     except ValueError:
@@ -85,12 +85,12 @@ def format_number(raw: str, look: NumberStyle, from_1904: bool) -> str:
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
     if look != "number" and 0 <= number < _MOST_DAYS:
         return _date(number, look, from_1904)
-    # Fifteen digits are what Excel keeps; the sixteenth is dust.
+    # Excel keeps fifteen digits; the sixteenth is a rounding error.
     return str(int(number)) if number == int(number) and abs(number) < 1e15 else f"{number:.15g}"
 
 
 def _date(days: float, look: NumberStyle, from_1904: bool) -> str:
-    # Day 60 is 29 February 1900, which never was: from then on the count is one ahead.
+    # Day 60 is 29 February 1900, which did not exist, so later days are one ahead.
     zero = datetime.datetime(1904, 1, 1) if from_1904 else datetime.datetime(1899, 12, 31 if days < 60 else 30)
     moment = zero + datetime.timedelta(seconds=round(days * 86_400))
     clock = f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"

@@ -1,4 +1,4 @@
-"""XML read as a stream of events, so that a document costs no more memory than its text; entities are refused."""
+"""Parse XML as a stream, so that a document costs no more memory than its text; entities are refused."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ _PIECE_BYTES = 65_536
 
 
 class XmlHandler:
-    """Hears the events, and lets pass what a subclass does not take up.
+    """Handlers of events; subclasses override those that they need.
 
-    Names of elements and attributes come without their namespace, except that attributes of the namespace of
-    relationships keep "r:", since `id` and `r:id` stand side by side.
+    Names of elements and attributes have no namespace prefix, except that attributes of relationships keep "r:",
+    because `id` and `r:id` occur together.
     """
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
 
     def end(self, name: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
 
     def text(self, text: str) -> None:
-        """Character data; one run may come in several pieces."""
+        """Handle character data; one run may arrive in parts."""
 
 
 def iterparse(file: IO[bytes], listener: XmlHandler) -> Iterator[None]:
-    """Tell `listener` the events of the XML in `file`, with a pause after each piece of it.
+    """Send the events of the XML in `file` to `listener`, yielding after each block.
 
-    Raises ExtractionError where it is not well formed and where it declares entities, by which a few bytes become
-    gigabytes, or another file.
+    Raises ExtractionError if it is not well formed, or declares entities, which can expand a few bytes to gigabytes or
+    include other files.
     """
-    # Expat resolves namespaces; the separator is a character that no name holds.
+    # Expat resolves namespaces; no name contains the separator.
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartElementHandler = lambda name, attributes: listener.start(

@@ -1,4 +1,4 @@
-"""Zip archives of parts, as Office documents and e-books are: opened only if unpacking them is safe."""
+"""Open zip archives of parts, such as Office documents and e-books, if unpacking them is safe."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from memory.errors import ExtractionError, gettext_noop
 
 MOST_UNPACKED = 200_000_000
 MOST_MEMBERS = 10_000
-# Dense XML packs 1 to 50; a bomb packs 1 to 1000 and is small.
+# Dense XML is compressed 1 to 50, a zip bomb 1 to 1000.
 _HIGHEST_RATIO = 200
 _RATIO_MATTERS_FROM = 20_000_000
 
 
 class Relationship(NamedTuple):
-    """A reference from one part to another: the last word of its type, and the name of the part it leads to."""
+    """A reference between parts: the last segment of its type, and the name of the target part."""
 
     kind: str
     part: str
@@ -29,9 +29,9 @@ class Relationship(NamedTuple):
 
 @contextmanager
 def open_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
-    """The archive in `file`. Raises ExtractionError, also for what fails inside the `with`, when it is damaged or too large.
+    """Open the archive. Raises ExtractionError, also inside the `with` block, if it is damaged or too large.
 
-    Declared sizes are what is counted: `zipfile` gives no more of a member than it declares, and fails on its checksum.
+    Declared sizes are checked: `zipfile` returns at most the declared size of a member and then verifies its checksum.
     """
     try:
         with zipfile.ZipFile(file) as package:
@@ -46,19 +46,19 @@ def open_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
 
 
 def parse_part(package: zipfile.ZipFile, part: str, listener: XmlHandler) -> None:
-    """Tell `listener` the XML of `part`; KeyError where there is no such part."""
+    """Send the XML of `part` to `listener`. Raises KeyError if there is no such part."""
     for _ in iterparse_part(package, part, listener):
         pass
 
 
 def iterparse_part(package: zipfile.ZipFile, part: str, listener: XmlHandler) -> Iterator[None]:
-    """`parse_part`, with pauses in which to take what was heard so far."""
+    """Parse like `parse_part`, yielding regularly so that the caller can collect results."""
     with package.open(part) as file:
         yield from iterparse(file, listener)
 
 
 def relationships(package: zipfile.ZipFile, part: str) -> dict[str, Relationship]:
-    """What `part` ("" for the whole package) refers to inside the package, by the id of the relation."""
+    """Return the references of `part` ("" for the package) to other parts, by relation id."""
     folder, name = posixpath.split(part)
     source = posixpath.join(folder, "_rels", name + ".rels")
     if source not in package.NameToInfo:
@@ -69,7 +69,7 @@ def relationships(package: zipfile.ZipFile, part: str) -> dict[str, Relationship
 
 
 def main_part(package: zipfile.ZipFile) -> str:
-    """The name of the part that is the document itself. Raises ExtractionError where none is named."""
+    """Return the name of the main document part. Raises ExtractionError if there is none."""
     for relation in relationships(package, "").values():
         if relation.kind == "officeDocument":
             return relation.part
@@ -77,7 +77,7 @@ def main_part(package: zipfile.ZipFile) -> str:
 
 
 def document_title(package: zipfile.ZipFile) -> str:
-    """The title among the properties of an Office document; "" where it has none."""
+    """Return the title property of an Office document, or ""."""
     for relation in relationships(package, "").values():
         if relation.kind == "core-properties" and relation.part in package.NameToInfo:
             found = FirstText("title")
@@ -87,13 +87,13 @@ def document_title(package: zipfile.ZipFile) -> str:
 
 
 def resolve(folder: str, target: str) -> str:
-    """The name of the member that `target` leads to from `folder`, without its fragment."""
+    """Return the name of the member that `target` refers to from `folder`, without its fragment."""
     path = unquote(target.partition("#")[0])
     return posixpath.normpath(path.lstrip("/") if path.startswith("/") else posixpath.join(folder, path))
 
 
 class FirstText(XmlHandler):
-    """Listens for the text of the first element called `name`."""
+    """Handle the text of the first element called `name`."""
 
     def __init__(self, name: str) -> None:
         self.words = ""
@@ -114,7 +114,7 @@ class FirstText(XmlHandler):
 
 
 class _Relations(XmlHandler):
-    """Listens for relations."""
+    """Handle relations."""
 
     def __init__(self, folder: str) -> None:
         self.by_id: dict[str, Relationship] = {}
