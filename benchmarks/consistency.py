@@ -31,7 +31,7 @@ class PostedMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class RowOfTurn:
+class TurnRow:
     """A turn in the database."""
 
     id: str
@@ -43,10 +43,10 @@ class RowOfTurn:
     exchange: str | None
 
 
-def turns(cato: Cato) -> list[RowOfTurn]:
+def turns(cato: Cato) -> list[TurnRow]:
     """Return all turns."""
     query = "SELECT id, thread_id, client_key, message, answer, state, exchange_id FROM chat_turn"
-    return [RowOfTurn(*row) for row in cato.sql(query)]
+    return [TurnRow(*row) for row in cato.sql(query)]
 
 
 def is_settled(cato: Cato) -> bool:
@@ -63,9 +63,9 @@ def violations(cato: Cato, messages: Iterable[PostedMessage]) -> list[str]:
     return [*_of_turns(rows, messages), *_of_memory(cato, rows, {s.message for s in messages if s.is_secret})]
 
 
-def _of_turns(rows: list[RowOfTurn], messages: list[PostedMessage]) -> list[str]:
+def _of_turns(rows: list[TurnRow], messages: list[PostedMessage]) -> list[str]:
     wrong = []
-    by_key: dict[str, list[RowOfTurn]] = defaultdict(list)
+    by_key: dict[str, list[TurnRow]] = defaultdict(list)
     for row in rows:
         by_key[row.key].append(row)
     for item in messages:
@@ -74,8 +74,8 @@ def _of_turns(rows: list[RowOfTurn], messages: list[PostedMessage]) -> list[str]
             wrong.append(f"{item.message!r}, {_was_received(item)}, has {len(found)} turns")
         wrong += [f"{item.message!r} was kept as {row.message!r}" for row in found if row.message != item.message]
         if item.thread and any(row.thread != uuid.UUID(item.thread).hex for row in found):
-            wrong.append(f"{item.message!r} stands in another thread than was said")
-    wrong += [f"nobody said {row.message!r}" for rows in by_key.values() for row in rows]
+            wrong.append(f"{item.message!r} is in another thread than posted")
+    wrong += [f"nobody posted {row.message!r}" for rows in by_key.values() for row in rows]
     wrong += [
         f"the answer to {row.message!r} is {row.state}" for row in rows if row.state not in ("complete", "interrupted")
     ]
@@ -91,7 +91,7 @@ def _was_received(item: PostedMessage) -> str:
     return f"{'acknowledged' if item.is_acknowledged else 'not acknowledged'} after {item.sent} sendings"
 
 
-def _of_memory(cato: Cato, rows: list[RowOfTurn], secrets: set[str]) -> list[str]:
+def _of_memory(cato: Cato, rows: list[TurnRow], secrets: set[str]) -> list[str]:
     """Check that each answered turn has one exchange with all vectors of its version, and the index no others."""
     wrong = []
     exchanges = cato.sql("SELECT id, turn_id, user_message, assistant_message, version FROM memory_exchange")

@@ -93,9 +93,8 @@ def is_live(cato: Cato, document: str) -> bool:
     return bool(stage == "ready")
 
 
-def with_cato(cato: Cato, person: Client, name: str, data: bytes) -> tuple[float, float, float]:
-    """Return seconds until the file is live, the worker's peak in MB, and the longest delay of a note stored meanwhile.
-    """
+def measure_cato(cato: Cato, person: Client, name: str, data: bytes) -> tuple[float, float, float]:
+    """Return seconds until the file is live, the worker's peak in MB, and the longest delay of a note stored meanwhile."""
     waits: list[float] = []
     with Peak(processes(cato)["worker"]) as peak:
         started = time.perf_counter()
@@ -178,14 +177,14 @@ def main() -> None:
         person = cato.set_up()
         for label, (name, data) in inputs.items():
             chunks, bare, bare_peak = with_bare_libraries(cato, home, data)
-            took, peak, wait = with_cato(cato, person, name, data)
+            took, peak, wait = measure_cato(cato, person, name, data)
             rows.append((label, chunks, took, bare, took / bare, peak, bare_peak, wait))
         for label, busy in (("alone", False), ("during an upload", True)):
             script(endpoint, 40, 30)
             if busy:
                 upload(cato, person, "during.txt", text_of(0.4) + b"\n\nDuring a stream.")
-            sitting = asyncio.run(with_cato(cato, person, 1, 30))
-            gaps.append((label, *(1000 * percentile(sitting.gaps, share) for share in (0.5, 0.95, 0.99, 1))))
+            measurement = asyncio.run(with_cato(cato, person, 1, 30))
+            gaps.append((label, *(1000 * percentile(measurement.gaps, share) for share in (0.5, 0.95, 0.99, 1))))
     table(
         ("file", "passages", "Cato, s", "bare, s", "ratio", "worker's peak, MB", "bare peak, MB", "a note waits, s"),
         rows,

@@ -1,10 +1,10 @@
-"""Making one deletion physical in a large store: how long, how much memory, what who searches meanwhile notices.
+"""Erasing one exchange in a large store: duration, memory, and the effect on concurrent searches.
 
     python -m benchmarks.erase [--exchanges 10000 100000]
 
-Cato runs as `make run` starts it, filled as benchmarks/synthetic_store.py says. One exchange of the largest index is deleted on its
-page, then `erase` is called, which copies that index, writes the database anew and has Chroma's files cleaned; beside it
-one person searches four times a second. Ends with an error where a file still holds what was deleted.
+Cato runs as with `make run`, filled by benchmarks/synthetic_store.py. One exchange of the largest collection is deleted
+on its page, then `erase` copies that collection, rewrites the database and has Chroma's files purged, while one person
+searches four times a second. Fails if a file still contains deleted data.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import psutil
 
 from benchmarks.bench import processes, workbench
 from benchmarks.figures import table
-from benchmarks.footprint import inside
+from benchmarks.footprint import run_in_process
 from tests.server import ROOT, Cato, Client, running, wait_for
 
 PAUSE = 0.25
@@ -48,7 +48,7 @@ def measure(exchanges: int) -> dict[str, float]:
         person = cato.set_up()
         worker = processes(cato)["worker"]
         worker.suspend()  # it would embed exchanges that get synthetic vectors
-        questions = json.loads(inside(cato, "grow", str(exchanges), "1"))
+        questions = json.loads(run_in_process(cato, "grow", str(exchanges), "1"))
         worker.resume()
         [(id, said)] = cato.sql(LARGEST)
         person.post(f"/m/{uuid.UUID(id)}/forget")

@@ -52,7 +52,7 @@ def memory_by_process(cato: Cato, person: Client) -> dict[str, float]:
 
 
 def run_in_process(cato: Cato, *arguments: str) -> str:
-    """Run benchmarks/in_process.py on this Cato's data and index; returns what it printed."""
+    """Run benchmarks/in_process.py on this Cato's data and index; return its output."""
     environment = cato.environment | {"CHROMA_URL": chroma_url(cato), "DJANGO_SETTINGS_MODULE": "cato_web.settings"}
     command = [sys.executable, "-m", "benchmarks.in_process", *arguments]
     result = subprocess.run(

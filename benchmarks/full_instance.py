@@ -1,10 +1,10 @@
-"""A whole Cato as `make run` starts it, with a full store and many accounts, side by side with an empty one.
+"""A complete Cato as `make run` starts it, with a full store and many accounts, compared with an empty one.
 
     python -m benchmarks.full_instance [--exchanges 100000] [--people 200]
 
-Start, memory of each process at rest, recall as answers waited for it, the page of search, the first page, and the gaps
-of one stream of 30 tokens a second; each at both, in one run, on one machine. The store is filled as
-benchmarks/synthetic_store.py says; one person reads all of it.
+Start, idle memory of each process, recall as answers wait for it, the search page, the first page, and the gaps of one
+stream of 30 tokens a second; each in both, in one run, on one machine. The store is filled by
+benchmarks/synthetic_store.py; one person reads all of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.bench import processes, workbench
 from benchmarks.figures import percentile, table
-from benchmarks.footprint import inside, sizes, starts
+from benchmarks.footprint import memory_by_process, run_in_process, start_seconds
 from tests.fake_endpoint import FakeEndpoint
 from tests.fake_endpoint import start as start_endpoint
 from tests.server import Cato, Client, running, wait_for
@@ -51,7 +51,7 @@ def main() -> None:
                     # The worker would embed exchanges that get synthetic vectors.
                     worker = processes(cato)["worker"]
                     worker.suspend()
-                    questions = json.loads(inside(cato, "grow", str(options.exchanges), str(options.people)))
+                    questions = json.loads(run_in_process(cato, "grow", str(options.exchanges), str(options.people)))
                     worker.resume()
         print(f"filled; load {os.getloadavg()[0]:.1f}", flush=True)
         found = {name: measure(homes[name], environment, people[name], endpoint, questions) for name in homes}
@@ -64,9 +64,9 @@ def measure(
     home: Path, environment: dict[str, str], person: Client, endpoint: FakeEndpoint, questions: list[str]
 ) -> Figures:
     """Measure everything of one Cato."""
-    figures: Figures = {"second start to the first page, s": starts(home, 3)}
+    figures: Figures = {"second start to the first page, s": start_seconds(home, 3)}
     with running(home, **environment) as cato:
-        memory = sizes(cato, person)
+        memory = memory_by_process(cato, person)
         figures |= {f"{name}, MB": size for name, size in memory.items()} | {"all, MB": sum(memory.values())}
         browser = cato.sign_in(person)
         figures["a new thread's page, ms"] = _pair(_pages(browser, ["/"] * TIMES))
@@ -89,8 +89,8 @@ def _recalls(cato: Cato, browser: Client, endpoint: FakeEndpoint, questions: lis
     endpoint.script(KEY, answer="So it is.")
     for question in questions:
         thread = browser.send_message(question)
-        is_done = "SELECT 1 FROM chat_turn WHERE thread_id = ? AND state = 'complete'"
-        wait_for(lambda thread=thread, done=is_done: cato.sql(is_done, thread.replace("-", "")), "the answer")
+        query = "SELECT 1 FROM chat_turn WHERE thread_id = ? AND state = 'complete'"
+        wait_for(lambda thread=thread, query=query: cato.sql(query, thread.replace("-", "")), "the answer")
     return [float(ms) for (ms,) in cato.sql("SELECT recall_ms FROM chat_turn WHERE recall_ms IS NOT NULL")]
 
 

@@ -21,12 +21,10 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
 from benchmarks.figures import table
-from chat.rendering.highlighting import MAX_CODE_CHARS, MAX_LINE_CHARS, MAX_BLANK_LINES, can_highlight
+from chat.rendering.highlighting import MAX_BLANK_LINES, MAX_CODE_CHARS, MAX_LINE_CHARS, can_highlight
 
 MAX_MS, NOISE_MS = 100.0, 40.0
-GIVE_UP_AFTER = (
-    0.5  # CPU seconds; a lexer that needs longer for one block is rejected at once
-)
+GIVE_UP_AFTER = 0.5  # CPU seconds; a lexer that needs longer for one block is rejected at once
 CHARACTERS = "aA1 \n.,\"'`/\\*#<({[:-_$@%&="
 PAIRED = "a1 \n.,\"'/\\*#<>({[:-_$"
 OPENINGS = (
@@ -71,8 +69,7 @@ def cost(lexer: Lexer, text: str, times: int = 1) -> float:
 
 
 def judge(name: str) -> tuple[bool, float, float, str]:
-    """Return whether the lexer is accepted, its maximum cost, the growth from half of the block, and the repeated unit.
-    """
+    """Return whether the lexer is accepted, its maximum cost, the growth from half of the block, and the repeated unit."""
     lexer = get_lexer_by_name(name, stripnl=False)
     worst = (0.0, 1.0, "")
     for repeated in seeds():

@@ -1,8 +1,8 @@
-"""What benchmarks do inside a Django process of their own, beside a running Cato.
+"""Subcommands of benchmarks that run in a Django process next to a running Cato.
 
 python -m benchmarks.in_process fill N      # until N exchanges are stored
 python -m benchmarks.in_process recall N    # N recalls; prints one JSON object of milliseconds
-python -m benchmarks.in_process grow N P    # N exchanges as benchmarks/synthetic_store.py makes them, P accounts; prints questions
+python -m benchmarks.in_process grow N P    # N synthetic exchanges (benchmarks/synthetic_store.py), P accounts; prints questions
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks.bench import processes, workbench
-from benchmarks.consistency import Row, PostedMessage, is_settled, turns, vectors, violations
+from benchmarks.consistency import PostedMessage, TurnRow, is_settled, turns, vectors, violations
 from benchmarks.figures import table
 from cato_web.config import loader
 from cato_web.supervisor.plan import build_plan
@@ -45,7 +45,7 @@ class Report:
 
     kills: Counter[str] = field(default_factory=Counter)
     ended: Counter[str] = field(default_factory=Counter)  # processes that ended without being killed
-    message: list[PostedMessage] = field(default_factory=list)
+    messages: list[PostedMessage] = field(default_factory=list)
     statuses: Counter[int] = field(default_factory=Counter)  # of responses that did not acknowledge
     max_outage: float = 0.0  # seconds until all web processes answered again
     settled_after: float = 0.0  # seconds from the last kill
@@ -153,13 +153,15 @@ def _open_secret(cato: Cato, person: Client, report: Report) -> str:
     """Create a thread that is not remembered after its first message; return its id."""
     first = PostedMessage(f"{person.name} opens a thread that is not remembered from now on", sent=1)
     first.thread = person.send_message(first.message, key=first.key)
-    report.said.append(first)
+    report.messages.append(first)
     wait_for(lambda: is_settled(cato), "the first answer")
     person.post(f"/t/{first.thread}/remember?to=no")
     return first.thread
 
 
-def _post_messages(clients: list[Client], secret: str, dice: random.Random, report: Report, ending: threading.Event) -> None:
+def _post_messages(
+    clients: list[Client], secret: str, dice: random.Random, report: Report, ending: threading.Event
+) -> None:
     """Post messages in new, old and secret threads without waiting for the answers."""
     name = clients[0].name
     threads: list[str] = []
@@ -167,8 +169,10 @@ def _post_messages(clients: list[Client], secret: str, dice: random.Random, repo
     while not ending.wait(dice.uniform(0.3, 1.2)):
         number += 1
         thread = dice.choice([None, secret, *threads[-3:]])
-        message = PostedMessage(f"{name} says {number}: {dice.getrandbits(64):x}", is_secret=thread == secret, wanted=thread)
-        report.said.append(message)
+        message = PostedMessage(
+            f"{name} says {number}: {dice.getrandbits(64):x}", is_secret=thread == secret, wanted=thread
+        )
+        report.messages.append(message)
         _send(clients, dice, message, report)
         if thread is None and message.thread:
             threads.append(message.thread)
@@ -194,11 +198,16 @@ def _send(clients: list[Client], dice: random.Random, message: PostedMessage, re
 
 def _judge(cato: Cato, people: list[Client], report: Report) -> None:
     """Find violations, resume every interrupted answer, and check again."""
-    report.violations = violations(cato, report.said)
+    report.violations = violations(cato, report.messages)
     before = {row.id: row for row in turns(cato)}
     report.states.update(row.state for row in before.values())
     interrupted = [row for row in before.values() if row.state == "interrupted"]
-    owners = {message.key: person for person in people for message in report.said if message.message.startswith(person.name)}
+    owners = {
+        message.key: person
+        for person in people
+        for message in report.messages
+        if message.message.startswith(person.name)
+    }
     for row in interrupted:
         _resume(cato, owners[str(uuid.UUID(row.key))], row)
     wait_for(lambda: is_settled(cato), "the resumed answers", SETTLED_WITHIN)
@@ -211,11 +220,11 @@ def _judge(cato: Cato, people: list[Client], report: Report) -> None:
             report.violations.append(
                 f"the answer to {row.message!r} was resumed and is now {now.state}: {now.answer[:80]!r}"
             )
-    report.violations += violations(cato, report.said)
+    report.violations += violations(cato, report.messages)
     report.vectors = vectors(cato).total()
 
 
-def _resume(cato: Cato, person: Client, row: Row) -> None:
+def _resume(cato: Cato, person: Client, row: TurnRow) -> None:
     path = f"/t/{uuid.UUID(row.thread)}/turns/{uuid.UUID(row.id)}/resume"
     wait_for(lambda: person.post(path, htmx=True).status_code == 204, f"{row.message!r} to be resumed")
 
@@ -235,7 +244,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     with workbench() as home:
         report = run(home, kills=options.kills, seed=options.seed, max_pause=options.max_pause)
-    resent = sum(message.sent > 1 for message in report.said)
+    resent = sum(message.sent > 1 for message in report.messages)
     rows = [
         ("topology, seed", f"{TOPOLOGY}, {options.seed}"),
         ("kills", ", ".join(f"{name} {count}" for name, count in report.kills.most_common())),
@@ -243,8 +252,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             "ended by themselves",
             ", ".join(f"{name} {count}" for name, count in report.ended.items() if count) or "none",
         ),
-        ("messages acknowledged", sum(message.is_acknowledged for message in report.said)),
-        ("never acknowledged", sum(not message.is_acknowledged for message in report.said)),
+        ("messages acknowledged", sum(message.is_acknowledged for message in report.messages)),
+        ("never acknowledged", sum(not message.is_acknowledged for message in report.messages)),
         ("sent more than once", resent),
         ("answers that did not acknowledge", ", ".join(f"HTTP {s}: {n}" for s, n in report.statuses.items()) or "none"),
         ("turns", ", ".join(f"{state} {count}" for state, count in report.states.most_common())),

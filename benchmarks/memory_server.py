@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from benchmarks.temporary_store import own_store
+from benchmarks.temporary_store import temporary_store
 
 if TYPE_CHECKING:
     from cato_web.accounts.models import User
@@ -132,7 +132,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8765)
     parser.add_argument("--strategy", default="hybrid")
     options = parser.parse_args()
-    with own_store() as person:
+    with temporary_store() as person:
         Handler.stores = Stores(person, options.strategy)
         server = HTTPServer(("127.0.0.1", options.port), Handler)
         print(f"http://127.0.0.1:{options.port}/memeval", flush=True)

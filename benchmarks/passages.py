@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.figures import table
 from benchmarks.handbook.questions import QUESTIONS, Question
-from benchmarks.temporary_store import own_store
+from benchmarks.temporary_store import temporary_store
 
 if TYPE_CHECKING:
     from memory.retrieval.types import Hit
@@ -29,7 +29,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?:|])\s+")
 
 
 def main() -> None:
-    with own_store() as person:
+    with temporary_store() as person:
         from memory.retrieval.search import rank
         from memory.spaces import access
         from tests import factories
@@ -38,7 +38,11 @@ def main() -> None:
             factories.document(person, path.name, path.read_bytes())
         readable = access.readable_space_ids(person.pk)
         ranked = [(q, rank(q.asks, spaces=readable, wanted=RANKED).results) for q in QUESTIONS]
-        variants = {"best pieces, one by one": one_by_one, "neighbours merged": merged, "as a chat gets them": as_in_chat}
+        variants = {
+            "best pieces, one by one": one_by_one,
+            "neighbours merged": merged,
+            "as a chat gets them": as_in_chat,
+        }
         rows = []
         for budget in BUDGETS:
             for name, variant in variants.items():

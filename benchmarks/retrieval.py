@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterable
 
 from benchmarks.figures import table
-from benchmarks.temporary_store import own_store
+from benchmarks.temporary_store import temporary_store
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
 from tests.questions.no_recall import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASKS
 from tests.questions.work import IN_OTHER_WORDS, NAMES_ONLY
@@ -28,11 +28,11 @@ Keys = dict[uuid.UUID, str]
 
 
 def main() -> None:
-    with own_store() as person:
+    with temporary_store() as person:
         from memory.spaces import access
-        from tests.questions.store import keep_work
+        from tests.questions.store import store_exchanges
 
-        keys = keep_work(person.pk)
+        keys = store_exchanges(person.pk)
         readable = access.readable_space_ids(person.pk)
         found, passed = [], []
         for strategy in STRATEGIES:
@@ -84,8 +84,7 @@ def measure_recall(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
 
 
 def measure_gate(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
-    """Return the share of found exchanges that pass the gate, and the share of each message set that recalls nothing.
-    """
+    """Return the share of found exchanges that pass the gate, and the share of each message set that recalls nothing."""
     return [
         pass_share(keys, readable, NAMES_ONLY),
         pass_share(keys, readable, IN_OTHER_WORDS[:ENGLISH]),

@@ -1,8 +1,8 @@
-"""Pictures of every page, light and dark, on a desk and on a phone, to be looked at.
+"""Screenshots of every page, light and dark, on desktop and phone.
 
     python -m benchmarks.screenshots FOLDER
 
-Starts a Cato with a small team, lets it say and remember a few things, and takes each page as a person sees it.
+Starts a Cato with a small team and some content.
 """
 
 from __future__ import annotations

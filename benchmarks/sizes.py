@@ -1,10 +1,10 @@
-"""Search, ingest and memory by the size of the store, each against the least that any such store would take.
+"""Search, ingestion and memory by the size of the store, each compared with a lower bound.
 
     python -m benchmarks.sizes 1000 10000 100000 [--database postgresql://…/an_empty_one] [--minutes 15]
 
-A Chroma server, SQLite (or the empty database that is named) and this process, which stands in for web and worker; the
-store is filled as benchmarks/synthetic_store.py says. Every question is asked once. What is compared takes turns, so that other
-work slows both alike. The process keeps what filling has left in its heap; its peak is counted from after that.
+A Chroma server, SQLite (or the given empty database) and this process in place of web process and worker; the store is
+filled by benchmarks/synthetic_store.py. Every question is used once. Compared variants alternate, so that other load
+affects both. Filling leaves memory in this process's heap; its peak is measured from after that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from benchmarks.synthetic_store import (
     fill,
     lay_out,
 )
-from benchmarks.temporary_store import own_store
+from benchmarks.temporary_store import temporary_store
 
 if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=15, help="a size that takes longer to fill is given up")
     options = parser.parse_args()
     rows: dict[str, list[Row]] = {title: [] for title in TABLES}
-    with own_store(options.database) as person:
+    with temporary_store(options.database) as person:
         layout, texts = lay_out(person), Texts(seed=7)
         for exchanges in sorted(options.exchanges):
             started = time.monotonic()
@@ -195,11 +195,13 @@ def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
     readable = access.readable_space_ids(layout.person.pk)
     rows: list[Row] = []
     for reader, space_ids in (("1 %", frozenset({layout.small.pk})), ("all spaces", readable)):
-        rows = list(Exchange.objects.filter(space_id__in=space_ids).values_list("id", "content_hash"))
-        similarities = exact_similarities([digest for _, digest in rows], np.stack([vector for _, vector in embedded]))
+        exchanges = list(Exchange.objects.filter(space_id__in=space_ids).values_list("id", "content_hash"))
+        similarities = exact_similarities(
+            [digest for _, digest in exchanges], np.stack([vector for _, vector in embedded])
+        )
         shares: dict[int, list[float]] = {NEAREST: [], TEN: []}
         for (text, vector), exact in zip(embedded, similarities.T, strict=True):
-            best = {rows[i][0].hex for i in np.argsort(-exact)[:TEN]}
+            best = {exchanges[i][0].hex for i in np.argsort(-exact)[:TEN]}
             for count, found in shares.items():
                 near = nearest(_query(text, vector, space_ids), count)
                 found.append(len(best.intersection(list(near)[:TEN])) / len(best))

@@ -111,19 +111,19 @@ def pptx(slides: Sequence[str], *, hidden: Sequence[int] = (), notes: str = "", 
 
 def sheet_row(number: int, *cells: str | float) -> str:
     """Return a row: `@0` is a shared string, `value|style` a styled cell, everything else is literal."""
-    cells = []
+    elements = []
     for column, cell in zip("ABCDEFGH", cells, strict=False):
         reference = f'r="{column}{number}"'
         if isinstance(cell, str) and cell.startswith("@"):
-            cells.append(f'<c {reference} t="s"><v>{cell[1:]}</v></c>')
+            elements.append(f'<c {reference} t="s"><v>{cell[1:]}</v></c>')
         elif isinstance(cell, str) and "|" in cell:
             value, style = cell.split("|")
-            cells.append(f'<c {reference} s="{style}"><v>{value}</v></c>')
+            elements.append(f'<c {reference} s="{style}"><v>{value}</v></c>')
         elif isinstance(cell, str):
-            cells.append(f'<c {reference} t="inlineStr"><is><t>{escape(cell)}</t></is></c>' if cell else "")
+            elements.append(f'<c {reference} t="inlineStr"><is><t>{escape(cell)}</t></is></c>' if cell else "")
         else:
-            cells.append(f"<c {reference}><v>{cell}</v></c>")
-    return f'<row r="{number}">{"".join(cells)}</row>'
+            elements.append(f"<c {reference}><v>{cell}</v></c>")
+    return f'<row r="{number}">{"".join(elements)}</row>'
 
 
 def xlsx(sheets: dict[str, str], *, strings: Sequence[str] = (), hidden: Sequence[str] = (), prolog: str = "") -> bytes:

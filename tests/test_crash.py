@@ -10,9 +10,9 @@ from tests.topology import IS_LONG
 
 def test_killing_processes_neither_loses_nor_doubles_acknowledged_messages(tmp_path: Path) -> None:
     kills = 8 if IS_LONG else 5
-    report = kill.run(tmp_path, kills=kills, seed=3, longest_pause=1.5)
+    report = kill.run(tmp_path, kills=kills, seed=3, max_pause=1.5)
 
     assert report.violations == []
     assert sum(report.kills.values()) == kills
-    assert sum(said.is_acknowledged for said in report.said) == len(report.said) > 10
+    assert sum(message.is_acknowledged for message in report.messages) == len(report.messages) > 10
     assert report.vectors > 10

@@ -10,9 +10,9 @@ from itertools import groupby
 import pytest
 
 from tests.questions import english_spring, english_summer, english_winter, french, german, spanish
-from tests.questions.exchange import Said
+from tests.questions.exchange import LabelledExchange
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS, Change, FollowUp
-from tests.questions.no_recall import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASKS, After
+from tests.questions.no_recall import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASKS, SmallTalkAfterTopic
 from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
 
 # Words of at least four letters without a topic, in four languages.
@@ -59,7 +59,7 @@ def stems(text: str) -> set[str]:
     return {word[:5] for word in words(text)}
 
 
-def both_sides(row: Said) -> str:
+def both_sides(row: LabelledExchange) -> str:
     """Return message and answer of an exchange."""
     return f"{row.user} {row.assistant}"
 
@@ -94,14 +94,14 @@ def test_exchanges_are_unique() -> None:
 
 def test_a_session_is_on_one_day_of_2026_in_order() -> None:
     for _, rows in groupby(EXCHANGES, key=lambda row: row.session):
-        times = [datetime.fromisoformat(row.said) for row in rows]
+        times = [datetime.fromisoformat(row.timestamp) for row in rows]
         assert times == sorted(times)
         assert {time.year for time in times} == {2026}
         assert len({time.date() for time in times}) == 1
 
 
 @pytest.mark.parametrize("row", EXCHANGES, ids=lambda row: row.key)
-def test_exchanges_have_realistic_lengths(row: Said) -> None:
+def test_exchanges_have_realistic_lengths(row: LabelledExchange) -> None:
     assert 8 <= len(row.user.split()) <= 60
     assert 10 <= len(row.assistant.split()) <= 400
 
@@ -168,6 +168,6 @@ def test_a_near_miss_is_on_a_topic_of_the_exchanges(question: str) -> None:
 
 
 @pytest.mark.parametrize("row", AFTER_TOPIC, ids=lambda row: row.message)
-def test_small_talk_follows_one_topic_of_the_exchanges(row: After) -> None:
+def test_small_talk_follows_one_topic_of_the_exchanges(row: SmallTalkAfterTopic) -> None:
     assert closest(" ".join(row.before))
     assert len(row.message.split()) <= 8

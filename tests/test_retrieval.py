@@ -23,7 +23,7 @@ from memory.spaces import access
 from tests.factories import PersonFactory, exchange
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS
 from tests.questions.no_recall import AFTER_TOPIC, SMALL_TALK, TASKS
-from tests.questions.store import keep_work
+from tests.questions.store import store_exchanges
 from tests.questions.work import IN_OTHER_WORDS, NAMES_ONLY
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +34,7 @@ _ENGLISH = 28  # this many of IN_OTHER_WORDS ask in English about English; the s
 @pytest.fixture
 def work(memory, person):
     """Remember the exchanges of a small company's assistant; return their keys by id."""
-    return keep_work(person.id)
+    return store_exchanges(person.id)
 
 
 def test_the_expected_exchange_is_among_the_first_five(memory, person, work):

@@ -15,9 +15,7 @@ def openid_ada(openid_cato):
     return openid_cato.set_up("Ada Admin")
 
 
-def test_a_person_joins_by_invitation_and_signs_in_again_through_the_provider(
-    openid_cato, provider, openid_ada, visit
-):
+def test_a_person_joins_by_invitation_and_signs_in_again_through_the_provider(openid_cato, provider, openid_ada, visit):
     subject, email = f"nora-{uuid.uuid4().hex[:6]}", f"nora-{uuid.uuid4().hex[:6]}@halden.example"
     about = {"email": email, "email_verified": True, "name": "Nora New"}
     httpx.put(f"{provider}/users/{subject}", json=about).raise_for_status()

@@ -45,7 +45,9 @@ def test_an_exchange_is_recalled_in_another_thread_with_explanation_and_source(v
     expect(page.locator("article.turn:target")).to_be_in_viewport()
 
 
-def test_forgetting_from_the_panel_is_confirmed_once_and_shown_in_other_browsers_at_once(visit, alice, cato, remembered_message):
+def test_forgetting_from_the_panel_is_confirmed_once_and_shown_in_other_browsers_at_once(
+    visit, alice, cato, remembered_message
+):
     first, path = remembered_message
     page = visit(alice)
     second = begin_thread(page, "Where do we keep the thing that opens the glass house?")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.questions.exchange import Said
+from tests.questions.exchange import LabelledExchange
 
-EXCHANGES: tuple[Said, ...] = (
-    Said(
+EXCHANGES: tuple[LabelledExchange, ...] = (
+    LabelledExchange(
         "museum-trip",
         "school-year",
         "2026-03-10T15:40",
@@ -14,7 +14,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Then the letter to parents needs four things: 21 April, coach at 7:45, the 14 with a date to pay it by, "
         "and a discreet line that nobody stays behind for lack of money, with Mrs Okafor as contact.",
     ),
-    Said(
+    LabelledExchange(
         "exam-rota",
         "school-year",
         "2026-03-10T16:02",
@@ -23,7 +23,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Two sessions each is humane. Print the rota with the swap already in it, so that nobody reads the old one, "
         "and name a reserve for every morning, as somebody always falls ill.",
     ),
-    Said(
+    LabelledExchange(
         "lunch-menu",
         "school-year",
         "2026-03-10T16:20",
@@ -32,7 +32,7 @@ EXCHANGES: tuple[Said, ...] = (
         "A trial until July gives you numbers. Count leftovers on Tuesdays against other days and ask the pupils' "
         "council to collect opinions; with both in hand the second day is an easy talk with the caterer.",
     ),
-    Said(
+    LabelledExchange(
         "science-fair",
         "school-year",
         "2026-03-10T16:45",
@@ -41,7 +41,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Congratulations to Maryam! Fifty slices with a control group is more rigour than many adults show. For the "
         "day in Leeds, the lab will likely ask for a signed form and closed shoes; check early.",
     ),
-    Said(
+    LabelledExchange(
         "parents-evening",
         "school-year",
         "2026-03-10T17:05",
@@ -50,7 +50,7 @@ EXCHANGES: tuple[Said, ...] = (
         "A Sunday digest keeps the use without the noise. In the letter, say also how those who liked single alerts "
         "can turn them on again, and from which date the change holds.",
     ),
-    Said(
+    LabelledExchange(
         "washing-machine",
         "house",
         "2026-03-19T18:30",
@@ -59,7 +59,7 @@ EXCHANGES: tuple[Said, ...] = (
         "E18 is nearly always a blocked pump. A laundry net for small things saves the next 75. With two years left "
         "on the bearings, start putting a little aside for a new machine.",
     ),
-    Said(
+    LabelledExchange(
         "fence-neighbour",
         "house",
         "2026-03-19T18:52",
@@ -68,7 +68,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Unpainted larch turns silver within two years and needs no care, so both sides save work. Put the "
         "half-and-half split and who owns which side into a short note that you both sign.",
     ),
-    Said(
+    LabelledExchange(
         "boiler-cover",
         "house",
         "2026-03-19T19:10",
@@ -77,7 +77,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Reasonable, so long as the building policy really includes tracing a leak and repairing the floor after "
         "it, not just the burst pipe. Look for the words trace and access in the policy.",
     ),
-    Said(
+    LabelledExchange(
         "paint-colours",
         "house",
         "2026-03-19T19:33",
@@ -86,7 +86,7 @@ EXCHANGES: tuple[Said, ...] = (
         "A handsome pair. Write the room and date on the lid of what is left, and store it where it doesn't freeze: "
         "an attic in January can ruin water-based paint in a single night.",
     ),
-    Said(
+    LabelledExchange(
         "spare-keys",
         "house",
         "2026-03-19T19:50",
@@ -95,7 +95,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Noted. Two sets out of the house are plenty. Change the code of the lockbox from time to time, since "
         "numbers wear the buttons, and tell Mrs Trelawney when you are away for longer.",
     ),
-    Said(
+    LabelledExchange(
         "physio-knee",
         "health",
         "2026-04-02T08:05",
@@ -104,7 +104,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Weak hips often show up as knee pain. Three short sessions a week are easy to fit in after brushing your "
         "teeth. For running, soft forest paths may be allowed sooner; ask her next time.",
     ),
-    Said(
+    LabelledExchange(
         "cat-diet",
         "health",
         "2026-04-02T08:22",
@@ -113,7 +113,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Poor Pickle. Change over to the kidney food across ten days, mixing a bit more in each time, or she may "
         "refuse it. Weigh her every Sunday and take the numbers to the blood test.",
     ),
-    Said(
+    LabelledExchange(
         "varifocals",
         "health",
         "2026-04-02T08:40",
@@ -122,7 +122,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Dizziness on stairs that lasts beyond two weeks usually means the reading zone sits too high. Ask for the "
         "lenses to be measured while you stand, and don't let the tenth of May slip.",
     ),
-    Said(
+    LabelledExchange(
         "dentist-night",
         "health",
         "2026-04-02T08:58",
@@ -131,7 +131,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Then form D7 first, splint second, leaving you 90. Keep the letter of approval, and ask for the model of "
         "your teeth: a second splint made from it later is much cheaper.",
     ),
-    Said(
+    LabelledExchange(
         "first-aid-course",
         "health",
         "2026-04-02T09:15",
@@ -140,7 +140,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Good that burns had so much room, given the kiln. Book Rosalind on the next open date, and until then do "
         "not plan her alone on firing days. Put a reminder for early 2028.",
     ),
-    Said(
+    LabelledExchange(
         "vat-late",
         "money",
         "2026-04-14T10:00",
@@ -149,7 +149,7 @@ EXCHANGES: tuple[Said, ...] = (
         "One owner is the cure for that. Give Siobhan a deputy for holidays, and ask once whether the 200 can be "
         "waived: a first late return is sometimes forgiven when you write a plain letter.",
     ),
-    Said(
+    LabelledExchange(
         "grant-solar",
         "money",
         "2026-04-14T10:25",
@@ -158,7 +158,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Great news. Work back from the end of October: scaffolding, panels, the meter and the sign-off by the grid "
         "each need weeks. Ask Meridian for a date in writing before you sign anything.",
     ),
-    Said(
+    LabelledExchange(
         "rent-studio",
         "money",
         "2026-04-14T10:50",
@@ -167,7 +167,7 @@ EXCHANGES: tuple[Said, ...] = (
         "A cap of three percent is a fair middle. Ask for it in both directions, and have the square metres "
         "measured before signing, since the index multiplies any mistake in them.",
     ),
-    Said(
+    LabelledExchange(
         "pension-switch",
         "money",
         "2026-04-14T11:15",
@@ -176,7 +176,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Half a percent sounds small, yet over thirty years it is more than a tenth of the pot. Explain to the "
         "three who voted against it what happens to their old savings.",
     ),
-    Said(
+    LabelledExchange(
         "petty-cash",
         "money",
         "2026-04-14T11:40",
@@ -185,7 +185,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Elegant, as it ends the question without a culprit. Choose cards where receipts are photographed at once, "
         "and count the tin a last time with two people before it goes.",
     ),
-    Said(
+    LabelledExchange(
         "contract-renewal",
         "customers",
         "2026-04-28T09:30",
@@ -194,7 +194,7 @@ EXCHANGES: tuple[Said, ...] = (
         "A good deal on both sides. Let Tamsin introduce herself this week, and agree what the reports hold before "
         "the first is due, or each month starts a new discussion.",
     ),
-    Said(
+    LabelledExchange(
         "angry-review",
         "customers",
         "2026-04-28T09:55",
@@ -203,7 +203,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Driving over with a cake beats any apology. Ask him once, without pressing, whether he would update the "
         "review, and look why the mails were in spam: there may be others.",
     ),
-    Said(
+    LabelledExchange(
         "demo-hospital",
         "customers",
         "2026-04-28T10:20",
@@ -212,7 +212,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Test from a phone hotspot and from the guest line a day before. Long polling as a plan B would spare you "
         "the same with other hospitals, as many block websockets.",
     ),
-    Said(
+    LabelledExchange(
         "discount-rule",
         "customers",
         "2026-04-28T10:45",
@@ -221,7 +221,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Clear steps. Publish the rule with an example for each, and record each discount with its reason; after "
         "half a year you see whether seven percent is the right line.",
     ),
-    Said(
+    LabelledExchange(
         "churn-survey",
         "customers",
         "2026-04-28T11:10",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.questions.exchange import Said
+from tests.questions.exchange import LabelledExchange
 
-EXCHANGES: tuple[Said, ...] = (
-    Said(
+EXCHANGES: tuple[LabelledExchange, ...] = (
+    LabelledExchange(
         "guest-wifi",
         "network",
         "2026-05-06T13:00",
@@ -14,7 +14,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Well separated. Have the code generated rather than thought up, print it as a QR code for the board, and "
         "let the meeting room screens stay on the staff network or nobody can present.",
     ),
-    Said(
+    LabelledExchange(
         "vpn-switch",
         "network",
         "2026-05-06T13:20",
@@ -23,7 +23,7 @@ EXCHANGES: tuple[Said, ...] = (
         "WireGuard will also feel faster on the train. Keep a list of key, person and device beside the gateway, "
         "and warn twice before the thirtieth; there is always one laptop that only comes in summer.",
     ),
-    Said(
+    LabelledExchange(
         "cert-expiry",
         "network",
         "2026-05-06T13:45",
@@ -32,7 +32,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Mail to one person is how nearly all certificates die. Check which other accounts still point to Jonas: "
         "domains, payment providers, app stores. An outside probe for days left costs nothing.",
     ),
-    Said(
+    LabelledExchange(
         "ups-battery",
         "network",
         "2026-05-06T14:10",
@@ -41,7 +41,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Seven years is old age for such batteries. After fitting, run the self test and a real one with the plug "
         "pulled, and let the servers shut down by themselves at forty percent.",
     ),
-    Said(
+    LabelledExchange(
         "door-cameras",
         "network",
         "2026-05-06T14:30",
@@ -50,7 +50,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Three clean conditions. Put a sign at the bay before the camera is switched on, record every access, and "
         "note the deletion after 72 hours in the register of processing.",
     ),
-    Said(
+    LabelledExchange(
         "bandsaw-blade",
         "machines",
         "2026-05-15T07:40",
@@ -59,7 +59,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Fewer teeth clear the dust faster in thick stock, so the blade stays cool and straight. Note tooth count "
         "and width on the machine, and replace the blade as soon as it begins to drift again.",
     ),
-    Said(
+    LabelledExchange(
         "kiln-curve",
         "machines",
         "2026-05-15T08:05",
@@ -68,7 +68,7 @@ EXCHANGES: tuple[Said, ...] = (
         "The slow start lets the last water out; that is where most cracks begin. If pieces still crack, check "
         "whether the cracks are sharp-edged: then it was the cooling, and the kiln was opened too early.",
     ),
-    Said(
+    LabelledExchange(
         "dust-extractor",
         "machines",
         "2026-05-15T08:30",
@@ -77,7 +77,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Try the hood first: drawing dust off at the table beats more power further away. Have it measured in July, "
         "so that there is time for the big solution if 2 milligrams is not reached.",
     ),
-    Said(
+    LabelledExchange(
         "printer-nozzle",
         "machines",
         "2026-05-15T08:55",
@@ -86,7 +86,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Wet PETG is the usual culprit, so the drying likely did the most. Save those settings as a profile with "
         "the brand of the roll in its name, as the next brand may want others.",
     ),
-    Said(
+    LabelledExchange(
         "forklift-service",
         "machines",
         "2026-05-15T09:20",
@@ -95,7 +95,7 @@ EXCHANGES: tuple[Said, ...] = (
         "With eight of ten percent used up, order the forks now, both of them since they are matched as a pair. "
         "Until then keep to light pallets and look at the heel of the left one monthly.",
     ),
-    Said(
+    LabelledExchange(
         "drop-widgets",
         "product",
         "2026-06-09T09:10",
@@ -104,7 +104,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Those two figures make the case on their own. In the letters, offer an export and a date, and ask what the "
         "widgets were for: a few will name a need you can meet otherwise.",
     ),
-    Said(
+    LabelledExchange(
         "pricing-tiers",
         "product",
         "2026-06-09T09:35",
@@ -113,7 +113,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Two plans are far easier to explain. Announce it to old customers first, with the eighteen months in the "
         "first sentence. For what Idris wanted: a long trial may do much of the same.",
     ),
-    Said(
+    LabelledExchange(
         "dark-theme",
         "product",
         "2026-06-09T10:00",
@@ -122,7 +122,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Better late than unreadable. List the eleven places now with screenshots, so that Noor has them on her "
         "first day back, and hide the switch until then.",
     ),
-    Said(
+    LabelledExchange(
         "api-limits",
         "product",
         "2026-06-09T10:25",
@@ -131,7 +131,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Ten a second per key is generous. Announce it with a month of warning where you only log, and tell "
         "Quillfeather about the bulk endpoint, which would need ninety calls instead.",
     ),
-    Said(
+    LabelledExchange(
         "translation-vendor",
         "product",
         "2026-06-09T10:50",
@@ -140,7 +140,7 @@ EXCHANGES: tuple[Said, ...] = (
         "The classic fate of short strings. Give Lingvara screenshots with each string, keep the glossary in the "
         "repository, and let Zdenka mark repeated mistakes so that it grows.",
     ),
-    Said(
+    LabelledExchange(
         "standup-time",
         "remote-team",
         "2026-06-30T09:00",
@@ -149,7 +149,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Two spoken and three written is a good mix. Agree on an hour by which the written ones are in, say noon, "
         "and keep the same three questions so that they stay short.",
     ),
-    Said(
+    LabelledExchange(
         "laptop-policy",
         "remote-team",
         "2026-06-30T09:20",
@@ -158,7 +158,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Fair and simple. Note who received what and when, so that the four years are not a matter of memory. "
         "Leopold should keep proof of each wipe for the auditors.",
     ),
-    Said(
+    LabelledExchange(
         "offsite-venue",
         "remote-team",
         "2026-06-30T09:45",
@@ -167,7 +167,7 @@ EXCHANGES: tuple[Said, ...] = (
         "The saved 550 more than pays for four at the inn. Ask who would rather have quiet, and book the inn before "
         "the walking season fills it.",
     ),
-    Said(
+    LabelledExchange(
         "password-manager",
         "remote-team",
         "2026-06-30T10:10",
@@ -176,7 +176,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Two of nineteen is normal, which is why keys help: they refuse the wrong site. Order two for each person, "
         "one stays at home, and let Thandiwe show how a lost one is reported.",
     ),
-    Said(
+    LabelledExchange(
         "meeting-free",
         "remote-team",
         "2026-06-30T10:35",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.questions.exchange import Said
+from tests.questions.exchange import LabelledExchange
 
-EXCHANGES: tuple[Said, ...] = (
-    Said(
+EXCHANGES: tuple[LabelledExchange, ...] = (
+    LabelledExchange(
         "nas-disk",
         "ops-backups",
         "2026-01-12T09:14",
@@ -15,7 +15,7 @@ EXCHANGES: tuple[Said, ...] = (
         "jobs on the array. When it comes: mark disk 3 as failed, swap it hot, start the rebuild and leave it alone "
         "overnight.",
     ),
-    Said(
+    LabelledExchange(
         "restic-offsite",
         "ops-backups",
         "2026-01-12T09:31",
@@ -25,7 +25,7 @@ EXCHANGES: tuple[Said, ...] = (
         "either half loses everything. Write down who holds which half and look once a year whether both are still "
         "there.",
     ),
-    Said(
+    LabelledExchange(
         "restore-drill",
         "ops-backups",
         "2026-01-12T16:02",
@@ -35,7 +35,7 @@ EXCHANGES: tuple[Said, ...] = (
         "names rather than numeric ids, because the ids on the spare machine differ. Repeat the drill once that is "
         "changed.",
     ),
-    Said(
+    LabelledExchange(
         "laptop-copies",
         "ops-backups",
         "2026-01-12T16:20",
@@ -44,7 +44,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Simple and good enough. Turn on encryption in Time Machine, label each T7 with its owner, and put a "
         "recurring reminder in the design calendar for Wednesday noon, or the habit will fade by March.",
     ),
-    Said(
+    LabelledExchange(
         "shop-dumps",
         "ops-backups",
         "2026-01-12T16:41",
@@ -54,7 +54,7 @@ EXCHANGES: tuple[Said, ...] = (
         "daily files older than seven days and weekly ones older than twenty-eight. Watch free space on /var with "
         "an alert at 80 percent.",
     ),
-    Said(
+    LabelledExchange(
         "oak-supplier",
         "suppliers",
         "2026-01-20T10:05",
@@ -64,7 +64,7 @@ EXCHANGES: tuple[Said, ...] = (
         "now and half on delivery. Ask them also to measure moisture on arrival: nine percent is right for "
         "tabletops.",
     ),
-    Said(
+    LabelledExchange(
         "hinge-supplier",
         "suppliers",
         "2026-01-20T10:18",
@@ -73,7 +73,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Seven of twenty is far beyond bad luck. Going back to Blum is sensible; the extra 1.20 each is less than "
         "one visit to a customer's kitchen. Send Dettmer the test results and ask for a refund.",
     ),
-    Said(
+    LabelledExchange(
         "oil-finish",
         "suppliers",
         "2026-01-20T10:40",
@@ -82,7 +82,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Hardwax oil 3062 carries the toy safety mark EN 71-3 once cured. Two thin coats with a day between is "
         "right; let the pieces harden for two weeks before they go to the nursery.",
     ),
-    Said(
+    LabelledExchange(
         "box-maker",
         "suppliers",
         "2026-01-20T11:02",
@@ -91,7 +91,7 @@ EXCHANGES: tuple[Said, ...] = (
         "At 0.83 double wall is a good price. If storage allows, a thousand at once gets the logo free. Ask for a "
         "flat sample first and drop one with a stool inside from a metre.",
     ),
-    Said(
+    LabelledExchange(
         "courier-damage",
         "suppliers",
         "2026-01-20T11:25",
@@ -100,7 +100,7 @@ EXCHANGES: tuple[Said, ...] = (
         "A clear line. Send Noreen photos, order numbers and the 690 in one message, with the end of February as "
         "date, so that it can be forwarded inside ParcelSwift without loss.",
     ),
-    Said(
+    LabelledExchange(
         "release-rollback",
         "release-47",
         "2026-02-03T08:50",
@@ -109,7 +109,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Eleven minutes of lock suggests the column was added with a default that rewrote the table. Add it "
         "nullable, fill it in batches, then set the constraint. Plan the second try outside morning hours.",
     ),
-    Said(
+    LabelledExchange(
         "ops-ticket",
         "release-47",
         "2026-02-03T09:12",
@@ -118,7 +118,7 @@ EXCHANGES: tuple[Said, ...] = (
         "That is the right lesson to take from it. A dry run in the pipeline needs an anonymised copy, so plan who "
         "refreshes it and how often. Link the timings to the pull request so that reviewers see them.",
     ),
-    Said(
+    LabelledExchange(
         "flaky-test",
         "release-47",
         "2026-02-03T11:30",
@@ -127,7 +127,7 @@ EXCHANGES: tuple[Said, ...] = (
         "A classic. Freezing the clock cures the test; have a look whether the invoice code itself also mixes local "
         "dates with UTC, since then customers would see it on the last night of each month.",
     ),
-    Said(
+    LabelledExchange(
         "deploy-window",
         "release-47",
         "2026-02-03T14:05",
@@ -136,7 +136,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Clear and short, easy to follow. Put it into the pipeline as a check rather than in a wiki, with an "
         "override that asks for the name of the second person and tells Amara.",
     ),
-    Said(
+    LabelledExchange(
         "status-page",
         "release-47",
         "2026-02-03T14:22",
@@ -145,7 +145,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Fifteen minutes is ambitious but good. Prepare three texts in advance (investigating, identified, "
         "resolved), give support the right to post without asking, and link the page in every footer.",
     ),
-    Said(
+    LabelledExchange(
         "hire-petra",
         "hiring",
         "2026-02-17T10:00",
@@ -154,7 +154,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Sounds settled. Send the offer in writing within two days while it is fresh: 32 hours, production planner, "
         "first of May, which two days from home, and how long the trial period is.",
     ),
-    Said(
+    LabelledExchange(
         "reject-designer",
         "hiring",
         "2026-02-17T10:35",
@@ -163,7 +163,7 @@ EXCHANGES: tuple[Said, ...] = (
         "A hard call with a strong portfolio, but being able to look back critically is most of design work. Tell "
         "Casper kindly and honestly; a vague refusal helps nobody.",
     ),
-    Said(
+    LabelledExchange(
         "job-advert",
         "hiring",
         "2026-02-17T11:10",
@@ -172,7 +172,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Local beats broad for craft jobs. Ask the college whether you may visit the final year class in person; "
         "teachers often know who would fit, and a half-hour visit costs nothing.",
     ),
-    Said(
+    LabelledExchange(
         "apprentice-pay",
         "hiring",
         "2026-02-17T11:44",
@@ -181,7 +181,7 @@ EXCHANGES: tuple[Said, ...] = (
         "A rise of 120 plus the bus pass is noticeable for an apprentice. Tell those in their second and third year "
         "as well what it means for them, or they will hear only half of it.",
     ),
-    Said(
+    LabelledExchange(
         "onboarding-week",
         "hiring",
         "2026-02-17T15:20",
@@ -202,7 +202,7 @@ EXCHANGES: tuple[Said, ...] = (
         "year, so that it does not grow but improves. If somebody starts in the middle of a week, begin with the "
         "safety tour all the same and let the rest follow in order.",
     ),
-    Said(
+    LabelledExchange(
         "madeira-trip",
         "holidays",
         "2026-03-02T20:10",
@@ -211,7 +211,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Lovely choice. Put the fourteenth into your calendar as the last day for free cancellation. On Madeira a "
         "car helps for the levada walks in the north; book one early, small automatics are gone first around Easter.",
     ),
-    Said(
+    LabelledExchange(
         "summer-leave",
         "holidays",
         "2026-03-02T20:31",
@@ -220,7 +220,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Then the first half of July has room for one more beside Deirdre, and so has the last week beside Sanjay. "
         "Set a day by which the others should ask, say the end of April.",
     ),
-    Said(
+    LabelledExchange(
         "camping-halfterm",
         "holidays",
         "2026-03-02T20:48",
@@ -229,7 +229,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Poor Ella, and poor you. The pods go quickly for the school weeks, so book in October for next year. A "
         "snapped pole can be splinted with a repair sleeve; worth having one in the bag.",
     ),
-    Said(
+    LabelledExchange(
         "xmas-closure",
         "holidays",
         "2026-03-02T21:05",
@@ -238,7 +238,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Announce it now while people still have their allowance to plan with. For the emergency phone agree what "
         "counts as one, and give Howell a day back in January.",
     ),
-    Said(
+    LabelledExchange(
         "passport-renewal",
         "holidays",
         "2026-03-02T21:15",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.questions.exchange import Said
+from tests.questions.exchange import LabelledExchange
 
-EXCHANGES: tuple[Said, ...] = (
-    Said(
+EXCHANGES: tuple[LabelledExchange, ...] = (
+    LabelledExchange(
         "fr-vide-grenier",
         "association",
         "2026-02-10T19:00",
@@ -14,7 +14,7 @@ EXCHANGES: tuple[Said, ...] = (
         "C'est noté. Pensez à demander l'arrêté pour fermer le parking au moins deux mois avant, et à numéroter les "
         "emplacements à la craie la veille. Solange aura besoin d'une copie de chaque pièce d'identité.",
     ),
-    Said(
+    LabelledExchange(
         "fr-subvention",
         "association",
         "2026-02-10T19:20",
@@ -23,7 +23,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Dommage pour deux jours. Préparez le dossier dès juin, déposez-le en ligne pour avoir une preuve de la "
         "date, et joignez les comptes certifiés comme le conseille votre contact.",
     ),
-    Said(
+    LabelledExchange(
         "fr-local",
         "association",
         "2026-02-10T19:45",
@@ -32,7 +32,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Photographiez les dégâts avant la visite de jeudi et prévenez l'assurance dans les cinq jours. Si les "
         "costumes sont humides, il faut les aérer tout de suite, sinon ils sentiront le moisi.",
     ),
-    Said(
+    LabelledExchange(
         "fr-benevoles",
         "association",
         "2026-02-10T20:05",
@@ -41,7 +41,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Bonne nouvelle. Faites une petite convention avec chacun, même pour trois étudiants, et gardez les billets "
         "de train pour le remboursement. Prévoyez un ancien avec eux les deux premières fois.",
     ),
-    Said(
+    LabelledExchange(
         "fr-assemblee",
         "association",
         "2026-02-10T20:30",
@@ -50,7 +50,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Félicitations à la nouvelle présidente. Déclarez le changement à la préfecture dans les trois mois, avec "
         "le procès-verbal signé. Pour la soirée crêpes, calculez aussi la location de la salle.",
     ),
-    Said(
+    LabelledExchange(
         "fr-fournisseur-cuir",
         "atelier-cuir",
         "2026-03-17T09:00",
@@ -59,7 +59,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Deux sources valent mieux qu'une. Vérifiez que les teintes des deux se ressemblent avant de les mélanger "
         "sur un même sac, et dites franchement à la tannerie pourquoi la commande baisse.",
     ),
-    Said(
+    LabelledExchange(
         "fr-machine-coudre",
         "atelier-cuir",
         "2026-03-17T09:25",
@@ -68,7 +68,7 @@ EXCHANGES: tuple[Said, ...] = (
         "La pointe triangulaire coupe le cuir au lieu de le repousser, d'où la différence. Notez le réglage sur une "
         "étiquette collée à la machine, et changez d'aiguille toutes les huit heures de couture.",
     ),
-    Said(
+    LabelledExchange(
         "fr-boutique-lyon",
         "atelier-cuir",
         "2026-03-17T09:50",
@@ -77,7 +77,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Une commission de 35 pour cent est correcte pour du dépôt-vente. Demandez qui paie en cas de vol dans la "
         "boutique, et faites signer une liste des douze sacs avec leurs prix.",
     ),
-    Said(
+    LabelledExchange(
         "fr-apprentie",
         "atelier-cuir",
         "2026-03-17T10:15",
@@ -86,7 +86,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Une semaine payée est un beau geste. Procurez-lui les sujets des trois dernières années, et laissez-la "
         "faire une pièce entière en temps limité avec Hubert avant le jour de l'examen.",
     ),
-    Said(
+    LabelledExchange(
         "fr-salon",
         "atelier-cuir",
         "2026-03-17T10:40",
@@ -95,7 +95,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Le calcul est vite fait, plus de 230 euros par vente. Pour les marchés, les dossiers se déposent souvent "
         "avant l'été ; Ghislaine devrait vérifier les dates d'Annecy en premier.",
     ),
-    Said(
+    LabelledExchange(
         "fr-chaudiere",
         "maison",
         "2026-04-22T18:00",
@@ -104,7 +104,7 @@ EXCHANGES: tuple[Said, ...] = (
         "C'est typique d'un tuyau qui passe par l'extérieur. L'isolation suffit en général ; s'il gèle encore, un "
         "cordon chauffant règle la question. Gardez la facture, elle vaut preuve d'entretien.",
     ),
-    Said(
+    LabelledExchange(
         "fr-cantine",
         "maison",
         "2026-04-22T18:20",
@@ -113,7 +113,7 @@ EXCHANGES: tuple[Said, ...] = (
         "C'est clair. Donnez à l'école une autorisation écrite avec le nom de la marraine, sinon on ne le laissera "
         "pas sortir, et demandez si les repas du jeudi sont déduits.",
     ),
-    Said(
+    LabelledExchange(
         "fr-vacances-bretagne",
         "maison",
         "2026-04-22T18:45",
@@ -122,7 +122,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Joli échange. Demandez à la famille si l'assurance du bateau couvre d'autres personnes à la barre, et pour "
         "le chien, certaines plages l'interdisent en été avant dix-neuf heures.",
     ),
-    Said(
+    LabelledExchange(
         "fr-voiture",
         "maison",
         "2026-04-22T19:05",
@@ -131,7 +131,7 @@ EXCHANGES: tuple[Said, ...] = (
         "À ce prix, l'embrayage vaut la peine si le reste est sain. Demandez à voir la pièce remplacée, et faites "
         "contrôler la courroie en même temps, puisque la main-d'œuvre se recoupe.",
     ),
-    Said(
+    LabelledExchange(
         "fr-potager",
         "maison",
         "2026-04-22T19:30",
@@ -140,7 +140,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Les planches marchent mieux que la bière. Continuez une semaine encore, arrosez le matin plutôt que le "
         "soir, et laissez un coin sauvage pour les hérissons, qui font le reste.",
     ),
-    Said(
+    LabelledExchange(
         "fr-refonte",
         "equipe-web",
         "2026-06-02T09:30",
@@ -149,7 +149,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Écrivez que le délai vient de la relecture, sans reproche, et fixez une date limite pour leurs retours. "
         "Quentin peut laisser une note d'une page pour reprendre vite en octobre.",
     ),
-    Said(
+    LabelledExchange(
         "fr-hebergement",
         "equipe-web",
         "2026-06-02T09:50",
@@ -158,7 +158,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Baissez la durée de vie des DNS à cinq minutes deux jours avant, et gardez l'ancien serveur une semaine. "
         "Prévenez les clients du créneau, même si Maëlle agit de nuit.",
     ),
-    Said(
+    LabelledExchange(
         "fr-accessibilite",
         "equipe-web",
         "2026-06-02T10:15",
@@ -167,7 +167,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Commencer par les formulaires est juste, ce sont eux qui bloquent les gens. Publiez la déclaration avec le "
         "score et les dates, c'est obligatoire et cela montre que vous avancez.",
     ),
-    Said(
+    LabelledExchange(
         "fr-teletravail",
         "equipe-web",
         "2026-06-02T10:40",
@@ -176,7 +176,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Une seule journée commune rend les réunions plus denses : mettez-les toutes le mardi. Pour l'hôtel, un "
         "accord annuel avec une adresse près de la gare coûterait sans doute moins de 85 euros.",
     ),
-    Said(
+    LabelledExchange(
         "fr-facture-impayee",
         "equipe-web",
         "2026-06-02T11:00",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.questions.exchange import Said
+from tests.questions.exchange import LabelledExchange
 
-EXCHANGES: tuple[Said, ...] = (
-    Said(
+EXCHANGES: tuple[LabelledExchange, ...] = (
+    LabelledExchange(
         "de-umzug-termin",
         "umzug",
         "2026-01-28T14:00",
@@ -15,7 +15,7 @@ EXCHANGES: tuple[Said, ...] = (
         "bei der Stadt zwei Wochen vorher beantragt werden muss, und der Aufzug: Fragt die Hausverwaltung, ob er "
         "für Lasten taugt.",
     ),
-    Said(
+    LabelledExchange(
         "de-umzug-internet",
         "umzug",
         "2026-01-28T14:20",
@@ -24,7 +24,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Mit 300 GB kommt ihr aus, wenn große Sicherungen nachts warten. Stellt den Router ans Fenster zur Straße "
         "und messt vorher, welcher Anbieter im Haus den besten Empfang hat.",
     ),
-    Said(
+    LabelledExchange(
         "de-umzug-schreibtische",
         "umzug",
         "2026-01-28T14:45",
@@ -33,7 +33,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Schön, dass sie weiter genutzt werden. Lasst euch von der Grundschule eine Spendenquittung geben und "
         "schraubt die Beine vorher ab, dann passen alle vier auf einen Anhänger.",
     ),
-    Said(
+    LabelledExchange(
         "de-umzug-kaution",
         "umzug",
         "2026-01-28T15:05",
@@ -42,7 +42,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Da hat sie gute Karten: Nach etwa zehn Jahren gilt ein Teppichboden als abgewohnt. Macht Fotos vom "
         "Besprechungsraum, setzt schriftlich eine Frist von zwei Wochen und verweist auf das Alter.",
     ),
-    Said(
+    LabelledExchange(
         "de-umzug-einweihung",
         "umzug",
         "2026-01-28T15:30",
@@ -51,7 +51,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Rechnet mit zehn Absagen und meldet dem Lokal eine Woche vorher die genaue Zahl. Fragt auch nach Geschirr, "
         "und hängt Schilder mit den Zutaten auf, vor allem bei Nüssen und Sesam.",
     ),
-    Said(
+    LabelledExchange(
         "de-mehl",
         "backstube",
         "2026-02-24T05:30",
@@ -60,7 +60,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Verständlich: Lager kostet auch Geld. Vielleicht gibt euch Hagedorn einen festen Preis bis zur nächsten "
         "Ernte, wenn ihr die Menge zusagt. Fragt dann nach Säcken statt losem Mehl.",
     ),
-    Said(
+    LabelledExchange(
         "de-sauerteig",
         "backstube",
         "2026-02-24T05:45",
@@ -69,7 +69,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Vier Grad mehr bringen viel Essigsäure. Ein Zettel ist gut, ein zweites Thermometer im Gärschrank ist "
         "besser, dann fällt es am ersten Morgen auf. Den Ansatz zweimal frisch füttern, danach ist er mild.",
     ),
-    Said(
+    LabelledExchange(
         "de-ofen-wartung",
         "backstube",
         "2026-02-24T06:00",
@@ -78,7 +78,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Gut gelegt, der Rosenmontag kostet keinen Umsatz. Bestellt gleich eine zweite Dichtung als Vorrat, denn "
         "die anderen Türen sind gleich alt, und lasst Brückner auch die Scharniere nachstellen.",
     ),
-    Said(
+    LabelledExchange(
         "de-samstag-schicht",
         "backstube",
         "2026-02-24T06:20",
@@ -87,7 +87,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Ein fairer Ausgleich. Achtet auf elf Stunden Ruhe zwischen Freitag und Samstag, also muss am Freitag um "
         "drei Schluss sein. Schreibt den Zuschlag in den Aushang, damit ihn jeder kennt.",
     ),
-    Said(
+    LabelledExchange(
         "de-allergene",
         "backstube",
         "2026-02-24T06:40",
@@ -96,7 +96,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Vierzehn der wichtigsten Stoffe müssen genannt werden, und zwar so, dass Gäste sie vor dem Bestellen "
         "sehen. Mirko kann mit den Rezepten anfangen; vergesst Spuren vom gemeinsamen Blech nicht.",
     ),
-    Said(
+    LabelledExchange(
         "de-oma-pflege",
         "familie",
         "2026-03-25T19:00",
@@ -105,7 +105,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Gut, dass es geklappt hat. Dazu stehen ihr monatlich ein Entlastungsbetrag und Hilfsmittel wie Handschuhe "
         "zu, ohne dass es vom Geld abgeht. Ein gemeinsamer Kalender mit Tante Gisela verhindert doppelte Abende.",
     ),
-    Said(
+    LabelledExchange(
         "de-klassenfahrt",
         "familie",
         "2026-03-25T19:20",
@@ -114,7 +114,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Das wird bestimmt schön. Auf der Insel ist es im Juni abends kühl: Regenjacke und Mütze nicht vergessen. "
         "Die Anzahlung von 80 am besten gleich überweisen, mit Namen und Klasse.",
     ),
-    Said(
+    LabelledExchange(
         "de-urlaub-tirol",
         "familie",
         "2026-03-25T19:45",
@@ -123,7 +123,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Für das Lager braucht ihr Hüttenschlafsäcke und Ohrstöpsel. Nehmt Bargeld mit, die wenigsten Hütten haben "
         "Empfang für Karten, und plant einen Tag Puffer für Gewitter ein.",
     ),
-    Said(
+    LabelledExchange(
         "de-urlaub-absage",
         "familie",
         "2026-03-25T20:00",
@@ -132,7 +132,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Gute Besserung für deine Mutter schon jetzt. Lasst euch die Gutschrift schriftlich geben, mit einem Datum, "
         "bis wann sie gilt, und fragt, ob sie auch für andere Zimmer zählt.",
     ),
-    Said(
+    LabelledExchange(
         "de-fahrrad-kind",
         "familie",
         "2026-03-25T20:20",
@@ -141,7 +141,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Für 260 ist das ein guter Kauf, Woom hält den Wert. Lass den Kaufvertrag mit der Rahmennummer beim Ausweis "
         "liegen. Die Bremse ist meist nur am Zug lose, eine Umdrehung an der Schraube reicht.",
     ),
-    Said(
+    LabelledExchange(
         "de-drucker",
         "it-betrieb",
         "2026-05-11T10:00",
@@ -151,7 +151,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Für gelegentliche Pläne ist der Copyshop sicher billiger. Zählt drei Monate lang die Bögen: Unter etwa "
         "zwanzig im Monat lohnt sich weder ein neuer Druckkopf noch ein anderes Gerät.",
     ),
-    Said(
+    LabelledExchange(
         "de-sicherung-band",
         "it-betrieb",
         "2026-05-11T10:25",
@@ -160,7 +160,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Ein guter Schutz, auch gegen Erpresser, denn ein Band im Fach löscht keiner aus der Ferne. Lest zweimal im "
         "Jahr eines zur Probe zurück und hebt ein zweites Laufwerk auf.",
     ),
-    Said(
+    LabelledExchange(
         "de-telefon",
         "it-betrieb",
         "2026-05-11T10:50",
@@ -169,7 +169,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Klärt vorher, ob auch Alarmanlage und Frankiermaschine an der alten Leitung hängen, das fällt oft erst "
         "danach auf. Die Mitnahme der Nummern braucht etwa zehn Tage Vorlauf.",
     ),
-    Said(
+    LabelledExchange(
         "de-erp-fehler",
         "it-betrieb",
         "2026-05-11T11:15",
@@ -178,7 +178,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Bis dahin könnt ihr solche Aufträge in zwei Lieferscheine teilen. Legt eine Auswertung an, die Aufträge "
         "über 99 Positionen meldet, sonst fehlt irgendwann Ware, ohne dass es einer merkt.",
     ),
-    Said(
+    LabelledExchange(
         "de-homeoffice",
         "it-betrieb",
         "2026-05-11T11:40",
@@ -187,7 +187,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Klar geregelt. Haltet noch fest, was mit dem Stuhl beim Ausscheiden geschieht und ab wann die Probezeit "
         "zählt, dann erspart sich Frau Dallmann viele Fragen.",
     ),
-    Said(
+    LabelledExchange(
         "de-sommerfest",
         "verein",
         "2026-06-16T20:00",
@@ -196,7 +196,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Denkt an die Schankerlaubnis bei der Gemeinde, spätestens zwei Wochen vorher. Für die Hüpfburg braucht ihr "
         "einen Erwachsenen als Aufsicht, am besten im Wechsel von einer Stunde.",
     ),
-    Said(
+    LabelledExchange(
         "de-trainer",
         "verein",
         "2026-06-16T20:20",
@@ -205,7 +205,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Schade um Zoran. Fragt beim Kreis nach, dort gibt es eine Liste von Trainern auf der Suche. Für Malte und "
         "Ayse wäre ein Zettel mit den Übungen hilfreich, damit sich nichts wiederholt.",
     ),
-    Said(
+    LabelledExchange(
         "de-trikots",
         "verein",
         "2026-06-16T20:40",
@@ -214,7 +214,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Lasst euch die zwei fehlenden gleich mit bestellen, einzeln wird der Aufdruck teuer. Die Abmachung über "
         "drei Jahre gehört auf ein Blatt mit beiden Unterschriften.",
     ),
-    Said(
+    LabelledExchange(
         "de-platzpflege",
         "verein",
         "2026-06-16T21:00",
@@ -223,7 +223,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Vor dem Kauf lohnt ein Blick auf die Batterie und das Massekabel, die täuschen oft einen kaputten Anlasser "
         "vor. Und gebt der Gemeinde ihren immer sauber und vollgetankt zurück.",
     ),
-    Said(
+    LabelledExchange(
         "de-kasse",
         "verein",
         "2026-06-16T21:20",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.questions.exchange import Said
+from tests.questions.exchange import LabelledExchange
 
-EXCHANGES: tuple[Said, ...] = (
-    Said(
+EXCHANGES: tuple[LabelledExchange, ...] = (
+    LabelledExchange(
         "es-proveedor-ruedas",
         "taller-bicis",
         "2026-03-05T09:00",
@@ -14,7 +14,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Cuatro de diez es demasiado. Con 6 euros más os ahorráis media hora de trabajo por rueda. Guarda las "
         "torcidas con foto y factura para pedir el abono antes de cerrar la cuenta.",
     ),
-    Said(
+    LabelledExchange(
         "es-alquiler-bicis",
         "taller-bicis",
         "2026-03-05T09:20",
@@ -23,7 +23,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Buena idea. Apunta el número de cuadro en cada contrato y haz una foto al salir y al volver. Para las "
         "eléctricas, Maite necesita dos enchufes en el quiosco y baterías de repuesto.",
     ),
-    Said(
+    LabelledExchange(
         "es-robo",
         "taller-bicis",
         "2026-03-05T09:45",
@@ -32,7 +32,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Lo siento mucho. Manda al seguro la denuncia, las facturas de los cuadros y el presupuesto de las rejas en "
         "el mismo correo, antes de siete días. Avisa también en los portales de segunda mano.",
     ),
-    Said(
+    LabelledExchange(
         "es-horario",
         "taller-bicis",
         "2026-03-05T10:05",
@@ -41,7 +41,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Treinta firmas convencen. Cambia el horario también en el mapa de internet y en el contestador, que es "
         "donde miran los clientes nuevos, y compara la caja de ambos días en junio.",
     ),
-    Said(
+    LabelledExchange(
         "es-aprendiz",
         "taller-bicis",
         "2026-03-05T10:30",
@@ -50,7 +50,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Buena decisión, ya conoce el taller. Firmad antes de que acaben las prácticas para que no haya un hueco en "
         "la seguridad social, y pedid ya plaza en el curso de otoño.",
     ),
-    Said(
+    LabelledExchange(
         "es-boda",
         "familia-es",
         "2026-04-09T21:00",
@@ -59,7 +59,7 @@ EXCHANGES: tuple[Said, ...] = (
         "¡Qué bonito! Elige un poema corto, de un minuto, e imprímelo en letra grande. Ensáyalo en voz alta en la "
         "finca la tarde anterior, porque al aire libre la voz se pierde.",
     ),
-    Said(
+    LabelledExchange(
         "es-abuelo",
         "familia-es",
         "2026-04-09T21:20",
@@ -68,7 +68,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Es un cambio habitual. Apuntad la tensión tres días por semana, sentado y luego de pie, y llevad la hoja a "
         "la revisión. Que se levante despacio y beba bastante agua.",
     ),
-    Said(
+    LabelledExchange(
         "es-vacaciones-camino",
         "familia-es",
         "2026-04-09T21:45",
@@ -77,7 +77,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Seis etapas desde Sarria son perfectas con niños. Reservad ya las camas de Portomarín, que es donde se "
         "llena todo, y estrenad las botas un mes antes para evitar ampollas.",
     ),
-    Said(
+    LabelledExchange(
         "es-goteras",
         "familia-es",
         "2026-04-09T22:05",
@@ -86,7 +86,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Que sellen primero y pinten después, con dos semanas entre medias para que seque. Pide al seguro el número "
         "de expediente y guarda fotos de la gotera antes de tapar nada.",
     ),
-    Said(
+    LabelledExchange(
         "es-colegio",
         "familia-es",
         "2026-04-09T22:25",
@@ -95,7 +95,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Ir andando vale mucho a esa edad. Preparad ya el certificado de notas, que tarda unos días, y entregad la "
         "matrícula el primer día, pues las plazas de artes son pocas.",
     ),
-    Said(
+    LabelledExchange(
         "es-sensores",
         "proyecto-riego",
         "2026-05-20T08:30",
@@ -104,7 +104,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Un valor fijo casi siempre es agua en el cable. Con los nuevos, deja el conector hacia abajo y un bucle "
         "para que gotee, y programa un aviso si el valor no cambia en un día.",
     ),
-    Said(
+    LabelledExchange(
         "es-pozo",
         "proyecto-riego",
         "2026-05-20T08:55",
@@ -113,7 +113,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Vais al 45 por ciento del pozo con media temporada por delante, así que es justo. Mide cada lunes lo "
         "gastado y pon una cubierta de paja en los pimientos, ahorra una quinta parte.",
     ),
-    Said(
+    LabelledExchange(
         "es-cooperativa",
         "proyecto-riego",
         "2026-05-20T09:15",
@@ -122,7 +122,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Un precio fijo y sin perder el día suena razonable. Negocia qué pasa con el género que llega tarde por "
         "avería, y reserva una parte pequeña para el mercado si Gonzalo quiere probar.",
     ),
-    Said(
+    LabelledExchange(
         "es-tractor",
         "proyecto-riego",
         "2026-05-20T09:40",
@@ -131,7 +131,7 @@ EXCHANGES: tuple[Said, ...] = (
         "Mientras sea poco, rellena y vigila el nivel a diario, y pon un cartón debajo para ver cuánto cae. Pide "
         "que cambie los dos retenes, porque la mano de obra es la misma.",
     ),
-    Said(
+    LabelledExchange(
         "es-certificado",
         "proyecto-riego",
         "2026-05-20T10:00",

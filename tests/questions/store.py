@@ -22,7 +22,7 @@ def store_exchanges(person_id: int) -> dict[uuid.UUID, str]:
                 user_message=row.user,
                 assistant_message=row.assistant,
                 source="import",
-                timestamp=datetime.fromisoformat(row.said).replace(tzinfo=UTC),
+                timestamp=datetime.fromisoformat(row.timestamp).replace(tzinfo=UTC),
                 thread_id=sessions[row.session],
                 session_id=sessions[row.session],
             )
@@ -30,4 +30,4 @@ def store_exchanges(person_id: int) -> dict[uuid.UUID, str]:
         ]
     )
     api.index_pending()
-    return {row.id: row.key for row, row in zip(stored, EXCHANGES, strict=True)}
+    return {exchange.id: row.key for exchange, row in zip(stored, EXCHANGES, strict=True)}

@@ -6,9 +6,9 @@ Each question has one expected exchange, named by its key.
 from __future__ import annotations
 
 from tests.questions import english_spring, english_summer, english_winter, french, german, spanish
-from tests.questions.exchange import Said
+from tests.questions.exchange import LabelledExchange
 
-EXCHANGES: tuple[Said, ...] = (
+EXCHANGES: tuple[LabelledExchange, ...] = (
     *english_winter.EXCHANGES,
     *english_spring.EXCHANGES,
     *english_summer.EXCHANGES,
