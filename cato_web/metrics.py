@@ -31,10 +31,11 @@ class DatabaseCollector:
         lag = GaugeMetricFamily("cato_jobs_oldest_due_seconds", "Age of the oldest due job.", labels=["kind"])
         now = timezone.now()
         for queue in jobs.queue_stats():
-            pending.add_metric([queue.kind], queue.pending)
-            failed.add_metric([queue.kind], queue.failed)
+            kind = queue.kind.removesuffix("job")
+            pending.add_metric([kind], queue.pending)
+            failed.add_metric([kind], queue.failed)
             age = (now - queue.oldest_due_at).total_seconds() if queue.oldest_due_at else 0
-            lag.add_metric([queue.kind], age)
+            lag.add_metric([kind], age)
         yield from (pending, failed, lag)
         yield from _drift()
 
