@@ -26,7 +26,7 @@ from tests.server import ROOT, Cato, Client, running, wait_for
 
 PAUSE = 0.25
 MB = 1024 * 1024
-BY_WORDS = "found by words alone"
+LEXICAL_ONLY = "found by words alone"
 LARGEST = """
 SELECT e.id, e.user_message FROM memory_exchange e JOIN memory_embeddingjob m ON m.exchange_id = e.id
 WHERE m.collection_id = (SELECT collection_id FROM memory_embeddingjob GROUP BY collection_id ORDER BY COUNT(*) DESC LIMIT 1) LIMIT 1
@@ -75,7 +75,7 @@ def _erase(cato: Cato, person: Client, questions: list[str]) -> dict[str, float]
         answer = person.get("/search", params={"q": questions[len(took) % len(questions)]})
         took.append(1000 * (time.monotonic() - requested))
         failed += answer.status_code != 200
-        degraded += BY_WORDS in answer.text
+        degraded += LEXICAL_ONLY in answer.text
         memory["erase"] = max(memory["erase"], _resident(command))
         memory["chroma"] = max(memory["chroma"], _resident(processes(cato).get("chroma")))
         time.sleep(PAUSE)

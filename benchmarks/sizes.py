@@ -125,7 +125,7 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     from memory.index import generations
     from memory.lexical.candidates import build_lexical_query, lexical_candidates
     from memory.retrieval.candidate_rows import CandidateLoader
-    from memory.retrieval.candidates import BY_MEANING, BY_WORDS, NEAREST
+    from memory.retrieval.candidates import BY_MEANING, LEXICAL_ONLY, NEAREST
     from memory.retrieval.vector_search import nearest
     from memory.spaces import access
 
@@ -136,7 +136,7 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     largest = _bare(generation.collections.get(space=layout.own).name)
 
     def words(text: str) -> list[str]:
-        return lexical_candidates(build_lexical_query(text, readable), list(readable), BY_WORDS)
+        return lexical_candidates(build_lexical_query(text, readable), list(readable), LEXICAL_ONLY)
 
     def with_vector(text: str) -> Query:
         return _query(text, embedder.embed_query(text), readable)

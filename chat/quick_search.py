@@ -12,7 +12,7 @@ from chat import access
 from chat.commands import COMMANDS, Command
 from chat.models import Thread, Turn
 from memory import api as memory
-from memory.api import FOUND_BY_WORDS, CatoError, Document, Exchange, Hit, active_documents, count_search
+from memory.api import LEXICAL_ONLY_NOTE, CatoError, Document, Exchange, Hit, active_documents, count_search
 
 _GROUP_SIZE = 5
 M = TypeVar("M", bound=Model)
@@ -48,7 +48,7 @@ def quick_search(text: str, *, person_id: uuid.UUID) -> QuickSearchResults:
     try:
         count_search(person_id)
         results = memory.search(text, spaces=readable, count=_GROUP_SIZE)
-        note = str(FOUND_BY_WORDS) if results.by_words_alone else ""
+        note = str(LEXICAL_ONLY_NOTE) if results.is_lexical_only else ""
         memories = [hit for hit in results.results if not hit.is_below_gate or "words" in hit.ranks]
     except CatoError as error:
         note = str(error)

@@ -152,7 +152,7 @@ from memory.stats.history import (
 from memory.text import clean_name, clean_text, content_hash, excerpt, parse_uuid, strip_inline_markdown
 from memory.utils.batching import batched, iterate_by_pk
 from memory.utils.formatting import (
-    FOUND_BY_WORDS,
+    LEXICAL_ONLY_NOTE,
     SOURCES,
     day_of_this_year,
     format_date,
@@ -175,7 +175,7 @@ __all__ = [
     "DATE_INPUT",
     "DAY",
     "EMPTY_TEXT",
-    "FOUND_BY_WORDS",
+    "LEXICAL_ONLY_NOTE",
     "MAX_RESULTS",
     "MAX_SAMPLE",
     "NOT_FOUND",

@@ -17,6 +17,7 @@ _indexing_requested = threading.Event()
 def index_pending() -> None:
     # One thread of a worker at a time, so that a long queue does not occupy all of them. A task that arrives meanwhile
     # sets the event, and the loop looks again.
+    """Embed pending exchanges and publish ready document versions."""
     _indexing_requested.set()
     while _indexing_requested.is_set() and _indexing.acquire(blocking=False):
         try:
@@ -29,19 +30,23 @@ def index_pending() -> None:
 
 @shared_task(name="memory.tasks.erase_forgotten")
 def erase_forgotten() -> None:
+    """Erase forgotten exchanges."""
     forgetting.erase_forgotten()
 
 
 @shared_task(name="memory.tasks.read_documents")
 def read_documents() -> None:
+    """Extract received documents."""
     extraction_runs.start_reading()
 
 
 @shared_task(name="memory.tasks.run_operations")
 def run_operations() -> None:
+    """Run due operations."""
     operations.run_operations()
 
 
 @shared_task(name="memory.tasks.cleanup_documents")
 def cleanup_documents() -> None:
+    """Delete what deleted documents leave."""
     deletion.cleanup_documents()

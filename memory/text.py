@@ -1,4 +1,4 @@
-"""The one cleaning that every text passes on its way in, and the excerpts that leave."""
+"""Clean incoming text, and make excerpts."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ import unicodedata
 import uuid
 
 _SPACES = re.compile(r"\s+")
-# Markdown's marks, which say nothing in an excerpt: fences, headings, quotes, bullets, table rules; emphasis and code.
+# Markdown syntax that excerpts omit: fences, headings, quotes, bullets, table rules; emphasis and code.
 _MARKS = re.compile(r"^\s*`{3,}.*$|^[\s|:-]*-{3}[\s|:-]*$|^\s*(?:#+|>+|[-+*])(?=\s)|\|+", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<![\w*])\*+(?=\S)|(?<=\S)\*+(?![\w*])|`+")
 
-# Embeddings, overrides and isolates of writing direction: in a name they would reorder what stands beside it.
+# Embeddings, overrides and isolates of writing direction, which in a name would reorder the text around it.
 _BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
-# Letters and symbols that fonts draw as nothing: fillers of Hangul, the empty pattern of Braille.
+# Letters and symbols that are invisible: fillers of Hangul, the empty pattern of Braille.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def clean_text(text: str) -> str:
-    """Return `text` as every database, index and browser can hold it.
+    r"""Return `text` in a form that every database, index and browser can store.
 
-    NUL goes (PostgreSQL refuses it), surrogate pairs become their character and lone ones U+FFFD (no encoder takes
-    them), line ends become `\\n`.
+    NUL is removed (PostgreSQL refuses it). Surrogate pairs become their character and lone surrogates U+FFFD (they
+    cannot be encoded). Line ends become `\n`.
     """
     text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def parse_uuid(text: str) -> uuid.UUID | None:
-    """The id that `text` is, or None."""
+    """Return the UUID in `text`, or None."""
     try:
         return uuid.UUID(text)
     except ValueError:
@@ -37,7 +37,7 @@ def parse_uuid(text: str) -> uuid.UUID | None:
 
 
 def has_visible_text(text: str) -> bool:
-    """Return whether `text` shows anything: more than blanks, control and format characters and lone marks."""
+    """Return whether `text` has more than blanks, control and format characters and lone marks."""
     return any(unicodedata.category(char)[0] not in "CMZ" and char not in _BLANK_LETTERS for char in text)
 
 
@@ -47,14 +47,16 @@ def without_bidi_controls(text: str) -> str:
 
 
 def clean_name(text: str) -> str:
-    """Return `text` as the name of a person, a group or a token: cleaned, on one line, without characters that reverse
-    the text around it; "" if nothing of it is visible."""
+    """Return `text` as the name of a person, group or token; "" if nothing of it is visible.
+
+    It is cleaned, on one line, and without characters that reverse the text around it.
+    """
     name = " ".join(without_bidi_controls(clean_text(text)).split())
     return name if has_visible_text(name) else ""
 
 
 def content_hash(*parts: str) -> str:
-    """A hex SHA-256 over the lengths and contents of `parts`."""
+    """Return a hex SHA-256 over the lengths and contents of `parts`."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()
@@ -63,7 +65,7 @@ def content_hash(*parts: str) -> str:
 
 
 def excerpt(text: str, length: int = 160) -> str:
-    """The beginning of `text` on one line without Markdown's marks, at most `length` characters, cut at a word where there is one."""
+    """Return the beginning of `text` on one line without Markdown syntax, cut at a word after `length` characters."""
     line = _SPACES.sub(" ", strip_inline_markdown(_MARKS.sub(" ", text[: 4 * length]))).strip()
     if len(line) <= length:
         return line
@@ -72,5 +74,5 @@ def excerpt(text: str, length: int = 160) -> str:
 
 
 def strip_inline_markdown(text: str) -> str:
-    """`text` without the marks of emphasis and code, its lines as they are."""
+    """Return `text` without the syntax of emphasis and code; lines are kept."""
     return _EMPHASIS.sub("", text)

@@ -62,7 +62,7 @@ def test_a_growing_answer_renders_the_same_citations_as_the_complete_one():
 
 @pytest.fixture
 def person(db):
-    """A name without a number: it is searchable, and the chapters differ only by a number."""
+    """Return a person whose name has no number, since names are searchable and the chapters differ by a number."""
     return PersonFactory(name="Kim Keeper")
 
 

@@ -213,7 +213,7 @@ def test_every_strategy_ranks_and_explains(memory, person, name):
     assert first.strategy == name
     assert first.ranks["meaning"] == 1
     assert first.explanation
-    assert not ranking.by_words_alone
+    assert not ranking.is_lexical_only
 
 
 @pytest.mark.parametrize("few", [200, 0])

@@ -16,7 +16,7 @@ from django.core.files.base import ContentFile
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 
-from chat.imports.jobs import receive as receive_import
+from chat.imports.jobs import create_import
 from chat.realtime.routing import routes
 from memory import api
 from memory.models import Space
@@ -187,7 +187,7 @@ def objects(chroma):
     stored_document = document(alice, "secret.txt", "The secret of Alice is 4711, and it is written here. " * 20)
     image = image_of(alice)
     one.images.add(image)
-    imported = receive_import(ContentFile(b"[]", name="The secret of Alice.json"), owner_id=alice.pk)
+    imported = create_import(ContentFile(b"[]", name="The secret of Alice.json"), owner_id=alice.pk)
     api.log_recall(one.id, api.search("secret", spaces=access.readable_space_ids(alice.pk)).results)
     return {
         "space_id": group("The secret crew", alice).id,

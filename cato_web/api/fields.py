@@ -20,7 +20,7 @@ _METADATA = {
 _FILTER = {
     "type": "object",
     "minProperties": 1,
-    "description": "Conditions on metadata and on source, said, said_by, thread, session and space, with $and, $or and $not.",
+    "description": "Conditions on metadata, source, said, said_by, thread, session and space, with $and, $or and $not.",
     "examples": [{"zone": "DMZ", "version": {"$gte": 3}}],
 }
 

@@ -24,8 +24,8 @@ FORMAT = 1
 # Attribute of Django's SQLite connections, unknown to type checkers.
 _TRANSACTION_MODE = "transaction_mode"
 _NOTE = (
-    "Restore it with `python manage.py restore`. It contains password hashes and, if Cato generated it, the secret key: "
-    "keep it as safe as the data directory."
+    "Restore it with `python manage.py restore`. It contains password hashes and, if Cato generated it, the secret "
+    "key: keep it as safe as the data directory."
 )
 
 

@@ -191,7 +191,7 @@ def _query(options: argparse.Namespace, person: Any) -> CommandResult:
         f"{row['similarity']}  {str(row['said_at'])[:10]}  {row['who']}: {excerpt(str(row['user_message']), 90)}"
         for row in rows
     ]
-    if results.by_words_alone:
+    if results.is_lexical_only:
         lines.insert(0, "The search index does not answer: found by keywords only.")
     return CommandResult(rows, "\n".join(lines) or "Nothing was found.", {**_embedding_meta(), "note": results.note})
 

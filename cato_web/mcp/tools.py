@@ -104,7 +104,7 @@ def search_memory(caller: Caller, query: str, count: int, space: str | None) -> 
     results = memory.search(query, spaces=readable, count=count)
     names = Space.objects.in_bulk({hit.exchange.space_id for hit in results.results})
     return SearchResult(
-        note=f"{LEXICAL_FALLBACK_NOTE} {UNTRUSTED_NOTE}" if results.by_words_alone else UNTRUSTED_NOTE,
+        note=f"{LEXICAL_FALLBACK_NOTE} {UNTRUSTED_NOTE}" if results.is_lexical_only else UNTRUSTED_NOTE,
         results=[_search_hit(hit, names[hit.exchange.space_id]) for hit in results.results],
     )
 

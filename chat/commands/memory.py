@@ -18,7 +18,7 @@ from chat.errors import InvalidMessageError, PermissionDeniedError
 from chat.rows.recall import exchange_row, result_rows
 from memory import api as memory
 from memory.api import (
-    FOUND_BY_WORDS,
+    LEXICAL_ONLY_NOTE,
     CatoError,
     Exchange,
     NotFoundError,
@@ -100,7 +100,7 @@ def _vquery(context: CommandContext, arguments: list[str]) -> CommandResult:
     results = memory.search(text, spaces=memory.readable_space_ids(context.person_id), count=count)
     title = _("%(count)s matches for “%(text)s”") if results.results else _("No matches for “%(text)s”")
     title %= {"count": len(results.results), "text": text}
-    note = str(FOUND_BY_WORDS) if results.by_words_alone else ""
+    note = str(LEXICAL_ONLY_NOTE) if results.is_lexical_only else ""
     return CommandResult("/vquery", title, kind="results", text=note, results=result_rows(results.results))
 
 

@@ -1,0 +1,1 @@
+"""Administration: operations, filters, retention and reveals."""

@@ -48,9 +48,9 @@ class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
         self.shown = shown
         super().__init__(data, rows)
 
-    q = filters.CharFilter(method="saying", label=_("Words, or an id"))
+    q = filters.CharFilter(method="filter_text", label=_("Words, or an id"))
     person = filters.ModelChoiceFilter(field_name="owner", queryset=_people, empty_label=_("Anyone"), label=_("Who"))
-    space = filters.ChoiceFilter(choices=_spaces, method="in_space", empty_label=_("All spaces"), label=_("Space"))
+    space = filters.ChoiceFilter(choices=_spaces, method="filter_space", empty_label=_("All spaces"), label=_("Space"))
 
     # Filters in the first row of the form.
     common = ("q", "person", "space", "source")
@@ -73,10 +73,12 @@ class AdminFilterSet(filters.FilterSet):  # type: ignore[misc]
         """Return True if a filter outside the first row has a value, valid or not."""
         return any(field.value() for field in self.form if field.name not in self.common)
 
-    def saying(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+    def filter_text(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        """Return the rows that match the text; subclasses define how."""
         raise NotImplementedError
 
-    def in_space(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+    def filter_space(self, rows: QuerySet[Any], name: str, value: str) -> QuerySet[Any]:
+        """Return the rows of one space, or of all personal spaces."""
         if value == OWN:
             return rows.filter(space__kind=Space.Kind.PERSONAL)
         return rows.filter(space_id=uuid.UUID(value))
@@ -97,16 +99,16 @@ class ExchangeFilterSet(AdminFilterSet):
             ("failed", _("Failed")),
             ("none", _("Not in the index")),
         ],
-        method="in_state",
+        method="filter_state",
         empty_label=_("Any state"),
         label=_("State"),
     )
     least = filters.NumberFilter(field_name="size", lookup_expr="gte", label=_("Characters, at least"))
     most = filters.NumberFilter(field_name="size", lookup_expr="lte", label=_("Characters, at most"))
     thread = filters.UUIDFilter(field_name="thread_id", label=_("Thread"))
-    document = filters.UUIDFilter(method="of_document", label=_("Document"))
+    document = filters.UUIDFilter(method="filter_document", label=_("Document"))
 
-    def saying(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
+    def filter_text(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
         """Return the exchange with this id, or the exchanges in `shown` that contain all these words."""
         text = clean_text(value).strip()
         try:
@@ -116,13 +118,15 @@ class ExchangeFilterSet(AdminFilterSet):
         readable = in_spaces(rows, self.shown)
         return readable.filter(lexical_entry__in=rows_with_all_terms(terms)) if terms else readable.none()
 
-    def in_state(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
+    def filter_state(self, rows: QuerySet[Exchange], name: str, value: str) -> QuerySet[Exchange]:
+        """Return the exchanges in this state in the active generation."""
         made = EmbeddingJob.objects.filter(generation=generations.active_generation())
         if value in _STATES:
             return rows.filter(pk__in=made.filter(state=_STATES[value]).values("exchange_id"))
         return rows.exclude(pk__in=made.values("exchange_id"))
 
-    def of_document(self, rows: QuerySet[Exchange], name: str, value: uuid.UUID) -> QuerySet[Exchange]:
+    def filter_document(self, rows: QuerySet[Exchange], name: str, value: uuid.UUID) -> QuerySet[Exchange]:
+        """Return the exchanges that are chunks of this document."""
         return rows.filter(pk__in=Chunk.objects.filter(version__document_id=value).values("exchange_id"))
 
 
@@ -137,12 +141,12 @@ class DocumentFilterSet(AdminFilterSet):
     )
     state = filters.ChoiceFilter(
         choices=[("ready", _("Remembered")), ("under_way", _("Under way")), ("failed", _("Not added"))],
-        method="in_state",
+        method="filter_state",
         empty_label=_("Any state"),
         label=_("State"),
     )
 
-    def saying(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
+    def filter_text(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
         """Return the document with this id, or the documents in `shown` whose name contains this text."""
         text = clean_text(value).strip()
         try:
@@ -150,7 +154,8 @@ class DocumentFilterSet(AdminFilterSet):
         except ValueError:
             return in_spaces(rows.filter(name__icontains=text), self.shown)
 
-    def in_state(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
+    def filter_state(self, rows: QuerySet[Document], name: str, value: str) -> QuerySet[Document]:
+        """Return the documents in this state."""
         versions = DocumentVersion.objects.filter(stage__in=_DOCUMENT_STATES[value])
         return rows.filter(pk__in=versions.values("document_id"))
 

@@ -39,6 +39,7 @@ class VersionStatus:
 
     @property
     def is_under_way(self) -> bool:
+        """Return True while a worker processes the version."""
         return self.stage in DocumentVersion.UNDER_WAY
 
 
@@ -59,6 +60,7 @@ class DocumentStatus:
 
     @property
     def is_under_way(self) -> bool:
+        """Return True while a worker processes the newest version."""
         return self.newest.is_under_way
 
 

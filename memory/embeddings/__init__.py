@@ -1,4 +1,4 @@
-"""Which embedding models there are, and the one in use: `get_embedder` gives it, `configured_model` only its name."""
+"""Embedding models: the configured one (`get_embedder`), its name (`configured_model`), and the providers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from memory.embeddings.base import Embedder
 
-# What each provider embeds with where no model is named.
+# Default models by provider.
 PRESETS: dict[str, str] = {
     "local": "all-MiniLM-L6-v2",
     "openai": "text-embedding-3-small",
@@ -27,7 +27,7 @@ PRESETS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class EmbedderOptions:
-    """How to reach or run a model: `threads` is for local ones, the rest for remote ones."""
+    """Options of a model: `threads` for local models, the rest for remote ones."""
 
     threads: int | None = None
     base_url: str | None = None
@@ -36,7 +36,7 @@ class EmbedderOptions:
     batch_size: int = 64
 
     def remote(self) -> dict[str, Any]:
-        """What an endpoint's embedder takes."""
+        """Return the keyword arguments of a remote embedder."""
         return {name: value for name, value in asdict(self).items() if name != "threads"}
 
 
@@ -45,45 +45,58 @@ _lock = threading.Lock()
 
 
 class EmbeddingSettings(Protocol):
-    """The keys of the vector_store section that matter here."""
+    """The keys of the section vector_store that concern embedding."""
 
     @property
-    def embedding_provider(self) -> str: ...
+    def embedding_provider(self) -> str:
+        """The name of the provider."""
+
     @property
-    def embedding_model(self) -> str | None: ...
+    def embedding_model(self) -> str | None:
+        """The model, None for the provider's default."""
+
     @property
-    def embedding_base_url(self) -> str | None: ...
+    def embedding_base_url(self) -> str | None:
+        """The address of the provider."""
+
     @property
-    def embedding_api_key(self) -> SecretStr | None: ...
+    def embedding_api_key(self) -> SecretStr | None:
+        """The key of the provider."""
+
     @property
-    def embedding_dimensions(self) -> int | None: ...
+    def embedding_dimensions(self) -> int | None:
+        """The length of vectors to request."""
+
     @property
-    def embedding_batch_size(self) -> int: ...
+    def embedding_batch_size(self) -> int:
+        """The maximum number of texts per request."""
+
     @property
-    def embedding_threads(self) -> int | None: ...
+    def embedding_threads(self) -> int | None:
+        """The maximum number of cores of a local model."""
 
 
 def configured_model(vector_store: EmbeddingSettings) -> tuple[str, str]:
-    """Provider and model that are configured; loads nothing."""
+    """Return the configured provider and model, without loading anything."""
     provider = vector_store.embedding_provider
     return provider, vector_store.embedding_model or PRESETS.get(provider, "")
 
 
 def remote_host(vector_store: EmbeddingSettings) -> str:
-    """The host to which texts are sent to be embedded; "" for the local model, which sends nothing."""
+    """Return the host to which texts are sent for embedding, "" for the local model."""
     if vector_store.embedding_provider == "local":
         return ""
     return urlsplit(vector_store.embedding_base_url or "").netloc or vector_store.embedding_provider
 
 
 def get_embedder(vector_store: EmbeddingSettings, *, provider: str | None = None, model: str | None = None) -> Embedder:
-    """The configured embedder, or that of an older index by `provider` and `model`; one of each per process.
+    """Return the configured embedder, or that of an older index by `provider` and `model`; one each per process.
 
-    Raises EmbeddingError where there is no such provider; a model that cannot load fails at first use.
+    Raises EmbeddingError for an unknown provider. A model that cannot be loaded fails at first use.
     """
     own = configured_model(vector_store)
     provider, model = provider or own[0], model or own[1]
-    # Address and key belong to the configured provider, dimensions only to the configured model.
+    # URL and key apply to the configured provider, dimensions only to the configured model.
     same = provider == own[0]
     key = vector_store.embedding_api_key if same else None
     options = EmbedderOptions(
@@ -100,7 +113,7 @@ def get_embedder(vector_store: EmbeddingSettings, *, provider: str | None = None
 
 
 def unload_models() -> None:
-    """Free what this process's models hold, some 100 MB for the local one; the next use loads it again."""
+    """Free the memory of this process's models, some 100 MB for the local one; the next use loads it again."""
     with _lock:
         embedders = list(_in_use.values())
     for embedder in embedders:
@@ -108,7 +121,7 @@ def unload_models() -> None:
 
 
 def make_embedder(provider: str, model: str, options: EmbedderOptions | None = None) -> Embedder:
-    """A new embedder. Raises EmbeddingError where there is no such provider."""
+    """Return a new embedder. Raises EmbeddingError for an unknown provider."""
     if provider not in PROVIDERS:
         known = ", ".join(PROVIDERS)
         sentence = _("There is no embedding provider %(name)s; there are %(known)s.")

@@ -1,4 +1,4 @@
-"""Vectors that need not be made twice: documents' in SQL by content hash, queries' in memory, bounded."""
+"""Cached vectors: of documents in SQL by content hash, of queries in memory, bounded."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _lock = threading.Lock()
 
 
 def get_documents(provider: str, model: str, hashes: Iterable[str]) -> dict[str, NDArray[np.float32]]:
-    """The cached vectors (parts, dimension) of those texts that have them, by content hash."""
+    """Return the cached vectors (parts, dimension) by content hash."""
     rows = CachedEmbedding.objects.filter(provider=provider, model=model, content_hash__in=list(hashes))
     return {row.content_hash: _unpack(bytes(row.vectors)) for row in rows}
 
 
 def store_documents(provider: str, model: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-    """Keep the vectors (parts, dimension) of texts by their content hash."""
+    """Store the vectors (parts, dimension) of texts by content hash."""
     CachedEmbedding.objects.bulk_create(
         [
             CachedEmbedding(content_hash=digest, provider=provider, model=model, vectors=_pack(rows))
@@ -36,13 +36,13 @@ def store_documents(provider: str, model: str, vectors: Mapping[str, NDArray[np.
 
 
 def delete_unreferenced(hashes: Iterable[str]) -> int:
-    """Forget the cached vectors of those texts that no exchange says any more; returns how many rows went."""
+    """Delete cached vectors of texts that no exchange has any more; return the number of rows."""
     said = Exchange.objects.filter(content_hash=OuterRef("content_hash"), forgotten_at=None)
     return CachedEmbedding.objects.filter(~Exists(said), content_hash__in=list(hashes)).delete()[0]
 
 
 def embed_query(embedder: Embedder, text: str, *, keep: bool = True) -> NDArray[np.float32]:
-    """The query's vector (dimension,); kept in memory only, and not even there unless `keep`."""
+    """Return the query's vector (dimension,), cached in memory only if `keep`."""
     key = (embedder.provider, embedder.model, text)
     with _lock:
         if key in _queries:
@@ -58,7 +58,7 @@ def embed_query(embedder: Embedder, text: str, *, keep: bool = True) -> NDArray[
 
 
 def clear_query_cache() -> None:
-    """Drop every cached query."""
+    """Delete all cached queries."""
     with _lock:
         _queries.clear()
 

@@ -1,4 +1,4 @@
-"""Embeds in this process, without a network: all-MiniLM-L6-v2 from its package, or a model in a folder."""
+"""Embed in this process without a network: all-MiniLM-L6-v2 from its package, or a model in a folder."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from memory.embeddings.onnxruntime import InferenceSession
 
 SHIPPED_MODEL = "all-MiniLM-L6-v2"
-MAX_TOKENS = 256  # what all-MiniLM-L6-v2 was trained with; a folder's sentence_bert_config.json may say otherwise
+MAX_TOKENS = 256  # of all-MiniLM-L6-v2; a folder's sentence_bert_config.json overrides it
 # Measured on two cores: 8 texts at a time are faster than 32 and take 80 MB less.
 BATCH = 8
-# A tokenizer takes a whole text apart, some 50 bytes a character, before it truncates to what the model reads.
+# A tokenizer processes a whole text, with some 50 bytes per character, before it truncates.
 _MOST_CHARS = 16_384
 
 
@@ -38,7 +38,7 @@ class LocalEmbedder:
     provider = "local"
 
     def __init__(self, model: str, threads: int | None = None) -> None:
-        """`model` is all-MiniLM-L6-v2 or a folder; `threads` bounds the cores a call may use (None: all)."""
+        """Use `model`, all-MiniLM-L6-v2 or a folder, with up to `threads` cores per call (None: all)."""
         self.model = model
         self._threads = threads
         self._lock = threading.Lock()
@@ -46,15 +46,15 @@ class LocalEmbedder:
 
     @cached_property
     def dimension(self) -> int:
-        """The length of a vector, from the model's config.json, else from a first vector."""
+        """Return the length of a vector, from config.json or a first vector."""
         size = _json(_folder(self.model) / "config.json").get("hidden_size")
         return int(size) if size else len(self.embed_query("a"))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """An array (texts, dimension), rows in order. Raises EmbeddingError where the model cannot load."""
+        """Return an array (texts, dimension), rows in order. Raises EmbeddingError if the model cannot load."""
         tokenizer, session = self._load()
         encoded = [tokenizer.encode(text[:_MOST_CHARS]) for text in texts]
-        # Texts of like length share a batch, so that little of it is padding.
+        # Texts of similar length share a batch, which needs little padding.
         order = sorted(range(len(texts)), key=lambda i: len(encoded[i].ids))
         vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
         for start in range(0, len(order), BATCH):
@@ -63,13 +63,13 @@ class LocalEmbedder:
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector (dimension,); this model makes no difference between queries and documents."""
+        """Return one vector (dimension,); this model embeds queries like documents."""
         tokenizer, session = self._load()
         vector: Vectors = self._embed([tokenizer.encode(text[:_MOST_CHARS])], session)[0]
         return vector
 
     def close(self) -> None:
-        """Let go of model and tokenizer, some 100 MB; calls under way finish with what they hold."""
+        """Release model and tokenizer, some 100 MB; running calls finish."""
         with self._lock:
             self._loaded = None
 
@@ -140,7 +140,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
 
 
 def _cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -151,11 +151,11 @@ def _session(folder: Path, threads: int | None) -> InferenceSession:
 
     onnxruntime = load_onnxruntime()
     options = onnxruntime.SessionOptions()
-    # Left to itself, onnxruntime binds each of its threads to a core for good, which the thread that asks may be on: then
-    # one waits for the other (8 ms a question instead of 5).
+    # By default, onnxruntime pins each of its threads to a core. If the calling thread is on the same core, one waits
+    # for the other (8 ms per query instead of 5).
     options.intra_op_num_threads = threads or _cores()
     options.log_severity_level = 3
-    # Idle threads sleep instead of spinning on a core that others want.
+    # Idle threads sleep instead of spinning on a core that others need.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     model: str | bytes
     if (folder / "model.onnx").is_file():

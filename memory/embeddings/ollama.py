@@ -1,4 +1,4 @@
-"""Embeds through an Ollama server, by its own /api/embed, which cuts texts too long for the model."""
+"""Embed through an Ollama server with its /api/embed, which truncates texts that are too long for the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT_URL = "http://127.0.0.1:11434"
 
 
 class OllamaEmbedder(RemoteEmbedder):
-    """A model that Ollama serves."""
+    """A model served by Ollama."""
 
     provider = "ollama"
 
@@ -31,19 +31,19 @@ class OllamaEmbedder(RemoteEmbedder):
         dimensions: int | None = None,
         batch_size: int = MAX_INPUTS,
     ) -> None:
-        """`base_url` None means Ollama on this machine; a key is only wanted behind a proxy."""
+        """Use Ollama at `base_url`, by default on this machine; a key is only needed behind a proxy."""
         super().__init__(model, dimensions=dimensions, batch_size=batch_size)
         if model.rpartition("/")[2].startswith("nomic-embed-text"):
-            # It was trained with these words before each text (its model card).
+            # It was trained with these prefixes (see its model card).
             self.document_prefix, self.query_prefix = "search_document: ", "search_query: "
-        # Ollama's OpenAI-compatible address is the one people have at hand.
+        # People often configure the address of Ollama's OpenAI-compatible API.
         self._base_url = (base_url or DEFAULT_URL).rstrip("/").removesuffix("/v1")
         self._api_key = api_key
         self._lock = threading.Lock()
         self._client: Client | None = None
 
     def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """One request: a vector for each text, in order. Raises EmbeddingError."""
+        """Return a vector for each text, in order, with one request. Raises EmbeddingError."""
         import httpx
 
         question: dict[str, object] = {"model": self.model, "input": list(texts), "truncate": True}

@@ -33,7 +33,7 @@ class Shape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> Shape:
-        """Raises ValueError where the model is not a BERT this graph computes."""
+        """Read a model's config.json. Raises ValueError if it is not a BERT that this graph computes."""
         if config.get("model_type") != "bert" or config.get("hidden_act", "gelu") != "gelu":
             raise ValueError("it is not a BERT with the activation gelu")
         if config.get("position_embedding_type", "absolute") != "absolute":
@@ -47,10 +47,9 @@ class Shape:
 
 
 def bert_graph(weights: Path, shape: Shape) -> bytes:
-    """A serialised model from input_ids, attention_mask (batch, tokens) to states (batch, tokens, hidden).
+    """Return a serialised model from input_ids, attention_mask (batch, tokens) to states (batch, tokens, hidden).
 
-    `weights` is the safetensors file; the session is to be told its folder. Raises ValueError where a tensor
-    is missing.
+    `weights` is the safetensors file; the session must be given its folder. Raises ValueError if a tensor is missing.
     """
     graph = _Graph(weights)
     width, heads = shape.hidden, shape.heads
@@ -141,7 +140,7 @@ class _Graph:
         return self.node("LayerNormalization", inputs, f"{name}.out", axis=-1, epsilon=epsilon)
 
     def weight(self, name: str) -> str:
-        """A tensor of the file, by place; nothing of it is read here."""
+        """Add a tensor of the file by its position, without reading it."""
         entry = self._table.get(self._prefix + name)
         if entry is None or entry["dtype"] != "F32":
             raise ValueError(f"its weights have no tensor {name} of 32-bit floats")

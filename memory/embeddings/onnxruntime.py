@@ -1,4 +1,4 @@
-"""The one way to onnxruntime: its packages report to their maker unless they are told not to before they are loaded."""
+"""Load onnxruntime with its telemetry disabled, which must happen before the import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["InferenceSession", "load_onnxruntime"]
 
 
 def load_onnxruntime() -> ModuleType:
-    """The module onnxruntime, which sends nothing anywhere, makes no identifier and keeps no events on the disk."""
+    """Return the module onnxruntime, configured to send nothing and to store no identifier or events."""
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 

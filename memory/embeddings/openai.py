@@ -1,4 +1,4 @@
-"""Embeds through OpenAI, or an endpoint that speaks like it."""
+"""Embed through OpenAI, or an endpoint with the same API."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class OpenAIEmbedder(RemoteEmbedder):
-    """An endpoint with OpenAI's /embeddings. Its models make no difference between queries and documents."""
+    """An endpoint with OpenAI's /embeddings. Queries are embedded like documents."""
 
     provider = "openai"
 
@@ -29,14 +29,14 @@ class OpenAIEmbedder(RemoteEmbedder):
         dimensions: int | None = None,
         batch_size: int = MAX_INPUTS,
     ) -> None:
-        """`base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY, as in OpenAI's client."""
+        """Use an endpoint; `base_url` and `api_key` default to OPENAI_BASE_URL and OPENAI_API_KEY."""
         super().__init__(model, dimensions=dimensions, batch_size=batch_size)
         self._base_url, self._api_key = base_url, api_key
         self._lock = threading.Lock()
         self._client: OpenAI | None = None
 
     def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """One request: a vector for each text, in order. Raises EmbeddingError."""
+        """Return a vector for each text, in order, with one request. Raises EmbeddingError."""
         import openai
 
         try:

@@ -1,4 +1,4 @@
-"""What embedding endpoints have in common: batches that one request may carry, and errors in one shape."""
+"""Common parts of remote embedders: batches within the limits of one request, and uniform errors."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from memory.errors import EmbeddingDimensionError, EmbeddingError
 from memory.utils.formatting import format_list
 
 TIMEOUT_SECONDS = 60.0
-# OpenAI's bounds on one request: 2,048 inputs, 300,000 tokens, 8,192 of them in one input.
+# OpenAI's limits per request: 2,048 inputs, 300,000 tokens, 8,192 tokens in one input.
 MAX_INPUTS = 2048
 MAX_REQUEST_TOKENS = 300_000
-# Ordinary text of any script has three bytes a token or more; dense code and numbers may have two.
+# Ordinary text of any script has at least three bytes per token, dense code and numbers may have two.
 BYTES_PER_TOKEN = 3
 MAX_INPUT_BYTES = 8192 * 2
 
 
 class RemoteEmbedder:
-    """Asks an endpoint for vectors, a batch a request, without retry: the caller knows when to try again."""
+    """Embeds in batches, one per request, without retries: the caller decides when to try again."""
 
     provider: str
     document_prefix = ""
     query_prefix = ""
 
     def __init__(self, model: str, *, dimensions: int | None = None, batch_size: int = MAX_INPUTS) -> None:
-        """`dimensions` are asked of the model where given; `batch_size` is the most texts in a request."""
+        """Request vectors of length `dimensions` if given, with up to `batch_size` texts per request."""
         self.model = model
         self._dimensions = dimensions
         self._learned: int | None = None
@@ -36,22 +36,22 @@ class RemoteEmbedder:
 
     @property
     def dimension(self) -> int:
-        """The length of a vector: the one asked for, else the one a first vector has."""
+        """Return the length of a vector: the configured one, or that of a first vector."""
         return self._dimensions or self._learned or len(self.embed_query("a"))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """An array (texts, dimension), rows in order. Raises EmbeddingError, EmbeddingDimensionError."""
+        """Return an array (texts, dimension), rows in order. Raises EmbeddingError, EmbeddingDimensionError."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         return self._vectors([self.document_prefix + text for text in texts])
 
     def embed_query(self, text: str) -> Vectors:
-        """One vector (dimension,) to search with. Raises EmbeddingError, EmbeddingDimensionError."""
+        """Return one vector (dimension,) to search with. Raises EmbeddingError, EmbeddingDimensionError."""
         vector: Vectors = self._vectors([self.query_prefix + text])[0]
         return vector
 
     def ask(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """One request: a vector for each text, in order. Raises EmbeddingError."""
+        """Return a vector for each text, in order, with one request. Raises EmbeddingError."""
         raise NotImplementedError
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:
@@ -81,12 +81,12 @@ class RemoteEmbedder:
         )
 
     def unreachable(self, reason: str) -> EmbeddingError:
-        """The error for an endpoint that did not answer."""
+        """Return the error for an endpoint that did not answer."""
         sentence = _("The embedding provider %(name)s cannot be reached: %(reason)s.")
         return EmbeddingError(sentence % {"name": self.provider, "reason": reason}, permanent=False)
 
     def refused(self, status: int, said: str, headers: Mapping[str, str]) -> EmbeddingError:
-        """The error for an HTTP status: time-outs, limits and server faults pass, other refusals stay."""
+        """Return the error for an HTTP status: temporary for time-outs, limits and server errors, else permanent."""
         sentence = _("The embedding provider %(name)s answered with status %(status)s: %(said)s")
         return EmbeddingError(
             sentence % {"name": self.provider, "status": status, "said": said},
@@ -97,11 +97,11 @@ class RemoteEmbedder:
 
 
 def batches(texts: Sequence[str], size: int) -> Iterator[list[str]]:
-    """The texts in order, as lists for one request each; a long text is cut, an empty one made a blank."""
+    """Yield lists of texts, in order, for one request each; long texts are cut, empty ones become a blank."""
     batch: list[str] = []
     tokens = 0
     for text in texts:
-        # The cut may fall inside a character, which is then dropped.
+        # A cut inside a character drops the character.
         data = text.encode("utf-8", "ignore")[:MAX_INPUT_BYTES]
         cost = len(data) // BYTES_PER_TOKEN + 1
         if batch and (len(batch) >= min(size, MAX_INPUTS) or tokens + cost > MAX_REQUEST_TOKENS):
@@ -114,7 +114,7 @@ def batches(texts: Sequence[str], size: int) -> Iterator[list[str]]:
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """The header's seconds; its other form, a date, is rare here and counts as not said."""
+    """Return the seconds of a Retry-After header; the rare form with a date counts as missing."""
     try:
         return max(float(retry_after), 0.0) if retry_after else None
     except ValueError:

@@ -1,0 +1,1 @@
+"""Exchanges: their life cycle, feedback, forgetting, moves, notes, records and metadata."""

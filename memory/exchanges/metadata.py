@@ -20,11 +20,7 @@ Checked = dict[str, Scalar | list[Scalar]]
 
 
 def validate_metadata(metadata: Mapping[str, object]) -> Checked:
-    """The metadata as it may be kept, its texts cleaned: scalars, and lists of scalars of one type.
-
-    Numbers must be finite; filters compare them as 64-bit floating point. Raises InvalidInputError naming the key and
-    what is allowed.
-    """
+    """Return the metadata with cleaned texts: scalars, and lists of scalars of one type."""
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(_("Metadata is a mapping from keys to values."))
     if len(metadata) > MOST_KEYS:

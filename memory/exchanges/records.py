@@ -264,7 +264,7 @@ def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:
     """Return the best records that match `filters`; without a text, rank them by cosine similarity only."""
     ranking = get_strategy("hybrid" if query.text else "default")(_narrowed(query, filters))
     hits = _hits(ranking)
-    if hits or not ranking.by_words_alone or filters is None:
+    if hits or not ranking.is_lexical_only or filters is None:
         return hits[: query.wanted]
     rows = _alive(query.spaces).filter(to_sql(filters)).order_by("-timestamp", "id")[: query.wanted]
     return [_hit(row, None, 0.0) for row in rows]

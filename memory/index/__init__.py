@@ -1,0 +1,1 @@
+"""The search index: collections in the vector store, and the jobs that fill and purge them."""

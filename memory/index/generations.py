@@ -28,6 +28,7 @@ class EmbeddingModelStatus:
 
     @property
     def differ(self) -> bool:
+        """Return True if the configured model is not the active one."""
         return self.active != self.configured
 
 

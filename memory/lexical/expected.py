@@ -1,7 +1,7 @@
-"""What a text says whatever its words: how much, and whether something of the kind that a question asks for.
+"""Answer types and informativeness of a text.
 
-Whoever asks when, how many or why is answered by a text that names a time, holds a number or gives a reason, and a text
-that says much is likelier to hold an answer than one that says little.
+A question for a time, number or reason is answered by a text that has one, and an informative text is likelier to
+contain an answer.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from memory.lexical.analyser import stem
 from memory.lexical.stop_words import STOP_WORDS
 
-# More different words than these say no more: a long text is no likelier than one of a few sentences.
+# Informativeness does not grow beyond this number of distinct terms.
 _MUCH = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How something is asked for, and the terms by which it is said; `is_number`: whatever begins with a digit says it.
+    """An answer type: terms that ask for it, and terms that give it; with `is_number`, so does any number.
 
-    The terms are of four languages at once, without those that another of them has for something else.
+    Terms are in four languages, without those that mean something else in another of them.
     """
 
     asked: re.Pattern[str]
@@ -75,16 +75,16 @@ _SMALL = frozenset(stem(word, language) for language, words in STOP_WORDS.items(
 
 
 def kind_asked(question: str) -> Kind | None:
-    """The kind of thing that the question asks for."""
+    """Return the answer type that the question asks for, or None."""
     return next((kind for kind in _KINDS if kind.asked.search(question)), None)
 
 
 def says(kind: Kind, terms: Set[str]) -> bool:
-    """Whether a text of these different terms says something of that kind."""
+    """Return whether a text with these distinct terms has an answer of that type."""
     return not kind.said.isdisjoint(terms) or (kind.is_number and any(term[:1].isdigit() for term in terms))
 
 
 def amount(terms: Set[str]) -> float:
-    """How much a text of these different terms says, from 0 to 1: by the logarithm of their number, small words aside."""
+    """Return the informativeness from 0 to 1 of a text with these distinct terms, by the logarithm of their number."""
     different = len(terms) - len(terms & _SMALL)
     return math.log1p(min(different, _MUCH)) / math.log1p(_MUCH)

@@ -94,6 +94,7 @@ class Exchange(models.Model):
 
     @property
     def thread_session_id(self) -> str | None:
+        """Return thread and session as one id, None outside of threads."""
         return f"{self.thread_id}_{self.session_id}" if self.thread_id else None
 
 

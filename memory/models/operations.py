@@ -44,6 +44,7 @@ class Operation(Job):
 
     @property
     def is_under_way(self) -> bool:
+        """Return True until the operation is done, failed or cancelled."""
         return self.state == self.State.PENDING
 
 

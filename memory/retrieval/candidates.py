@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 # Minimum length of each candidate list. The length is at least twice `wanted`, and doubles again with a filter.
 BY_MEANING = 80
-BY_WORDS = 40
+LEXICAL_ONLY = 40
 # Number of nearest exchanges with a known similarity, although not all are read. Lexical candidates and neighbours use
 # these similarities.
 NEAREST = 150
@@ -62,25 +62,26 @@ class Candidate(CandidateRow):
 class CandidatePool:
     """The candidates of a query, its analysed terms, and the neighbours of the candidates.
 
-    `near` maps the nearest exchanges to their similarities; it is larger than `candidates`. `beside` holds neighbours
+    `similar` maps the nearest exchanges to their similarities; it is larger than `candidates`. `neighbours` holds neighbours
     that are not candidates. `by_words_alone` is True if the index could not be queried.
     """
 
     query: Query
     question: LexicalQuery
     candidates: list[Candidate]
-    beside: list[CandidateRow]
-    near: SimilarityById
-    by_words_alone: bool
+    neighbours: list[CandidateRow]
+    similar: SimilarityById
+    is_lexical_only: bool
 
     @property
     def similarities(self) -> list[float]:
+        """Return the known similarities of the candidates, highest first."""
         return sorted((c.similarity for c in self.candidates if c.similarity is not None), reverse=True)
 
     @property
     def everything(self) -> list[CandidateRow]:
         """Return the candidates, followed by their neighbours."""
-        return [*self.candidates, *self.beside]
+        return [*self.candidates, *self.neighbours]
 
     @cached_property
     def held(self) -> bm25.Numbers:
@@ -97,7 +98,7 @@ def gather_candidates(query: Query) -> CandidatePool:
     longer = 1 if query.filters is None else 2
     excluded = min(len(query.exclude), _MADE_UP_FOR)
     by_meaning = longer * max(BY_MEANING, 2 * query.wanted) + excluded
-    by_words = longer * max(BY_WORDS, 2 * query.wanted)
+    by_words = longer * max(LEXICAL_ONLY, 2 * query.wanted)
     nearest_known = max(NEAREST + excluded, by_meaning)
     by_index = search_async(query, nearest_known)
     # Run the lexical query while the query is being embedded and the index works.
@@ -105,22 +106,24 @@ def gather_candidates(query: Query) -> CandidatePool:
     sharing = _drop_excluded(query, lexical_candidates(asked, list(query.spaces), by_words))
     reader = CandidateLoader(query.spaces)
     reader.read(sharing)
-    near, alone = _near(query, by_index.found)
-    candidates = _candidates(query, sharing, near, by_meaning, reader)
+    similar, alone = _vector_hits(query, by_index.found)
+    candidates = _candidates(query, sharing, similar, by_meaning, reader)
     # Too few candidates show that the filter is narrow. For a broad filter the unfiltered nearest are enough.
     if query.filters is not None and not alone and len(candidates) < 3 * query.wanted:
-        near, alone = _near(query, partial(_passing, query, query.filters, nearest_known, near))
-        candidates = _candidates(query, sharing, near, by_meaning, reader)
-    if query.is_spread and len(near) > by_meaning and (by_others := _by_others(query, candidates)):
-        near = near | by_others
-        candidates = _candidates(query, sharing | _drop_excluded(query, by_others), near, by_meaning, reader)
+        similar, alone = _vector_hits(
+            query, partial(_filtered_vector_hits, query, query.filters, nearest_known, similar)
+        )
+        candidates = _candidates(query, sharing, similar, by_meaning, reader)
+    if query.is_spread and len(similar) > by_meaning and (by_others := _by_others(query, candidates)):
+        similar = similar | by_others
+        candidates = _candidates(query, sharing | _drop_excluded(query, by_others), similar, by_meaning, reader)
     here = {c.id for c in candidates}
     return CandidatePool(
-        query, asked, candidates, [row for id, row in reader.rows.items() if id not in here], near, alone
+        query, asked, candidates, [row for id, row in reader.rows.items() if id not in here], similar, alone
     )
 
 
-def _passing(query: Query, filters: Filter, count: int, of_all: SimilarityById) -> SimilarityById:
+def _filtered_vector_hits(query: Query, filters: Filter, count: int, of_all: SimilarityById) -> SimilarityById:
     """Return the nearest exchanges that match `filters`, or `of_all` if Chroma cannot express the filter.
 
     Few matches are compared exactly; for many matches the index applies the filter. Chroma filters while it traverses
@@ -159,7 +162,7 @@ def _by_others(query: Query, candidates: Sequence[Candidate]) -> SimilarityById:
         return {}
 
 
-def _near(query: Query, ask: Callable[[], SimilarityById]) -> tuple[SimilarityById, bool]:
+def _vector_hits(query: Query, ask: Callable[[], SimilarityById]) -> tuple[SimilarityById, bool]:
     if query.vector is None:
         return {}, True
     try:
@@ -176,14 +179,14 @@ def _drop_excluded(query: Query, ids: Iterable[str]) -> set[str]:
 
 
 def _candidates(
-    query: Query, sharing: set[str], near: SimilarityById, count: int, reader: CandidateLoader
+    query: Query, sharing: set[str], similar: SimilarityById, count: int, reader: CandidateLoader
 ) -> list[Candidate]:
     """Build candidates from the lexical hits, the nearest `count` and the pinned exchanges.
 
     Excluded exchanges and those that do not match the filter are dropped.
     """
     pinned = {id.hex for id in query.pinned}
-    ids = sharing | _drop_excluded(query, {*islice(near, count), *pinned} - sharing)
+    ids = sharing | _drop_excluded(query, {*islice(similar, count), *pinned} - sharing)
     reader.read(ids)
     candidates = [
         Candidate(
@@ -194,7 +197,7 @@ def _candidates(
             row.timestamp,
             row.owner_id,
             row.document,
-            similarity=near[row.id].best if row.id in near else None,
+            similarity=similar[row.id].best if row.id in similar else None,
             is_pinned=row.id in pinned,
         )
         for row in (reader.rows[id] for id in ids & reader.rows.keys())

@@ -31,5 +31,5 @@ def is_follow_up(message: str) -> bool:
 
 
 def join_messages(messages: Sequence[str]) -> str:
-    """The messages as one text to look for."""
+    """Return the messages as one query text."""
     return "\n".join(messages)

@@ -93,7 +93,7 @@ class DateRange:
 
 
 def parse_date_range(text: str, now: datetime) -> DateRange | None:
-    """The first period that `text` names, or None; a month without a year is its latest that has begun."""
+    """Return the first date range named in `text`, or None; a month without a year is the latest that has begun."""
     for pattern in (_ISO, _DOTTED, _DAY_MONTH, _MONTH_DAY, _MONTH):
         for match in pattern.finditer(text):
             found = _from_parts(match, now)

@@ -72,7 +72,7 @@ def _meaning(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers
 
     Exchanges that are not among the nearest get the lowest known similarity.
     """
-    similar = {id: (1 - _SECOND) * near.best + _SECOND * near.second for id, near in pool.near.items()}
+    similar = {id: (1 - _SECOND) * near.best + _SECOND * near.second for id, near in pool.similar.items()}
     floor = min(similar.values(), default=0.0)
     all_of_them = np.array([similar.get(row.id, floor) for row in pool.everything])
     own = all_of_them[: len(pool.candidates)]
@@ -94,7 +94,7 @@ def _words(pool: CandidatePool, before: Places, after: Places) -> bm25.Numbers:
     wide_lengths = lengths[own] + lengths[before] * has_before + lengths[after] * has_after
     wide = bm25.normalised_scores(asked, wide_tf, wide_lengths, 3 * mean)
     said: bm25.Numbers = np.where(has_before | has_after, (1 - _WIDE) * near + _WIDE * wide, near)
-    if not pool.near:  # without vectors the lexical score is not scaled down
+    if not pool.similar:  # without vectors the lexical score is not scaled down
         return said
     trust = np.clip((near.max() - _CHANCE) / (_TELLING - _CHANCE), 0.0, 1.0)
     return said * float(trust)

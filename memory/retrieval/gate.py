@@ -58,7 +58,7 @@ def relevance_filter(
     `rising` uses the threshold that rises with the conversation. `each` compares each candidate with the model's fixed
     one.
     """
-    if pool.by_words_alone:
+    if pool.is_lexical_only:
         # Without cosines no threshold applies, whatever the strategy.
         says_little = max((c.words for c in pool.candidates), default=0.0) < _WORDS_ALONE
         return lambda candidate: says_little

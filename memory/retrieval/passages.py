@@ -59,13 +59,13 @@ def group_adjacent(results: Iterable[Hit]) -> list[list[Hit]]:
     """Group adjacent chunks of a document; the groups are ordered by the best hit of each."""
     groups: list[list[Hit]] = []
     for result in results:
-        beside = [group for group in groups if _is_adjacent(result, group)]
-        if not beside:
+        adjacent = [group for group in groups if _is_adjacent(result, group)]
+        if not adjacent:
             groups.append([result])
             continue
-        beside[0].append(result)
-        for other in beside[1:]:  # the hit connects two groups
-            beside[0].extend(other)
+        adjacent[0].append(result)
+        for other in adjacent[1:]:  # the hit connects two groups
+            adjacent[0].extend(other)
             groups.remove(other)
     return groups
 

@@ -45,6 +45,7 @@ class TokenBudget:
 
     @property
     def is_spent(self) -> bool:
+        """Return True if the maximum number of passages is reached."""
         return len(group_adjacent(self._taken)) == self._limit
 
     def has_enough_of(self, result: Hit) -> bool:

@@ -29,6 +29,7 @@ class RecallFilter:
 
     @property
     def is_everything(self) -> bool:
+        """Return True if the filter admits everything."""
         return not self.documents and not self.metadata
 
     def filter(self) -> Filter | None:
@@ -39,6 +40,7 @@ class RecallFilter:
         return parse_filter(asked) if asked else None
 
     def as_json(self) -> dict[str, Any]:
+        """Return the filter as stored in a thread."""
         return {"documents": [str(id) for id in self.documents], "metadata": self.metadata}
 
     @classmethod

@@ -29,6 +29,7 @@ _MOST_TOKENS = 512
 
 
 def is_configured() -> bool:
+    """Return True if a reranker is configured."""
     return settings.CATO.vector_store.reranker is not None
 
 

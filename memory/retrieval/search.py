@@ -30,7 +30,7 @@ MAX_RESULTS = 100
 
 # Reasons for a degraded result. BY_WORDS: the index or the embedding model did not answer, so only terms were searched.
 # FAILED: the configured strategy or reranker cannot be used.
-BY_WORDS = "words"
+LEXICAL_ONLY = "words"
 FAILED = "failed"
 
 
@@ -42,9 +42,9 @@ class SearchResults:
     note: str = ""
 
     @property
-    def by_words_alone(self) -> bool:
+    def is_lexical_only(self) -> bool:
         """Return True if the index or the embedding model did not answer."""
-        return self.note == BY_WORDS
+        return self.note == LEXICAL_ONLY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +210,7 @@ def _ask_noting(messages: list[str], asking: RecallOptions, notes: set[str]) -> 
 
 
 def _note_of(ranking: RankedHits) -> str:
-    return BY_WORDS if ranking.by_words_alone else ""
+    return LEXICAL_ONLY if ranking.is_lexical_only else ""
 
 
 def _ranked(query: Query, strategy_name: str) -> RankedHits:

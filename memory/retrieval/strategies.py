@@ -78,7 +78,7 @@ def _fused(query: Query, strategy: str) -> _RankedPool:
 
 
 def _by_similarity(pool: CandidatePool) -> list[Candidate]:
-    if pool.by_words_alone:
+    if pool.is_lexical_only:
         return _best_first(fuse(pool, lexical_weight=settings.CATO.vector_store.lexical_weight))
     found = [c for c in pool.candidates if c.similarity is not None]
     for candidate in found:
@@ -98,7 +98,7 @@ def _varied(ranked: _RankedPool, most: int) -> list[Candidate]:
     if not query.is_spread:
         return deduplicate(ranked.order, most)
     order = spread(ranked.order, most, passes=lambda candidate: not ranked.is_below(candidate))
-    return order if ranked.pool.by_words_alone else without_near_duplicates(order, query)
+    return order if ranked.pool.is_lexical_only else without_near_duplicates(order, query)
 
 
 def _results(ranked: _RankedPool) -> RankedHits:
@@ -126,4 +126,4 @@ def _results(ranked: _RankedPool) -> RankedHits:
             )
         )
     best = rerank.rerank(query.text, results)[: query.wanted]
-    return RankedHits(best, ranked.pool.by_words_alone, is_stale=len(results) < len(order))
+    return RankedHits(best, ranked.pool.is_lexical_only, is_stale=len(results) < len(order))

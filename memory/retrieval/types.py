@@ -119,7 +119,7 @@ class RankedHits:
     """
 
     results: list[Hit]
-    by_words_alone: bool = False
+    is_lexical_only: bool = False
     is_stale: bool = False
 
 

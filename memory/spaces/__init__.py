@@ -1,0 +1,1 @@
+"""Spaces: authorization, groups and deletion."""

@@ -1,0 +1,1 @@
+"""Figures for statistics: counts, history and disk usage."""

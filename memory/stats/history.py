@@ -27,6 +27,7 @@ class TimeRange:
 
     @property
     def share(self) -> float | None:
+        """Return the share of answers with recalled exchanges, None without answers."""
         return self.with_context / self.answers if self.answers else None
 
 

@@ -24,7 +24,7 @@ from memory.retrieval.recall_filter import build_recall_filter, describe_recall_
 from memory.retrieval.types import Hit
 from memory.spaces import access
 from memory.text import clean_text, excerpt
-from memory.utils.formatting import FOUND_BY_WORDS, SOURCES, format_similarity
+from memory.utils.formatting import LEXICAL_ONLY_NOTE, SOURCES, format_similarity
 from memory.utils.rate_limits import count_search
 from memory.views.http import PageRequest
 from memory.views.links import exchange_url
@@ -68,7 +68,7 @@ def search(request: PageRequest) -> HttpResponse:
             # The number of all matches is not counted, since that would take longer than the search.
             context |= {
                 "hits": hits,
-                "note": FOUND_BY_WORDS if found.by_words_alone else "",
+                "note": LEXICAL_ONLY_NOTE if found.is_lexical_only else "",
                 "total_text": _("Results: %(count)s") % {"count": len(hits)},
             }
         except (

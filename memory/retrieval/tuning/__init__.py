@@ -1,0 +1,1 @@
+"""Measure and tune retrieval on the stored exchanges."""

@@ -1,9 +1,9 @@
-"""Where the gate should lie on this store: fitted on what is stored, for the embedding model that serves.
+"""Fit the relevance threshold on the stored exchanges, for the active embedding model.
 
-A question that has an answer here is half a sentence of an exchange that is itself left out: what was said beside it
-is the answer, about as near as an answer is to a question in other words. Asked with its own exchange in place it would
-find its very words, and a gate fitted on that shut out two thirds and more of real questions where it was measured. The
-same question with its whole session left out, and small talk, have none.
+A question with an answer is the second half of a sentence of an exchange that is excluded from the search. Its
+neighbours are the answer, about as near as an answer is to a rephrased question. If its own exchange were included, the
+search would find the same words, and a gate fitted on that rejected two thirds and more of real questions when
+measured. Questions without an answer are the same question with its whole session excluded, and small talk.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from memory.spaces import access as who
 from memory.spaces.access import SpaceIds
 
 SAMPLE = 200
-LEAST = 30
+MIN_EXCHANGES = 30
 KEEP, SILENCE = 0.85, 0.90
 
 SMALL_TALK = (
@@ -48,7 +48,7 @@ _WANTED = 5
 
 @dataclass(frozen=True, slots=True)
 class ThresholdStats:
-    """What a level would do: the shares of questions with an answer it keeps, and of those without it silences."""
+    """The effect of a threshold: the shares of answered questions it passes, and of unanswered ones it rejects."""
 
     level: float
     keeps: float
@@ -57,7 +57,7 @@ class ThresholdStats:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationResult:
-    """The level chosen and the one in force before, what both would do, and levels around for a table."""
+    """The chosen and the previous threshold with their effects, and others around them for a table."""
 
     provider: str
     model: str
@@ -69,7 +69,7 @@ class CalibrationResult:
 
 @dataclass(frozen=True, slots=True)
 class CurrentThreshold:
-    """The gate as it is: its level, and where it comes from: "set", "fitted" (`at`, on `sample` exchanges), "shipped"."""
+    """The current threshold and its origin: "set", "fitted" (`at`, on `sample` exchanges) or "shipped"."""
 
     level: float
     origin: str
@@ -78,14 +78,15 @@ class CurrentThreshold:
 
 
 def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
-    """Fit the level on at most SAMPLE exchanges of `spaces` (None: all, each asked for as its owner would); keeps nothing.
+    """Fit the threshold on at most SAMPLE exchanges of `spaces` (None: all, each searched as its owner); save nothing.
 
-    Raises InvalidInputError where fewer than LEAST exchanges, or fewer that have others beside them, are in the index; VectorStoreUnavailableError.
+    Raises InvalidInputError if the index has fewer than LEAST exchanges, or fewer than LEAST with neighbours, and
+    VectorStoreUnavailableError.
     """
     exchanges = sample_exchanges(SAMPLE, spaces)
-    if len(exchanges) < LEAST:
+    if len(exchanges) < MIN_EXCHANGES:
         raise InvalidInputError(
-            f"There are {len(exchanges)} exchanges in the index; a level can be fitted from {LEAST} on."
+            f"There are {len(exchanges)} exchanges in the index; a level can be fitted from {MIN_EXCHANGES} on."
         )
     active = generations.active_generation()
     level = levels.level_of(active.provider, active.model)
@@ -94,16 +95,16 @@ def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
     for exchange in exchanges:
         text = probe_text(exchange)
         readable = who.readable_space_ids(exchange.owner_id) if spaces is None else spaces
-        beside = _beside(exchange)
+        neighbours = _neighbours(exchange)
         if not text:
             continue
-        if beside:
+        if neighbours:
             answered.append(_evidence(text, readable, {exchange.id}, level))
-        unanswered.append(_evidence(text, readable, {exchange.id, *beside}, level))
-    if len(answered) < LEAST:
+        unanswered.append(_evidence(text, readable, {exchange.id, *neighbours}, level))
+    if len(answered) < MIN_EXCHANGES:
         raise InvalidInputError(
             f"Of {len(exchanges)} exchanges drawn, {len(answered)} have others said beside them that could answer; "
-            f"a level can be fitted from {LEAST} on."
+            f"a level can be fitted from {MIN_EXCHANGES} on."
         )
     readable = who.readable_space_ids(exchanges[0].owner_id) if spaces is None else spaces
     unanswered += [_evidence(text, readable, set(), level) for text in SMALL_TALK]
@@ -120,7 +121,7 @@ def fit_threshold(spaces: SpaceIds | None = None) -> CalibrationResult:
 
 
 def save_threshold(found: CalibrationResult) -> Calibration:
-    """Let the gate lie where it was fitted, in place of an earlier fit of the same model."""
+    """Use the fitted threshold, in place of an earlier one of the same model."""
     return Calibration.objects.update_or_create(
         provider=found.provider,
         model=found.model,
@@ -129,19 +130,19 @@ def save_threshold(found: CalibrationResult) -> Calibration:
 
 
 def reset_threshold() -> bool:
-    """Go back to the shipped level of the model that serves; False where nothing was fitted."""
+    """Use the shipped threshold of the active model; return False if none was fitted."""
     active = generations.active_generation()
     return bool(Calibration.objects.filter(provider=active.provider, model=active.model).delete()[0])
 
 
 def current_threshold() -> CurrentThreshold:
-    """The level that a question is held against now, by the configured strategy; a rising one is told elsewhere."""
+    """Return the threshold of the configured strategy, without adjustments per query."""
     conf = settings.CATO.vector_store
     if conf.similarity_threshold is not None:
         return CurrentThreshold(float(conf.similarity_threshold), "set")
     active = generations.active_generation()
     level = levels.level_of(active.provider, active.model)
-    if conf.retrieval_strategy == "default":  # it holds each result's own similarity against a level that is not fitted
+    if conf.retrieval_strategy == "default":  # it compares each hit's similarity with a threshold that is not fitted
         return CurrentThreshold(level.similarity, "shipped")
     fitted = Calibration.objects.filter(provider=active.provider, model=active.model).first()
     if fitted is None:
@@ -150,9 +151,9 @@ def current_threshold() -> CurrentThreshold:
 
 
 def best_level(answered: Sequence[float], unanswered: Sequence[float]) -> ThresholdStats:
-    """The level that keeps at least KEEP of the one and silences SILENCE of the other; else the best balanced accuracy.
+    """Return the threshold that passes at least KEEP of the answered and rejects SILENCE of the unanswered.
 
-    Where several do, the one with the best balanced accuracy, the mean of both shares.
+    Among several, and if none does, the one with the best balanced accuracy (the mean of both shares) is returned.
     """
     strengths = sorted({*answered, *unanswered})
     levels = [strengths[0], *(round((low + high) / 2, 4) for low, high in pairwise(strengths))]
@@ -162,7 +163,7 @@ def best_level(answered: Sequence[float], unanswered: Sequence[float]) -> Thresh
 
 
 def probe_text(exchange: Exchange) -> str:
-    """The second half of the longest sentence of what was asked; "" where there is none."""
+    """Return the second half of the message's longest sentence, or ""."""
     text = exchange.user_message[:_READ]
     longest = max((text[s.start : s.end] for s in sentences(text, 0, len(text))), key=len, default="")
     words = longest.split()
@@ -175,8 +176,8 @@ def _row(level: float, answered: Sequence[float], unanswered: Sequence[float]) -
     return ThresholdStats(level, keeps, silences)
 
 
-def _beside(exchange: Exchange) -> set[uuid.UUID]:
-    """What was said in the same session, or is the piece before or after of the same text."""
+def _neighbours(exchange: Exchange) -> set[uuid.UUID]:
+    """Return the exchanges of the same session, or the neighbouring chunks."""
     same = Q(previous=exchange) | Q(id=exchange.previous_id)
     if exchange.session_id is not None:
         same |= Q(session_id=exchange.session_id)
@@ -185,7 +186,7 @@ def _beside(exchange: Exchange) -> set[uuid.UUID]:
 
 
 def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: levels.Level) -> float:
-    """The evidence that the gate holds against its level; what shared names may add is left to the gate."""
+    """Return the evidence score of the gate, without the part of shared names."""
     active = generations.active_generation()
     vector = cache.embed_query(generations.embedder_for(active), text, keep=False)
     query = Query(
@@ -198,6 +199,6 @@ def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: 
         exclude=frozenset(exclude),
     )
     pool = gather_candidates(query)
-    if pool.by_words_alone:
+    if pool.is_lexical_only:
         raise VectorStoreUnavailableError("The index does not answer; a level cannot be fitted now.")
     return gate.evidence(text, pool.similarities, level)

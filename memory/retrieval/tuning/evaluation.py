@@ -1,6 +1,6 @@
-"""How well memory finds what it holds: stored exchanges are asked for in other words, by every strategy.
+"""Measure how well each strategy finds stored exchanges with rephrased questions.
 
-A question made here is kept nowhere; what stays is one row of figures for each strategy and run.
+Questions are not stored, only one row of figures per strategy and run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from memory.spaces import access as who
 from memory.spaces.access import SpaceIds
 from memory.text import excerpt
 
-# Puts a passage in other words, as one question for it; None where it has none.
+# Returns a question that the passage answers, or None.
 Rephraser = Callable[[str], str | None]
 
 WITHOUT_RAREST_WORDS = gettext_noop("the same words without the rarest")
@@ -37,7 +37,7 @@ _DROPPED = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question, the texts of the exchange that answers it, and the spaces it is asked in."""
+    """A question, the texts of the exchange that answers it, and the spaces to search."""
 
     text: str
     exchange_id: uuid.UUID
@@ -54,11 +54,12 @@ def evaluate(
     rephrase: Rephraser | None = None,
     rephrased_by: str = WITHOUT_RAREST_WORDS,
 ) -> list[Evaluation]:
-    """Ask for `sample` exchanges of `spaces` by each strategy, and keep a row of figures for each.
+    """Search for `sample` exchanges of `spaces` with each strategy, and save a row of figures for each.
 
-    None for `spaces` draws from all and asks for each as its owner would. Without `rephrase` an exchange is asked for
-    by its own beginning without its rarest words. Raises InvalidInputError, also where there is nothing to ask for; VectorStoreUnavailableError
-    where the index or the embedding model does not answer: words alone would be measured then.
+    None for `spaces` samples all of them and searches for each as its owner. Without `rephrase`, the question is the
+    beginning of the exchange without its rarest words. Raises InvalidInputError, also if there is nothing to search
+    for, and VectorStoreUnavailableError if the index or the embedding model does not answer, because only lexical
+    search would be measured.
     """
     if not 1 <= k <= MAX_RESULTS:
         raise InvalidInputError(f"Count among the first 1 to {MAX_RESULTS} results, not {k}.")
@@ -66,7 +67,7 @@ def evaluate(
     if not probes:
         raise InvalidInputError("There is nothing to ask for yet: no exchange is in the index.")
     run = uuid.uuid4()
-    _answers(probes[0], strategies[0], k)  # the first question of a process waits for the model and the index
+    _answers(probes[0], strategies[0], k)  # the first query of a process waits for the model and the index
     rows = [_measure(probes, strategy, k) for strategy in strategies]
     for row in rows:
         row.run, row.rephrased_by = run, rephrased_by[:255]
@@ -74,7 +75,7 @@ def evaluate(
 
 
 def paraphrase_offline(text: str) -> str:
-    """The beginning of `text` without the rarest third of its words, and at least one of them."""
+    """Return the beginning of `text` without its rarest third of words, at least one."""
     beginning = excerpt(text, _QUESTION)
     asked = build_lexical_query(beginning, Space.objects.values_list("pk", flat=True)).asked  # rarest first
     for rare in asked[: max(1, round(_DROPPED * len(asked)))]:
@@ -95,7 +96,7 @@ def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
     found = empty = 0
     milliseconds = []
     for probe in probes:
-        cache.clear_query_cache()  # each strategy has its question embedded, as somebody who asks has
+        cache.clear_query_cache()  # each strategy embeds the question itself, as in use
         began = time.perf_counter()
         ranking = _answers(probe, strategy, k)
         milliseconds.append(1000 * (time.perf_counter() - began))
@@ -113,7 +114,7 @@ def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
 
 def _answers(probe: Probe, strategy: str, k: int) -> RankedHits:
     ranking = rank(probe.text, spaces=probe.spaces, wanted=k, strategy_name=strategy)
-    if ranking.by_words_alone:
+    if ranking.is_lexical_only:
         raise VectorStoreUnavailableError(
             "The index or the embedding model does not answer; measured now, words alone would be."
         )
@@ -121,5 +122,5 @@ def _answers(probe: Probe, strategy: str, k: int) -> RankedHits:
 
 
 def _is(exchange: ExchangeView, probe: Probe) -> bool:
-    """Whether this is what was asked for, or says exactly the same: of repeats only one comes back."""
+    """Return True if this is the exchange or has the same text, since duplicates are removed."""
     return exchange.id == probe.exchange_id or (exchange.user_message, exchange.assistant_message) == probe.said

@@ -1,4 +1,4 @@
-"""Exchanges drawn by chance, a bounded number of them, however large the store is."""
+"""Random samples of exchanges, bounded in size."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MAX_SAMPLE = 1000
 
 
 def sample_exchanges(count: int, spaces: SpaceIds | None) -> list[Exchange]:
-    """At most `count` exchanges (never more than MOST) of `spaces`, None: of all, that are in the serving index.
+    """Return at most `count` (and MAX_SAMPLE) indexed exchanges of `spaces`, None: of all.
 
-    Their ids are random, so a stretch of ids from a random one on is as good as a draw, and reads no other row.
+    Ids are random, so a range of ids from a random start is a random sample, and reads no other rows.
     """
     rows: QuerySet[Exchange] = Exchange.objects.findable().filter(
         embeddings__generation=generations.active_generation(), embeddings__state=Job.State.DONE
