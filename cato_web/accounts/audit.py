@@ -14,20 +14,20 @@ from memory.api import Operation, Reveal, Space
 from memory.api import signals as memory
 
 
-@receiver(memory.forgotten)
+@receiver(signals.exchanges_forgotten)
 def note_forgetting(exchange_ids: list[uuid.UUID], by: uuid.UUID, by_itself: bool, **kwargs: Any) -> None:
     """Record forgotten exchanges, unless they were part of a larger action."""
     if by_itself:
         _note_each(AuditEntry.Action.EXCHANGE_FORGOTTEN, exchange_ids, by)
 
 
-@receiver(memory.documents_forgotten)
+@receiver(signals.documents_deleted)
 def note_deleted_documents(document_ids: list[uuid.UUID], by: uuid.UUID, **kwargs: Any) -> None:
     """Record deleted documents."""
     _note_each(AuditEntry.Action.DOCUMENT_DELETED, document_ids, by)
 
 
-@receiver(memory.moved)
+@receiver(signals.moved)
 def note_move(by: uuid.UUID, to: Space, **kwargs: Any) -> None:
     """Record a moved thread or document."""
     for name, action in (
@@ -38,33 +38,33 @@ def note_move(by: uuid.UUID, to: Space, **kwargs: Any) -> None:
             _note(action, f"{kwargs[name]} to {to.pk}", by)
 
 
-@receiver(memory.operation_asked)
+@receiver(signals.operation_created)
 def note_operation(operation: Operation, **kwargs: Any) -> None:
     """Record a started operation."""
     _note(AuditEntry.Action.OPERATION_STARTED, f"{operation.kind} {operation.pk}", operation.created_by_id)
 
 
-@receiver(memory.revealed)
+@receiver(signals.space_revealed)
 def note_reveal(reveal: Reveal, **kwargs: Any) -> None:
     """Record a reveal and its reason."""
     until = f"{reveal.ends_at:%Y-%m-%d %H:%M} UTC"
     _note(AuditEntry.Action.SPACE_REVEALED, f"{reveal.space_id} until {until}: {reveal.reason}", reveal.by_id)
 
 
-@receiver(memory.reveal_ended)
+@receiver(signals.reveal_ended)
 def note_end_of_reveal(reveal: Reveal, **kwargs: Any) -> None:
     """Record the end of a reveal."""
     _note(AuditEntry.Action.SPACE_REVEAL_ENDED, str(reveal.space_id), reveal.by_id)
 
 
-@receiver(memory.retention_set)
+@receiver(signals.retention_changed)
 def note_retention(by: uuid.UUID, days: Mapping[str, int], **kwargs: Any) -> None:
     """Record changed retention rules."""
     rules = ", ".join(f"{source} {count} days" for source, count in sorted(days.items()))
     _note(AuditEntry.Action.RETENTION_CHANGED, rules or "everything is kept", by)
 
 
-@receiver(memory.exported)
+@receiver(signals.exchanges_exported)
 def note_export_of_exchanges(by: uuid.UUID, count: int, **kwargs: Any) -> None:
     """Record an export of exchanges."""
     _note(AuditEntry.Action.EXCHANGES_EXPORTED, f"{count:,}", by)

@@ -12,8 +12,9 @@ from memory import api as memory
 from memory.api import CatoError, ErasureJob, Job
 
 _FOREIGN_CHROMA = """The Chroma server at {url} is not run by this Cato. Its files still contain dropped collections.
-Where they are: stop it for a moment, run `python -m cato_web.supervisor.chroma_cleanup PATH`, start it again. (By hand: remove the
-folders of PATH whose name is no id in the table segments of chroma.sqlite3, then `chroma vacuum --path PATH --force`.)"""
+On its machine: stop it, run `python -m cato_web.supervisor.chroma_cleanup PATH`, and start it again. (By hand: remove
+the folders of PATH whose names are not ids in the table segments of chroma.sqlite3, then run
+`chroma vacuum --path PATH --force`.)"""
 _POSTGRESQL = "PostgreSQL's write-ahead log, replicas and backups contain erased data until they are rotated."
 
 
