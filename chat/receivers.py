@@ -14,7 +14,7 @@ from chat.realtime.hub import publish
 from memory.api import RecallLogEntry, signals
 
 
-@receiver(signals.indexed)
+@receiver(signals.exchanges_indexed)
 @receiver(signals.indexing_failed)
 def on_exchanges_indexed(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
     """Update the footers of the exchanges' turns."""
@@ -22,7 +22,7 @@ def on_exchanges_indexed(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
         publish(frames.turn_footer(turn_id))
 
 
-@receiver(signals.forgotten)
+@receiver(signals.exchanges_forgotten)
 def on_exchanges_forgotten(exchange_ids: list[uuid.UUID], **kwargs: Any) -> None:
     """Update the forgotten turns and the turns for which they were recalled."""
     used_in = RecallLogEntry.objects.filter(exchange_id__in=exchange_ids).values("turn_id")
