@@ -50,14 +50,14 @@ def measure(exchanges: int) -> dict[str, float]:
         worker.suspend()  # it would embed exchanges that get synthetic vectors
         questions = json.loads(run_in_process(cato, "grow", str(exchanges), "1"))
         worker.resume()
-        [(id, said)] = cato.sql(LARGEST)
+        [(id, message)] = cato.sql(LARGEST)
         person.post(f"/m/{uuid.UUID(id)}/forget")
         erased = "SELECT 1 FROM memory_exchange WHERE id = ? AND erased_at IS NOT NULL"
         wait_for(lambda: cato.sql(erased, id), "its text and vectors to be removed", seconds=60)
         files = Path(cato.environment["CATO_DATA_DIR"])
         before = _size(files)
         figures = _erase(cato, person, questions)
-        holding = [path.name for path in files.rglob("*") if path.is_file() and said.encode() in path.read_bytes()]
+        holding = [path.name for path in files.rglob("*") if path.is_file() and message.encode() in path.read_bytes()]
         if holding:
             sys.exit(f"What was deleted is still in {holding}.")
         return {"before": before, "after": _size(files)} | figures

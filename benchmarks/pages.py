@@ -94,9 +94,7 @@ def server_time(person: Client, path: str) -> float:
 
 
 def look_at(browser: Browser, person: Client, path: str) -> tuple[float, int, int, float, float]:
-    """Return kilobytes transferred, requests and hosts of a first visit; first paint and usable composer in ms,
-    medians.
-    """
+    """Return kilobytes, requests and hosts of a first visit; first paint and usable composer in ms (medians)."""
     paints, usable, weight = [], [], (0.0, 0, 0)
     for _ in range(_LOADS):
         context = browser.new_context(base_url=person.url)

@@ -75,9 +75,7 @@ def as_in_chat(results: Sequence[Hit], budget: int) -> str:
 
 
 def coverage(prompts: Sequence[tuple[Question, str]]) -> list[str]:
-    """Return the share of answer characters in the prompts, the share of complete answers, and the mean tokens of a
-    prompt.
-    """
+    """Return the shares of answer characters and of complete answers in the prompts, and the mean tokens."""
     from memory.retrieval.prompt_context import estimate_tokens
 
     shares = []

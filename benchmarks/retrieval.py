@@ -68,9 +68,9 @@ def measure_recall(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
     took: list[float] = []
 
     def found(question: str) -> list[str]:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         ranking = rank(question, spaces=readable, wanted=5)
-        took.append(1000 * (time.perf_counter() - begun))
+        took.append(1000 * (time.perf_counter() - started))
         return [keys[result.exchange.id] for result in ranking.results]
 
     return [

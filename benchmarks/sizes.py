@@ -108,8 +108,8 @@ def measure(layout: Layout, exchanges: int, questions: Iterator[str], rows: dict
     medians = {name: statistics.median(times) for name, times in took.items()}
     targets = _verdict(medians["all"], SEARCH_TARGETS.get(exchanges), "search ")
     targets += _verdict(medians["recall"], RECALL_TARGETS.get(exchanges), "recall ")
-    shown = ("all", "own", "small", "recall", "recall own", "together", "bare", "embedding")
-    rows[SEARCH].append((exchanges, *(_pair(took[name]) for name in shown), targets))
+    columns = ("all", "own", "small", "recall", "recall own", "together", "bare", "embedding")
+    rows[SEARCH].append((exchanges, *(_pair(took[name]) for name in columns), targets))
     stages = [medians[name] for name in ("embedding", "vectors", "words", "rows")]
     rest = medians["all"] - sum(stages) + min(medians["vectors"], medians["words"])  # these two run concurrently
     rows[PARTS].append((exchanges, *stages, rest, medians["all"]))

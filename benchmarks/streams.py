@@ -43,18 +43,18 @@ class Measurement:
     pages: list[list[tuple[float, int]]] = field(default_factory=list)
     errors: int = 0
     cpu: float = 0.0  # CPU seconds of the serving process in the window
-    begun: float = 0.0
+    started: float = 0.0
     ended: float = 0.0
 
     @property
     def frames(self) -> list[int]:
         """Return the lengths of all frames in the window."""
-        return [size for page in self.pages for at, size in page if self.begun <= at <= self.ended]
+        return [size for page in self.pages for at, size in page if self.started <= at <= self.ended]
 
     @property
     def gaps(self) -> list[float]:
         """Return the seconds between a page's frames."""
-        times = [[at for at, _ in page if self.begun <= at <= self.ended] for page in self.pages]
+        times = [[at for at, _ in page if self.started <= at <= self.ended] for page in self.pages]
         return [after - before for page in times for before, after in pairwise(page)]
 
     @property
@@ -73,7 +73,7 @@ async def measure(
     # An event per page would cost time that is measured.
     while any(len(page) < 3 for page in measurement.pages) and clock() < end and not measurement.errors:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
-    measurement.begun, before = clock(), _cpu(server)
+    measurement.started, before = clock(), _cpu(server)
     await asyncio.sleep(seconds)
     measurement.ended, measurement.cpu = clock(), _cpu(server) - before
     measurement.errors += sum(task.done() for task in watching)

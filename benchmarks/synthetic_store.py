@@ -63,9 +63,9 @@ def lay_out(person: User) -> Layout:
     from memory.models import Membership, Space
     from memory.spaces import access
 
-    made = [Space.objects.create(kind=Space.Kind.GROUP, name=f"Group {number}") for number in range(4)]
-    Membership.objects.bulk_create([Membership(space=space, person=person) for space in made])
-    return Layout(person, access.personal_space(person.pk), made[0], tuple(made[1:]))
+    groups = [Space.objects.create(kind=Space.Kind.GROUP, name=f"Group {number}") for number in range(4)]
+    Membership.objects.bulk_create([Membership(space=space, person=person) for space in groups])
+    return Layout(person, access.personal_space(person.pk), groups[0], tuple(groups[1:]))
 
 
 class Texts:
@@ -82,14 +82,14 @@ class Texts:
         """Return exchanges in sessions, to be remembered in `space`."""
         from memory.api import NewExchange
 
-        made = []
+        groups = []
         for number in range(count):
             if number % SESSION == 0:
                 session, moment = uuid.UUID(int=self._dice.getrandbits(128)), self._moment()
                 topic = self._salient_words(self._some(4 * TOPIC))[:TOPIC]
             moment += timedelta(minutes=2)
             suffix = f"{self._dice.choice(self._names)} {self._dice.randrange(10_000)} on {self._moment():%d %B %Y}"
-            made.append(
+            groups.append(
                 NewExchange(
                     space=space,
                     owner_id=layout.person.pk,
@@ -105,7 +105,7 @@ class Texts:
                     },
                 )
             )
-        return made
+        return groups
 
     def questions(self) -> Iterator[str]:
         """Yield different questions, alternately with words of a stored text and of the vocabulary."""

@@ -131,9 +131,7 @@ def bob(cato: server.Cato, administrator: server.Client) -> server.Client:
 
 @pytest.fixture(scope="session")
 def provider(home: Path) -> Iterator[str]:
-    """Return the issuer of a real OpenID Connect provider that accepts every login; users are created at
-    /users/<subject>.
-    """
+    """Return the issuer of a real OpenID Connect provider; PUT /users/<subject> creates a user."""
     port = topology.free_port()
     command = [sys.executable, "-m", "oidc_provider_mock", "--port", str(port)]
     process = server.start(home, "provider", command, topology.clean_environment())
@@ -191,7 +189,7 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    rank = {f"test_{name}": place for place, name in enumerate(LONGEST)}
+    rank = {f"test_{name}": index for index, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)) if item.path.parent.name == "tests" else 0)
 
 

@@ -53,12 +53,14 @@ def exchange(
 ) -> Exchange:
     """Remember an exchange that is not embedded yet."""
     return api.remember(
-        space=space or access.personal_space(owner.id),
-        owner_id=owner.id,
-        user_message=message,
-        assistant_message=answer,
-        source=fields.pop("source", "chat"),
-        **fields,
+        api.NewExchange(
+            space=space or access.personal_space(owner.id),
+            owner_id=owner.id,
+            user_message=message,
+            assistant_message=answer,
+            source=fields.pop("source", "chat"),
+            **fields,
+        )
     )
 
 
@@ -88,6 +90,13 @@ def turn(in_thread: Thread, message: str = "A question", answer: str = "An answe
         state=fields.pop("state", Turn.State.COMPLETE),
         **fields,
     )
+
+
+def signed_in(person: User) -> Client:
+    """Return a client that is signed in as this person."""
+    client = Client()
+    client.force_login(person)
+    return client
 
 
 def api_client(person: User, *scopes: str) -> Client:

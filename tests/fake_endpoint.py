@@ -192,8 +192,12 @@ async def _fault(fault: Fault, receive: Receive, send: Send) -> None:
 async def _chat(state: KeyState, mode: str, body: Any, receive: Receive, send: Send) -> None:
     script = state.script
     chunks = re.findall(r"\s*\S+|\s+$", _answer_for(state, body))
-    asked = sum(len(str(message.get("content") or "").split()) for message in body.get("messages", []))
-    usage = {"prompt_tokens": asked, "completion_tokens": len(chunks), "total_tokens": asked + len(chunks)}
+    prompt_tokens = sum(len(str(message.get("content") or "").split()) for message in body.get("messages", []))
+    usage = {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": len(chunks),
+        "total_tokens": prompt_tokens + len(chunks),
+    }
     state.answered += 1
     await asyncio.sleep(script.first_delay)
     frame = {"id": "chatcmpl-fake", "created": 0, "model": body.get("model", "fake")}
@@ -244,8 +248,8 @@ def _answer_for(state: KeyState, body: Any) -> str:
         return answer
     if state.script.tokens is not None and state.script.mode != "cut":
         return " ".join(f"word{number}" for number in range(state.script.tokens))
-    asked = [message for message in body.get("messages", []) if message.get("role") == "user"]
-    last = asked[-1].get("content") if asked else ""
+    prompt_tokens = [message for message in body.get("messages", []) if message.get("role") == "user"]
+    last = prompt_tokens[-1].get("content") if prompt_tokens else ""
     if isinstance(last, list):
         last = " ".join(str(part.get("text", "")) for part in last)
     return f"You said:\n\n> {last}\n\nThat is **noted**, with a list:\n\n- one\n- two\n"

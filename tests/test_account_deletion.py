@@ -35,7 +35,7 @@ from memory.models import (
     Membership,
 )
 from memory.spaces import access, deletion
-from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, signed_in, thread, turn
 from tests.server import PASSWORD
 from tests.topology import IS_LONG
 
@@ -60,15 +60,9 @@ def remember_message(person, in_thread, message: str) -> Turn:
     return one
 
 
-def page_of(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def delete_account(person) -> str:
     """Delete the account on its page; return the receipt's address."""
-    answer = page_of(person).post("/settings/leave", {"email": person.email, "password": PASSWORD})
+    answer = signed_in(person).post("/settings/leave", {"email": person.email, "password": PASSWORD})
     assert answer.status_code == 302, answer.content.decode()
     return str(answer.headers["location"])
 
@@ -105,7 +99,7 @@ def test_the_personal_space_is_erased_and_verified(memory, alice):
 
 
 def test_the_account_is_closed_at_once_and_its_row_anonymised(memory, alice):
-    page = page_of(alice)
+    page = signed_in(alice)
     delete_account(alice)
 
     assert page.get("/").status_code == 302
@@ -127,7 +121,7 @@ def test_messages_in_shared_spaces_stay_with_a_former_member_as_author(memory, a
     delete_account(alice)
     sweep()
 
-    page = page_of(administrator).get(f"/t/{talk.id}").content.decode()
+    page = signed_in(administrator).get(f"/t/{talk.id}").content.decode()
     assert "I bake a cake." in page
     assert "Former member" in page
     assert "Alice" not in page
@@ -154,7 +148,7 @@ def test_the_page_counts_what_is_deleted_and_what_stays(memory, alice):
     remember_message(alice, thread(alice, space=access.team_space()), "Three")
     document(alice, "plans.txt", "The house has three floors.")
 
-    page = page_of(alice).get("/settings/leave").content.decode()
+    page = signed_in(alice).get("/settings/leave").content.decode()
 
     assert "2 threads in your own space" in page
     assert "3 exchanges that are remembered" in page
@@ -172,7 +166,7 @@ def test_the_page_counts_what_is_deleted_and_what_stays(memory, alice):
     ],
 )
 def test_deletion_requires_the_email_and_the_password(alice, email, password, says):
-    answer = page_of(alice).post("/settings/leave", {"email": email, "password": password})
+    answer = signed_in(alice).post("/settings/leave", {"email": email, "password": password})
 
     assert answer.status_code == 422
     assert says in answer.content.decode()
@@ -181,7 +175,7 @@ def test_deletion_requires_the_email_and_the_password(alice, email, password, sa
 
 
 def test_password_attempts_are_limited(alice):
-    page = page_of(alice)
+    page = signed_in(alice)
     wrong = {"email": alice.email, "password": "not the right one"}
     answers = {page.post("/settings/leave", wrong).status_code for _ in range(11)}
 
@@ -190,7 +184,7 @@ def test_password_attempts_are_limited(alice):
 
 
 def test_the_last_administrator_cannot_leave_while_others_remain(alice, administrator):
-    page = page_of(administrator)
+    page = signed_in(administrator)
     answer = page.post("/settings/leave", {"email": administrator.email, "password": PASSWORD})
 
     assert answer.status_code == 409
@@ -222,7 +216,7 @@ def test_the_only_person_may_leave_and_the_next_start_prints_a_set_up_link(admin
 def test_an_administrator_cannot_see_or_reactivate_a_deleted_account(alice, administrator):
     delete_account(alice)
 
-    page = page_of(administrator)
+    page = signed_in(administrator)
     assert "Former member" not in page.get("/admin/people").content.decode()
     page.post(f"/admin/people/{alice.pk}/active", {"active": "yes"})
     alice.refresh_from_db()

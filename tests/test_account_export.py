@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.test import Client
 
 from cato_web.accounts.export import archive as own_data
 from cato_web.accounts.models import AuditEntry
@@ -22,7 +21,7 @@ from chat.models import Image, ImportJob, Turn
 from memory.administration import reveals
 from memory.exchanges.feedback import set_feedback
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, document, exchange, thread, turn, upload
+from tests.factories import PersonFactory, ago, document, exchange, signed_in, thread, turn, upload
 
 pytestmark = pytest.mark.django_db
 
@@ -46,8 +45,7 @@ def remembered_turn(person, in_thread, message: str, answer: str = "Noted.", **f
 
 
 def download(person) -> zipfile.ZipFile:
-    client = Client()
-    client.force_login(person)
+    client = signed_in(person)
     answer = client.post("/settings/export")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "application/zip"
@@ -91,10 +89,10 @@ def test_it_contains_account_threads_notes_documents_feedback_and_activity(memor
     assert "> The greenhouse is painted in May." in archive.read(as_markdown).decode()
     (note,) = lines(archive, "notes.jsonl")
     assert (note["user_message"], note["source"]) == ("The key hangs behind the clock.", "vadd_command")
-    said = {line["source"]: line for line in lines(archive, "exchanges.jsonl")}
-    assert said["chat"]["assistant_message"] == "Noted."
-    assert said["chat"]["thread_id"] == str(greenhouse.id)
-    assert said["upload"]["metadata"]["zone"] == "north"
+    by_source = {line["source"]: line for line in lines(archive, "exchanges.jsonl")}
+    assert by_source["chat"]["assistant_message"] == "Noted."
+    assert by_source["chat"]["thread_id"] == str(greenhouse.id)
+    assert by_source["upload"]["metadata"]["zone"] == "north"
     (original,) = names(archive, "house.txt")
     assert archive.read(original).decode() == "The house has three floors. " * 20
     (about,) = names(archive, "about.json")
@@ -178,8 +176,8 @@ def test_data_of_others_in_shared_spaces_is_omitted(memory, alice, bob):
     found = all_text(download(alice))
 
     assert "Bob" not in found
-    for said in ("Alice asks when that will be.", "Alice bakes a cake."):
-        assert said in found
+    for by_source in ("Alice asks when that will be.", "Alice bakes a cake."):
+        assert by_source in found
 
 
 def test_forgotten_and_deleted_data_is_omitted(memory, alice):

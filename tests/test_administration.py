@@ -29,6 +29,7 @@ from tests.factories import (
     exchange,
     group,
     image_of,
+    signed_in,
     thread,
     turn,
 )
@@ -48,9 +49,7 @@ def bob():
 
 @pytest.fixture
 def page(ada) -> Client:
-    client = Client()
-    client.force_login(ada)
-    return client
+    return signed_in(ada)
 
 
 def list_exchanges(page: Client, **filters: object) -> str:
@@ -161,8 +160,7 @@ def test_a_reveal_redirects_only_within_this_site(memory, page, bob, target):
 def test_a_reveal_ends_by_its_button_and_counts_for_no_other_administrator(memory, page, ada, bob):
     hidden = exchange(bob, "The kayak lies behind the barn")
     row = reveals.reveal(hidden.space, by=ada.pk, reason="The police asks for it")
-    other = Client()
-    other.force_login(AdministratorFactory())
+    other = signed_in(AdministratorFactory())
     assert "barn" not in list_exchanges(other)
     other.post(reverse("end_reveal", args=[row.pk]))
     assert "barn" in list_exchanges(page)
@@ -198,9 +196,7 @@ def test_a_reveal_opens_the_lists_of_the_administration_and_no_other_page(memory
 
 def test_the_owner_of_a_revealed_space_sees_who_revealed_it_and_why(memory, ada, bob):
     reveals.reveal(access.personal_space(bob.pk), by=ada.pk, reason="The police asks for the kayak")
-    own_client, other_client = Client(), Client()
-    own_client.force_login(bob)
-    other_client.force_login(PersonFactory())
+    own_client, other_client = signed_in(bob), signed_in(PersonFactory())
     text = own_client.get(reverse("settings")).content.decode()
     assert "The police asks for the kayak" in text
     assert "Ada Admin" in text
@@ -251,8 +247,7 @@ def test_the_archive_for_an_administrator_omits_spaces_that_were_not_revealed(me
     assert "- Gardeners" in archive
     assert "- Crew" not in archive
 
-    own_client = Client()
-    own_client.force_login(bob)
+    own_client = signed_in(bob)
     own_archive = archive_text(own_client, reverse("export_own"))
     assert own_archive.count("ZEBRA") > 8
     assert "- Gardeners" not in own_archive

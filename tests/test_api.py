@@ -25,6 +25,7 @@ from tests.factories import (
     exchange,
     group,
     process_documents,
+    signed_in,
     thread,
     turn,
     upload,
@@ -60,10 +61,9 @@ def error_code(answer) -> tuple[int, str]:
 
 
 def test_a_missing_or_invalid_token_is_refused(alice):
-    signed_in = Client()
-    signed_in.force_login(alice)
+    browser = signed_in(alice)
 
-    for client in (Client(), signed_in, Client(headers={"Authorization": "Bearer cato_wrong"})):
+    for client in (Client(), browser, Client(headers={"Authorization": "Bearer cato_wrong"})):
         answer = client.get("/api/me")
         assert error_code(answer) == (401, "no_token")
         assert answer["WWW-Authenticate"] == "Bearer"
@@ -117,8 +117,8 @@ def test_the_spaces_are_those_that_the_person_may_read(alice, api):
 
 
 def test_a_stored_exchange_is_found_and_recalled(memory, alice, api):
-    said = {"user_message": "Where is the key?", "assistant_message": ARCHIVE, "metadata": {"zone": "cellar"}}
-    stored = send(api, "post", "/exchanges", said | {"timestamp": "2025-03-01T12:00:00+01:00"})
+    body = {"user_message": "Where is the key?", "assistant_message": ARCHIVE, "metadata": {"zone": "cellar"}}
+    stored = send(api, "post", "/exchanges", body | {"timestamp": "2025-03-01T12:00:00+01:00"})
     assert stored.status_code == 201
     (row,) = stored.json()["exchanges"]
     assert (row["source"], row["timestamp"], row["metadata"]) == ("api", "2025-03-01T11:00:00Z", {"zone": "cellar"})
@@ -244,19 +244,23 @@ def test_a_document_is_uploaded_tracked_downloaded_and_deleted(memory, api):
     file = SimpleUploadedFile("keys.txt", LONG.encode())
     answer = api.post("/api/documents", {"file": file, "metadata": json.dumps({"zone": "north"})})
     assert answer.status_code == 202
-    shown = answer.json()["document"]
-    assert (shown["name"], shown["metadata"], shown["newest"]["stage"]) == ("keys.txt", {"zone": "north"}, "received")
-    path = f"/documents/{shown['id']}"
+    found_row = answer.json()["document"]
+    assert (found_row["name"], found_row["metadata"], found_row["newest"]["stage"]) == (
+        "keys.txt",
+        {"zone": "north"},
+        "received",
+    )
+    path = f"/documents/{found_row['id']}"
     process_documents()
 
     ready = api.get(f"/api{path}").json()
     assert (ready["serving"], ready["newest"]["stage"]) == (1, "ready")
     assert ready["newest"]["done"] == ready["newest"]["total"] > 1
     assert b"".join(api.get(f"/api{path}/versions/1/original")) == LONG.encode()
-    assert [row["id"] for row in api.get("/api/documents").json()["documents"]] == [shown["id"]]
+    assert [row["id"] for row in api.get("/api/documents").json()["documents"]] == [found_row["id"]]
 
     again = api.post("/api/documents", {"file": SimpleUploadedFile("x", b"Another text."), "name": "keys.txt"}).json()
-    assert (again["document"]["id"], again["document"]["newest"]["number"]) == (shown["id"], 2)
+    assert (again["document"]["id"], again["document"]["newest"]["number"]) == (found_row["id"], 2)
     assert api.delete(f"/api{path}/versions/2").status_code == 200
     assert error_code(api.delete(f"/api{path}/versions/2")) == (404, "not_found")
     assert api.get(f"/api{path}").json()["newest"]["number"] == 1
@@ -324,7 +328,7 @@ def test_a_thread_is_created_changed_and_deleted(alice, api):
 
 def test_turns_are_paginated_with_their_sources(memory, alice, api):
     talk = thread(alice)
-    said = exchange(alice, "Where is the key?", ARCHIVE)
+    body = exchange(alice, "Where is the key?", ARCHIVE)
     memory.index_pending()
     turns = [turn(talk, f"Question {n}", "It hangs there [1].") for n in range(3)]
     memory.log_recall(
@@ -341,12 +345,12 @@ def test_turns_are_paginated_with_their_sources(memory, alice, api):
     ]
     assert second_page["next"] is None
     (source,) = first["turns"][0]["sources"]
-    assert (source["exchange_id"], source["number"], source["is_cited"]) == (str(said.pk), 1, True)
+    assert (source["exchange_id"], source["number"], source["is_cited"]) == (str(body.pk), 1, True)
     assert first["turns"][1]["sources"] == []
     one = api.get(f"/api/threads/{talk.id}/turns/{turns[0].id}").json()
     assert one == first["turns"][0]
 
-    memory.forget([said.pk], by=alice.pk)
+    memory.forget([body.pk], by=alice.pk)
     (source,) = api.get(f"/api/threads/{talk.id}/turns/{turns[0].id}").json()["sources"]
     assert (source["is_forgotten"], source["assistant_message"]) == (True, "")
 
@@ -532,11 +536,11 @@ def test_an_exchange_has_all_fields(memory, alice, api):
         thread_continuation_seq=2,
         prior_exchange_ids=[before.id],
     )
-    shown = send(api, "get", f"/exchanges/{stored.id}").json()
-    assert shown["prior_exchange_ids"] == [str(before.id)]
-    assert shown["thread_session_id"] == f"{of_alice.id}_{one.session_id}"
-    assert shown["thread_continuation_seq"] == 2
-    assert (shown["manual_entry"], shown["chunk_index"], shown["total_chunks"]) == (False, None, None)
+    found_row = send(api, "get", f"/exchanges/{stored.id}").json()
+    assert found_row["prior_exchange_ids"] == [str(before.id)]
+    assert found_row["thread_session_id"] == f"{of_alice.id}_{one.session_id}"
+    assert found_row["thread_continuation_seq"] == 2
+    assert (found_row["manual_entry"], found_row["chunk_index"], found_row["total_chunks"]) == (False, None, None)
 
 
 def test_context_is_quoted_within_its_budget_and_empty_without_relevant_exchanges(memory, alice, api):
@@ -585,8 +589,7 @@ def test_related_threads_are_readable_threads_on_the_same_subject(memory, alice,
 
     found = send(api, "get", f"/threads/{current.id}/related").json()["threads"]
     assert [row["thread"]["id"] for row in found] == [str(other.id)]
-    page = Client()
-    page.force_login(alice)
+    page = signed_in(alice)
     html = page.get(f"/t/{current.id}/related").content.decode().split("<main")[1]
     assert "Who has the key of the archive?" in html
     assert "capital of France" not in html

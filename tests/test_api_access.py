@@ -20,7 +20,7 @@ from cato_web.api.auth import TokenAuth
 from cato_web.api.urls import operations
 from memory.models import Space
 from memory.spaces import access
-from tests.factories import PersonFactory, api_client, document, exchange, thread, turn
+from tests.factories import PersonFactory, api_client, document, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -130,11 +130,10 @@ def test_every_operation_is_in_the_table():
 
 
 def test_a_request_without_a_token_is_refused(bob):
-    signed_in = Client()
-    signed_in.force_login(bob)
+    browser = signed_in(bob)
     for name in OPERATIONS:
         assert send_request(Client(), name, missing_ids())[0] == 401, name
-        assert send_request(signed_in, name, missing_ids())[0] == 401, name
+        assert send_request(browser, name, missing_ids())[0] == 401, name
 
 
 def test_a_token_without_the_scope_is_refused(bob):

@@ -6,7 +6,6 @@ import re
 import uuid
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from chat.rendering.blocks import GrowingAnswer, render_blocks
@@ -16,7 +15,7 @@ from memory.models import RecallLogEntry
 from memory.retrieval.passages import build_passages, group_adjacent
 from memory.retrieval.prompt_context import HEADING, TokenBudget, build_prompt_context, estimate_tokens, format_passage
 from memory.spaces import access
-from tests.factories import PersonFactory, document, exchange, thread, turn
+from tests.factories import PersonFactory, document, exchange, signed_in, thread, turn
 
 TURN = uuid.UUID("6a1f2f54-65f5-4d4c-9f66-0f3f3b3f6a10")
 HANDBOOK = "\n\n".join(
@@ -161,8 +160,7 @@ def test_a_citation_in_an_answer_opens_the_passage_of_its_prompt(memory, person,
     memory.log_recall(one.id, found)
     assert list(RecallLogEntry.objects.order_by("id").values_list("rank", flat=True)) == [1, 1, 2]
 
-    client = Client()
-    client.force_login(person)
+    client = signed_in(person)
     page = client.get(reverse("thread", args=[one.thread_id])).content.decode()
     assert reverse("cited", args=[one.id, 2]) in page
     answer = client.get(reverse("cited", args=[one.id, 2]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from chat import commands
@@ -12,7 +11,7 @@ from chat.models import Thread
 from memory.errors import CatoError, NotFoundError, VectorStoreDisabledError
 from memory.models import Exchange
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, exchange, group, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, exchange, group, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -180,8 +179,7 @@ def test_memory_commands_report_that_memory_is_disabled(memory, person, commands
 
 
 def test_a_card_is_shown_only_to_its_author_and_not_stored(memory, person, commands_thread):
-    client = Client()
-    client.force_login(person)
+    client = signed_in(person)
     before = commands_thread.turns.count()
     page = client.post(
         reverse("say", args=[commands_thread.id]),

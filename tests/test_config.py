@@ -155,10 +155,10 @@ def test_secrets_are_always_redacted() -> None:
     conf = load(environ={"OPENAI_API_KEY": SECRET, "DATABASE_URL": f"postgresql://cato:{SECRET}@db/cato"})
     assert conf.database_url is not None
     assert SECRET in conf.database_url
-    shown = loader.redacted(conf)
-    assert shown["llm"]["api_key"] == "***"
-    assert shown["database_url"] == "postgresql://***@db/cato"
-    assert SECRET not in f"{conf!r}{conf}{shown}"
+    redacted = loader.redacted(conf)
+    assert redacted["llm"]["api_key"] == "***"
+    assert redacted["database_url"] == "postgresql://***@db/cato"
+    assert SECRET not in f"{conf!r}{conf}{redacted}"
 
 
 def test_a_local_provider_may_use_http_and_its_secret_is_redacted() -> None:

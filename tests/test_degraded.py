@@ -77,10 +77,10 @@ def test_with_memory_disabled_nothing_is_stored_and_pages_and_commands_report_it
         assert "Memory is disabled." in page
         new = ada.get("/").text
         assert "nothing is saved to memory or recalled" in new
-        for shown in (page, new):
-            assert "Remembered" not in shown
-            assert "recall it" not in shown
-            assert "Continue thread" not in shown
+        for html in (page, new):
+            assert "Remembered" not in html
+            assert "recall it" not in html
+            assert "Continue thread" not in html
         assert "disabled" in response.text
         assert cato.sql("SELECT count(*) FROM memory_exchange") == [(0,)]
 

@@ -15,7 +15,6 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.management import CommandError, call_command
 from django.db import connection
-from django.test import Client
 from django.urls import reverse
 
 from memory import jobs
@@ -29,7 +28,7 @@ from memory.index import indexing
 from memory.index.vectors import all_vector_ids
 from memory.models import Chunk, Collection, Document, DocumentVersion, EmbeddingJob, Exchange, Job
 from memory.spaces import access
-from tests.factories import PersonFactory, document, exchange, process_documents, upload
+from tests.factories import PersonFactory, document, exchange, process_documents, signed_in, upload
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -497,8 +496,7 @@ def test_a_name_cannot_disguise_its_extension(memory, person):
 
 def test_an_original_is_a_download_that_browsers_neither_run_nor_embed(memory, person):
     uploaded = document(person, "page.html", "<p>The buoys are green.</p><script>alert(1)</script>")
-    browser = Client()
-    browser.force_login(person)
+    browser = signed_in(person)
 
     answer = browser.get(reverse("original", args=[uploaded.pk, 1]))
 
@@ -554,8 +552,7 @@ def test_the_page_names_the_remote_embedding_provider(person, settings, provider
     changed = {"embedding_provider": provider, "embedding_base_url": "https://embeddings.example.org/v1"}
     conf = settings.CATO.vector_store.model_copy(update=changed)
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
-    page = Client()
-    page.force_login(person)
+    page = signed_in(person)
     text = page.get(reverse("documents")).content.decode()
     assert message in text
     assert ("Files are processed on this server" in text) == (provider == "local")
@@ -565,7 +562,6 @@ def test_the_page_names_the_remote_embedding_provider(person, settings, provider
 def test_search_names_the_source_in_words(memory, person, source, label):
     exchange(person, "The boat is painted in June.", source=source)
     memory.index_pending()
-    page = Client()
-    page.force_login(person)
+    page = signed_in(person)
     hits = page.get(reverse("search"), {"q": "boat painted"}, headers={"HX-Request": "true"}).content.decode()
     assert label in hits

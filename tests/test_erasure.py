@@ -64,8 +64,8 @@ from cato_web.accounts.services import create_person
 person = create_person(name="Ada", email="ada@halden.example", password="four plain words are fine", role="administrator")
 space = access.personal_space(person.pk)
 def keep(pair, session=None):
-    return api.remember(space=space, owner_id=person.pk, source="chat", user_message=pair[0],
-        assistant_message=pair[1], session_id=session, thread_id=session)
+    return api.remember(api.NewExchange(space=space, owner_id=person.pk, source="chat", user_message=pair[0],
+        assistant_message=pair[1], session_id=session, thread_id=session))
 session = uuid.uuid4()
 gone = [keep(FORGOTTEN["safe"], session)]
 follower = keep(FOLLOWER, session)
@@ -172,8 +172,8 @@ def test_erase_removes_texts_and_vectors_from_all_files_of_a_running_cato(filled
     # New exchanges can still be stored.
     assert in_process(
         cato,
-        "e = api.remember(space=Space.objects.get(kind='own'), owner_id=User.objects.get().pk, source='chat', "
-        "user_message='The gate code is on the fridge.')\nimport time\n"
+        "e = api.remember(api.NewExchange(space=Space.objects.get(kind='own'), owner_id=User.objects.get().pk, source='chat', "
+        "user_message='The gate code is on the fridge.'))\nimport time\n"
         "while api.memory_states([e.pk])[e.pk] != 'remembered': api.index_pending(); time.sleep(.1)\n"
         "out = api.search('gate', spaces=frozenset([e.space_id])).results[0].exchange.user_message",
     ).startswith("The gate")

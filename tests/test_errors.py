@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 
 from cato_web.api_auth import InvalidTokenError, MissingScopeError
 from cato_web.errors import ERROR_TABLE, status_of
 from chat import errors as chat_errors
 from memory import errors as memory_errors
 from memory.errors import CatoError, VectorStoreUnavailableError
-from tests.factories import PersonFactory, api_client
+from tests.factories import PersonFactory, api_client, signed_in
 
 pytestmark = pytest.mark.django_db
 SENTENCE = 'Token is missing the scope "ask".'
@@ -53,8 +52,7 @@ def test_the_most_specific_class_decides(error, expected):
 
 
 def test_a_page_without_vector_store_answers_503_with_retry_after(alice, monkeypatch):
-    browser = Client()
-    browser.force_login(alice)
+    browser = signed_in(alice)
     assert browser.get("/search").status_code == 200
 
     def fail(*args: object, **kwargs: object) -> None:

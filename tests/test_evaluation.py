@@ -11,7 +11,6 @@ from itertools import pairwise
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +23,7 @@ from memory.retrieval import levels
 from memory.retrieval.tuning import calibration
 from memory.retrieval.tuning.evaluation import WITHOUT_RAREST_WORDS, paraphrase_offline
 from memory.spaces import access
-from tests.factories import PersonFactory, exchange
+from tests.factories import PersonFactory, exchange, signed_in
 from tests.facts import FACTS
 from tests.questions.no_recall import SMALL_TALK
 from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
@@ -228,8 +227,7 @@ def test_the_threshold_meets_both_aims_if_possible_and_otherwise_balances_them(a
 
 
 def stats_page(person) -> str:
-    client = Client()
-    client.force_login(person)
+    client = signed_in(person)
     answer = client.get("/stats")
     assert answer.status_code == 200
     return html.unescape(answer.content.decode())

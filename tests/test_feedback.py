@@ -6,7 +6,6 @@ import re
 import uuid
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from chat.realtime import frames
@@ -14,7 +13,7 @@ from memory.exchanges.feedback import set_feedback
 from memory.models import Feedback, RecallLogEntry
 from memory.retrieval.recall_log import recall_counts, recall_rate
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, exchange, group, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, exchange, group, signed_in, thread, turn
 from tests.server import wait_for
 
 pytestmark = pytest.mark.django_db
@@ -44,15 +43,9 @@ def recalled_turn(memory, alice, bob):
     return one, stored
 
 
-def browser(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def panel(person, one, **headers: str) -> str:
     """Return the recall panel of a turn, as this person sees it."""
-    answer = browser(person).get(reverse("recalled", args=[one.id]), headers=headers or {"HX-Request": "true"})
+    answer = signed_in(person).get(reverse("recalled", args=[one.id]), headers=headers or {"HX-Request": "true"})
     assert answer.status_code == 200
     return answer.content.decode()
 
@@ -65,7 +58,7 @@ def buttons(html: str) -> dict[str, tuple[str, str]]:
 
 def press(person, one, label: str, *, htmx: bool = True):
     url, kind = buttons(panel(person, one))[label]
-    return browser(person).post(url, {"kind": kind}, headers={"HX-Request": "true"} if htmx else {})
+    return signed_in(person).post(url, {"kind": kind}, headers={"HX-Request": "true"} if htmx else {})
 
 
 def recalls(memory, person, question: str) -> set[uuid.UUID]:
@@ -133,7 +126,7 @@ def test_frames_are_the_same_whatever_feedback_readers_gave(alice, bob, recalled
 def test_each_item_of_the_panel_has_a_target_on_the_page(alice, recalled_turn):
     one, _ = recalled_turn
     targets = re.findall(r'hx-swap-oob="innerHTML:#([\w-]+)"', panel(alice, one))
-    page = browser(alice).get(reverse("thread", args=[one.thread_id])).content.decode()
+    page = signed_in(alice).get(reverse("thread", args=[one.thread_id])).content.decode()
 
     assert len(targets) == 1
     assert all(f'id="{target}"' in page for target in targets)
@@ -141,7 +134,7 @@ def test_each_item_of_the_panel_has_a_target_on_the_page(alice, recalled_turn):
 
 def test_without_scripts_the_panel_is_a_page_and_buttons_return_to_it(alice, recalled_turn):
     one, stored = recalled_turn
-    page = browser(alice).get(reverse("thread", args=[one.thread_id])).content.decode()
+    page = signed_in(alice).get(reverse("thread", args=[one.thread_id])).content.decode()
     assert f'href="{reverse("recalled", args=[one.id])}"' in page
 
     answer = press(alice, one, "Pin", htmx=False)
@@ -158,13 +151,13 @@ def test_a_button_never_leads_to_a_page_of_another_person(alice, recalled_turn):
     _, stored = recalled_turn
     url = reverse("feedback", args=[stored.id])
     for elsewhere in ("https://evil.example/", "//evil.example", "javascript:alert(1)"):
-        answer = browser(alice).post(f"{url}?next={elsewhere}", {"kind": "pinned"})
+        answer = signed_in(alice).post(f"{url}?next={elsewhere}", {"kind": "pinned"})
         assert answer.headers["location"] == reverse("exchange", args=[stored.id])
 
 
 def test_an_unknown_kind_of_feedback_is_refused_with_a_message(alice, recalled_turn):
     _, stored = recalled_turn
-    answer = browser(alice).post(reverse("feedback", args=[stored.id]), {"kind": "wonderful"})
+    answer = signed_in(alice).post(reverse("feedback", args=[stored.id]), {"kind": "wonderful"})
 
     assert answer.status_code == 400
     assert "pinned or irrelevant" in answer.content.decode()
@@ -177,13 +170,13 @@ def test_forget_is_offered_only_if_permitted_and_asks_for_confirmation(memory, a
     assert link in panel(alice, one)
     assert link not in panel(bob, one)
 
-    question = browser(alice).get(link).content.decode()
+    question = signed_in(alice).get(link).content.decode()
     assert "Forget this exchange?" in question
-    browser(alice).post(link)
+    signed_in(alice).post(link)
 
     assert buttons(panel(alice, one)) == {}
     assert "Forgotten" in panel(alice, one, Accept="text/html")
-    assert browser(alice).post(reverse("feedback", args=[stored.id]), {"kind": "pinned"}).status_code == 404
+    assert signed_in(alice).post(reverse("feedback", args=[stored.id]), {"kind": "pinned"}).status_code == 404
 
 
 def test_an_administrator_may_forget_exchanges_of_the_team_in_the_panel(memory, alice):
@@ -224,14 +217,14 @@ def test_in_a_running_cato_an_irrelevant_exchange_is_not_recalled_until_this_is_
     wait_for(lambda: "Remembered</span>" in person.thread_page(first), "it to be remembered")
     question = "Where does the key of the greenhouse hang?"
 
-    def page_of(number: int) -> str:
+    def signed_in(number: int) -> str:
         thread = person.send_message(f"{question} I ask for the {number}. time.")
         return wait_for(lambda: (p := person.thread_page(thread)) and "Remembered</span>" in p and p, "the answer")
 
     def own_panel(page: str) -> str:
         return person.get(re.search(r'hx-get="(/turns/[^"]+/recalled)"', page)[1], headers={"HX-Request": "true"}).text
 
-    page = page_of(1)
+    page = signed_in(1)
     own = own_panel(page)
     first_of_all = re.search(r'formaction="(/m/[^"]+)"\s+name="kind"\s+value="irrelevant"', own)[1].replace(
         "&amp;", "&"
@@ -239,6 +232,6 @@ def test_in_a_running_cato_an_irrelevant_exchange_is_not_recalled_until_this_is_
     assert "Not relevant: not recalled for you" in person.post(first_of_all, {"kind": "irrelevant"}, htmx=True).text
 
     exchange_id = re.search(r"/m/([0-9a-f-]{36})/", first_of_all)[1]
-    assert f"/m/{exchange_id}" not in page_of(2)
+    assert f"/m/{exchange_id}" not in signed_in(2)
     person.post(first_of_all, {"kind": ""}, htmx=True)
-    assert f"/m/{exchange_id}" in page_of(3)
+    assert f"/m/{exchange_id}" in signed_in(3)

@@ -149,8 +149,8 @@ def test_terms_metadata_feedback_records_and_explanations_are_deleted_in_the_sam
 
     memory.forget([one.id], by=person.id)
 
-    beside = [table.objects.count() for table in (LexicalEntry, MetadataValue, Feedback, Record)]
-    assert (beside, RecallLogEntry.objects.get().reason) == ([0, 0, 0, 0], "")
+    counts = [table.objects.count() for table in (LexicalEntry, MetadataValue, Feedback, Record)]
+    assert (counts, RecallLogEntry.objects.get().reason) == ([0, 0, 0, 0], "")
     assert "zone" not in Exchange.objects.get().metadata
 
 
@@ -193,15 +193,15 @@ def test_vectors_are_removed_from_every_generation_and_from_a_collection_being_r
     old = generations.get_collection(forgettable.space, other)
     row = EmbeddingJob.objects.get()
     ids = vectors.vector_ids(forgettable.id, 1, row.parts)
-    beside = generations.next_collection_name(row.collection.name)
-    for collection in (old.name, beside):
+    counts = generations.next_collection_name(row.collection.name)
+    for collection in (old.name, counts):
         store.copy(row.collection.name, collection, ids)
         assert store.existing_ids(collection, ids) == set(ids)
 
     memory.forget([forgettable.id], by=person.id)
     memory.erase_forgotten()
 
-    assert [store.count(collection) for collection in (row.collection.name, old.name, beside)] == [0, 0, 0]
+    assert [store.count(collection) for collection in (row.collection.name, old.name, counts)] == [0, 0, 0]
 
 
 def test_the_receipt_counts_what_was_removed_and_what_is_pending(memory, person, forgettable):
@@ -253,14 +253,14 @@ def test_an_exchange_and_its_updated_follower_are_erased_together(memory, person
 def test_repeated_ids_are_counted_once(memory, person, forgettable):
     row = EmbeddingJob.objects.get()
     collection, ids = row.collection.name, vectors.vector_ids(forgettable.id, forgettable.version, row.parts)
-    beside = generations.next_collection_name(collection)
+    counts = generations.next_collection_name(collection)
 
     assert store.existing_ids(collection, ids * 2) == set(ids)
     assert {id for id, _ in store.similarities(np.ones(384, dtype=np.float32), collection, ids * 2)} == set(ids)
-    assert store.copy(collection, beside, ids * 2) == set(ids)
+    assert store.copy(collection, counts, ids * 2) == set(ids)
     store.delete(collection, ids * 2)
     assert store.existing_ids(collection, ids) == set()
-    store.drop(beside)
+    store.drop(counts)
 
 
 def test_an_erasure_that_the_index_refuses_fails_alone_and_is_shown(memory, person, monkeypatch):

@@ -6,7 +6,6 @@ import uuid
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
 from django.urls import reverse
 
 from cato_web.accounts import deletion, groups
@@ -19,7 +18,17 @@ from chat.rows import sidebar
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Membership, Space
 from memory.spaces import access as spaces
-from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, thread, turn, upload
+from tests.factories import (
+    AdministratorFactory,
+    PersonFactory,
+    document,
+    exchange,
+    group,
+    signed_in,
+    thread,
+    turn,
+    upload,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -32,12 +41,6 @@ def ada(db):
 @pytest.fixture
 def bob(db):
     return PersonFactory(name="Bob Team")
-
-
-def signed_in(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
 
 
 def remembered_thread(person, message: str = "The key hangs behind the clock", **fields) -> Thread:

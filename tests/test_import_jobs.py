@@ -24,7 +24,7 @@ from chat.imports import jobs as imports
 from chat.imports.worker import run_imports
 from chat.models import ImportJob, Thread, Turn
 from memory import jobs
-from tests.factories import PersonFactory, ago
+from tests.factories import PersonFactory, ago, signed_in
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -41,9 +41,7 @@ def folder(settings, tmp_path):
 
 @pytest.fixture
 def page(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
+    return signed_in(person)
 
 
 def export(*ids: str) -> bytes:

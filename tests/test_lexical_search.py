@@ -37,7 +37,7 @@ def texts_of(results):
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "query"),
     [
         ("The invoices were paid late.", "invoice payment paid"),
         ("Die Rechnungen sind bezahlt worden.", "Wann wurde die Rechnung bezahlt?"),
@@ -53,11 +53,11 @@ def texts_of(results):
         ("Ｆｕｌｌｗｉｄｔｈ letters", "fullwidth"),
     ],
 )
-def test_a_word_is_found_in_any_form_and_script(memory, person, unavailable_index, text, asked):
+def test_a_word_is_found_in_any_form_and_script(memory, person, unavailable_index, text, query):
     exchange(person, "Something else altogether was said here.")
     exchange(person, text)
 
-    assert texts_of(memory.search(asked, spaces=access.readable_space_ids(person.id)).results)[0] == text
+    assert texts_of(memory.search(query, spaces=access.readable_space_ids(person.id)).results)[0] == text
 
 
 def test_without_the_index_weak_term_matches_still_order_the_hits(memory, person, unavailable_index):
@@ -88,9 +88,9 @@ def test_an_exchange_is_found_by_its_date(memory, person, unavailable_index):
     exchange(person, "We met the architect.", timestamp=datetime(2026, 3, 7, 12, tzinfo=UTC))
     exchange(person, "We met the plumber.", timestamp=datetime(2026, 5, 9, 12, tzinfo=UTC))
 
-    for asked in ("Whom did we meet on 7 March 2026?", "Wen haben wir am 7. März getroffen?"):
+    for query in ("Whom did we meet on 7 March 2026?", "Wen haben wir am 7. März getroffen?"):
         assert (
-            texts_of(memory.search(asked, spaces=access.readable_space_ids(person.id)).results)[0]
+            texts_of(memory.search(query, spaces=access.readable_space_ids(person.id)).results)[0]
             == "We met the architect."
         )
 
@@ -303,9 +303,9 @@ def test_adjacent_terms_score_higher_than_scattered_ones(text, share):
 
 
 def test_a_prefix_counts_for_proximity_like_the_word():
-    asked = [bm25.QueryTerm("kub", "kub", idf=1.0, is_prefix=True), bm25.QueryTerm("node", "nodes", idf=3.0)]
+    query = [bm25.QueryTerm("kub", "kub", idf=1.0, is_prefix=True), bm25.QueryTerm("node", "nodes", idf=3.0)]
 
-    assert together(asked, ["our", "kubernet", "cluster", "has", "three", "node"]) == 1.0
+    assert together(query, ["our", "kubernet", "cluster", "has", "three", "node"]) == 1.0
 
 
 def test_a_sentence_with_the_answer_ranks_above_scattered_terms(memory, person, unavailable_index):

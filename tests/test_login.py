@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from cato_web.accounts import services
 from cato_web.accounts.models import User
-from tests.factories import AdministratorFactory, PersonFactory
+from tests.factories import AdministratorFactory, PersonFactory, signed_in
 from tests.server import PASSWORD
 
 TYPED = ["My Secret Passphrase Nine", "alice@halden.example hunter2-typed", "tab\thunter2-typed@halden.example"]
@@ -97,8 +97,7 @@ def test_a_person_needs_a_visible_name(alice, name):
     assert joining.status_code == 422
     assert "Type the name the others know you by." in joining.content.decode()
 
-    page = Client()
-    page.force_login(alice)
+    page = signed_in(alice)
     assert page.post(reverse("settings"), {"name": name}).status_code == 422
     alice.refresh_from_db()
     assert alice.name == "Alice Owner"

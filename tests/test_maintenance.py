@@ -416,7 +416,8 @@ def work():
     purge.purge_all()
     return reconcile.measure_drift()
 
-api.remember(space=space, owner_id=person.pk, source="import", user_message="gardening borrow melted " * 60)
+api.remember(api.NewExchange(
+    space=space, owner_id=person.pk, source="import", user_message="gardening borrow melted " * 60))
 maintenance.backfill()
 while fill(1000) < 1000:
     pass

@@ -8,7 +8,6 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.test import Client
 from django.urls import reverse
 
 from chat.answers.persistence import store_exchange
@@ -16,7 +15,7 @@ from chat.models import Thread
 from chat.services import delete_thread, set_memory_enabled
 from memory.models import Exchange
 from memory.spaces import access
-from tests.factories import exchange, thread, turn
+from tests.factories import exchange, signed_in, thread, turn
 from tests.server import running, wait_for
 from tests.topology import TOPOLOGY
 
@@ -60,9 +59,7 @@ def remembered_thread(memory, person):
 
 @pytest.fixture
 def browser(person):
-    client = Client()
-    client.force_login(person)
-    return client
+    return signed_in(person)
 
 
 @pytest.mark.django_db

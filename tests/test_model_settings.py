@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from chat.llm import endpoint
-from tests.factories import AdministratorFactory
+from tests.factories import AdministratorFactory, signed_in
 
 pytestmark = pytest.mark.django_db
 MASK = "••••••••"
@@ -14,9 +14,7 @@ MASK = "••••••••"
 
 @pytest.fixture
 def administrator() -> Client:
-    client = Client()
-    client.force_login(AdministratorFactory())
-    return client
+    return signed_in(AdministratorFactory())
 
 
 @pytest.fixture(autouse=True)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from memory.models import Exchange, Space
 from memory.spaces import access
-from tests.factories import PersonFactory, exchange, group
+from tests.factories import PersonFactory, exchange, group, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -23,18 +22,12 @@ def alice():
     return PersonFactory(name="Alice Owner")
 
 
-def page_of(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def visible_to(person) -> str:
-    return page_of(person).get(reverse("notes")).content.decode()
+    return signed_in(person).get(reverse("notes")).content.decode()
 
 
 def test_a_note_is_private_by_default_and_found_by_meaning(memory, alice, bob):
-    answer = page_of(alice).post(reverse("notes"), {"text": "The key hangs behind the clock"}, follow=True)
+    answer = signed_in(alice).post(reverse("notes"), {"text": "The key hangs behind the clock"}, follow=True)
     assert "Remembered. Only you can read it." in answer.content.decode()
     assert "behind the clock" in visible_to(alice)
     assert "behind the clock" not in visible_to(bob)
@@ -47,14 +40,14 @@ def test_a_note_is_private_by_default_and_found_by_meaning(memory, alice, bob):
 
 def test_a_note_in_a_group_is_visible_to_its_members_only(memory, alice, bob):
     crew = group("Crew", alice, bob)
-    page_of(alice).post(reverse("notes"), {"text": "The boat is red", "space": str(crew.pk)})
+    signed_in(alice).post(reverse("notes"), {"text": "The boat is red", "space": str(crew.pk)})
     assert "The boat is red" in visible_to(bob)
     assert "The boat is red" not in visible_to(PersonFactory())
 
 
 def test_a_note_cannot_be_stored_in_an_unreadable_space(memory, alice, bob):
     crew = group("Crew", bob)
-    answer = page_of(alice).post(reverse("notes"), {"text": "For them", "space": str(crew.pk)})
+    answer = signed_in(alice).post(reverse("notes"), {"text": "For them", "space": str(crew.pk)})
     assert answer.status_code == 422
     assert "This space is not there any more, or not yours" in answer.content.decode()
     assert "For them" in answer.content.decode()
@@ -62,13 +55,13 @@ def test_a_note_cannot_be_stored_in_an_unreadable_space(memory, alice, bob):
 
 
 def test_an_empty_note_is_refused(memory, alice):
-    answer = page_of(alice).post(reverse("notes"), {"text": "  "})
+    answer = signed_in(alice).post(reverse("notes"), {"text": "  "})
     assert answer.status_code == 422
     assert "the text is empty" in answer.content.decode()
 
 
 def test_the_list_shows_long_notes_once_and_no_other_exchanges(memory, alice):
-    page_of(alice).post(reverse("notes"), {"text": "The boat is red and it is mine. " * 100})
+    signed_in(alice).post(reverse("notes"), {"text": "The boat is red and it is mine. " * 100})
     exchange(alice, "Said in a thread")
     assert Exchange.objects.count() > 2
     text = visible_to(alice)
@@ -77,7 +70,7 @@ def test_the_list_shows_long_notes_once_and_no_other_exchanges(memory, alice):
 
 
 def test_a_forgotten_note_is_not_listed(memory, alice):
-    page_of(alice).post(reverse("notes"), {"text": "The key hangs behind the clock"})
+    signed_in(alice).post(reverse("notes"), {"text": "The key hangs behind the clock"})
     memory.forget([Exchange.objects.get().pk], by=alice.pk)
     assert "behind the clock" not in visible_to(alice)
     assert Space.objects.filter(owner=alice).exists()

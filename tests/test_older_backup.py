@@ -48,7 +48,7 @@ def test_every_row_of_every_table_is_restored():
 
 @pytest.fixture(scope="module")
 def restored(tmp_path_factory: pytest.TempPathFactory, endpoint: FakeEndpoint) -> Iterator[server.Cato]:
-    """Cato running on what was restored from the conversation's backup."""
+    """Start a Cato on the restored backup of conversations."""
     if TOPOLOGY == "services":
         pytest.skip("restores into the data directory of `serve`")
     home = tmp_path_factory.mktemp("restored")
@@ -78,7 +78,7 @@ def signed_in(cato: server.Cato, name: str, email: str) -> server.Client:
 
 
 def hits(person: server.Client, query: str) -> list[str]:
-    """What the page of search shows, as HTML, best first."""
+    """Return the search page's hits as HTML, best first."""
     return person.get("/search", params={"q": query}).text.split('class="search-hit')[1:]
 
 

@@ -27,7 +27,7 @@ from cato_web.accounts.models import AuditEntry, Identity, LoginSession, OneTime
 from cato_web.accounts.openid import SignInRejectedError, VerifiedIdentity
 from memory.spaces import access
 from tests import server
-from tests.factories import AdministratorFactory, PersonFactory
+from tests.factories import AdministratorFactory, PersonFactory, signed_in
 from tests.server import PASSWORD
 
 BACK = "/sign-in/openid/back"
@@ -491,9 +491,11 @@ def test_a_slow_or_unavailable_provider_leaves_password_login(configured, alice,
     assert answer.headers["location"] == "/stats"
 
 
-@pytest.mark.parametrize("said", [{"issuer": "https://other.example"}, {"token_endpoint": "ftp://x"}, {"jwks_uri": ""}])
-def test_incomplete_provider_metadata_is_refused(alice, fake, said):
-    fake.says = said
+@pytest.mark.parametrize(
+    "response", [{"issuer": "https://other.example"}, {"token_endpoint": "ftp://x"}, {"jwks_uri": ""}]
+)
+def test_incomplete_provider_metadata_is_refused(alice, fake, response):
+    fake.says = response
     assert "does not answer" in refusal_of(Client().post("/sign-in/openid"), 503)
 
 
@@ -524,14 +526,8 @@ def nora(configured):
     return person
 
 
-def page_of(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def test_the_settings_mention_it_and_an_administrators_link_sets_a_password(nora, configured):
-    page = page_of(nora)
+    page = signed_in(nora)
     text = page.get("/settings").content.decode()
     assert "You sign in with Halden and have no password here." in text
     assert "Change password" not in text
@@ -543,7 +539,7 @@ def test_the_settings_mention_it_and_an_administrators_link_sets_a_password(nora
 
 
 def test_they_delete_their_account_by_typing_their_email(nora):
-    page = page_of(nora)
+    page = signed_in(nora)
     assert "Your password" not in page.get("/settings/leave").content.decode()
     assert page.post("/settings/leave", {"email": "other@halden.example"}).status_code == 422
     assert page.post("/settings/leave", {"email": nora.email}).status_code == 302

@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from cato_web.accounts import deletion, services
 from cato_web.accounts.models import AuditEntry, OneTimeLink, User
-from tests.factories import AdministratorFactory, PersonFactory, ago
+from tests.factories import AdministratorFactory, PersonFactory, ago, signed_in
 
 pytestmark = pytest.mark.django_db
 NEW = "another four plain words"
@@ -20,12 +20,6 @@ NEW = "another four plain words"
 @pytest.fixture
 def ada(db):
     return AdministratorFactory(name="Ada Admin")
-
-
-def signed_in(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
 
 
 def link_for(ada, person) -> str:

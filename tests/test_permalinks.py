@@ -13,16 +13,14 @@ from chat.models import Turn
 from memory.api import add_note
 from memory.models import Exchange
 from memory.spaces import access
-from tests.factories import PersonFactory, document, exchange, thread, turn
+from tests.factories import PersonFactory, document, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def client(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
+    return signed_in(person)
 
 
 @pytest.fixture
@@ -45,8 +43,7 @@ def test_the_link_of_an_old_turn_opens_the_page_that_contains_it(client, long_th
     assert f'id="turn-{first.id}"' in page
     assert target.endswith(f"#turn-{first.id}")
     assert f'href="{reverse("turn", args=[first.id])}"' in page
-    stranger = Client()
-    stranger.force_login(PersonFactory())
+    stranger = signed_in(PersonFactory())
     assert stranger.get(reverse("turn", args=[first.id])).status_code == 404
 
 

@@ -17,7 +17,7 @@ from chat.models import Thread, Turn
 from memory.administration import operations, reveals
 from memory.models import Exchange, Membership, Reveal, Space
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, exchange, group, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, exchange, group, signed_in, thread, turn
 
 pytestmark = [
     pytest.mark.django_db,
@@ -105,8 +105,7 @@ def make_case(db) -> Callable[[str], Case]:
         Turn.objects.filter(id=complete_turn.id).update(exchange_id=stored.id)
         Thread.objects.filter(id=talk.id).update(head=complete_turn)
         complete_turn.refresh_from_db()
-        client = Client()
-        client.force_login(people[role])
+        client = signed_in(people[role])
         return Case(people[role], client, crew, talk, complete_turn, stored, PersonFactory(name="Bystander"))
 
     return make

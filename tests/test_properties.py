@@ -75,10 +75,10 @@ class Base:
 def base(chroma: None, db: None) -> Base:
     people = [AdministratorFactory(), PersonFactory(), PersonFactory(), PersonFactory()]
     names = list(islice(made_up_words(), 2))
-    made = [make_group(f"Crew {name}") for name in names]
+    spaces_ = [make_group(f"Crew {name}") for name in names]
     endpoint.save(base_url="http://127.0.0.1:9/v1", api_key="none", model="fake")
     generations.active_generation()
-    return Base(people, made, names)
+    return Base(people, spaces_, names)
 
 
 def pick(items: Sequence[T], number: int) -> T | None:
@@ -111,9 +111,11 @@ class TeamLife(RuleBasedStateMachine):
         self.is_settled, self.steps = True, 0
 
     def teardown(self) -> None:
-        held = [vector for row in Exchange.objects.all() for vector in vectors.all_vector_ids(row.pk, row.version)]
+        vector_ids = [
+            vector for row in Exchange.objects.all() for vector in vectors.all_vector_ids(row.pk, row.version)
+        ]
         for collection in Collection.objects.values_list("name", flat=True):
-            store.delete(collection, held)
+            store.delete(collection, vector_ids)
         transaction.set_rollback(True)
         self.example.__exit__(None, None, None)
 
@@ -133,12 +135,12 @@ class TeamLife(RuleBasedStateMachine):
     def mark_changed(self, resource: Resource) -> None:
         self.last, self.is_settled = resource, False
 
-    def assert_refused(self, verb: Any, *arguments: Any, **named: Any) -> None:
+    def assert_refused(self, verb: Any, *arguments: Any, **options: Any) -> None:
         """Assert that the call fails as for a missing object."""
         with pytest.raises((ChatError, CatoError)) as caught:
-            verb(*arguments, **named)
+            verb(*arguments, **options)
         with pytest.raises(type(caught.value)) as unknown:
-            verb(*(uuid.uuid4() if argument is arguments[-1] else argument for argument in arguments), **named)
+            verb(*(uuid.uuid4() if argument is arguments[-1] else argument for argument in arguments), **options)
         assert str(caught.value) == str(unknown.value)
 
     # Actions
@@ -176,8 +178,8 @@ class TeamLife(RuleBasedStateMachine):
         person = self.actor(person_number)
         if person is None:
             return
-        said, answered, title = islice(self.words, 3)
-        message = f"Where lies the {said.capitalize()}? What lies in the {COMMON} until the evening?"
+        text, reply, title = islice(self.words, 3)
+        message = f"Where lies the {text.capitalize()}? What lies in the {COMMON} until the evening?"
         resource = pick(
             [None, *self.team.resources_in(self.team.readable_spaces(person.id), "thread")], resource_number
         )
@@ -188,7 +190,7 @@ class TeamLife(RuleBasedStateMachine):
             turn = chat.create_thread_with_message(
                 person.id, message=message, client_key=key, space=space_row, is_remembered=is_remembered
             ).turn
-            resource = Resource("thread", turn.thread_id, person.id, space_row.pk, {said}, is_remembered=is_remembered)
+            resource = Resource("thread", turn.thread_id, person.id, space_row.pk, {text}, is_remembered=is_remembered)
             self.team.resources.append(resource)
             if is_titled:
                 chat.rename_thread(turn.thread, f"About {title}")
@@ -196,9 +198,9 @@ class TeamLife(RuleBasedStateMachine):
         else:
             thread = access.get_thread(person.id, resource.id)
             turn = chat.post_message(thread, author_id=person.id, message=message, client_key=key).turn
-        self.answer(turn, resource, person, said, answered)
+        self.answer(turn, resource, person, text, reply)
 
-    def answer(self, turn: Turn, resource: Resource, person: Person, said: str, answered: str) -> None:
+    def answer(self, turn: Turn, resource: Resource, person: Person, text: str, reply: str) -> None:
         """Log the recall for a turn, and remember its answer."""
         may = self.team.shared_by_all_readers(resource.space)
         history = {entry.stored_as for entry in resource.entries if not entry.is_forgotten}
@@ -215,12 +217,12 @@ class TeamLife(RuleBasedStateMachine):
         assert brief is not None
         assert prepared is not None
         own_words = {word for entry in resource.entries if not entry.is_forgotten for word in entry.words}
-        assert words_in(prepared.messages) <= self.team.findable_words(may) | own_words | {said}
-        ending = persistence.AnswerOutcome(Turn.State.COMPLETE, f"Noted, {answered}.")
+        assert words_in(prepared.messages) <= self.team.findable_words(may) | own_words | {text}
+        ending = persistence.AnswerOutcome(Turn.State.COMPLETE, f"Noted, {reply}.")
         persistence.complete_turn(brief, ending, prepared.revision + 1)
         turn.refresh_from_db()
         assert (turn.exchange_id is not None) == resource.is_remembered
-        resource.entries.append(Entry({said, answered}, person.id, turn.exchange_id, turn.id, tuple(recalled)))
+        resource.entries.append(Entry({text, reply}, person.id, turn.exchange_id, turn.id, tuple(recalled)))
         self.mark_changed(resource)
 
     @rule(person_number=NUMBER, space_number=NUMBER)
@@ -554,12 +556,12 @@ class TeamLife(RuleBasedStateMachine):
                 self.check_opens("exchange", is_visible, access.get_exchange, person.id, entry.exchange)
 
     def check_opens(self, interface: str, may: bool, verb: Any, *arguments: Any) -> None:
-        said = ""
+        text = ""
         try:
             verb(*arguments)
         except (ChatError, CatoError) as error:
-            said = str(error)
-        assert said == ("" if may else str(NotFoundError())), f"{interface} gives {'less' if may else 'more'}"
+            text = str(error)
+        assert text == ("" if may else str(NotFoundError())), f"{interface} gives {'less' if may else 'more'}"
 
     def check_own_data(self, person: Person) -> None:
         """Check interfaces to all data of a person: by id, vector search, records, counts, export."""
@@ -583,9 +585,9 @@ class TeamLife(RuleBasedStateMachine):
         export_text = b"".join(
             b"".join(member.chunks) for member in archive.archive_files(self.rows[person.id], readable)
         )
-        said = team.exported_words(person.id)
+        text = team.exported_words(person.id)
         self.compare(
-            "own data", words_in(export_text.decode()), said | groups_of | self.recalled_labels(person), must=said
+            "own data", words_in(export_text.decode()), text | groups_of | self.recalled_labels(person), must=text
         )
 
     def check_last_changed(self, person: Person) -> None:
@@ -621,8 +623,8 @@ class TeamLife(RuleBasedStateMachine):
             text = set() if last.is_running else last.words - last.label_words
             self.compare("document", words_in(document.name, document.metadata, chunk_rows), last.label_words | text)
         if last.kind == "document":
-            named = last.names & words_in(*describe_recall_filter(RecallFilter((last.id,)), spaces=readable))
-            assert bool(named) == is_readable
+            options = last.names & words_in(*describe_recall_filter(RecallFilter((last.id,)), spaces=readable))
+            assert bool(options) == is_readable
         self.check_commands(person, last)
 
     def check_counts(self, person: Person) -> None:
@@ -644,9 +646,9 @@ class TeamLife(RuleBasedStateMachine):
         self.compare(f"search for {word}", hits, found, must=holding)
         box = quick_search.quick_search(word, person_id=person.id)
         self.compare("box", words_in(box.memories), all_words, must=self.said(holding))
-        named = [resource for resource in self.team.resources_in(may) if word in resource.names]
-        self.compare("box of threads", {t.id for t in box.threads}, {t.id for t in named if t.kind == "thread"})
-        self.compare("box of documents", {d.pk for d in box.documents}, {t.id for t in named if t.kind == "document"})
+        options = [resource for resource in self.team.resources_in(may) if word in resource.names]
+        self.compare("box of threads", {t.id for t in box.threads}, {t.id for t in options if t.kind == "thread"})
+        self.compare("box of documents", {d.pk for d in box.documents}, {t.id for t in options if t.kind == "document"})
         turns = {
             entry.turn: entry
             for resource in self.team.resources_in(may, "thread")
@@ -694,19 +696,19 @@ class TeamLife(RuleBasedStateMachine):
             if space not in may:
                 self.assert_same_message(caller, f'/vadd something --space "Crew {name}"', f"Crew {name}")
 
-    def assert_same_message(self, caller: commands.CommandContext, command: str, named: str) -> None:
+    def assert_same_message(self, caller: commands.CommandContext, command: str, options: str) -> None:
         """Assert that the command is refused with the same message as for a missing object."""
-        said = []
-        for text, name in ((command, named), (command.replace(named, str(NOWHERE)), str(NOWHERE))):
+        text = []
+        for text, name in ((command, options), (command.replace(options, str(NOWHERE)), str(NOWHERE))):
             with pytest.raises(CatoError) as refused:
                 commands.run(text, caller)
-            said.append(str(refused.value).replace(name, "it"))
-        assert said[0] == said[1]
+            text.append(str(refused.value).replace(name, "it"))
+        assert text[0] == text[1]
 
     def names(self, resources: Iterable[Resource]) -> set[str]:
         return set().union(*(resource.names for resource in resources))
 
-    def said(self, exchanges: Iterable[uuid.UUID]) -> set[str]:
+    def text(self, exchanges: Iterable[uuid.UUID]) -> set[str]:
         found = self.team.findable_entries(self.order)
         return set().union(*(found[id][1].words for id in exchanges))
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from cato_web.mcp.tools import Caller, search_memory
 from chat.quick_search import quick_search
 from memory.errors import VectorStoreUnavailableError
-from tests.factories import PersonFactory, document, exchange, thread, turn
+from tests.factories import PersonFactory, document, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DOWN = "The search index does not answer: found by keywords only."
@@ -25,12 +24,6 @@ def stored(memory, person):
     turn(quiet, "What boat shall we give Ingrid?", "A dinghy.")
     document(person, "boat list.txt", "The red boat is called Petrel and has two oars. " * 20)
     return person
-
-
-def signed_in(person):
-    client = Client()
-    client.force_login(person)
-    return client
 
 
 def test_all_readable_kinds_are_found_in_groups(stored):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from chat.answers.persistence import recall_for_turn
@@ -13,7 +12,7 @@ from chat.models import Thread
 from memory.errors import InvalidInputError
 from memory.retrieval.recall_filter import RecallFilter, build_recall_filter, describe_recall_filter
 from memory.spaces import access
-from tests.factories import PersonFactory, document, exchange, thread, turn
+from tests.factories import PersonFactory, document, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -29,12 +28,6 @@ def timetables(memory, person):
     return document(person, "ferry.txt", FERRY, metadata={"season": "winter"}), document(person, "train.txt", TRAIN)
 
 
-def browser(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def recalled(one) -> set[str]:
     return {result.exchange.source_file or "said" for result in recall_for_turn(one.id).results}
 
@@ -45,13 +38,15 @@ def test_a_thread_recalls_only_from_the_chosen_documents(person, timetables):
     one = turn(of_person, "When does the ferry to the island leave?", state="recalling")
     assert recalled(one) >= {"said", "ferry.txt"}
 
-    answer = browser(person).post(reverse("recall_filter", args=[of_person.id]), {"only": [str(ferry.pk)]})
+    answer = signed_in(person).post(reverse("recall_filter", args=[of_person.id]), {"only": [str(ferry.pk)]})
 
     assert answer.status_code == 302
     assert recalled(one) == {"ferry.txt"}
-    assert "Recall limited to ferry.txt" in browser(person).get(reverse("thread", args=[of_person.id])).content.decode()
+    assert (
+        "Recall limited to ferry.txt" in signed_in(person).get(reverse("thread", args=[of_person.id])).content.decode()
+    )
 
-    browser(person).post(reverse("recall_filter", args=[of_person.id]), {})
+    signed_in(person).post(reverse("recall_filter", args=[of_person.id]), {})
     assert recalled(one) >= {"said", "ferry.txt"}
 
 
@@ -59,15 +54,15 @@ def test_recall_can_be_limited_by_metadata(person, timetables):
     of_person = thread(person)
     one = turn(of_person, "When does the ferry to the island leave?", state="recalling")
 
-    browser(person).post(reverse("recall_filter", args=[of_person.id]), {"only_metadata": "season: winter"})
+    signed_in(person).post(reverse("recall_filter", args=[of_person.id]), {"only_metadata": "season: winter"})
     assert recalled(one) == {"ferry.txt"}
-    browser(person).post(reverse("recall_filter", args=[of_person.id]), {"only_metadata": "season: summer"})
+    signed_in(person).post(reverse("recall_filter", args=[of_person.id]), {"only_metadata": "season: summer"})
     assert recalled(one) == set()
 
 
 def test_a_new_thread_starts_with_documents_chosen_on_their_page(person, timetables):
     ferry, _ = timetables
-    client = browser(person)
+    client = signed_in(person)
     page = client.get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
     assert "Recall limited to ferry.txt" in page
     assert f'name="only" value="{ferry.pk}"' in page
@@ -78,7 +73,7 @@ def test_a_new_thread_starts_with_documents_chosen_on_their_page(person, timetab
 
 def test_search_is_limited_to_the_chosen_documents(person, timetables):
     _, train = timetables
-    page = browser(person).get(reverse("search"), {"q": "when does it leave", "only": str(train.pk)}).content.decode()
+    page = signed_in(person).get(reverse("search"), {"q": "when does it leave", "only": str(train.pk)}).content.decode()
 
     assert "Only in train.txt" in page
     assert "train.txt</a>" in page
@@ -100,7 +95,7 @@ def test_a_recall_filter_reveals_no_documents_of_others(person, timetables):
     ferry, _ = timetables
 
     assert build_recall_filter([str(ferry.pk)], {}, spaces=access.readable_space_ids(stranger.id)).is_everything
-    page = browser(stranger).get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
+    page = signed_in(stranger).get(reverse("new_thread"), {"only": str(ferry.pk)}).content.decode()
     assert "ferry.txt" not in page
 
 
@@ -108,7 +103,7 @@ def test_an_invalid_recall_filter_is_refused(person):
     with pytest.raises(InvalidInputError, match="at most 50"):
         build_recall_filter([str(uuid.uuid4()) for _ in range(51)], {}, spaces=frozenset())
     of_person = thread(person)
-    page = browser(person).post(
+    page = signed_in(person).post(
         reverse("recall_filter", args=[of_person.id]), {"only_metadata": "no colon here"}, follow=True
     )
     assert "has no colon" in page.content.decode()

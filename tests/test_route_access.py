@@ -21,7 +21,17 @@ from chat.realtime.routing import routes
 from memory import api
 from memory.models import Space
 from memory.spaces import access
-from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, image_of, thread, turn
+from tests.factories import (
+    AdministratorFactory,
+    PersonFactory,
+    document,
+    exchange,
+    group,
+    image_of,
+    signed_in,
+    thread,
+    turn,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -203,12 +213,6 @@ def objects(chroma):
 @pytest.fixture
 def bob():
     return PersonFactory(name="Bob Team")
-
-
-def signed_in(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
 
 
 def route_arguments(name: str, ids: dict[str, uuid.UUID]) -> dict[str, object]:

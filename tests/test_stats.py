@@ -8,7 +8,6 @@ import uuid
 from datetime import timedelta
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +17,7 @@ from chat import stats as figures
 from memory.models import EmbeddingJob, Exchange, Job, RecallLogEntry
 from memory.spaces import access
 from memory.stats import history
-from tests.factories import AdministratorFactory, PersonFactory, ago, exchange, thread, turn
+from tests.factories import AdministratorFactory, PersonFactory, ago, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -29,8 +28,7 @@ def alice():
 
 
 def stats(person, **query) -> str:
-    client = Client()
-    client.force_login(person)
+    client = signed_in(person)
     answer = client.get("/stats", query)
     assert answer.status_code == 200
     return re.sub(r"\s+", " ", html.unescape(answer.content.decode()))

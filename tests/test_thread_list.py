@@ -92,11 +92,11 @@ def test_no_title_is_generated_without_a_model_or_if_disabled(person, titled, se
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("said", ["", "  \n ", '"."', "***"])
-def test_an_empty_generated_title_leaves_the_first_line(person, said):
+@pytest.mark.parametrize("title", ["", "  \n ", '"."', "***"])
+def test_an_empty_generated_title_leaves_the_first_line(person, title):
     started = thread(person, title="The first line")
 
-    assert not apply_model_title(started.id, said)
+    assert not apply_model_title(started.id, title)
     started.refresh_from_db()
     assert started.title == "The first line"
 

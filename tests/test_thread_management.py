@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -15,15 +14,9 @@ from chat.models import Thread, Turn
 from memory.models import Exchange, RecallLogEntry
 from memory.retrieval.search import search
 from memory.spaces import access
-from tests.factories import PersonFactory, exchange, thread, turn
+from tests.factories import PersonFactory, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
-
-
-def browser(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
 
 
 def remembered_thread(person, title: str, *words: str) -> Thread:
@@ -41,14 +34,14 @@ def remembered_thread(person, title: str, *words: str) -> Thread:
 
 
 def sidebar(person) -> str:
-    page = browser(person).get(reverse("stats")).content.decode()
+    page = signed_in(person).get(reverse("stats")).content.decode()
     return page[page.index('id="threads"') : page.index("</nav>")]
 
 
 def test_pinned_threads_are_listed_first_and_archived_ones_are_hidden(memory, person):
     ladder, saw = remembered_thread(person, "The ladder", "ladder"), remembered_thread(person, "The saw", "saw")
     Thread.objects.filter(id=ladder.id).update(last_message_at=timezone.now() - timezone.timedelta(days=3))
-    client = browser(person)
+    client = signed_in(person)
 
     client.post(reverse("mark", args=[ladder.id]), {"mark": "pin"})
     listed = sidebar(person)
@@ -63,7 +56,7 @@ def test_pinned_threads_are_listed_first_and_archived_ones_are_hidden(memory, pe
 
 def test_a_title_is_saved_and_an_empty_one_refused(person):
     one = thread(person, title="Where is the key?")
-    browser(person).post(reverse("rename", args=[one.id]), {"title": "  Keys \n and locks "})
+    signed_in(person).post(reverse("rename", args=[one.id]), {"title": "  Keys \n and locks "})
     one.refresh_from_db()
     assert one.title == "Keys and locks"
     with pytest.raises(InvalidMessageError, match="empty"):
@@ -75,7 +68,7 @@ def test_a_deleted_thread_disappears_from_every_read_at_once_and_can_be_restored
     memory.index_pending()
     readable = access.readable_space_ids(person.id)
     assert search("saw", spaces=readable).results
-    client = browser(person)
+    client = signed_in(person)
 
     page = client.post(reverse("delete_thread", args=[one.id]), follow=True).content.decode()
     assert reverse("take_back", args=[one.id]) in page
@@ -103,7 +96,7 @@ def test_a_deleted_thread_that_is_not_restored_is_erased_with_its_exchanges(memo
     assert not Turn.objects.exists()
     assert not RecallLogEntry.objects.exists()
     assert not Exchange.objects.exclude(user_message="").exists()
-    assert browser(person).post(reverse("take_back", args=[one.id])).status_code == 404
+    assert signed_in(person).post(reverse("take_back", args=[one.id])).status_code == 404
 
 
 def test_deleting_the_last_turns_includes_their_other_versions_and_forgets_them(memory, person):
@@ -132,7 +125,7 @@ def test_nothing_is_deleted_while_an_answer_is_running(memory, person):
 
 def test_another_reader_may_export_and_continue_but_not_change(memory, person):
     one = thread(person, space=access.team_space(), title="For all")
-    another = browser(PersonFactory())
+    another = signed_in(PersonFactory())
 
     assert another.get(reverse("export", args=[one.id, "md"])).status_code == 200
     assert another.post(reverse("continue", args=[one.id])).status_code == 302
@@ -141,19 +134,19 @@ def test_another_reader_may_export_and_continue_but_not_change(memory, person):
     assert another.post(reverse("mark", args=[one.id]), {"mark": "pin"}).status_code == 404
 
 
-@pytest.mark.parametrize(("kind", "begins"), [("md", "# Tools"), ("json", "{"), ("html", "<!doctype html>")])
-def test_a_thread_is_exported_as_a_file(memory, person, kind, begins):
+@pytest.mark.parametrize(("kind", "beginning"), [("md", "# Tools"), ("json", "{"), ("html", "<!doctype html>")])
+def test_a_thread_is_exported_as_a_file(memory, person, kind, beginning):
     one = remembered_thread(person, "Tools", "saw")
-    answer = browser(person).get(reverse("export", args=[one.id, kind]))
+    answer = signed_in(person).get(reverse("export", args=[one.id, kind]))
 
     assert answer.headers["content-disposition"] == f'attachment; filename="tools.{kind}"'
-    assert answer.content.decode().strip().lower().startswith(begins.lower())
+    assert answer.content.decode().strip().lower().startswith(beginning.lower())
     assert "in the shed" in answer.content.decode()
 
 
 def test_threads_are_found_by_words_of_their_titles(memory, person):
     remembered_thread(person, "Where the saw is", "saw")
     remembered_thread(person, "Greenhouse", "key")
-    page = browser(person).get(reverse("threads"), {"q": "SAW where"}).content.decode()
+    page = signed_in(person).get(reverse("threads"), {"q": "SAW where"}).content.decode()
     assert page.count("Where the saw is") >= 1
     assert "Greenhouse</a>" not in page[page.index("thread-list") :]

@@ -6,7 +6,6 @@ import uuid
 from datetime import timedelta
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from chat import services
@@ -17,7 +16,7 @@ from chat.llm.prompts import build_prompt, fit_history
 from chat.models import Endpoint, Thread, ThreadSession, Turn
 from chat.realtime.sync import WINDOW
 from memory.spaces import access
-from tests.factories import PersonFactory, exchange, thread, turn
+from tests.factories import PersonFactory, exchange, signed_in, thread, turn
 
 pytestmark = pytest.mark.django_db
 
@@ -29,9 +28,7 @@ def alice():
 
 @pytest.fixture
 def page(alice, chroma):
-    client = Client()
-    client.force_login(alice)
-    return client
+    return signed_in(alice)
 
 
 def test_every_turn_of_a_long_thread_is_reachable_and_its_exchange_links_to_it(alice, page):

@@ -16,7 +16,7 @@ from django.utils import timezone
 from cato_web.accounts import deletion, services
 from cato_web.accounts.models import ApiToken, AuditEntry
 from cato_web.config.schema import Config
-from tests.factories import PersonFactory, ago, api_client
+from tests.factories import PersonFactory, ago, api_client, signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -24,12 +24,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def alice():
     return PersonFactory(name="Alice Owner")
-
-
-def signed_in(person) -> Client:
-    client = Client()
-    client.force_login(person)
-    return client
 
 
 def token_form(**changes: object) -> dict[str, object]:

@@ -16,14 +16,14 @@ def composer(page):
 def test_a_message_appears_while_it_is_sent_and_only_once_afterwards(visit, alice):
     page = visit(alice)
     begin_thread(page, "First")
-    held: list[Route] = []
-    page.route("**/say", lambda route: held.append(route))
+    held_requests: list[Route] = []
+    page.route("**/say", lambda route: held_requests.append(route))
     send_message(page, "A second one, on a slow line")
 
     expect(turn(page)).to_contain_text("Sending…")
     expect(turn(page).locator(".turn__message-text")).to_have_text("A second one, on a slow line")
     expect(composer(page)).to_have_value("")
-    held[0].continue_()
+    held_requests[0].continue_()
     expect(page.get_by_text("Sending…")).to_have_count(0)
     expect(turn(page).locator(".answer__blocks")).to_have_text("All right.")
     expect(page.locator("article.turn")).to_have_count(2)
@@ -32,12 +32,12 @@ def test_a_message_appears_while_it_is_sent_and_only_once_afterwards(visit, alic
 def test_an_unsent_message_returns_to_the_composer_before_newer_text(visit, alice):
     page = visit(alice)
     begin_thread(page, "First")
-    held: list[Route] = []
-    page.route("**/say", lambda route: held.append(route))
+    held_requests: list[Route] = []
+    page.route("**/say", lambda route: held_requests.append(route))
     send_message(page, "Do not lose me")
     composer(page).fill("and this neither")
     expect(turn(page)).to_contain_text("Sending…")
-    held[0].abort()
+    held_requests[0].abort()
 
     expect(composer(page)).to_have_value("Do not lose me\nand this neither")
     expect(page.get_by_role("alert").filter(has_text="Message not sent.")).to_be_visible()

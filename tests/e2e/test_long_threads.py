@@ -30,12 +30,12 @@ def test_earlier_turns_load_while_scrolling_up_without_moving_the_page(visit, al
     page = visit(alice, long_thread(cato, alice, tmp_path))
     expect(turn(page)).to_contain_text(f"Question {TURNS - 1}")
     expect(page.locator("article.turn")).to_have_count(50)
-    for shown in (100, 130):
+    for count in (100, 130):
         first = turn(page, 0)
         positions = first.evaluate(
             "node => { scrollTo(0, 0); return node.querySelector('.turn__message-text').textContent; }"
         )
-        expect(page.locator("article.turn")).to_have_count(shown)
+        expect(page.locator("article.turn")).to_have_count(count)
         line = page.locator("article.turn", has=page.get_by_text(positions, exact=True))
         wait_for(lambda line=line: abs(line.bounding_box()["y"] - 60) < 150, "the line to stay in view", seconds=5)
     expect(turn(page, 0)).to_contain_text("Question 0")

@@ -106,23 +106,23 @@ def test_a_page_whose_sync_request_precedes_its_message_still_shows_the_complete
     page = visit(alice)
     begin_thread(page, "The greenhouse key hangs behind the clock in the hall.")
     expect(turn(page).locator(".turn__memory-text")).to_have_text("Remembered")
-    held = []
+    delayed = []
 
     def on_a_slow_line(near: WebSocketRoute) -> None:
         far = near.connect_to_server()
-        near.on_message(lambda content: held.append((far, content)))
+        near.on_message(lambda content: delayed.append((far, content)))
 
     page.goto("/")
     path = begin_thread(page, "Hello")
     expect(turn(page).locator(".turn__actions")).to_be_visible()
     page.route_web_socket("**/ws/**", on_a_slow_line)
     page.goto(path)
-    wait_for(lambda: page.title() and held, "the page to have told what it has")
+    wait_for(lambda: page.title() and delayed, "the page to have told what it has")
     endpoint.script(KEY, answer="Behind the clock.", first_delay=4)
     send_message(page, "Where do we keep the thing that opens the glass house?")
     expect(turn(page, 1).locator(".answer__streaming")).to_contain_text("Recalling…")
     wait_for(lambda: "Thinking…" in alice.thread_page(path.split("/")[-1]), "the model to be asked")
-    for far, content in held:
+    for far, content in delayed:
         far.send(content)
 
     expect(turn(page, 1).locator(".recall__count")).to_have_text("1 recalled")
