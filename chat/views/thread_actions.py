@@ -130,7 +130,7 @@ def export(request: PageRequest, thread_id: uuid.UUID, kind: str) -> HttpRespons
     response = HttpResponse("".join(write(thread, turns)), content_type=content_type)
     name = f"{slugify(thread.title, allow_unicode=True)[:80] or 'thread'}.{kind}"
     response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=name) or "attachment"
-    signals.exchanges_exported.send(sender=None, by=request.user.pk, thread_id=thread_id, kind=kind)
+    signals.exported.send(sender=None, by=request.user.pk, thread_id=thread_id, kind=kind)
     return response
 
 
