@@ -163,29 +163,11 @@ def person(db: None) -> Any:
 
 # Longest first: one process runs a whole module, and the last process should not wait for a long one.
 LONGEST = (
-    *("properties_http", "maintenance", "erasure", "properties", "command_line", "documents", "administration"),
-    *(
-        "backup_commands",
-        "health",
-        "endpoint_faults",
-        "retrieval",
-        "openai_api",
-        "serve",
-        "crash",
-        "degraded",
-        "markup",
-    ),
-    *(
-        "upgrade",
-        "route_access",
-        "lexical_search",
-        "conversation",
-        "settings",
-        "lost_access",
-        "diversity",
-        "forgetting",
-    ),
-)
+    "properties_http", "maintenance", "erasure", "properties", "command_line", "documents", "administration",
+    "backup_commands", "health", "endpoint_faults", "retrieval", "openai_api", "serve", "crash", "degraded",
+    "markup", "older_backup", "route_access", "lexical_search", "conversation", "settings", "lost_access",
+    "diversity", "forgetting",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -68,7 +68,7 @@ TOPOLOGY_INDEPENDENT = {
         "properties_http",
         "question_sets",
     ),
-    *("extraction", "reasoning", "serve", "settings", "reasoning_splitter", "upgrade"),
+    *("extraction", "reasoning", "serve", "settings", "reasoning_splitter", "older_backup"),
     *("e2e/accessibility", "e2e/every_page", "e2e/imports", "e2e/language", "e2e/openid", "e2e/settings"),
 }
 
