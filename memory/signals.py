@@ -1,25 +1,22 @@
-"""What memory announces to whoever listens."""
+"""Signals of memory; receivers run inside the sender's transaction."""
 
 from django.dispatch import Signal
 
-# exchange_ids: list of UUID. The exchanges are searchable now (or, failed, will not be without help).
-indexed = Signal()
+# exchange_ids: list of UUID.
+exchanges_indexed = Signal()
 indexing_failed = Signal()
-# exchange_ids: list of UUID; by: the person; by_itself: bool (not as a piece of a document, nor as one of many).
-# They are out of every read, and their erasure is under way.
-forgotten = Signal()
-# document_ids: list of UUID; by: the person. As above, with all their versions.
-documents_forgotten = Signal()
-# operation: Operation. An administrator asked for it; it was not begun yet.
-operation_asked = Signal()
-# reveal: Reveal. The text of a space is shown to an administrator; or no longer, before its time was over.
-revealed = Signal()
+# exchange_ids: list of UUID; by: user id; by_itself: bool, False for chunks of a document and for bulk operations.
+exchanges_forgotten = Signal()
+# document_ids: list of UUID; by: user id.
+documents_deleted = Signal()
+# operation: Operation.
+operation_created = Signal()
+# reveal: Reveal. `reveal_ended` is only sent if it ended before its time.
+space_revealed = Signal()
 reveal_ended = Signal()
-# by: the person; thread_id or document_id: what it is; to: Space. It moved with all that is remembered of it.
+# by: user id; thread_id or document_id: UUID; to: Space.
 moved = Signal()
-# by: the person; count: how many exchanges were taken out as a file.
-exported = Signal()
-# by: the person; days: dict of source to days. What is older is forgotten from now on.
-retention_set = Signal()
-# space and generation changed what serves; no arguments.
-switched = Signal()
+# by: user id; count: int.
+exchanges_exported = Signal()
+# by: user id; days: dict of source to days.
+retention_changed = Signal()

@@ -10,8 +10,7 @@ from django.dispatch import receiver
 
 from cato_web.accounts.models import AuditEntry
 from chat import signals as chat
-from memory.api import Operation, Reveal, Space
-from memory.api import signals as memory
+from memory.api import Operation, Reveal, Space, signals
 
 
 @receiver(signals.exchanges_forgotten)

@@ -54,8 +54,9 @@ def add_exchange(request: ApiRequest, new: schemas.NewExchange) -> Status[schema
     if new.text is not None:
         exchanges = memory.add_note(new.text, **fields)
     else:
-        texts = {"user_message": new.user_message, "assistant_message": new.assistant_message}
-        exchanges = [memory.remember(**texts, **fields)]
+        assert new.user_message is not None  # noqa: S101  (checked above)
+        exchange = memory.NewExchange(user_message=new.user_message, assistant_message=new.assistant_message, **fields)
+        exchanges = [memory.remember(exchange)]
     return Status(201, schemas.Exchanges(exchanges=serializers.serialize_exchanges(exchanges)))
 
 

@@ -221,17 +221,19 @@ def store_exchange(turn: Turn) -> None:
     try:
         with transaction.atomic():
             exchange = memory.remember(
-                space=turn.thread.space,
-                owner_id=turn.author_id,
-                user_message=turn.message,
-                assistant_message=turn.answer,
-                source="chat",
-                timestamp=turn.created_at,
-                thread_id=turn.thread_id,
-                session_id=turn.session_id,
-                turn_id=turn.id,
-                thread_continuation_seq=turn.session.seq,
-                prior_exchange_ids=[item.exchange_id for item in recalled],
+                memory.NewExchange(
+                    space=turn.thread.space,
+                    owner_id=turn.author_id,
+                    user_message=turn.message,
+                    assistant_message=turn.answer,
+                    source="chat",
+                    timestamp=turn.created_at,
+                    thread_id=turn.thread_id,
+                    session_id=turn.session_id,
+                    turn_id=turn.id,
+                    thread_continuation_seq=turn.session.seq,
+                    prior_exchange_ids=[item.exchange_id for item in recalled],
+                )
             )
     except VectorStoreDisabledError:
         Turn.objects.filter(id=turn.id).update(is_missing_in_memory=True)

@@ -77,7 +77,7 @@ def create_operation(
         kind=kind, parameters=dict(parameters or {}), created_by_id=by, created_at=now, due_at=now, total=total
     )
     jobs.wake_worker_on_commit("run_operations")
-    transaction.on_commit(lambda: signals.operation_asked.send(sender=None, operation=operation))
+    transaction.on_commit(lambda: signals.operation_created.send(sender=None, operation=operation))
     return operation
 
 

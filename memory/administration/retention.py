@@ -28,7 +28,7 @@ def save_rules(days: Mapping[str, int], *, by: uuid.UUID) -> None:
     RetentionRule.objects.exclude(source__in=days).delete()
     for source, count in days.items():
         RetentionRule.objects.update_or_create(source=source, defaults={"days": count, "set_by_id": by})
-    transaction.on_commit(lambda: signals.retention_set.send(sender=None, by=by, days=dict(days)))
+    transaction.on_commit(lambda: signals.retention_changed.send(sender=None, by=by, days=dict(days)))
 
 
 def preview(days: Mapping[str, int]) -> dict[str, tuple[int, int]]:

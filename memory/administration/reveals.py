@@ -39,7 +39,7 @@ def reveal(space: Space, *, by: uuid.UUID, reason: str) -> Reveal:
         raise InvalidInputError(sentence % {"least": _SHORTEST_REASON, "most": _LONGEST_REASON})
     now = timezone.now()
     row = Reveal.objects.create(space=space, by_id=by, reason=reason, at=now, ends_at=now + LASTS)
-    transaction.on_commit(lambda: signals.revealed.send(sender=None, reveal=row))
+    transaction.on_commit(lambda: signals.space_revealed.send(sender=None, reveal=row))
     return row
 
 

@@ -45,7 +45,7 @@ def forget_documents(document_ids: Iterable[uuid.UUID], *, by: uuid.UUID) -> int
             gone.append(document.pk)
         if gone:
             jobs.wake_worker_on_commit("cleanup_documents")
-            transaction.on_commit(lambda: signals.documents_forgotten.send(sender=None, document_ids=gone, by=by))
+            transaction.on_commit(lambda: signals.documents_deleted.send(sender=None, document_ids=gone, by=by))
     return len(gone)
 
 

@@ -92,7 +92,7 @@ def forget(
         cache.clear_query_cache()
         jobs.wake_worker_on_commit("erase_forgotten")
         told = {"exchange_ids": forgotten, "by": by, "by_itself": not as_part_of_a_document and operation is None}
-        transaction.on_commit(lambda: signals.forgotten.send(sender=None, **told))
+        transaction.on_commit(lambda: signals.exchanges_forgotten.send(sender=None, **told))
     return forgotten
 
 

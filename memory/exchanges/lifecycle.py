@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -50,13 +49,13 @@ class NewExchange:
     metadata: Metadata = field(default_factory=dict)
 
 
-def remember(**fields: Any) -> Exchange:
-    """Store one exchange from the fields of NewExchange; a worker embeds it after the commit.
+def remember(exchange: NewExchange) -> Exchange:
+    """Store one exchange; a worker embeds it after the commit.
 
     If the turn already has an exchange, its text is updated. Raises VectorStoreDisabledError, and InvalidInputError for
     an empty text.
     """
-    return remember_many([NewExchange(**fields)])[0]
+    return remember_many([exchange])[0]
 
 
 @transaction.atomic

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from memory import embeddings, jobs, signals
+from memory import embeddings, jobs
 from memory.embeddings.base import Embedder
 from memory.errors import EmbeddingDimensionError
 from memory.models import CachedEmbedding, Collection, EmbeddingJob, Exchange, IndexGeneration, Job, Space
@@ -151,8 +151,7 @@ def activate_built_generation() -> bool:
             return False
         IndexGeneration.objects.filter(state=IndexGeneration.State.ACTIVE).update(state=IndexGeneration.State.RETIRED)
         IndexGeneration.objects.filter(pk=building.pk).update(state=IndexGeneration.State.ACTIVE)
-    enqueue_missing(building)  # what was kept by a transaction that began before the building did
-    signals.switched.send(sender=None)
+    enqueue_missing(building)  # exchanges of transactions that began before the building
     return True
 
 

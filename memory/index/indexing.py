@@ -212,7 +212,7 @@ def _note_indexed(rows: list[EmbeddingJob], collection: str) -> int:
     if stale:
         store.delete(collection, stale)
     if kept:
-        signals.indexed.send(sender=None, exchange_ids=kept)
+        signals.exchanges_indexed.send(sender=None, exchange_ids=kept)
     return len(kept)
 
 

@@ -104,7 +104,7 @@ def export(request: PageRequest) -> HttpResponseBase:
     if not count:
         messages.error(request, _("Tick the exchanges that are to be exported first."))
         return redirect("admin_exchanges")
-    signals.exported.send(sender=None, by=request.user.pk, count=count)
+    signals.exchanges_exported.send(sender=None, by=request.user.pk, count=count)
     response = StreamingHttpResponse(_lines(rows, shown), content_type="application/jsonl")
     name = f"exchanges {timezone.now():%Y-%m-%d}.jsonl"
     response["Content-Disposition"] = f'attachment; filename="{name}"'
