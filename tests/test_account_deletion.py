@@ -158,18 +158,18 @@ def test_the_page_counts_what_is_deleted_and_what_stays(memory, alice):
 
 
 @pytest.mark.parametrize(
-    ("email", "password", "says"),
+    ("email", "password", "expected"),
     [
         ("alice@halden.example", "something else", "This is not your password."),
         ("bob@halden.example", PASSWORD, "This is not the e-mail of your account."),
         ("", "", "This field is required."),
     ],
 )
-def test_deletion_requires_the_email_and_the_password(alice, email, password, says):
+def test_deletion_requires_the_email_and_the_password(alice, email, password, expected):
     answer = signed_in(alice).post("/settings/leave", {"email": email, "password": password})
 
     assert answer.status_code == 422
-    assert says in answer.content.decode()
+    assert expected in answer.content.decode()
     alice.refresh_from_db()
     assert (alice.is_active, alice.name) == (True, "Alice Owner")
 

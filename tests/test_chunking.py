@@ -255,7 +255,7 @@ def test_chinese_and_japanese_sentences_end_without_a_space():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    ("wrong", "expected"),
     [
         ({"strategy": "lines"}, "allowed are truncate, fixed_size, semantic, hybrid"),
         ({"chunk_size": 0}, "chunk_size should be at least 1"),
@@ -264,8 +264,8 @@ def test_chinese_and_japanese_sentences_end_without_a_space():
         ({"max_chunk_size": 599}, r"not be below chunk_size \(600\)"),
     ],
 )
-def test_inconsistent_sizes_are_refused(wrong, says):
-    with pytest.raises(InvalidInputError, match=says):
+def test_inconsistent_sizes_are_refused(wrong, expected):
+    with pytest.raises(InvalidInputError, match=expected):
         cut("text", **wrong)
 
 

@@ -70,7 +70,7 @@ def test_a_model_error_is_a_failure_with_a_message(cato, alice, endpoint):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "expected"),
     [
         ([], 2, "required"),
         (["--ask", "x", "--vector-store-stats"], 2, "not allowed with"),
@@ -80,18 +80,18 @@ def test_a_model_error_is_a_failure_with_a_message(cato, alice, endpoint):
         (["--vector-store-stats", "--config", "/nowhere/config.yaml"], 3, "/nowhere/config.yaml"),
     ],
 )
-def test_invalid_requests_exit_with_a_code_and_a_message(cato, alice, bob, arguments, code, says):
+def test_invalid_requests_exit_with_a_code_and_a_message(cato, alice, bob, arguments, code, expected):
     arguments = [one.replace("{alice}", alice.email) for one in arguments]
     result = run(cato.environment, *arguments)
 
     assert result.returncode == code
-    assert says in result.stderr
+    assert expected in result.stderr
     assert result.stdout == ""
     as_json = run(cato.environment, *arguments, "--output", "json")
     assert as_json.returncode == code
     answer = json.loads(as_json.stdout)
     assert (answer["ok"], answer["result"]) == (False, None)
-    assert says in answer["error"]
+    assert expected in answer["error"]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_paths_are_relative_to_the_current_folder(cato, alice, note):
     assert (added.returncode, added.stdout) == (0, "greenhouse.txt: added, passages: 1\n")
 
 
-def test_folders_with_equal_names_are_told_apart_by_longer_paths(cato, alice, tmp_path):
+def test_folders_with_equal_names_are_distinguished_by_longer_paths(cato, alice, tmp_path):
     for root, text in (("first", "The saw is serviced in May."), ("second", "The boat is painted in June.")):
         (tmp_path / root / "docs").mkdir(parents=True)
         (tmp_path / root / "docs" / "plan.txt").write_text(text)
@@ -156,10 +156,10 @@ def test_statistics_show_location_and_size_of_the_store(cato, alice):
 def test_a_missing_or_unreadable_file_is_refused(cato, alice, tmp_path):
     image = tmp_path / "picture.png"
     image.write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
-    for path, says in ((tmp_path / "none.txt", "no such file"), (image, "Unsupported file type.")):
+    for path, expected in ((tmp_path / "none.txt", "no such file"), (image, "Unsupported file type.")):
         result = run(cato.environment, "--add-to-vector-store", str(path), "--user", alice.email)
         assert result.returncode == 1
-        assert says in result.stderr
+        assert expected in result.stderr
 
 
 def test_files_of_a_folder_are_added_under_their_relative_paths(cato, alice, tmp_path):
@@ -221,7 +221,7 @@ def test_every_command_shows_its_help_while_cato_runs(cato):
     assert "--index-later" in cato.manage("restore", "--help").stdout
 
 
-def test_an_answer_of_the_command_line_streams_to_open_pages_and_can_be_stopped_there(cato, alice, endpoint):
+def test_an_answer_of_the_command_line_streams_to_open_pages_which_can_stop_it(cato, alice, endpoint):
     endpoint.script("cato", tokens=2000, token_delay=0.03)
     command = [sys.executable, "-m", "cato_web.cli", "--ask", "Count slowly", "--user", alice.email, "--output", "json"]
     with subprocess.Popen(command, cwd=ROOT, env=cato.environment, stdout=subprocess.PIPE, text=True) as asking:

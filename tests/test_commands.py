@@ -45,7 +45,7 @@ def test_help_lists_every_command_and_explains_one(person):
 
 
 @pytest.mark.parametrize(
-    ("message", "says", "suggests"),
+    ("message", "expected", "suggests"),
     [
         ("/vqery x", "Did you mean /vquery?", "/vquery"),
         ("/zzz", "See /help", "/help"),
@@ -64,8 +64,8 @@ def test_help_lists_every_command_and_explains_one(person):
         ("/vadd text --space Nowhere", "no space Nowhere", ""),
     ],
 )
-def test_an_invalid_command_shows_its_usage(memory, person, message, says, suggests):
-    with pytest.raises(CatoError, match=says) as refused:
+def test_an_invalid_command_shows_its_usage(memory, person, message, expected, suggests):
+    with pytest.raises(CatoError, match=expected) as refused:
         commands.run(message, context(person))
     assert getattr(refused.value, "suggestion", "") == suggests
 

@@ -54,7 +54,7 @@ def test_the_page_explains_what_a_queued_message_waits_for(person):
     assert "Queued until the answer before it ends" in frames.turn(behind.id).html
 
 
-def test_a_finished_answer_starts_the_next_turn_of_its_thread_whoever_wrote_it(person):
+def test_a_finished_answer_starts_the_next_turn_of_its_thread_by_any_author(person):
     other = PersonFactory()
     shared = thread(person, space=access.team_space())
     first = services.post_message(shared, author_id=person.id, message="One", client_key=uuid.uuid4()).turn

@@ -204,9 +204,7 @@ def _key_of(data_dir: str) -> str:
     return loader.secret_key(load(environ={"CATO_DATA_DIR": data_dir}))
 
 
-def test_serve_uses_djangos_password_hasher_whatever_the_environment_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_serve_always_uses_djangos_password_hasher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "tests.settings")
 
     planned = plan.build_plan(loader.load(environ={"CATO_DATA_DIR": str(tmp_path)}), tmp_path)

@@ -223,7 +223,7 @@ def test_forgetting_shows_on_the_turn_and_where_it_was_recalled(alice, endpoint)
 
 
 @pytest.mark.parametrize(
-    ("message", "status", "says"),
+    ("message", "status", "expected"),
     [
         ("", 422, "empty"),
         (" \x00 ", 422, "empty"),
@@ -233,13 +233,13 @@ def test_forgetting_shows_on_the_turn_and_where_it_was_recalled(alice, endpoint)
         ("/help", 200, "/vstats"),
     ],
 )
-def test_invalid_messages_and_commands_are_explained_and_store_nothing(alice, cato, message, status, says):
+def test_invalid_messages_and_commands_are_explained_and_store_nothing(alice, cato, message, status, expected):
     thread = alice.send_message("Hello")
     before = cato.sql("SELECT count(*) FROM chat_turn")
     answer = alice.post(f"/t/{thread}/say", {"message": message, "client_key": str(uuid.uuid4())}, htmx=True)
 
     assert answer.status_code == status
-    assert says in answer.text.replace("&quot;", '"')
+    assert expected in answer.text.replace("&quot;", '"')
     assert cato.sql("SELECT count(*) FROM chat_turn") == before
 
 

@@ -114,7 +114,7 @@ def test_ollama_receives_prefixes_for_queries_and_documents(endpoint: FakeEndpoi
     ("mode", "permanent", "retry_after"),
     [("error-500", False, None), ("error-429", False, 7.0), ("error-401", True, None), ("error-400", True, None)],
 )
-def test_an_error_tells_whether_a_retry_can_help(
+def test_an_error_is_marked_as_temporary_or_permanent(
     endpoint: FakeEndpoint, provider: str, mode: str, permanent: bool, retry_after: float | None
 ) -> None:
     key = f"{provider}-{mode}"

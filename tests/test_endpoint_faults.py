@@ -1,4 +1,4 @@
-"""Faulty model endpoints: received text is kept, the turn ends in the right state, and nobody else waits."""
+"""Faulty model endpoints: received text is kept, the turn ends in the right state, and other people do not wait."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_words_are_found_from_the_commit_on_by_readers_only(memory, unavailable_
     assert memory.search("safe combination", spaces=access.readable_space_ids(bob.id)).results == ()
 
 
-def test_words_of_a_forgotten_exchange_are_gone_at_once(memory, person, unavailable_index):
+def test_words_of_a_forgotten_exchange_are_removed_at_once(memory, person, unavailable_index):
     stored = exchange(person, "The safe combination is 4711.")
 
     memory.forget([stored.id], by=person.id)

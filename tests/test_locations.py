@@ -38,7 +38,7 @@ def test_files_and_folders_are_named_by_alias_and_path(root):
 
 
 @pytest.mark.parametrize(
-    ("location", "says"),
+    ("location", "expected"),
     [
         ("docs:../secret.txt", "without .."),
         ("docs:manuals/../../secret.txt", "without .."),
@@ -52,10 +52,10 @@ def test_files_and_folders_are_named_by_alias_and_path(root):
         ("docs:link.txt", "leads out"),
     ],
 )
-def test_paths_outside_the_folders_are_refused(root, location, says):
+def test_paths_outside_the_folders_are_refused(root, location, expected):
     (root / "way-out").symlink_to(root.parent)
     (root / "link.txt").symlink_to(root.parent / "secret.txt")
-    with pytest.raises(InvalidInputError, match=says):
+    with pytest.raises(InvalidInputError, match=expected):
         names(root, location)
 
 

@@ -87,7 +87,7 @@ def threads(person: server.Client) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("query", "says"),
+    ("query", "expected_text"),
     [
         ("what can I open the glasshouse with", "Behind the kitchen clock."),
         ("Ingrid", "on Tuesdays."),
@@ -99,10 +99,10 @@ def threads(person: server.Client) -> list[str]:
         ("where do we anchor", "in seven fathoms of water"),
     ],
 )
-def test_everything_is_found_by_meaning_and_by_word(ada, query, says):
+def test_everything_is_found_by_meaning_and_by_word(ada, query, expected_text):
     found = hits(ada, query)
 
-    assert any(says in re.sub(r"</?mark>", "", hit) for hit in found), found
+    assert any(expected_text in re.sub(r"</?mark>", "", hit) for hit in found), found
 
 
 @pytest.mark.parametrize("query", ["zarquon-4711", "the combination of the safe", "Eleven metres", "three fathoms"])

@@ -42,7 +42,7 @@ class FakeProvider:
     def __init__(self) -> None:
         self.key, self.signs_with = KEYS[0], "RS256"
         self.claims: dict[str, Any] = {}
-        self.says: dict[str, Any] = {}
+        self.metadata_changes: dict[str, Any] = {}
         self.userinfo: dict[str, Any] = {}
         self.delay = 0.0
         self.seen: dict[str, str] = {}
@@ -66,7 +66,7 @@ class FakeProvider:
             case "/.well-known/openid-configuration":
                 endpoints = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
                 metadata: dict[str, Any] = {end: f"{self.issuer}/{end}" for end in endpoints} | {"issuer": self.issuer}
-                return metadata | {"id_token_signing_alg_values_supported": ["RS256", "none"]} | self.says
+                return metadata | {"id_token_signing_alg_values_supported": ["RS256", "none"]} | self.metadata_changes
             case "/jwks_uri":
                 return dict(KeySet(KEYS[:1]).as_dict(private=False))
             case "/userinfo_endpoint":
@@ -495,12 +495,12 @@ def test_a_slow_or_unavailable_provider_leaves_password_login(configured, alice,
     "response", [{"issuer": "https://other.example"}, {"token_endpoint": "ftp://x"}, {"jwks_uri": ""}]
 )
 def test_incomplete_provider_metadata_is_refused(alice, fake, response):
-    fake.says = response
+    fake.metadata_changes = response
     assert "does not answer" in refusal_of(Client().post("/sign-in/openid"), 503)
 
 
 def test_a_provider_with_several_hosts_is_used_without_redirects(alice, fake):
-    fake.says = {"authorization_endpoint": "https://pages.halden.example/authorize"}
+    fake.metadata_changes = {"authorization_endpoint": "https://pages.halden.example/authorize"}
     answer = Client().post("/sign-in/openid")
     assert answer.status_code == 200
     assert answer.headers["refresh"].startswith("0; url=https://pages.halden.example/authorize?")

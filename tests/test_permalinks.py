@@ -53,7 +53,7 @@ def test_forgetting_an_old_turn_returns_to_that_turn(chroma, client, long_thread
     assert f'id="turn-{first.id}"' in client.get(target.split("#")[0]).content.decode()
 
 
-def test_the_confirmation_says_that_the_turn_keeps_its_text(memory, client, person, long_thread):
+def test_the_confirmation_explains_that_the_turn_keeps_its_text(memory, client, person, long_thread):
     (note,) = add_note(
         "The winch is greased.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command"
     )

@@ -77,7 +77,7 @@ def test_growth_counts_exchanges_at_the_end_of_each_week(chroma, alice):
     assert page.count("style=") == 0
 
 
-def test_forgotten_exchanges_are_no_longer_counted_and_the_page_says_so(chroma, alice, memory):
+def test_forgotten_exchanges_are_not_counted_and_the_page_shows_it(chroma, alice, memory):
     row = exchange(alice, "Gone")
     exchange(alice, "Stays")
     memory.forget([row.pk], by=alice.pk)

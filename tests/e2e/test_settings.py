@@ -175,7 +175,7 @@ def test_enabled_elsewhere_notifications_can_be_allowed_in_this_browser_too(alic
     assert page.evaluate("asked") == 1
 
 
-def test_a_browser_without_notifications_is_told_so(alice, visit):
+def test_a_browser_without_notifications_gets_an_explanation(alice, visit):
     page = visit(alice, "/settings")
     page.context.add_init_script("delete window.Notification;")
     page.reload()
