@@ -200,8 +200,8 @@ def test_the_mcp_library_is_imported_on_the_first_request():
     import subprocess
 
     code = "import sys, cato_web.asgi; print(any(name.split('.')[0] == 'mcp' for name in sys.modules))"
-    thread_id = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert thread_id.stdout.strip() == "False"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
 
 
 def test_stdio_works_while_cato_is_running(cato, people, tmp_path):
@@ -240,8 +240,8 @@ def alices_objects(memory) -> dict[str, Any]:
     alice = PersonFactory(name="Alice Owner")
     of_alice = thread(alice, title="The secret of Alice")
     first_turn = turn(of_alice, "My secret is 4711", "I keep it.")
-    thread_id = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=first_turn.id)
-    return {"thread": str(of_alice.id), "exchange": str(thread_id.id), "group": group("Pilots", alice).name}
+    stored = exchange(alice, "My secret is 4711", "I keep it.", thread_id=of_alice.id, turn_id=first_turn.id)
+    return {"thread": str(of_alice.id), "exchange": str(stored.id), "group": group("Pilots", alice).name}
 
 
 def outcome(tool, *arguments) -> str:
@@ -289,10 +289,10 @@ def test_tools_depend_on_the_access_check(caller, alices_objects, monkeypatch):
 
 def test_a_thread_omits_forgotten_text(memory, person):
     own_thread = thread(person)
-    thread_id = exchange(person, "The safe is behind the map", thread_id=own_thread.id)
-    turn(own_thread, "The safe is behind the map", exchange_id=thread_id.id)
+    stored = exchange(person, "The safe is behind the map", thread_id=own_thread.id)
+    turn(own_thread, "The safe is behind the map", exchange_id=stored.id)
     turn(own_thread, "The weather is fine")
-    memory.forget([thread_id.id], by=person.pk)
+    memory.forget([stored.id], by=person.pk)
 
     read = verbs.get_thread(Caller(person.pk, False, ALL), str(own_thread.id), 5)
     assert [(turn_.message, turn_.is_forgotten) for turn_ in read.turns] == [("", True), ("The weather is fine", False)]

@@ -41,7 +41,7 @@ def test_readers_see_who_has_the_thread_open(alice, bob, cato, endpoint):
             bobs_socket.until(VIEWING_BOTH, seconds=15)
             assert re.search(VIEWING_BOTH, bob.thread_page(thread))
         alices_socket.until(r'id="presence" role="status" hx-swap-oob="true">\s*</p>', seconds=25)
-    personal_space = alice.send_message("Mine alone")
-    with open_socket(alice, personal_space) as alices_socket:
+    private_thread = alice.send_message("Mine alone")
+    with open_socket(alice, private_thread) as alices_socket:
         alices_socket.hello()
-        assert "Viewing now" not in alice.thread_page(personal_space)
+        assert "Viewing now" not in alice.thread_page(private_thread)

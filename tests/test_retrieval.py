@@ -190,12 +190,12 @@ def test_similarity_of_lexical_candidates_is_known_beyond_the_vector_candidates(
 
 
 def test_an_exchange_is_as_similar_as_its_best_vector_and_a_second_one_adds_evidence(memory):
-    one, stranger = uuid.uuid4(), uuid.uuid4()
+    one, other = uuid.uuid4(), uuid.uuid4()
     found = best_by_exchange(
-        [(f"{one}:whole:1", 0.9), (f"{stranger}:part1:1", 0.8), (f"{one}:part2:1", 0.5), (f"{one}:part1:1", 0.4)]
+        [(f"{one}:whole:1", 0.9), (f"{other}:part1:1", 0.8), (f"{one}:part2:1", 0.5), (f"{one}:part1:1", 0.4)]
     )
 
-    assert found == {one.hex: Similarities(best=0.9, second=0.5), stranger.hex: Similarities(best=0.8, second=0.8)}
+    assert found == {one.hex: Similarities(best=0.9, second=0.5), other.hex: Similarities(best=0.8, second=0.8)}
 
 
 @pytest.mark.parametrize("name", ["default", "dynamic", "hybrid", "temporal", "diverse"])
@@ -225,12 +225,12 @@ def test_matches_of_a_selective_filter_are_ranked_by_exact_similarity(memory, pe
         exchange(person, f"Boiler {number} was replaced.", metadata={"shelf": number, "even": number % 2 == 0})
     exchange(stranger, "Boiler 4 was replaced by Bob.", metadata={"shelf": 4, "even": True})
     memory.index_pending()
-    questions = {"text": "Who replaced the boiler?", "spaces": access.readable_space_ids(person.id), "count": 30}
-    similarities = {r.exchange.user_message: r.similarity for r in memory.search(**questions).results}
+    query = {"text": "Who replaced the boiler?", "spaces": access.readable_space_ids(person.id), "count": 30}
+    similarities = {r.exchange.user_message: r.similarity for r in memory.search(**query).results}
     filters_of_the_index = []
     monkeypatch.setattr(store, "query", lambda *q, ask=store.query: filters_of_the_index.append(q[3]) or ask(*q))
 
-    found = memory.search(**questions, filters=parse_filter({"shelf": {"$in": [3, 4, 5, 6]}, "even": True})).results
+    found = memory.search(**query, filters=parse_filter({"shelf": {"$in": [3, 4, 5, 6]}, "even": True})).results
 
     texts = {f"Boiler {number} was replaced." for number in (4, 6)}
     assert {r.exchange.user_message for r in found} == texts
@@ -345,12 +345,12 @@ def test_duplicates_are_recalled_once(memory, person):
     exchange(person, "The alarm in the workshop was tested.", "Good.")
     memory.index_pending()
 
-    message = [
+    texts = [
         r.exchange.user_message
         for r in memory.search("alarm workshop", spaces=access.readable_space_ids(person.id)).results
     ]
 
-    assert sorted(message) == ["The alarm code of the workshop is 7781.", "The alarm in the workshop was tested."]
+    assert sorted(texts) == ["The alarm code of the workshop is 7781.", "The alarm in the workshop was tested."]
 
 
 def test_an_interrupted_recall_returns_the_first_hits_of_the_full_one(memory, person, work):
@@ -372,14 +372,14 @@ def test_an_exchange_marked_not_relevant_is_not_recalled_for_that_person_only(me
 
     stranger = PersonFactory()
     shared = group("Workshop", person, stranger)
-    message = exchange(person, "The boiler was replaced with a heat pump.", space=shared)
+    stored = exchange(person, "The boiler was replaced with a heat pump.", space=shared)
     memory.index_pending()
-    set_feedback(person.id, message, Feedback.Kind.IRRELEVANT)
+    set_feedback(person.id, stored, Feedback.Kind.IRRELEVANT)
     question, readable = ["What about the boiler?"], access.readable_space_ids(stranger.id)
 
     assert memory.recall(question, spaces=readable, person_id=person.id).results == ()
     assert memory.recall(question, spaces=readable, person_id=stranger.id).results
-    set_feedback(person.id, message, "")
+    set_feedback(person.id, stored, "")
     assert memory.recall(question, spaces=readable, person_id=person.id).results
 
 

@@ -47,8 +47,8 @@ def signed_in(person: User, user_agent: str = FIREFOX) -> Client:
 
 
 def choices(person: User, **changes: str) -> dict[str, str]:
-    offered = {"name": person.name, "theme": "", "density": "", "context_mode": "", "default_model": ""}
-    return offered | changes
+    form = {"name": person.name, "theme": "", "density": "", "context_mode": "", "default_model": ""}
+    return form | changes
 
 
 def test_density_is_chosen_like_the_theme_and_applies_to_every_page(alice):
@@ -109,9 +109,9 @@ def test_a_model_name_can_be_typed_if_models_cannot_be_listed(alice, offer):
 
 
 def test_an_unavailable_endpoint_is_reported_without_a_delay():
-    switched = model_choices._load(ModelEndpoint("http://127.0.0.1:9/v1", "", "some-model"))
+    loaded = model_choices._load(ModelEndpoint("http://127.0.0.1:9/v1", "", "some-model"))
 
-    assert switched == ModelChoices((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
+    assert loaded == ModelChoices((), "Could not load the model list from 127.0.0.1:9.", "127.0.0.1:9", "some-model")
 
 
 def test_notifications_are_off_by_default(alice):
