@@ -202,7 +202,7 @@ def test_a_pdf_protected_only_against_changes_is_read(read):
 def test_a_word_document_yields_headings_lists_tables_and_footnotes(read):
     body = (
         files.word_paragraph("Guide", "H1")
-        + files.word_paragraph("Mind this.", more='<w:footnoteReference w:id="7"/>')
+        + files.word_paragraph("Mind this.", extra='<w:footnoteReference w:id="7"/>')
         + files.word_paragraph("Setup", "H2")
         + files.word_paragraph("one", "Item")
         + files.word_paragraph("two", "Item")

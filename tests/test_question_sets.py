@@ -88,7 +88,7 @@ def test_there_are_130_exchanges_in_26_sessions_and_four_languages() -> None:
 
 
 def test_exchanges_are_unique() -> None:
-    for field in ("key", "said", "user", "assistant"):
+    for field in ("key", "timestamp", "user", "assistant"):
         assert len({getattr(row, field) for row in EXCHANGES}) == len(EXCHANGES), field
 
 
