@@ -57,6 +57,7 @@ class ErrorPageMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Handle a request."""
         response = self.get_response(request)
         if response.status_code in RETRY_AFTER:
             response.headers.setdefault("Retry-After", RETRY_AFTER[response.status_code])

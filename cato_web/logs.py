@@ -89,6 +89,7 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Handle a request."""
         proxy_id = request.headers.get(_HEADER, "")
         request_id = proxy_id if re.fullmatch(r"[\w-]{8,64}", proxy_id, re.ASCII) else uuid.uuid4().hex
         token = _request_id.set(request_id)

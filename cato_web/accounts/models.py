@@ -18,6 +18,7 @@ class UserManager(BaseUserManager["User"]):
     """Manager that finds users by e-mail, ignoring case."""
 
     def get_by_natural_key(self, username: str | None) -> User:
+        """Return the user with this e-mail address, ignoring case."""
         return self.get(email__iexact=(username or "").strip())
 
 
@@ -69,10 +70,12 @@ class User(AbstractBaseUser):
 
     @property
     def is_administrator(self) -> bool:
+        """Return True for administrators."""
         return self.role == self.Role.ADMINISTRATOR
 
     @property
     def initials(self) -> str:
+        """Return up to two letters for the avatar."""
         return initials_of(self.name)
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
@@ -196,9 +199,11 @@ class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
     """Audit entries, which can only be added."""
 
     def update(self, **kwargs: object) -> NoReturn:
+        """Refuse: entries are only added."""
         raise TypeError("The audit log is only ever added to.")
 
     def delete(self) -> NoReturn:
+        """Refuse: entries are only added."""
         raise TypeError("The audit log is only ever added to.")
 
 
@@ -256,9 +261,11 @@ class AuditEntry(models.Model):
     objects = AuditEntryQuerySet.as_manager()
 
     def save(self, *args: Any, **kwargs: Any) -> None:
+        """Add the entry; refuse changes."""
         if not self._state.adding:
             raise TypeError("The audit log is only ever added to.")
         super().save(*args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Refuse: entries are only added."""
         raise TypeError("The audit log is only ever added to.")

@@ -29,6 +29,7 @@ class TokenAuth(HttpBearer):
         super().__init__()
 
     def __call__(self, request: HttpRequest) -> Principal:
+        """Return the principal of the token in the request."""
         return authenticate_header(request.headers.get("Authorization", ""), self.scope)
 
     def authenticate(self, request: HttpRequest, token: str) -> Principal:

@@ -1,0 +1,1 @@
+"""Static files: bundles, and collecting them."""

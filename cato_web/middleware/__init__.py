@@ -1,0 +1,1 @@
+"""Middleware for caching, compression and the origin of requests."""

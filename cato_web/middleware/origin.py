@@ -17,6 +17,7 @@ class OriginValidator:
         self.inner = inner
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Handle a connection."""
         if is_same_origin(scope):
             await self.inner(scope, receive, send)
             return

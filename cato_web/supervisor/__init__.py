@@ -1,0 +1,1 @@
+"""The supervisor, which starts and watches all processes."""

@@ -1,0 +1,1 @@
+"""Answers: streaming, persistence and failures."""

@@ -1,0 +1,1 @@
+"""Imports of conversations from other products."""

@@ -1,0 +1,1 @@
+"""The language model: endpoint, client and prompts."""

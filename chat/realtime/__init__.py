@@ -1,0 +1,1 @@
+"""Websockets: hub, frames, presence and notifications."""

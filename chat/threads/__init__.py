@@ -1,0 +1,1 @@
+"""Threads: life cycle, titles, read markers and locks."""

@@ -1,0 +1,1 @@
+"""Turns: posting, branches and stopping."""

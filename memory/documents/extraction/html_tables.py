@@ -18,11 +18,12 @@ class Table:
 
     @property
     def is_layout(self) -> bool:
+        """Return True if the table is used for layout."""
         return self._is_layout
 
     @is_layout.setter
     def is_layout(self, value: bool) -> None:
-        """Return True if the table is used for layout."""
+        """Add the collected text to the draft."""
         self._is_layout = value
         for row in self._rows:
             for text, _ in row:
@@ -49,6 +50,7 @@ class Table:
         return True
 
     def end_cell(self) -> None:
+        """End the open cell."""
         if self._cell is not None:
             if not self._rows:
                 self.begin_row()
