@@ -12,7 +12,7 @@ import pytest
 from tests.questions import english_spring, english_summer, english_winter, french, german, spanish
 from tests.questions.exchange import LabelledExchange
 from tests.questions.follow_ups import CHANGES, FOLLOW_UPS, Change, FollowUp
-from tests.questions.no_recall import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASKS, SmallTalkAfterTopic
+from tests.questions.no_recall import AFTER_TOPIC, NEAR_MISSES, SMALL_TALK, TASKS, Closing
 from tests.questions.work import EXCHANGES, IN_OTHER_WORDS, NAMES_ONLY
 
 # Words of at least four letters without a topic, in four languages.
@@ -168,6 +168,6 @@ def test_a_near_miss_is_on_a_topic_of_the_exchanges(question: str) -> None:
 
 
 @pytest.mark.parametrize("row", AFTER_TOPIC, ids=lambda row: row.message)
-def test_small_talk_follows_one_topic_of_the_exchanges(row: SmallTalkAfterTopic) -> None:
+def test_small_talk_follows_one_topic_of_the_exchanges(row: Closing) -> None:
     assert closest(" ".join(row.before))
     assert len(row.message.split()) <= 8

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class SmallTalkAfterTopic:
+class Closing:
     """Small talk that follows two messages on a topic of the exchanges."""
 
     before: tuple[str, str]
@@ -184,72 +184,50 @@ NEAR_MISSES: tuple[str, ...] = (
     "¿Cuántos socios tiene la cooperativa Valdeolmos?",
 )
 
-AFTER_TOPIC: tuple[SmallTalkAfterTopic, ...] = (
-    SmallTalkAfterTopic(
-        ("Which disk did we order for kestrel-02?", "So I swap disk 3 while it runs?"), "thanks, that worked"
-    ),
-    SmallTalkAfterTopic(("How many daily dumps of the shop do we keep?", "And how many weekly ones?"), "ok great"),
-    SmallTalkAfterTopic(("Who in design got a Samsung T7?", "When does Time Machine run?"), "perfect, thank you!"),
-    SmallTalkAfterTopic(
-        ("How much more does a Blum hinge cost?", "And how many of Dettmer's were bad?"), "wow, seven. No wonder"
-    ),
-    SmallTalkAfterTopic(("What did we tell Noreen about leaving?", "How much do they owe us?"), "haha good one"),
-    SmallTalkAfterTopic(("What locked the orders table?", "How long was it?"), "ouch"),
-    SmallTalkAfterTopic(("Which test failed after midnight?", "Was it the clock?"), "nice, that explains it"),
-    SmallTalkAfterTopic(
-        ("Until when is Madeira free to cancel?", "How much was it without flights?"), "lovely, thanks"
-    ),
-    SmallTalkAfterTopic(("Who is off in July?", "And can one more go?"), "cool, good to know"),
-    SmallTalkAfterTopic(("Where did we camp at half-term?", "What do the pods cost a night?"), "you are the best"),
-    SmallTalkAfterTopic(("When does Finn's passport run out?", "Which form is missing?"), "got it"),
-    SmallTalkAfterTopic(
-        ("What did Dougal charge for the washing machine?", "How long will the bearings last?"), "cheers!"
-    ),
-    SmallTalkAfterTopic(
-        ("Which blue did we use in the hall?", "Is there any paint left?"), "brilliant, exactly what I needed"
-    ),
-    SmallTalkAfterTopic(
-        ("How often must I do the exercises with the band?", "And when may I run again?"), "all right, will do"
-    ),
-    SmallTalkAfterTopic(
-        ("Which form goes to the insurance for the splint?", "Before or after it is made?"), "phew, glad I asked"
-    ),
-    SmallTalkAfterTopic(("How much was the VAT penalty?", "Who files it now?"), "makes sense"),
-    SmallTalkAfterTopic(("Which hospital wanted the demo?", "What blocked it?"), "great, that's all for now"),
-    SmallTalkAfterTopic(("How many customers left last year?", "What did most of them say?"), "interesting, thank you"),
-    SmallTalkAfterTopic(("What is the gateway of the VPN called?", "When does the old tunnel go off?"), "thx"),
-    SmallTalkAfterTopic(("Which blade did Alasdair fit?", "And he moved the guide?"), "yes, that did it!"),
-    SmallTalkAfterTopic(
+AFTER_TOPIC: tuple[Closing, ...] = (
+    Closing(("Which disk did we order for kestrel-02?", "So I swap disk 3 while it runs?"), "thanks, that worked"),
+    Closing(("How many daily dumps of the shop do we keep?", "And how many weekly ones?"), "ok great"),
+    Closing(("Who in design got a Samsung T7?", "When does Time Machine run?"), "perfect, thank you!"),
+    Closing(("How much more does a Blum hinge cost?", "And how many of Dettmer's were bad?"), "wow, seven. No wonder"),
+    Closing(("What did we tell Noreen about leaving?", "How much do they owe us?"), "haha good one"),
+    Closing(("What locked the orders table?", "How long was it?"), "ouch"),
+    Closing(("Which test failed after midnight?", "Was it the clock?"), "nice, that explains it"),
+    Closing(("Until when is Madeira free to cancel?", "How much was it without flights?"), "lovely, thanks"),
+    Closing(("Who is off in July?", "And can one more go?"), "cool, good to know"),
+    Closing(("Where did we camp at half-term?", "What do the pods cost a night?"), "you are the best"),
+    Closing(("When does Finn's passport run out?", "Which form is missing?"), "got it"),
+    Closing(("What did Dougal charge for the washing machine?", "How long will the bearings last?"), "cheers!"),
+    Closing(("Which blue did we use in the hall?", "Is there any paint left?"), "brilliant, exactly what I needed"),
+    Closing(("How often must I do the exercises with the band?", "And when may I run again?"), "all right, will do"),
+    Closing(("Which form goes to the insurance for the splint?", "Before or after it is made?"), "phew, glad I asked"),
+    Closing(("How much was the VAT penalty?", "Who files it now?"), "makes sense"),
+    Closing(("Which hospital wanted the demo?", "What blocked it?"), "great, that's all for now"),
+    Closing(("How many customers left last year?", "What did most of them say?"), "interesting, thank you"),
+    Closing(("What is the gateway of the VPN called?", "When does the old tunnel go off?"), "thx"),
+    Closing(("Which blade did Alasdair fit?", "And he moved the guide?"), "yes, that did it!"),
+    Closing(
         ("What is the dust limit at the sanding table?", "Until when do we have time?"),
         "okay, thanks a lot for your help",
     ),
-    SmallTalkAfterTopic(("Wann ist das Sommerfest?", "Und wer macht den Grill?"), "super, danke dir!"),
-    SmallTalkAfterTopic(("Welcher Mäher springt nicht an?", "Was kostet der Anlasser?"), "alles klar"),
-    SmallTalkAfterTopic(
+    Closing(("Wann ist das Sommerfest?", "Und wer macht den Grill?"), "super, danke dir!"),
+    Closing(("Welcher Mäher springt nicht an?", "Was kostet der Anlasser?"), "alles klar"),
+    Closing(
         ("Wie viel Pflegegeld bekommt Oma Hedwig?", "Wer schaut abends nach ihr?"), "vielen Dank, das hilft mir sehr"
     ),
-    SmallTalkAfterTopic(("Warum haben wir Usedom abgesagt?", "Was ist mit der Anzahlung?"), "ach ja, stimmt!"),
-    SmallTalkAfterTopic(("Welche Liste fehlte bei der Kontrolle im Café?", "Wie lange haben wir Zeit?"), "puh, na gut"),
-    SmallTalkAfterTopic(("Was druckt der Plotter noch?", "Was kostet ein neuer Druckkopf?"), "haha, der war gut"),
-    SmallTalkAfterTopic(("Wann kommt das LTO-Band ins Schließfach?", "Wer bringt es hin?"), "prima"),
-    SmallTalkAfterTopic(("Wie viele Tage Homeoffice sind fest?", "Was gibt es für den Stuhl?"), "danke, hat geklappt"),
-    SmallTalkAfterTopic(
-        ("Combien de bénévoles viennent aider aux devoirs ?", "Et on leur rembourse le train ?"), "parfait, merci"
-    ),
-    SmallTalkAfterTopic(("Qui est la nouvelle présidente ?", "Avec combien de voix ?"), "ah super, merci beaucoup !"),
-    SmallTalkAfterTopic(
-        ("Quelle commission prend la boutique de Lyon ?", "Combien de sacs ont-ils pris ?"), "d'accord"
-    ),
-    SmallTalkAfterTopic(("Quand loue-t-on la maison à Plouhinec ?", "Le chien est accepté ?"), "génial !"),
-    SmallTalkAfterTopic(
-        ("Quel jour tout le monde est-il au bureau ?", "Et l'hôtel de Joséphine ?"), "ça marche, bonne soirée"
-    ),
-    SmallTalkAfterTopic(("Combien nous doit le Tamarillo ?", "La relance est partie quand ?"), "perfect, merci"),
-    SmallTalkAfterTopic(("¿Cuánto cobra Montalbán de más?", "¿Las centra a mano?"), "vale, gracias"),
-    SmallTalkAfterTopic(
-        ("¿Cuántas etapas hacemos desde Sarria?", "¿Quién lleva las mochilas?"), "¡qué bien, muchas gracias!"
-    ),
-    SmallTalkAfterTopic(("¿De dónde viene la gotera del salón?", "¿Cuánto paga el seguro?"), "entendido"),
-    SmallTalkAfterTopic(("¿Cuánta agua del pozo nos queda?", "¿Regamos el césped?"), "jajaja, muy buena"),
-    SmallTalkAfterTopic(("¿Cuándo viene la auditora?", "¿Qué registro faltaba?"), "perfecto, ya está solucionado"),
+    Closing(("Warum haben wir Usedom abgesagt?", "Was ist mit der Anzahlung?"), "ach ja, stimmt!"),
+    Closing(("Welche Liste fehlte bei der Kontrolle im Café?", "Wie lange haben wir Zeit?"), "puh, na gut"),
+    Closing(("Was druckt der Plotter noch?", "Was kostet ein neuer Druckkopf?"), "haha, der war gut"),
+    Closing(("Wann kommt das LTO-Band ins Schließfach?", "Wer bringt es hin?"), "prima"),
+    Closing(("Wie viele Tage Homeoffice sind fest?", "Was gibt es für den Stuhl?"), "danke, hat geklappt"),
+    Closing(("Combien de bénévoles viennent aider aux devoirs ?", "Et on leur rembourse le train ?"), "parfait, merci"),
+    Closing(("Qui est la nouvelle présidente ?", "Avec combien de voix ?"), "ah super, merci beaucoup !"),
+    Closing(("Quelle commission prend la boutique de Lyon ?", "Combien de sacs ont-ils pris ?"), "d'accord"),
+    Closing(("Quand loue-t-on la maison à Plouhinec ?", "Le chien est accepté ?"), "génial !"),
+    Closing(("Quel jour tout le monde est-il au bureau ?", "Et l'hôtel de Joséphine ?"), "ça marche, bonne soirée"),
+    Closing(("Combien nous doit le Tamarillo ?", "La relance est partie quand ?"), "perfect, merci"),
+    Closing(("¿Cuánto cobra Montalbán de más?", "¿Las centra a mano?"), "vale, gracias"),
+    Closing(("¿Cuántas etapas hacemos desde Sarria?", "¿Quién lleva las mochilas?"), "¡qué bien, muchas gracias!"),
+    Closing(("¿De dónde viene la gotera del salón?", "¿Cuánto paga el seguro?"), "entendido"),
+    Closing(("¿Cuánta agua del pozo nos queda?", "¿Regamos el césped?"), "jajaja, muy buena"),
+    Closing(("¿Cuándo viene la auditora?", "¿Qué registro faltaba?"), "perfecto, ya está solucionado"),
 )
