@@ -23,7 +23,7 @@ from memory.index.reconcile import (
 )
 from memory.models import Collection, EmbeddingJob, IndexGeneration, Job, Operation
 
-_SLICE = 500
+_BATCH_SIZE = 500
 # Limit of exchanges that a sweep embeds itself, so that its other work is not delayed. A worker embeds the rest.
 _SWEPT = 64
 _PAUSE = 0.2  # seconds, while workers hold the remaining rows
@@ -81,7 +81,7 @@ def embed_queued(*, progress: ProgressCallback = no_progress) -> BackfillReport:
     pending = rows.filter(state=Job.State.PENDING)
     embedded = 0
     while left := pending.count():
-        done = index_pending(limit=_SLICE)
+        done = index_pending(limit=_BATCH_SIZE)
         embedded += done
         progress("embedded", done)
         if not done:

@@ -191,12 +191,12 @@ def test_common_terms_are_not_searched_in_addition_to_the_index(person):
         assert cursor.fetchone() == (0,)
 
 
-@pytest.mark.parametrize("max_candidates", [postings.MOST_PROPOSED, 20])
+@pytest.mark.parametrize("max_candidates", [postings.MAX_PROPOSED, 20])
 def test_a_term_that_others_use_far_more_often_is_found_in_readable_rows(
     memory, unavailable_index, monkeypatch, max_candidates
 ):
     """Also if more rows contain it than candidates are selected; the newest readable ones are needed."""
-    monkeypatch.setattr(postings, "MOST_PROPOSED", max_candidates)
+    monkeypatch.setattr(postings, "MAX_PROPOSED", max_candidates)
     quiet, loud = PersonFactory(), PersonFactory()
     readable = [exchange(quiet, f"My zinc roof has {number} leaks.", "") for number in range(2)]
     foreign = [exchange(loud, f"Zinc of lot {number} was sold.", "") for number in range(230)]

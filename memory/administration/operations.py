@@ -28,7 +28,7 @@ M = TypeVar("M", bound=Model)
 log = logging.getLogger(__name__)
 
 Kind = Operation.Kind
-_TOGETHER = 200
+_BATCH_SIZE = 200
 _TELL_EVERY = 0.5  # seconds
 # Kinds that run one at a time: a second run is useless, or the two would undo each other's work.
 _ALONE = (Kind.BACKFILL, Kind.RECONCILE, Kind.ERASE, Kind.RETENTION)
@@ -189,7 +189,7 @@ def _asked_for(rows: QuerySet[M], operation: Operation) -> QuerySet[M]:
 
 
 def _forget_all(rows: QuerySet[Exchange], operation: Operation, progress: Progress) -> None:
-    while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
+    while ids := list(rows.values_list("pk", flat=True)[:_BATCH_SIZE]):
         with transaction.atomic():
             gone = forgetting.forget(ids, by=operation.created_by_id, operation=operation)
             progress("exchanges", len(gone))
@@ -207,7 +207,7 @@ def _delete_all(rows: QuerySet[Document], operation: Operation, progress: Progre
 
     Each batch adds its ids to the operation, from which the receipt is counted.
     """
-    while ids := list(rows.values_list("pk", flat=True)[:_TOGETHER]):
+    while ids := list(rows.values_list("pk", flat=True)[:_BATCH_SIZE]):
         with transaction.atomic():
             gone = forget_documents(ids, by=operation.created_by_id)
             operation.parameters["deleted"] = [*operation.parameters.get("deleted", []), *map(str, ids)]
@@ -236,7 +236,7 @@ def _reconcile(operation: Operation, progress: Progress) -> None:
 
 def _erase(operation: Operation, progress: Progress) -> None:
     cleanup_documents()
-    while gone := forgetting.erase_forgotten(_TOGETHER):
+    while gone := forgetting.erase_forgotten(_BATCH_SIZE):
         progress("forgotten exchanges", gone)
     purge.purge_all(progress=progress)
     store.request_file_cleanup()

@@ -1,4 +1,4 @@
-"""Reveals: audited access of an administrator to a space, with a reason and for LASTS; the owner sees it."""
+"""Reveals: audited access of an administrator to a space, with a reason and for DURATION; the owner sees it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Reveal, Space
 from memory.text import clean_text
 
-LASTS = timedelta(minutes=30)
-_SHORTEST_REASON, _LONGEST_REASON = 10, 300
+DURATION = timedelta(minutes=30)
+_MIN_REASON_LENGTH, _MAX_REASON_LENGTH = 10, 300
 
 
 def get_space(space_id: uuid.UUID) -> Space:
@@ -29,16 +29,16 @@ def get_space(space_id: uuid.UUID) -> Space:
 
 @transaction.atomic
 def reveal(space: Space, *, by: uuid.UUID, reason: str) -> Reveal:
-    """Show the text of this space to `by` on the administration pages, for LASTS.
+    """Show the text of this space to `by` on the administration pages, for DURATION.
 
     Raises InvalidInputError if the reason is not 10 to 300 characters long.
     """
     reason = " ".join(clean_text(reason).split())
-    if not _SHORTEST_REASON <= len(reason) <= _LONGEST_REASON:
+    if not _MIN_REASON_LENGTH <= len(reason) <= _MAX_REASON_LENGTH:
         sentence = _("Enter a reason (%(least)s–%(most)s characters). The owner will see it.")
-        raise InvalidInputError(sentence % {"least": _SHORTEST_REASON, "most": _LONGEST_REASON})
+        raise InvalidInputError(sentence % {"least": _MIN_REASON_LENGTH, "most": _MAX_REASON_LENGTH})
     now = timezone.now()
-    row = Reveal.objects.create(space=space, by_id=by, reason=reason, at=now, ends_at=now + LASTS)
+    row = Reveal.objects.create(space=space, by_id=by, reason=reason, at=now, ends_at=now + DURATION)
     transaction.on_commit(lambda: signals.space_revealed.send(sender=None, reveal=row))
     return row
 

@@ -25,7 +25,7 @@ from memory.models import Chunk, DocumentVersion, EmbeddingJob, Exchange, Hidden
 from memory.text import content_hash
 from memory.utils.batching import batched
 
-_TOGETHER = 25
+_BATCH_SIZE = 25
 # Seconds. SQLite's writers do not queue; a waiting one polls the database ten times per second.
 _ROOM_FOR_OTHERS = 0.1
 
@@ -45,7 +45,7 @@ def write_chunks(version: DocumentVersion, reading: ExtractedText, *, keep_on: C
     _keep_hidden(version, reading)
     written = _written_already(version, spans)
     known = _known(version, skip=written)
-    for some in batched(_placed(spans, reading, since=written), _TOGETHER):
+    for some in batched(_placed(spans, reading, since=written), _BATCH_SIZE):
         keep_on()
         _write(version, some, reading, known, total=len(spans))
         if connection.vendor == "sqlite":

@@ -20,7 +20,7 @@ from memory.models.documents import FOLDER
 from memory.utils import stored_files
 
 Stage = DocumentVersion.Stage
-_TOGETHER = 200
+_BATCH_SIZE = 200
 # Versions that need no chunks any more, and those that need them only while live.
 _UNWANTED = (Stage.CANCELLED, Stage.REMOVED)
 _WITHOUT_PIECES = (*_UNWANTED, Stage.REPLACED)
@@ -124,7 +124,7 @@ def _forget_some() -> bool:
     chunks = Chunk.objects.filter(version__in=empty)
     wanted = Chunk.objects.filter(exchange=OuterRef("exchange")).exclude(version__stage__in=_WITHOUT_PIECES)
     lone = chunks.filter(~Exists(wanted), exchange__forgotten_at=None)
-    seen = list(lone.values_list("exchange_id", flat=True)[:_TOGETHER])
+    seen = list(lone.values_list("exchange_id", flat=True)[:_BATCH_SIZE])
     if not seen:
         chunks.filter(version__document__forgotten_at=None).delete()
         return False

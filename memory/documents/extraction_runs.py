@@ -34,7 +34,7 @@ _READERS = 2
 # Bytes. A file of up to this size does not delay others for long.
 _SMALL = 200_000
 # Number of waiting files that are considered when choosing the next one.
-_MOST_WAITING = 1000
+_MAX_WAITING = 1000
 _turns: Turns[uuid.UUID] = Turns()
 _readers = ThreadPoolExecutor(_READERS, thread_name_prefix="document-reader")
 
@@ -74,7 +74,7 @@ def _claim_next() -> DocumentVersion | None:
     now = timezone.now()
     busy = set(_unread().filter(locked_until__gt=now).values_list("uploaded_by_id", flat=True))
     waiting = jobs.due(_unread()).order_by("due_at").values_list("uploaded_by_id", flat=True)
-    for person_id in _turns.in_order(waiting[:_MOST_WAITING]):
+    for person_id in _turns.in_order(waiting[:_MAX_WAITING]):
         files = _unread().filter(uploaded_by_id=person_id).order_by("size", "due_at", "id")
         if person_id in busy:
             files = files.filter(size__lte=_SMALL)

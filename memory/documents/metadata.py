@@ -18,7 +18,7 @@ from memory.utils.batching import iterate_by_pk
 # Keys of a chunk's metadata that Cato sets.
 DOCUMENT, PAGE, PLACE = "document", "page", "place"
 OWN_KEYS = (DOCUMENT, PAGE, PLACE)
-_TOGETHER = 500
+_BATCH_SIZE = 500
 
 
 def validate_document_metadata(metadata: Metadata) -> Checked:
@@ -45,7 +45,7 @@ def set_document_metadata(document: Document, metadata: Metadata) -> None:
             forgotten_at=None,
             pk__in=Chunk.objects.filter(version__document=held, version__removed_at=None).values("exchange"),
         )
-        for some in iterate_by_pk(pieces, _TOGETHER):
+        for some in iterate_by_pk(pieces, _BATCH_SIZE):
             _describe_together(some, checked)
         jobs.wake_worker_on_commit("index_pending")
     document.metadata = checked

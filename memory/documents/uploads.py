@@ -31,7 +31,7 @@ from memory.utils import stored_files
 from memory.utils.formatting import error_text, format_number
 
 Stage = DocumentVersion.Stage
-_LONGEST_NAME = 255
+_MAX_NAME_LENGTH = 255
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f]+")
 
 
@@ -111,7 +111,7 @@ def normalise_name(name: str) -> str:
     parts = clean_text(unicodedata.normalize("NFC", name)).replace("\\", "/").split("/")
     seen = (without_bidi_controls(_UNSEEN.sub(" ", part)).strip() for part in parts)
     cleaned = "/".join(part for part in seen if part not in ("", ".", ".."))
-    return cleaned[-_LONGEST_NAME:] or _("Without a name")
+    return cleaned[-_MAX_NAME_LENGTH:] or _("Without a name")
 
 
 def _kind(file: File[bytes], name: str) -> str:

@@ -16,7 +16,7 @@ from memory.spaces.access import SpaceIds
 from memory.utils.formatting import format_list
 
 # Limit of the newest exchanges of each kind, which bounds the size of a query.
-_MOST = 200
+_MAX_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def feedback_of(person_id: uuid.UUID) -> FeedbackSets:
     rows = Feedback.objects.filter(person_id=person_id).order_by("-at").values_list("kind", "exchange_id")
     found: dict[str, list[uuid.UUID]] = {kind: [] for kind in Feedback.Kind.values}
     for kind in found:
-        found[kind] = [exchange_id for _, exchange_id in rows.filter(kind=kind)[:_MOST]]
+        found[kind] = [exchange_id for _, exchange_id in rows.filter(kind=kind)[:_MAX_ROWS]]
     return FeedbackSets(frozenset(found[Feedback.Kind.PINNED]), frozenset(found[Feedback.Kind.IRRELEVANT]))
 
 

@@ -42,7 +42,7 @@ from memory.utils.batching import batched
 
 log = logging.getLogger(__name__)
 
-_TOGETHER = 100
+_BATCH_SIZE = 100
 # Field values of an erased exchange.
 EMPTY_TEXT = {
     "user_message": "",
@@ -87,7 +87,7 @@ def forget(
     `as_part_of_a_document`: `by` deleted or replaced a document, which has its own signal. `operation`: the bulk
     operation whose receipt counts these exchanges.
     """
-    forgotten = [id for some in batched(exchange_ids, _TOGETHER) for id in _forget_together(some, by, operation)]
+    forgotten = [id for some in batched(exchange_ids, _BATCH_SIZE) for id in _forget_together(some, by, operation)]
     if forgotten:
         cache.clear_query_cache()
         jobs.wake_worker_on_commit("erase_forgotten")
@@ -104,7 +104,7 @@ def erase_forgotten(limit: int = 10_000) -> int:
     erased = 0
     while erased < limit:
         due = ErasureJob.objects.select_related("exchange").order_by("due_at", "id")
-        claimed = jobs.claim(due, _TOGETHER)
+        claimed = jobs.claim(due, _BATCH_SIZE)
         if not claimed:
             break
         by_space: dict[uuid.UUID, list[ErasureJob]] = defaultdict(list)
@@ -118,7 +118,7 @@ def erase_forgotten(limit: int = 10_000) -> int:
 def receipt_for(exchange_ids: Iterable[uuid.UUID]) -> ErasureReceipt:
     """Return the receipt for the forgotten ones of these exchanges."""
     totals: dict[str, int] = defaultdict(int)
-    for some in batched(exchange_ids, _TOGETHER):
+    for some in batched(exchange_ids, _BATCH_SIZE):
         rows = Exchange.objects.filter(pk__in=some).exclude(forgotten_at=None)
         totals["failed"] += ErasureJob.objects.filter(exchange__in=rows, state=Job.State.FAILED).count()
         unpurged = set(

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from django.utils.translation import gettext as _
 
 from memory.errors import InvalidInputError
-from memory.filters import LONGEST_KEY, Scalar
+from memory.filters import MAX_KEY_LENGTH, Scalar
 from memory.models import Exchange, MetadataValue
 from memory.text import clean_text
 
-MOST_KEYS = 100
-MOST_MEMBERS = 200
-LONGEST_TEXT = 500
+MAX_KEYS = 100
+MAX_MEMBERS = 200
+MAX_TEXT_LENGTH = 500
 
 Checked = dict[str, Scalar | list[Scalar]]
 
@@ -23,9 +23,9 @@ def validate_metadata(metadata: Mapping[str, object]) -> Checked:
     """Return the metadata with cleaned texts: scalars, and lists of scalars of one type."""
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(_("Metadata is a mapping from keys to values."))
-    if len(metadata) > MOST_KEYS:
+    if len(metadata) > MAX_KEYS:
         sentence = _("Metadata has at most %(most)s keys, not %(count)s.")
-        raise InvalidInputError(sentence % {"most": MOST_KEYS, "count": len(metadata)})
+        raise InvalidInputError(sentence % {"most": MAX_KEYS, "count": len(metadata)})
     checked = {_key(key): _value(key, value) for key, value in metadata.items()}
     if len(checked) != len(metadata):
         raise InvalidInputError(_("Two keys of the metadata differ in control characters alone."))
@@ -59,18 +59,18 @@ def _row(exchange: Exchange, key: str, value: Scalar, *, is_member: bool) -> Met
 
 def _key(key: object) -> str:
     cleaned = clean_text(key) if isinstance(key, str) else ""
-    if not 1 <= len(cleaned) <= LONGEST_KEY or cleaned.startswith("$"):
+    if not 1 <= len(cleaned) <= MAX_KEY_LENGTH or cleaned.startswith("$"):
         sentence = _("A metadata key is a text of 1 to %(most)s characters that does not begin with $.")
-        raise InvalidInputError(sentence % {"most": LONGEST_KEY})
+        raise InvalidInputError(sentence % {"most": MAX_KEY_LENGTH})
     return cleaned
 
 
 def _value(key: str, value: object) -> Scalar | list[Scalar]:
     if not isinstance(value, list | tuple):
         return _scalar(key, value)
-    if len(value) > MOST_MEMBERS:
+    if len(value) > MAX_MEMBERS:
         sentence = _("A list in metadata has at most %(most)s members, %(key)s has %(count)s.")
-        raise InvalidInputError(sentence % {"most": MOST_MEMBERS, "key": key, "count": len(value)})
+        raise InvalidInputError(sentence % {"most": MAX_MEMBERS, "key": key, "count": len(value)})
     members = [_scalar(key, member) for member in value]
     if len({_type_of(member) for member in members}) > 1:
         sentence = _("The members of the list %(key)s must all be texts, all numbers, or all true or false.")
@@ -83,9 +83,9 @@ def _scalar(key: str, value: object) -> Scalar:
         return value
     if isinstance(value, str):
         text = clean_text(value)
-        if len(text) > LONGEST_TEXT:
+        if len(text) > MAX_TEXT_LENGTH:
             sentence = _("A text in metadata has at most %(most)s characters, %(key)s has %(count)s.")
-            raise InvalidInputError(sentence % {"most": LONGEST_TEXT, "key": key, "count": len(text)})
+            raise InvalidInputError(sentence % {"most": MAX_TEXT_LENGTH, "key": key, "count": len(text)})
         return text
     if isinstance(value, int | float):
         if not _is_finite(value):

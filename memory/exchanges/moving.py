@@ -14,7 +14,7 @@ from memory.index import generations
 from memory.models import Chunk, Collection, Document, DocumentVersion, EmbeddingJob, Exchange, LexicalEntry, Space
 from memory.utils.batching import batched
 
-_TOGETHER = 500
+_BATCH_SIZE = 500
 
 
 @transaction.atomic
@@ -49,7 +49,7 @@ def _announce(by: uuid.UUID, to: Space, **what: uuid.UUID) -> None:
 
 def _move(exchanges: QuerySet[Exchange], to: Space) -> int:
     ids = list(exchanges.exclude(space=to).values_list("id", flat=True))
-    for some in batched(ids, _TOGETHER):
+    for some in batched(ids, _BATCH_SIZE):
         # What is forgotten after the move would else stay in the files of where it was.
         generations.mark_purge_needed(Collection.objects.filter(embeddings__exchange_id__in=some))
         Exchange.objects.filter(id__in=some).update(space=to)

@@ -28,9 +28,9 @@ from memory.retrieval.types import Query, RankedHits
 from memory.spaces.access import SpaceIds, in_spaces
 from memory.text import clean_text
 
-MOST_RECORDS = 1000
+MAX_RECORDS = 1000
 MAX_RESULTS = 100
-LONGEST_ID = 255
+MAX_ID_LENGTH = 255
 
 Vector = Sequence[float] | NDArray[np.float32]
 _BATCH = 500
@@ -163,8 +163,8 @@ def delete_records(
 
 
 def _check(records: Sequence[NewRecord]) -> list[_ValidatedRecord]:
-    if len(records) > MOST_RECORDS:
-        raise InvalidInputError(f"Bring at most {MOST_RECORDS} records at once, not {len(records)}.")
+    if len(records) > MAX_RECORDS:
+        raise InvalidInputError(f"Bring at most {MAX_RECORDS} records at once, not {len(records)}.")
     names = _names(record.id for record in records)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -182,10 +182,10 @@ def _checked(name: str, record: NewRecord) -> _ValidatedRecord:
 
 def _names(ids: Iterable[str]) -> list[str]:
     names = [clean_text(id) for id in ids]
-    if len(names) > MOST_RECORDS:
-        raise InvalidInputError(f"Name at most {MOST_RECORDS} records at once, not {len(names)}.")
-    if not all(1 <= len(name) <= LONGEST_ID for name in names):
-        raise InvalidInputError(f"A record's id is a text of 1 to {LONGEST_ID} characters.")
+    if len(names) > MAX_RECORDS:
+        raise InvalidInputError(f"Name at most {MAX_RECORDS} records at once, not {len(names)}.")
+    if not all(1 <= len(name) <= MAX_ID_LENGTH for name in names):
+        raise InvalidInputError(f"A record's id is a text of 1 to {MAX_ID_LENGTH} characters.")
     return names
 
 

@@ -3,13 +3,13 @@
 A filter only narrows results. Callers combine its condition with those on spaces.
 """
 
-from memory.filters.ast import LONGEST_KEY, And, Condition, Filter, Or, Scalar
+from memory.filters.ast import MAX_KEY_LENGTH, And, Condition, Filter, Or, Scalar
 from memory.filters.parser import parse_filter
 from memory.filters.to_chroma import chroma_fields, to_chroma
 from memory.filters.to_sql import to_sql
 
 __all__ = [
-    "LONGEST_KEY",
+    "MAX_KEY_LENGTH",
     "And",
     "Condition",
     "Filter",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-LONGEST_KEY = 100
+MAX_KEY_LENGTH = 100
 
 Scalar = str | int | float | bool
 Value = str | float | bool | uuid.UUID | datetime

@@ -9,15 +9,15 @@ from typing import get_args
 from django.utils.translation import gettext as _
 
 from memory.errors import InvalidInputError
-from memory.filters.ast import LONGEST_KEY, And, Condition, Filter, Operator, Or, Value, conditions
+from memory.filters.ast import MAX_KEY_LENGTH, And, Condition, Filter, Operator, Or, Value, conditions
 from memory.filters.fields import EXCHANGE_FIELDS
 from memory.text import clean_text
 
-MOST_DEPTH = 8
-MOST_CONDITIONS = 100
-MOST_MEMBERS = 1000
+MAX_DEPTH = 8
+MAX_CONDITIONS = 100
+MAX_MEMBERS = 1000
 # Chroma's database uses two variables per number and allows 32,766 in all.
-MOST_VALUES = 10_000
+MAX_VALUES = 10_000
 
 _PREFIX = "metadata."
 _OPERATORS: tuple[Operator, ...] = get_args(Operator)
@@ -33,19 +33,19 @@ def parse_filter(given: Mapping[str, object]) -> Filter:
     """
     tree = _mapping(given, 1, False)
     all_of_it = conditions(tree)
-    if len(all_of_it) > MOST_CONDITIONS:
+    if len(all_of_it) > MAX_CONDITIONS:
         sentence = _("A filter has at most %(most)s conditions, this one %(count)s.")
-        raise InvalidInputError(sentence % {"most": MOST_CONDITIONS, "count": len(all_of_it)})
+        raise InvalidInputError(sentence % {"most": MAX_CONDITIONS, "count": len(all_of_it)})
     values = sum(len(condition.values) for condition in all_of_it)
-    if values > MOST_VALUES:
+    if values > MAX_VALUES:
         sentence = _("A filter names at most %(most)s values in all, this one %(count)s.")
-        raise InvalidInputError(sentence % {"most": MOST_VALUES, "count": values})
+        raise InvalidInputError(sentence % {"most": MAX_VALUES, "count": values})
     return tree
 
 
 def _mapping(given: object, depth: int, negated: bool) -> Filter:
-    if depth > MOST_DEPTH:
-        raise InvalidInputError(_("A filter is at most %(most)s levels deep.") % {"most": MOST_DEPTH})
+    if depth > MAX_DEPTH:
+        raise InvalidInputError(_("A filter is at most %(most)s levels deep.") % {"most": MAX_DEPTH})
     if not isinstance(given, Mapping) or not given:
         raise InvalidInputError(_('A filter is a mapping with at least one condition, such as {"zone": "DMZ"}.'))
     return _all([_entry(name, value, depth, negated) for name, value in given.items()], negated)
@@ -68,9 +68,9 @@ def _entry(name: object, value: object, depth: int, negated: bool) -> Filter:
 def _field(name: str, value: object, negated: bool) -> Filter:
     is_own = name in EXCHANGE_FIELDS
     key = clean_text(name if is_own else name.removeprefix(_PREFIX))
-    if not 1 <= len(key) <= LONGEST_KEY or key.startswith("$"):
+    if not 1 <= len(key) <= MAX_KEY_LENGTH or key.startswith("$"):
         sentence = _("A metadata key is a text of 1 to %(most)s characters that does not begin with $.")
-        raise InvalidInputError(sentence % {"most": LONGEST_KEY})
+        raise InvalidInputError(sentence % {"most": MAX_KEY_LENGTH})
     if not isinstance(value, Mapping):
         return _equals(key, is_own, [value], negated)
     if not value:
@@ -88,9 +88,9 @@ def _comparison(key: str, is_own: bool, operator: object, operand: object, negat
     if known == "$in":
         if not isinstance(operand, list | tuple):
             raise InvalidInputError(_("$in takes a list of values, %(name)s was given something else.") % {"name": key})
-        if len(operand) > MOST_MEMBERS:
+        if len(operand) > MAX_MEMBERS:
             sentence = _("$in takes at most %(most)s values, %(name)s was given %(count)s.")
-            raise InvalidInputError(sentence % {"most": MOST_MEMBERS, "name": key, "count": len(operand)})
+            raise InvalidInputError(sentence % {"most": MAX_MEMBERS, "name": key, "count": len(operand)})
         return _equals(key, is_own, operand, negated)
     value = _read(key, is_own, operand)
     if known in _RANGES and not is_own and not _is_number(value):

@@ -8,7 +8,7 @@ from operator import and_, or_
 from django.db.models import CharField, Exists, OuterRef, Q
 from django.db.models.functions import Cast
 
-from memory.filters.ast import LONGEST_KEY, And, Condition, Filter
+from memory.filters.ast import MAX_KEY_LENGTH, And, Condition, Filter
 from memory.filters.fields import EXCHANGE_FIELDS
 from memory.models import MetadataValue
 
@@ -36,7 +36,7 @@ def _free(condition: Condition) -> Q:
     column = COLUMNS[type(condition.values[0])]
     # The cast does not change the value. It keeps SQLite from scanning all rows of the key for every exchange. A few
     # hundred candidates of 100,000 took half a minute; through the exchange's own rows they take 10 ms.
-    rows = MetadataValue.objects.alias(its_key=Cast("key", CharField(max_length=LONGEST_KEY)))
+    rows = MetadataValue.objects.alias(its_key=Cast("key", CharField(max_length=MAX_KEY_LENGTH)))
     of_exchange = rows.filter(exchange=OuterRef("pk"), its_key=condition.key, is_member=_is_member(condition))
     return Q(Exists(of_exchange.filter(**lookup(column, condition))))
 

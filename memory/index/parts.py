@@ -7,7 +7,7 @@ similarity counts. Long messages are split because a model reads at most about a
 from __future__ import annotations
 
 from memory.documents.chunking import Span, split
-from memory.index.vectors import MOST_OF_ANSWER, MOST_OF_MESSAGE
+from memory.index.vectors import MAX_ANSWER_PARTS, MAX_MESSAGE_PARTS
 from memory.models import Exchange
 from memory.text import content_hash
 
@@ -30,8 +30,8 @@ def embedding_texts(exchange: Exchange) -> list[str]:
     if not exchange.assistant_message:
         return [(before + exchange.user_message[:_READ])[:_READ]]
     whole = f"{before}User: {exchange.user_message[:_READ]}\nAssistant: {exchange.assistant_message[:_READ]}"
-    message = _pieces(exchange.user_message, MOST_OF_MESSAGE)
-    return [whole[:_READ], *message, *_pieces(exchange.assistant_message, MOST_OF_ANSWER)]
+    message = _pieces(exchange.user_message, MAX_MESSAGE_PARTS)
+    return [whole[:_READ], *message, *_pieces(exchange.assistant_message, MAX_ANSWER_PARTS)]
 
 
 def embedding_hash(exchange: Exchange) -> str:

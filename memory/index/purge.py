@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 _PAGE = 500
 # Seconds. A search that has already read the old collection's name can still query it for this time.
-_GRACE = 0.5
+_READER_GRACE = 0.5
 _CHECKPOINTS = 20
 _TABLES = (
     "memory_exchange",
@@ -132,7 +132,7 @@ def rebuild_collection(collection: Collection, *, progress: ProgressCallback = n
     # Exchanges can be added, changed or forgotten during the copy.
     queue_missing_vectors(collection, spare=source)
     delete_orphan_vectors(collection)
-    time.sleep(_GRACE)
+    time.sleep(_READER_GRACE)
     store.drop(source)
     store.request_file_cleanup()
     return True
@@ -155,7 +155,7 @@ def vacuum_database() -> None:
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if not cursor.fetchone()[0]:
                 return
-            time.sleep(_GRACE)  # a reader still uses the log
+            time.sleep(_READER_GRACE)  # a reader still uses the log
     log.warning("the write-ahead log of the database could not be emptied: somebody reads all the time")
 
 

@@ -40,8 +40,8 @@ REQUEST_TIMEOUT = 20.0
 CONNECT_TIMEOUT = 2.0
 PING_TIMEOUT = 1.0
 # Maximum ids per request, and collections per page of the list.
-_MOST_IDS = 1000
-_MOST_COLLECTIONS = 200
+_MAX_IDS = 1000
+_MAX_COLLECTIONS = 200
 _TOUCHED = "touched"
 # HTTP statuses that concern the request itself.
 _REFUSALS = (400, 409, 413, 422)
@@ -160,7 +160,7 @@ def similarities(vector: NDArray[np.float32], collection: str, ids: Sequence[str
 def vectors(collection: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
     """Return the existing vectors of `ids`, by id."""
     held: dict[str, NDArray[np.float32]] = {}
-    for some in batched(dict.fromkeys(ids), _MOST_IDS):
+    for some in batched(dict.fromkeys(ids), _MAX_IDS):
         found = _asking(collection, partial(_vectors, some), missing=None)
         if found is not None and found["ids"]:
             held |= zip(found["ids"], np.asarray(found["embeddings"], dtype=np.float32), strict=True)
@@ -171,7 +171,7 @@ def vectors(collection: str, ids: Sequence[str]) -> dict[str, NDArray[np.float32
 def delete(collection: str, ids: Iterable[str]) -> None:
     """Delete the vectors with these ids; ignore missing ones."""
     # Chroma refuses a request with a duplicate id; this also applies to the functions below.
-    for some in batched(dict.fromkeys(ids), _MOST_IDS):
+    for some in batched(dict.fromkeys(ids), _MAX_IDS):
         _asking(collection, partial(_delete, some), missing=None)
 
 
@@ -179,7 +179,7 @@ def delete(collection: str, ids: Iterable[str]) -> None:
 def existing_ids(collection: str, ids: Iterable[str]) -> set[str]:
     """Return the ones of `ids` that the collection has."""
     held: set[str] = set()
-    for some in batched(dict.fromkeys(ids), _MOST_IDS):
+    for some in batched(dict.fromkeys(ids), _MAX_IDS):
         held |= _asking(collection, partial(_present, some), missing=set())
     return held
 
@@ -243,15 +243,15 @@ def mark_in_use(collection: str) -> None:
 def collections(prefix: str, *, untouched_for: float) -> list[str]:
     """Return the collections with this name prefix that were not marked as in use for `untouched_for` seconds."""
     names: list[str] = []
-    for offset in itertools.count(step=_MOST_COLLECTIONS):
-        some = _connected().list_collections(limit=_MOST_COLLECTIONS, offset=offset)
+    for offset in itertools.count(step=_MAX_COLLECTIONS):
+        some = _connected().list_collections(limit=_MAX_COLLECTIONS, offset=offset)
         names += [
             one.name
             for one in some
             if one.name.startswith(prefix)
             and time.time() - float((one.metadata or {}).get(_TOUCHED, 0.0)) >= untouched_for
         ]
-        if len(some) < _MOST_COLLECTIONS:
+        if len(some) < _MAX_COLLECTIONS:
             return names
     raise AssertionError("a list without an end")
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 ScoredId = tuple[str, float]  # vector id and similarity
 
-MOST_OF_MESSAGE, MOST_OF_ANSWER = 3, 5
+MAX_MESSAGE_PARTS, MAX_ANSWER_PARTS = 3, 5
 _ID_LENGTH = 36
-PARTS = ("whole", *(f"part{number}" for number in range(1, MOST_OF_MESSAGE + MOST_OF_ANSWER + 1)))
+PARTS = ("whole", *(f"part{number}" for number in range(1, MAX_MESSAGE_PARTS + MAX_ANSWER_PARTS + 1)))
 
 
 def vector_ids(exchange_id: uuid.UUID, version: int, count: int) -> list[str]:

@@ -27,9 +27,9 @@ _UNSPACED = (
 )
 _RUN = re.compile(rf"[{_UNSPACED}]+|[^\W_{_UNSPACED}]+")
 _UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]")
-_LONGEST = 40
+_MAX_TERM_LENGTH = 40
 # Maximum number of terms per exchange. A longer text is found by its beginning, and by its vectors.
-MOST_TERMS = 20_000
+MAX_TERMS = 20_000
 
 _MONTHS = (
     "january januar janvier enero",
@@ -50,9 +50,9 @@ _own = threading.local()
 
 
 def analyse(text: str) -> list[str]:
-    """Return the terms of `text` in order, at most MOST_TERMS."""
-    words = _words(text)[:MOST_TERMS]
-    return _terms(words, _language_of(words))[:MOST_TERMS]
+    """Return the terms of `text` in order, at most MAX_TERMS."""
+    words = _words(text)[:MAX_TERMS]
+    return _terms(words, _language_of(words))[:MAX_TERMS]
 
 
 def date_terms(said: datetime) -> list[str]:
@@ -76,7 +76,7 @@ def query_terms(text: str) -> dict[str, str]:
     for word in words:
         if word.casefold() not in STOP_WORDS[language]:
             for term in _terms([word], language):
-                asked.setdefault(term, word if len(word) <= _LONGEST else term)
+                asked.setdefault(term, word if len(word) <= _MAX_TERM_LENGTH else term)
     return asked
 
 
@@ -101,7 +101,7 @@ def _terms(words: Iterable[str], language: str) -> list[str]:
         if _UNSPACED_RUN.match(word):
             terms += (word[i : i + 2] for i in range(max(1, len(word) - 1)))
         else:
-            terms.append(stem(word.casefold()[:_LONGEST], language))
+            terms.append(stem(word.casefold()[:_MAX_TERM_LENGTH], language))
     return terms
 
 

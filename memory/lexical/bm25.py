@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.float64]
 
 # Minimum corpus size for the idf. In a corpus of three exchanges, a term in two of them is not yet common.
-FEWEST = 100
+MIN_DOCUMENTS = 100
 _K1 = 0.9
 _B = 0.3
 
@@ -33,8 +33,8 @@ class QueryTerm:
 
 
 def idf(documents: int, holding: int) -> float:
-    """Return the weight of a term that `holding` of `documents` contain; the corpus size is at least FEWEST."""
-    return math.log(1 + (max(documents, holding, FEWEST) - holding + 0.5) / (holding + 0.5))
+    """Return the weight of a term that `holding` of `documents` contain; the corpus size is at least MIN_DOCUMENTS."""
+    return math.log(1 + (max(documents, holding, MIN_DOCUMENTS) - holding + 0.5) / (holding + 0.5))
 
 
 def frequencies(asked: Sequence[QueryTerm], texts: Sequence[str]) -> Numbers:

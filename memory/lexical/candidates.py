@@ -13,8 +13,8 @@ from memory.lexical.analyser import query_terms
 from memory.lexical.bm25 import QueryTerm, idf
 
 # Limits for a long message: look up its longest words, and search the rarest of these. They carry its subject.
-_MOST_COUNTED_TERMS = 48
-_MOST_ASKED_TERMS = 24
+_MAX_COUNTED_TERMS = 48
+_MAX_ASKED_TERMS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class LexicalQuery:
 def build_lexical_query(text: str, spaces: Iterable[uuid.UUID]) -> LexicalQuery:
     """Return the analysed `text` with term variants found in `spaces` and weights, rarest terms first."""
     terms = query_terms(text)
-    if len(terms) > _MOST_COUNTED_TERMS:
-        longest = sorted(terms, key=len, reverse=True)[:_MOST_COUNTED_TERMS]
+    if len(terms) > _MAX_COUNTED_TERMS:
+        longest = sorted(terms, key=len, reverse=True)[:_MAX_COUNTED_TERMS]
         terms = {term: terms[term] for term in longest}
-    weighted = postings.weigh_terms(terms, spaces)[:_MOST_ASKED_TERMS]
+    weighted = postings.weigh_terms(terms, spaces)[:_MAX_ASKED_TERMS]
     return LexicalQuery(
         asked=tuple(ask for ask, _ in weighted),
         counts=tuple(count for _, count in weighted),
@@ -50,12 +50,12 @@ def lexical_candidates(question: LexicalQuery, spaces: Sequence[uuid.UUID], limi
     """Return at most `limit` exchanges in `spaces` with the rarest terms, ordered by the total weight of their terms.
 
     Returns hexadecimal ids. Of exchanges with the same terms the newest come first. Terms are looked up while their
-    rows together number at most MOST_PROPOSED. A more common term contributes to scores but proposes no candidates.
+    rows together number at most MAX_PROPOSED. A more common term contributes to scores but proposes no candidates.
     """
     asks = _looked_up(question)
     if not asks:
         return []
-    if question.counts[0] > postings.MOST_PROPOSED:
+    if question.counts[0] > postings.MAX_PROPOSED:
         return postings.newest_with_term(asks[0], spaces, limit)
     found = postings.rows_with_terms(asks, spaces)
     rows, where = np.unique(np.concatenate(found), return_inverse=True)
@@ -65,12 +65,12 @@ def lexical_candidates(question: LexicalQuery, spaces: Sequence[uuid.UUID], limi
 
 
 def _looked_up(question: LexicalQuery) -> list[QueryTerm]:
-    """Return the rarest terms whose rows together number at most MOST_PROPOSED.
+    """Return the rarest terms whose rows together number at most MAX_PROPOSED.
 
     The first term may exceed this alone.
     """
     asks: list[QueryTerm] = []
-    room = postings.MOST_PROPOSED
+    room = postings.MAX_PROPOSED
     for ask, count in zip(question.asked, question.counts, strict=True):
         if not count or (asks and count > room):
             break  # terms without rows are last

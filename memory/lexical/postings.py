@@ -22,12 +22,12 @@ from memory.models import LexicalEntry
 RowIds = NDArray[np.int64]
 
 # Upper limit for the row count of a term. PostgreSQL stops counting there.
-MOST_COUNTED = 20_000
+MAX_COUNTED = 20_000
 # The rarest terms of a query are looked up until their rows together reach this number.
-MOST_PROPOSED = 10_000
-_SHORTEST_PREFIX = 3
-_SHORTEST_HEAD = 4
-_MOST_VARIED = 12
+MAX_PROPOSED = 10_000
+_MIN_PREFIX_LENGTH = 3
+_MIN_HEAD_LENGTH = 4
+_MAX_VARIED = 12
 # Above this number of rows, statistics may be slightly out of date.
 _SMALL = 1_000
 _GROWTH = 1.02
@@ -73,7 +73,7 @@ class TermStatistics:
         return 4 * sum(self._in_space.get(space, 0) for space in spaces) < self.documents
 
     def holding(self, terms: Iterable[str]) -> dict[str, int]:
-        """Return the number of rows that contain each term, at most MOST_COUNTED."""
+        """Return the number of rows that contain each term, at most MAX_COUNTED."""
         common = self._common
         counts = {term: common.get(term, 0) for term in terms}
         counts |= _counts([term for term, count in counts.items() if not count])
@@ -93,20 +93,20 @@ def weigh_terms(terms: Mapping[str, str], spaces: Iterable[uuid.UUID]) -> list[t
     """
     statistics.refresh()
     places = list(spaces)
-    may_vary = len(terms) <= _MOST_VARIED
+    may_vary = len(terms) <= _MAX_VARIED
     counts = statistics.holding(terms)
     here = _held([(term, False) for term, count in counts.items() if count], places) if may_vary else set()
     found = []
     for term, word in terms.items():
         form, count, is_prefix = term, counts[term], False
-        if may_vary and (_is_one_of_a_pair(term) or (term not in here and len(term) >= _SHORTEST_PREFIX)):
+        if may_vary and (_is_one_of_a_pair(term) or (term not in here and len(term) >= _MIN_PREFIX_LENGTH)):
             form, count, is_prefix = _nearest_form(term, count, places)
         found.append((QueryTerm(form, word, idf(statistics.documents, count), is_prefix), count))
     return sorted(found, key=lambda pair: (not pair[1], pair[1], pair[0].term))
 
 
 def rows_with_terms(asks: Sequence[QueryTerm], spaces: Iterable[uuid.UUID]) -> list[RowIds]:
-    """Return for each term the ids of its rows, at most the newest MOST_PROPOSED, in all spaces.
+    """Return for each term the ids of its rows, at most the newest MAX_PROPOSED, in all spaces.
 
     If `spaces` contain few rows, PostgreSQL is limited to them: it reads the rows anyway. SQLite's index does not read
     them.
@@ -116,7 +116,7 @@ def rows_with_terms(asks: Sequence[QueryTerm], spaces: Iterable[uuid.UUID]) -> l
         # thousand rows.
         rows = "SELECT rowid FROM memory_terms_index WHERE memory_terms_index MATCH %s ORDER BY rowid DESC LIMIT %s"
         sql = ", ".join([f"(SELECT group_concat(rowid) FROM ({rows}))"] * len(asks))
-        values: list[Any] = [value for ask in asks for value in (_match(ask.term, ask.is_prefix), MOST_PROPOSED)]
+        values: list[Any] = [value for ask in asks for value in (_match(ask.term, ask.is_prefix), MAX_PROPOSED)]
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {sql}", values)
             return [np.fromstring(ids or "", dtype=np.int64, sep=",") for ids in cursor.fetchone()]
@@ -127,7 +127,7 @@ def rows_with_terms(asks: Sequence[QueryTerm], spaces: Iterable[uuid.UUID]) -> l
         "FROM unnest(%s::tsquery[]) AS asked(query)"
     )
     with connection.cursor() as cursor:
-        cursor.execute(sql, [*values, MOST_PROPOSED, [_tsquery(ask.term, ask.is_prefix) for ask in asks]])
+        cursor.execute(sql, [*values, MAX_PROPOSED, [_tsquery(ask.term, ask.is_prefix) for ask in asks]])
         return [np.asarray(ids, dtype=np.int64) for (ids,) in cursor.fetchall()]
 
 
@@ -191,7 +191,7 @@ def _nearest_form(term: str, count: int, places: Sequence[uuid.UUID]) -> tuple[s
         longer = _count_longer(term)
         if longer > count:
             return term, longer, True
-    heads = [term[:end] for end in range(len(term) - 1, _SHORTEST_HEAD - 1, -1)]
+    heads = [term[:end] for end in range(len(term) - 1, _MIN_HEAD_LENGTH - 1, -1)]
     here = _held([(head, False) for head in heads], places)
     for head in heads:
         if head in here:
@@ -222,32 +222,32 @@ def _held(forms: Sequence[tuple[str, bool]], places: Sequence[uuid.UUID]) -> set
 
 
 def _counts(terms: Sequence[str]) -> dict[str, int]:
-    """Return the number of rows that contain each term, at most MOST_COUNTED; absent terms have 0."""
+    """Return the number of rows that contain each term, at most MAX_COUNTED; absent terms have 0."""
     if not terms:
         return {}
     if connection.vendor == "sqlite":
         marks = ", ".join(["%s"] * len(terms))
         sql = f"SELECT term, min(doc, %s) FROM memory_terms_vocabulary WHERE term IN ({marks})"
-        values: list[Any] = [MOST_COUNTED, *terms]
+        values: list[Any] = [MAX_COUNTED, *terms]
     else:
         sql = (
             "SELECT term, (SELECT count(*) FROM (SELECT 1 FROM memory_lexicalentry WHERE lexemes @@ asked.query LIMIT %s) AS held) "
             "FROM unnest(%s::text[], %s::tsquery[]) AS asked(term, query)"
         )
-        values = [MOST_COUNTED, list(terms), [_tsquery(term, False) for term in terms]]
+        values = [MAX_COUNTED, list(terms), [_tsquery(term, False) for term in terms]]
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return dict.fromkeys(terms, 0) | dict(cursor.fetchall())
 
 
 def _count_longer(term: str) -> int:
-    """Return the number of rows with a term that begins with this one, at most MOST_COUNTED."""
+    """Return the number of rows with a term that begins with this one, at most MAX_COUNTED."""
     if connection.vendor == "sqlite":
         holding, asked = "memory_terms_index WHERE memory_terms_index MATCH %s", _match(term, True)
     else:
         holding, asked = "memory_lexicalentry WHERE lexemes @@ %s::tsquery", _tsquery(term, True)
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT count(*) FROM (SELECT 1 FROM {holding} LIMIT %s) AS held", [asked, MOST_COUNTED])
+        cursor.execute(f"SELECT count(*) FROM (SELECT 1 FROM {holding} LIMIT %s) AS held", [asked, MAX_COUNTED])
         return int(cursor.fetchone()[0])
 
 

@@ -21,13 +21,13 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 # A message with more content words than this says by itself what it is about.
-_MOST_WORDS = 7
+_MAX_WORDS = 7
 
 
 def is_follow_up(message: str) -> bool:
     """Whether the message seems to ask on about what was said before; thanks and the like do not ask."""
     asks = bool(_QUESTION.search(message) or _OPENING.match(message))
-    return asks and len(query_terms(message)) <= _MOST_WORDS
+    return asks and len(query_terms(message)) <= _MAX_WORDS
 
 
 def join_messages(messages: Sequence[str]) -> str:

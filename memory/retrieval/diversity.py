@@ -9,7 +9,7 @@ from memory.retrieval.candidates import Candidate
 
 _SAME = 0.9
 # Of this many consecutive hits, at most this many are of one author, and of one document.
-IN_A_ROW, MOST_OF_ONE_SOURCE = 5, 2
+IN_A_ROW, MAX_PER_SOURCE = 5, 2
 
 
 def mmr(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candidate]:
@@ -66,7 +66,7 @@ def spread(ranked: Sequence[Candidate], most: int, *, passes: Callable[[Candidat
 
 
 def _has_room(candidate: Candidate, taken: Counter[str]) -> bool:
-    return all(taken[source] < MOST_OF_ONE_SOURCE for source in _sources(candidate))
+    return all(taken[source] < MAX_PER_SOURCE for source in _sources(candidate))
 
 
 def _sources(candidate: Candidate) -> list[str]:

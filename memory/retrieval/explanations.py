@@ -9,7 +9,7 @@ from memory.retrieval.candidates import Candidate, CandidatePool
 from memory.retrieval.dates import DateRange
 from memory.utils.formatting import format_list
 
-_MOST_WORDS = 3
+_MAX_WORDS = 3
 # A term is mentioned if its weight is at least this share of the rarest term's weight.
 _TELLING = 0.35
 
@@ -47,7 +47,7 @@ def _words(candidate: Candidate, pool: CandidatePool) -> str:
         return ""
     strongest = max(ask.idf for ask in asked)
     telling = sorted((ask for ask in shared if ask.idf >= _TELLING * strongest), key=lambda ask: -ask.idf)
-    words = list(dict.fromkeys(ask.word for ask in telling))[:_MOST_WORDS]
+    words = list(dict.fromkeys(ask.word for ask in telling))[:_MAX_WORDS]
     if not words:
         return ""
     return _("contains %(words)s") % {"words": format_list([_("“%(word)s”") % {"word": word} for word in words])}

@@ -22,7 +22,7 @@ from memory.retrieval.candidates import Candidate, CandidatePool
 
 # Tuned on conversations between people and on work exchanges in four languages; docs/retrieval.md has the figures.
 _WORDS = 0.8
-_TOGETHER = 0.2
+_PROXIMITY_WEIGHT = 0.2
 # If the best lexical score is at most the first value, matches are due to chance and the lexical score is ignored. From
 # the second value on it counts in full.
 _CHANCE, _TELLING = 0.15, 0.4
@@ -44,7 +44,7 @@ def fuse(pool: CandidatePool, *, lexical_weight: float) -> list[Candidate]:
         return []
     before, after = _neighbours(pool)
     meaning, words = _meaning(pool, before, after), _words(pool, before, after)
-    lexical = _WORDS * words + _TOGETHER * _together(pool)
+    lexical = _WORDS * words + _PROXIMITY_WEIGHT * _together(pool)
     scores = 2 * (1 - lexical_weight) * meaning + 2 * lexical_weight * lexical + _likely(pool)
     for candidate, score, said in zip(pool.candidates, scores, words, strict=True):
         candidate.score = float(score) + _PIN * candidate.is_pinned

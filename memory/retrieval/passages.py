@@ -16,7 +16,7 @@ from memory.models import Chunk
 from memory.retrieval.types import ExchangeView, Hit
 
 # Maximum number of chunks added on each side. Text further away is usually about another subject.
-_WIDEST = 2
+_MAX_GAP = 2
 
 ChunkKey = tuple[uuid.UUID, int]
 
@@ -81,7 +81,7 @@ def load_neighbours(passages: Iterable[Passage]) -> dict[ChunkKey, QuotedChunk]:
     for passage in passages:
         if passage.pieces:
             first, last = passage.pieces[0].location, passage.pieces[-1].location
-            around |= Q(version=first.version_id, index__range=(first.index - _WIDEST, last.index + _WIDEST))
+            around |= Q(version=first.version_id, index__range=(first.index - _MAX_GAP, last.index + _MAX_GAP))
     rows = Chunk.objects.filter(around, exchange__forgotten_at=None, exchange__is_inactive=False)
     fields = (
         "version__document_id",

@@ -17,7 +17,7 @@ from memory.filters import Filter, parse_filter
 from memory.spaces.access import SpaceIds
 from memory.text import parse_uuid
 
-MOST_DOCUMENTS = 50
+MAX_DOCUMENTS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ NO_FILTER = RecallFilter()
 def build_recall_filter(ids: Iterable[str], metadata: Mapping[str, Any], *, spaces: SpaceIds) -> RecallFilter:
     """Return a recall filter with those documents that are in `spaces`; other ids are dropped.
 
-    Raises InvalidInputError for more than MOST_DOCUMENTS documents or invalid metadata.
+    Raises InvalidInputError for more than MAX_DOCUMENTS documents or invalid metadata.
     """
     wanted = [id for id in map(parse_uuid, ids) if id is not None]
-    if len(wanted) > MOST_DOCUMENTS:
-        raise InvalidInputError(_("Choose at most %(most)s documents.") % {"most": MOST_DOCUMENTS})
+    if len(wanted) > MAX_DOCUMENTS:
+        raise InvalidInputError(_("Choose at most %(most)s documents.") % {"most": MAX_DOCUMENTS})
     there = set(active_documents(spaces).filter(pk__in=wanted).values_list("pk", flat=True))
     return RecallFilter(tuple(id for id in dict.fromkeys(wanted) if id in there), validate_metadata(metadata))
 

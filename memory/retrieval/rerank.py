@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from memory.embeddings.onnxruntime import InferenceSession
 
-_MOST_TOKENS = 512
+_MAX_TOKENS = 512
 
 
 def is_configured() -> bool:
@@ -71,5 +71,5 @@ def _load(folder: Path) -> tuple[Tokenizer, InferenceSession]:
         raise InvalidInputError(sentence % {"folder": folder})
     tokenizer = Tokenizer.from_file(str(files[0]))
     tokenizer.enable_padding()
-    tokenizer.enable_truncation(_MOST_TOKENS)
+    tokenizer.enable_truncation(_MAX_TOKENS)
     return tokenizer, load_onnxruntime().InferenceSession(str(files[1]), providers=["CPUExecutionProvider"])

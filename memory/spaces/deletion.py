@@ -9,7 +9,7 @@ from memory.documents.deletion import forget_documents
 from memory.exchanges.forgetting import ErasureReceipt, forget, receipt_for
 from memory.models import Chunk, Document, DocumentVersion, Exchange, Feedback, Membership, MembershipChange
 
-_TOGETHER = 200
+_BATCH_SIZE = 200
 
 
 def delete_space_contents(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
@@ -18,11 +18,11 @@ def delete_space_contents(space_id: uuid.UUID, *, by: uuid.UUID) -> int:
     Whole documents come first, then exchanges of all sources. Each batch is a transaction, so repeated calls resume
     after an interruption. A worker erases vectors, cached embeddings, texts and originals later.
     """
-    documents = Document.objects.filter(space_id=space_id, forgotten_at=None).values_list("pk", flat=True)[:_TOGETHER]
+    documents = Document.objects.filter(space_id=space_id, forgotten_at=None).values_list("pk", flat=True)[:_BATCH_SIZE]
     if gone := forget_documents(documents, by=by):
         return gone
     left = Exchange.objects.filter(space_id=space_id, forgotten_at=None)
-    ids = set(left.values_list("pk", flat=True)[:_TOGETHER])
+    ids = set(left.values_list("pk", flat=True)[:_BATCH_SIZE])
     pieces = set(Chunk.objects.filter(exchange_id__in=ids).values_list("exchange_id", flat=True))
     return len(forget(pieces, by=by, as_part_of_a_document=True)) + len(forget(ids - pieces, by=by))
 

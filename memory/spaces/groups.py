@@ -11,7 +11,7 @@ from memory.models import Document, Exchange, Membership, MembershipChange, Spac
 from memory.text import clean_name
 
 Change = MembershipChange.Kind
-_LONGEST_NAME = 80
+_MAX_NAME_LENGTH = 80
 # Names that commands use for the other spaces.
 _TAKEN = ("own", "team", "everyone", "only you")
 
@@ -84,7 +84,7 @@ def _note_change(group: Space, person_id: uuid.UUID, kind: Change, *, by: uuid.U
 
 
 def _free_name(name: str, of: Space | None) -> str:
-    name = clean_name(name)[:_LONGEST_NAME].strip()
+    name = clean_name(name)[:_MAX_NAME_LENGTH].strip()
     if not name:
         raise InvalidInputError(_("Give the group a name."))
     groups = Space.objects.filter(kind=Space.Kind.GROUP)

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 # Number of served keys to remember.
-_MOST_REMEMBERED = 10_000
+_MAX_REMEMBERED = 10_000
 
 
 class Turns(Generic[K]):
@@ -31,6 +31,6 @@ class Turns(Generic[K]):
     def note(self, key: K) -> None:
         """Record that this key is served now."""
         with self._lock:
-            if len(self._served) >= _MOST_REMEMBERED:
+            if len(self._served) >= _MAX_REMEMBERED:
                 self._served.clear()
             self._served[key] = next(self._clock)

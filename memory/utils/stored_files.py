@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from memory.utils.batching import batched
 
-_TOGETHER = 200
+_BATCH_SIZE = 200
 # The row of a younger file may not be committed yet.
-YOUNG = timedelta(hours=1)
+MIN_ORPHAN_AGE = timedelta(hours=1)
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def delete_after_commit(name: str | None) -> None:
 
 
 def delete_orphaned_files(
-    model: type[Model], field: str, *, folder: str, older_than: timedelta = YOUNG, dry_run: bool = False
+    model: type[Model], field: str, *, folder: str, older_than: timedelta = MIN_ORPHAN_AGE, dry_run: bool = False
 ) -> int:
     """Delete the files of a folder that no row names in `field`; return how many.
 
@@ -45,7 +45,7 @@ def delete_orphaned_files(
     if not default_storage.exists(folder):
         return 0
     removed, long_ago = 0, timezone.now() - older_than
-    for names in batched((f"{folder}/{name}" for name in default_storage.listdir(folder)[1]), _TOGETHER):
+    for names in batched((f"{folder}/{name}" for name in default_storage.listdir(folder)[1]), _BATCH_SIZE):
         rows = model._default_manager.filter(**{f"{field}__in": names})
         for name in set(names) - set(rows.values_list(field, flat=True)):
             # A concurrent deletion may already have removed the file.

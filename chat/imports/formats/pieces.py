@@ -11,13 +11,13 @@ from django.utils.translation import gettext as _
 from memory.api import ExtractionError
 
 # Bytes; a conversation of a year of work has a few megabytes.
-LARGEST_PIECE = 100_000_000
+MAX_PIECE_BYTES = 100_000_000
 _READ = 1_000_000
 # Matches up to the next bracket outside of strings, or the quotation mark of a string that continues in unread data.
 _TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+")*+(["\[\]{}]?)', re.DOTALL)
 
 
-def pieces(stream: IO[bytes], *, largest: int = LARGEST_PIECE) -> Iterator[bytes]:
+def pieces(stream: IO[bytes], *, largest: int = MAX_PIECE_BYTES) -> Iterator[bytes]:
     """Yield the bytes of each object in the array in `stream`, or of each top-level object.
 
     Only brackets are matched, so that a damaged object does not affect the others. Raises ExtractionError, after the

@@ -16,10 +16,10 @@ from memory.api import ExtractionError, format_number
 # The errors of a damaged zip, which are also raised while a member is read.
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError)
 
-_MOST_UNPACKED = 4_000_000_000
-_MOST_MEMBERS = 200_000
+_MAX_UNPACKED = 4_000_000_000
+_MAX_MEMBERS = 200_000
 # JSON compresses 1:5, repetitive JSON 1:30; a zip bomb 1:1000, and is small.
-_HIGHEST_RATIO = 200
+_MAX_RATIO = 200
 _RATIO_MATTERS_FROM = 20_000_000
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 
@@ -77,13 +77,13 @@ def _check(count: int, chosen: list[zipfile.ZipInfo]) -> None:
     """Check limits by the declared sizes, beyond which `zipfile` does not read. Raises ExtractionError."""
     unpacked = sum(member.file_size for member in chosen)
     packed = sum(member.compress_size for member in chosen)
-    if count > _MOST_MEMBERS:
-        raise ExtractionError(_("This zip holds more than %(most)s files.") % {"most": format_number(_MOST_MEMBERS)})
-    if unpacked > _MOST_UNPACKED:
+    if count > _MAX_MEMBERS:
+        raise ExtractionError(_("This zip holds more than %(most)s files.") % {"most": format_number(_MAX_MEMBERS)})
+    if unpacked > _MAX_UNPACKED:
         sentence = _("This zip unpacks to more than %(most)s MB of conversations.")
-        raise ExtractionError(sentence % {"most": format_number(_MOST_UNPACKED // 1_000_000)})
-    if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _HIGHEST_RATIO:
-        raise ExtractionError(_("This zip unpacks to more than %(most)s times its size.") % {"most": _HIGHEST_RATIO})
+        raise ExtractionError(sentence % {"most": format_number(_MAX_UNPACKED // 1_000_000)})
+    if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _MAX_RATIO:
+        raise ExtractionError(_("This zip unpacks to more than %(most)s times its size.") % {"most": _MAX_RATIO})
     if any(member.flag_bits & 1 for member in chosen):
         raise ExtractionError(_("This zip is protected by a password. Unpack it first."))
     if any(member.compress_type not in _METHODS for member in chosen):

@@ -12,7 +12,7 @@ from memory.documents.chunking.spans import Span, next_nonblank, without_trailin
 _END = re.compile(r"""[.!?…。！？｡]+["'”’»›)\]}」』）】》*_`]*|\n\s*\n""")
 _WIDE = re.compile(r"[。！？｡]")
 _LAST_WORD = re.compile(r"\w*\Z")
-_LONGEST_ABBREVIATION = 6
+_MAX_ABBREVIATION_LENGTH = 6
 _ABBREVIATIONS = {
     "Dr", "Mr", "Mrs", "Ms", "Prof", "St", "No", "Fig", "vs", "cf", "pp", "Hr",
     "Fr", "Nr", "Abb", "Abs", "Art", "bzw", "ca", "ggf", "inkl", "usw", "vgl", "Mio",
@@ -43,7 +43,9 @@ def _ends_sentence(text: str, found: re.Match[str], end: int) -> bool:
     following = next_nonblank(text, after, end)
     if following < end and text[following].islower():
         return False
-    return mark != "." or not _is_abbreviated(text[max(0, found.start() - _LONGEST_ABBREVIATION - 1) : found.start()])
+    return mark != "." or not _is_abbreviated(
+        text[max(0, found.start() - _MAX_ABBREVIATION_LENGTH - 1) : found.start()]
+    )
 
 
 def _is_abbreviated(before: str) -> bool:

@@ -11,12 +11,12 @@ from memory.text import clean_text
 # Form feed, vertical tab, NEL and the two separators of Unicode end a line; other control characters are removed.
 _LINE_ENDS = re.compile(r"[\f\v\x85\u2028\u2029]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufeff]")
-_LONGEST_LABEL = 120
+_MAX_LABEL_LENGTH = 120
 # Limits the memory for markers, a hundred bytes each.
-_MOST_MARKS = 500_000
+_MAX_MARKS = 500_000
 # Characters of hidden text that are stored per file, for the document's page.
-_MOST_HIDDEN = 20_000
-_MOST_HIDDEN_PASSAGES = 200
+_MAX_HIDDEN = 20_000
+_MAX_HIDDEN_PASSAGES = 200
 
 
 def normalise_text(text: str) -> str:
@@ -47,7 +47,7 @@ class TextBuilder:
         self._pending: list[tuple[MarkKind, str, int, str]] = []
         self._path: list[tuple[int, str]] = []
         self.hidden: list[Hidden] = []
-        self._hidden_room = _MOST_HIDDEN
+        self._hidden_room = _MAX_HIDDEN
 
     @property
     def blank(self) -> bool:
@@ -71,7 +71,7 @@ class TextBuilder:
         self._hidden_room -= len(text)
         if self.hidden and self.hidden[-1].start == self._length:
             text = f"{self.hidden.pop().text}\n{text}"
-        if len(self.hidden) < _MOST_HIDDEN_PASSAGES:
+        if len(self.hidden) < _MAX_HIDDEN_PASSAGES:
             self.hidden.append(Hidden(self._length, text))
 
     def line(self, text: str) -> None:
@@ -126,11 +126,11 @@ class TextBuilder:
     def _place_marks(self) -> None:
         self._marks += [Marker(self._length, *pending) for pending in self._pending]
         self._pending.clear()
-        if len(self._marks) > _MOST_MARKS:
+        if len(self._marks) > _MAX_MARKS:
             sentence = gettext_noop("This file has more than %(most)s rows or headings. Upload it in parts.")
-            raise ExtractionError(sentence, most=_MOST_MARKS)
+            raise ExtractionError(sentence, most=_MAX_MARKS)
 
 
 def _short(label: str) -> str:
     label = collapse_whitespace(normalise_text(label))
-    return label if len(label) <= _LONGEST_LABEL else label[: _LONGEST_LABEL - 1].rstrip() + "…"
+    return label if len(label) <= _MAX_LABEL_LENGTH else label[: _MAX_LABEL_LENGTH - 1].rstrip() + "…"

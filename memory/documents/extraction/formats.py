@@ -59,7 +59,7 @@ FORMATS = (
 _HEAD_BYTES = 65_536
 # A zip archive's end record may be followed by a comment of 64 kB. The directory has room for about 20,000 members.
 _LAST_RECORD_BYTES = 65_536 + 22
-_MOST_DIRECTORY_BYTES = 2_000_000
+_MAX_DIRECTORY_BYTES = 2_000_000
 _TEXT_KINDS = {
     e: f.kind for f in FORMATS if f.kind in ("markdown", "html", "csv", "email", "code") for e in f.extensions
 }
@@ -132,7 +132,7 @@ def _check_directory(file: SeekableFile) -> None:
     if found < 0 or len(last) < found + 22:
         raise zipfile.BadZipFile("its end is missing")
     # The size of the directory; zip64 archives store it elsewhere and have all ones here.
-    if int.from_bytes(last[found + 12 : found + 16], "little") > _MOST_DIRECTORY_BYTES:
+    if int.from_bytes(last[found + 12 : found + 16], "little") > _MAX_DIRECTORY_BYTES:
         raise ExtractionError(gettext_noop("This file holds too many parts to be a document."))
 
 

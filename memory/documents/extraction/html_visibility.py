@@ -37,7 +37,7 @@ _NUMBERS = re.compile(r"\d{1,3}(?:\.\d{1,9})?%?")
 _COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _SELECTOR = re.compile(r"[a-z][a-z0-9]*|[.#][\w-]+|[a-z][a-z0-9]*[.#][\w-]+", re.IGNORECASE)
 # Number of rules considered per page.
-_MOST_RULES = 2000
+_MAX_RULES = 2000
 
 Declarations = dict[str, str]
 
@@ -97,12 +97,12 @@ class StyleSheet:
 
     def add(self, css: str) -> None:
         """Add the rules of a style element."""
-        for rule in _COMMENT.sub("", css).split("}")[:_MOST_RULES]:
+        for rule in _COMMENT.sub("", css).split("}")[:_MAX_RULES]:
             selectors, _brace, body = rule.rpartition("{")
             declared = _declarations(body)
             for selector in selectors.rpartition("{")[2].split(","):
                 name = selector.strip()
-                if declared and _SELECTOR.fullmatch(name) and len(self._rules) < _MOST_RULES:
+                if declared and _SELECTOR.fullmatch(name) and len(self._rules) < _MAX_RULES:
                     self._rules[name] = self._rules.get(name, {}) | declared
 
     def declared_for(self, tag: str, attributes: Attributes) -> Declarations:

@@ -9,7 +9,7 @@ from memory.documents.extraction.builder import collapse_whitespace
 
 _NUMBER = re.compile(r"[-+]?[^\w\s]?\s?\d[\d.,' ]*\s?[%€$£]?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*")
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_LONGEST_NAME = 80
+_MAX_NAME_LENGTH = 80
 
 
 def label_rows(rows: Iterable[tuple[int, Sequence[str]]], *, header: bool | None = None) -> Iterator[tuple[int, str]]:
@@ -46,5 +46,5 @@ def line_of(cells: Sequence[str], names: Sequence[str]) -> str:
 
 def _are_names(cells: Sequence[str]) -> bool:
     return len(set(cells)) == len(cells) and all(
-        len(cell) <= _LONGEST_NAME and (_YEAR.fullmatch(cell) or not _NUMBER.fullmatch(cell)) for cell in cells
+        len(cell) <= _MAX_NAME_LENGTH and (_YEAR.fullmatch(cell) or not _NUMBER.fullmatch(cell)) for cell in cells
     )

@@ -14,7 +14,7 @@ from memory.documents.extraction.result import ExtractionLimits
 from memory.errors import ExtractionError, gettext_noop
 
 # The parser checks all open parts for each line, so its time grows quadratically with their number.
-_MOST_MULTIPARTS = 500
+_MAX_MULTIPARTS = 500
 _MULTIPART = re.compile(rb"^content-type:\s{0,20}multipart/", re.IGNORECASE | re.MULTILINE)
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 
@@ -22,9 +22,9 @@ _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 def read(file: BinaryIO, draft: TextBuilder, limits: ExtractionLimits) -> None:
     """Add the message in `file`, from its plain text if it has both plain text and HTML."""
     data = file.read()
-    if len(_MULTIPART.findall(data)) > _MOST_MULTIPARTS:
+    if len(_MULTIPART.findall(data)) > _MAX_MULTIPARTS:
         sentence = gettext_noop("This e-mail has more than %(most)s parts within parts. Save its text and upload that.")
-        raise ExtractionError(sentence, most=_MOST_MULTIPARTS)
+        raise ExtractionError(sentence, most=_MAX_MULTIPARTS)
     message = message_from_bytes(data, policy=policy.default)
     for name in _HEADERS:
         if value := collapse_whitespace(str(message.get(name, ""))):

@@ -20,7 +20,7 @@ from memory.errors import ExtractionError, gettext_noop
 _PROTECTED = gettext_noop("This PDF is protected by a password. Remove it and upload again.")
 # Titles that programs set by default.
 _NO_TITLE = re.compile(r"untitled.*|(?:microsoft (?:word|powerpoint|excel) - )?\S+\.\w{2,5}|\W*", re.IGNORECASE)
-_LONGEST_TITLE = 200
+_MAX_TITLE_LENGTH = 200
 _SHOWING = frozenset({b"Tj", b"TJ", b"'", b'"'})
 # Ligatures, which nobody types in a search.
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
@@ -84,4 +84,4 @@ def _title_of(reader: PdfReader) -> str:
     """Return the title in the PDF's properties, or ""."""
     said = reader.metadata.title if reader.metadata else None
     title = collapse_whitespace(said or "")
-    return title if len(title) <= _LONGEST_TITLE and not _NO_TITLE.fullmatch(title) else ""
+    return title if len(title) <= _MAX_TITLE_LENGTH and not _NO_TITLE.fullmatch(title) else ""

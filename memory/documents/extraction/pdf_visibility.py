@@ -15,12 +15,12 @@ _IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
 _BLACK, _WHITE = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
 _SAME_COLOR = 0.04
 # Points; smaller text is unreadable.
-_SMALLEST = 1.0
+_MIN_FONT_SIZE = 1.0
 _FAINTEST = 0.05
 # Invisible text over images that cover this share of the page is the text layer of a scan.
 _SCAN = 0.8
 # Number of painted boxes that are remembered.
-_MOST_BOXES = 500
+_MAX_BOXES = 500
 _INVISIBLE_MODES = (3, 7)
 _SHOWING = frozenset({"Tj", "TJ", "'", '"'})
 _FILLING = frozenset({"f", "F", "f*", "B", "B*", "b", "b*"})
@@ -163,7 +163,7 @@ class PageVisibility:
 
     def _paint(self, box: Box, color: Color | None) -> None:
         self._painted.append((box, color))
-        del self._painted[:-_MOST_BOXES]
+        del self._painted[:-_MAX_BOXES]
 
     def _is_seen(self) -> bool | tuple[float, float]:
         """Return whether text shown now is visible; for invisible text, which may belong to a scan, its position."""
@@ -172,7 +172,7 @@ class PageVisibility:
         size = abs(state.size) * math.sqrt(abs(placed[0] * placed[3] - placed[1] * placed[2]))
         x, y = placed[4], placed[5]
         left, bottom, right, top = self.page
-        if size < _SMALLEST or state.alpha <= _FAINTEST or x > right or y > top or y + size < bottom:
+        if size < _MIN_FONT_SIZE or state.alpha <= _FAINTEST or x > right or y > top or y + size < bottom:
             return False
         if x < left - right:  # the line begins more than a page's width before the page
             return False

@@ -21,7 +21,7 @@ from memory.errors import ExtractionError, gettext_noop
 
 _ROOT = Path(__file__).resolve().parents[3]
 # Seconds between calls of `stop`.
-_PATIENCE = 0.2
+_TIMEOUT = 0.2
 _PIECE_BYTES = 65_536
 
 
@@ -67,12 +67,12 @@ def _hear(process: subprocess.Popen[bytes], limits: ExtractionLimits, stop: Call
         while True:
             now = time.monotonic()
             if stop is not None and now >= next_asked:
-                next_asked = now + _PATIENCE
+                next_asked = now + _TIMEOUT
                 if stop():
                     raise ExtractionCancelledError("Reading this file was stopped.")
             if now > deadline:
                 raise _too_slow(limits)
-            if selector.select(_PATIENCE):
+            if selector.select(_TIMEOUT):
                 data = os.read(process.stdout.fileno(), _PIECE_BYTES)
                 if not data:
                     return answer

@@ -21,7 +21,7 @@ OUT_OF_MEMORY = 77
 _AS_LIST = attrgetter(*(field.name for field in fields(Marker)))
 _PIECE = 65_536
 _BATCH = 1000
-_LONGEST_LINE = 2_000_000
+_MAX_LINE_LENGTH = 2_000_000
 _NONSENSE = gettext_noop("This file is damaged: what was read of it makes no sense.")
 
 
@@ -58,7 +58,7 @@ class ResultParser:
     def take(self, data: bytes) -> None:
         """Parse the next bytes. Raises ExtractionError with the reported error, and for invalid data."""
         *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > _LONGEST_LINE:
+        if len(self._rest) > _MAX_LINE_LENGTH:
             raise ExtractionError(_NONSENSE)
         for line in lines:
             try:

@@ -22,7 +22,7 @@ from memory.documents.extraction.result import ExtractionLimits
 
 _CLONE_NEWUSER = 0x10000000
 _CLONE_NEWNET = 0x40000000
-_MOST_OPEN_FILES = 64
+_MAX_OPEN_FILES = 64
 # Audit events of `os`, sockets, processes and foreign functions, except those that imports need.
 _FORBIDDEN = ("os.", "socket.", "subprocess.", "shutil.", "ctypes.", "fcntl.", "pty.", "sqlite3.", "tempfile.")
 _ALLOWED = frozenset({"os.listdir", "os.scandir"})
@@ -44,7 +44,7 @@ def confine(limits: ExtractionLimits) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (limits.processor_seconds, limits.processor_seconds + 1))
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_NOFILE, _MOST_OPEN_FILES)
+    _limit(resource.RLIMIT_NOFILE, _MAX_OPEN_FILES)
     sys.addaudithook(_forbid)
 
 

@@ -20,7 +20,7 @@ _BUILT_IN: dict[int, NumberStyle] = {
 }  # fmt: skip
 # Quoted and escaped characters, padding, and conditions, colours and locales in brackets, which are not fields.
 _NO_FIELD = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', re.IGNORECASE)
-_MOST_DAYS = 2_958_466
+_MAX_DAYS = 2_958_466
 
 
 class XlsxNumberFormats(XmlHandler):
@@ -83,7 +83,7 @@ def format_number(raw: str, look: NumberStyle, from_1904: bool) -> str:
     if look == "elapsed":
         minutes, seconds = divmod(round(number * 86_400), 60)
         return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
-    if look != "number" and 0 <= number < _MOST_DAYS:
+    if look != "number" and 0 <= number < _MAX_DAYS:
         return _date(number, look, from_1904)
     # Excel keeps fifteen digits; the sixteenth is a rounding error.
     return str(int(number)) if number == int(number) and abs(number) < 1e15 else f"{number:.15g}"

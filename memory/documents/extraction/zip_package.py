@@ -13,10 +13,10 @@ from urllib.parse import unquote
 from memory.documents.extraction.xml_stream import XmlHandler, iterparse
 from memory.errors import ExtractionError, gettext_noop
 
-MOST_UNPACKED = 200_000_000
-MOST_MEMBERS = 10_000
+MAX_UNPACKED = 200_000_000
+MAX_MEMBERS = 10_000
 # Dense XML is compressed 1 to 50, a zip bomb 1 to 1000.
-_HIGHEST_RATIO = 200
+_MAX_RATIO = 200
 _RATIO_MATTERS_FROM = 20_000_000
 
 
@@ -130,15 +130,13 @@ class _Relations(XmlHandler):
 def _check(members: list[zipfile.ZipInfo]) -> None:
     unpacked = sum(member.file_size for member in members)
     packed = sum(member.compress_size for member in members)
-    if len(members) > MOST_MEMBERS:
-        raise ExtractionError(gettext_noop("This file holds more than %(most)s parts."), most=MOST_MEMBERS)
-    if unpacked > MOST_UNPACKED:
+    if len(members) > MAX_MEMBERS:
+        raise ExtractionError(gettext_noop("This file holds more than %(most)s parts."), most=MAX_MEMBERS)
+    if unpacked > MAX_UNPACKED:
         raise ExtractionError(
-            gettext_noop("This file unpacks to more than %(most)s MB."), most=MOST_UNPACKED // 1_000_000
+            gettext_noop("This file unpacks to more than %(most)s MB."), most=MAX_UNPACKED // 1_000_000
         )
-    if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _HIGHEST_RATIO:
-        raise ExtractionError(
-            gettext_noop("This file unpacks to more than %(most)s times its size."), most=_HIGHEST_RATIO
-        )
+    if unpacked > _RATIO_MATTERS_FROM and unpacked > packed * _MAX_RATIO:
+        raise ExtractionError(gettext_noop("This file unpacks to more than %(most)s times its size."), most=_MAX_RATIO)
     if any(member.flag_bits & 1 for member in members):
         raise ExtractionError(gettext_noop("This file is protected by a password. Remove it and upload again."))

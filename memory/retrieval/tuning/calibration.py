@@ -42,7 +42,7 @@ SMALL_TALK = (
 )  # fmt: skip
 
 _READ = 2000
-_MOST_BESIDE = 1000
+_MAX_NEIGHBOURS = 1000
 _WANTED = 5
 
 
@@ -182,7 +182,7 @@ def _neighbours(exchange: Exchange) -> set[uuid.UUID]:
     if exchange.session_id is not None:
         same |= Q(session_id=exchange.session_id)
     rows = Exchange.objects.filter(same, forgotten_at=None).exclude(id=exchange.id)
-    return set(rows.values_list("id", flat=True)[:_MOST_BESIDE])
+    return set(rows.values_list("id", flat=True)[:_MAX_NEIGHBOURS])
 
 
 def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: levels.Level) -> float:

@@ -32,7 +32,7 @@ def reveal(request: PageRequest, space_id: uuid.UUID) -> HttpResponse:
         "section": "admin",
         "space_id": space.pk,
         "space_label": space_label(space),
-        "minutes": int(reveals.LASTS.total_seconds() // 60),
+        "minutes": int(reveals.DURATION.total_seconds() // 60),
         "next": back,
         "reason": reason,
     }
