@@ -76,7 +76,7 @@ class Stores:
         ranking = rank(
             query,
             spaces=frozenset({self._spaces[name].pk}),
-            wanted=k,
+            limit=k,
             now=_time(now) or datetime.now(UTC),
             strategy_name=self._strategy,
         )

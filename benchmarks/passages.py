@@ -37,7 +37,7 @@ def main() -> None:
         for path in sorted(HANDBOOK.glob("*.md")):
             factories.document(person, path.name, path.read_bytes())
         readable = access.readable_space_ids(person.pk)
-        ranked = [(q, rank(q.asks, spaces=readable, wanted=RANKED).results) for q in QUESTIONS]
+        ranked = [(q, rank(q.asks, spaces=readable, limit=RANKED).results) for q in QUESTIONS]
         variants = {
             "best pieces, one by one": one_by_one,
             "neighbours merged": merged,

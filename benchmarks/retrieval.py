@@ -69,7 +69,7 @@ def measure_recall(keys: Keys, readable: frozenset[uuid.UUID]) -> list[str]:
 
     def found(question: str) -> list[str]:
         started = time.perf_counter()
-        ranking = rank(question, spaces=readable, wanted=5)
+        ranking = rank(question, spaces=readable, limit=5)
         took.append(1000 * (time.perf_counter() - started))
         return [keys[result.exchange.id] for result in ranking.results]
 
@@ -99,7 +99,7 @@ def pass_share(keys: Keys, readable: frozenset[uuid.UUID], questions: Iterable[t
     found = [
         (question, key)
         for question, key in questions
-        if key in [keys[result.exchange.id] for result in rank(question, spaces=readable, wanted=5).results]
+        if key in [keys[result.exchange.id] for result in rank(question, spaces=readable, limit=5).results]
     ]
     return share(key in recalled(keys, readable, question) for question, key in found)
 

@@ -125,7 +125,7 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     from memory.index import generations
     from memory.lexical.candidates import build_lexical_query, lexical_candidates
     from memory.retrieval.candidate_rows import CandidateLoader
-    from memory.retrieval.candidates import BY_MEANING, LEXICAL_ONLY, NEAREST
+    from memory.retrieval.candidates import VECTOR_CANDIDATES, LEXICAL_CANDIDATES, NEAREST
     from memory.retrieval.vector_search import nearest
     from memory.spaces import access
 
@@ -136,13 +136,13 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     largest = _bare(generation.collections.get(space=layout.own).name)
 
     def words(text: str) -> list[str]:
-        return lexical_candidates(build_lexical_query(text, readable), list(readable), LEXICAL_ONLY)
+        return lexical_candidates(build_lexical_query(text, readable), list(readable), LEXICAL_CANDIDATES)
 
     def with_vector(text: str) -> Query:
         return _query(text, embedder.embed_query(text), readable)
 
     def candidates(text: str) -> tuple[list[str], list[str]]:
-        return words(text), list(nearest(with_vector(text), NEAREST))[:BY_MEANING]
+        return words(text), list(nearest(with_vector(text), NEAREST))[:VECTOR_CANDIDATES]
 
     def read(found: tuple[list[str], list[str]]) -> None:
         reader = CandidateLoader(readable)
@@ -191,16 +191,16 @@ def against_exact(layout: Layout, questions: Iterator[str]) -> list[Row]:
     from memory.spaces import access
 
     embedder = generations.embedder_for(generations.active_generation())
-    embedded = [(text, embedder.embed_query(text)) for text, _ in zip(questions, range(QUESTIONS), strict=False)]
+    get_vector = [(text, embedder.embed_query(text)) for text, _ in zip(questions, range(QUESTIONS), strict=False)]
     readable = access.readable_space_ids(layout.person.pk)
     rows: list[Row] = []
     for reader, space_ids in (("1 %", frozenset({layout.small.pk})), ("all spaces", readable)):
         exchanges = list(Exchange.objects.filter(space_id__in=space_ids).values_list("id", "content_hash"))
         similarities = exact_similarities(
-            [digest for _, digest in exchanges], np.stack([vector for _, vector in embedded])
+            [digest for _, digest in exchanges], np.stack([vector for _, vector in get_vector])
         )
         shares: dict[int, list[float]] = {NEAREST: [], TEN: []}
-        for (text, vector), exact in zip(embedded, similarities.T, strict=True):
+        for (text, vector), exact in zip(get_vector, similarities.T, strict=True):
             best = {exchanges[i][0].hex for i in np.argsort(-exact)[:TEN]}
             for count, found in shares.items():
                 near = nearest(_query(text, vector, space_ids), count)
@@ -219,7 +219,7 @@ def by_strategy(layout: Layout, questions: Iterator[str]) -> list[Row]:
     from memory.spaces import access
 
     readable = access.readable_space_ids(layout.person.pk)
-    by = partial(rank, spaces=readable, wanted=FOUND)
+    by = partial(rank, spaces=readable, limit=FOUND)
     took = interleave(questions, {name: partial(by, strategy_name=name) for name in strategy_names()})
     return [(name, _pair(times)) for name, times in took.items()]
 
@@ -290,7 +290,7 @@ def _query(text: str, vector: Vectors, space_ids: SpaceIds) -> Query:
 
     active = generations.active_generation()
     return Query(
-        text=text, embedded=lambda: vector, generation=active, spaces=space_ids, wanted=FOUND, now=timezone.now()
+        text=text, get_vector=lambda: vector, generation=active, spaces=space_ids, limit=FOUND, now=timezone.now()
     )
 
 

@@ -41,7 +41,7 @@ def test_the_expected_exchange_is_among_the_first_five(memory, person, work):
     readable = access.readable_space_ids(person.id)
 
     def share(pairs):
-        found = [key in [work[r.exchange.id] for r in rank(q, spaces=readable, wanted=5).results] for q, key in pairs]
+        found = [key in [work[r.exchange.id] for r in rank(q, spaces=readable, limit=5).results] for q, key in pairs]
         return sum(found) / len(found)
 
     assert share(NAMES_ONLY) >= 0.98
@@ -156,13 +156,13 @@ def test_other_languages_need_more_evidence_with_an_english_model_only(db):
 
 def test_excluded_exchanges_take_no_place_among_the_sixty_candidates_of_the_gate(memory, person, work):
     readable, message = access.readable_space_ids(person.id), "When do we have lunch together?"
-    nearest_sixty = [result.exchange.id for result in rank(message, spaces=readable, wanted=60).results]
+    nearest_sixty = [result.exchange.id for result in rank(message, spaces=readable, limit=60).results]
     active = generations.active_generation()
     vector = generations.embedder_for(active).embed_query(message)
 
     pool = candidates.gather_candidates(
         Query(
-            message, lambda: vector, active, readable, wanted=5, now=datetime.now(UTC), exclude=frozenset(nearest_sixty)
+            message, lambda: vector, active, readable, limit=5, now=datetime.now(UTC), exclude=frozenset(nearest_sixty)
         )
     )
 
@@ -182,7 +182,7 @@ def test_similarity_of_lexical_candidates_is_known_beyond_the_vector_candidates(
     vector = generations.embedder_for(active).embed_query(message)
 
     pool = candidates.gather_candidates(
-        Query(message, lambda: vector, active, readable, wanted=1, now=datetime.now(UTC))
+        Query(message, lambda: vector, active, readable, limit=1, now=datetime.now(UTC))
     )
 
     assert len(pool.candidates) == 3
@@ -204,9 +204,7 @@ def test_every_strategy_ranks_and_explains(memory, person, name):
     exchange(person, "The garden shed has a new roof.")
     memory.index_pending()
 
-    ranking = rank(
-        "Who replaced the boiler?", spaces=access.readable_space_ids(person.id), wanted=2, strategy_name=name
-    )
+    ranking = rank("Who replaced the boiler?", spaces=access.readable_space_ids(person.id), limit=2, strategy_name=name)
 
     first = ranking.results[0]
     assert first.exchange.user_message.startswith("The boiler")
@@ -241,7 +239,7 @@ def test_matches_of_a_selective_filter_are_ranked_by_exact_similarity(memory, pe
 
 def test_an_unknown_strategy_is_refused_with_the_known_ones(memory, person):
     with pytest.raises(InvalidInputError, match="default, dynamic, hybrid, temporal, diverse"):
-        rank("boiler", spaces=access.readable_space_ids(person.id), wanted=2, strategy_name="magic")
+        rank("boiler", spaces=access.readable_space_ids(person.id), limit=2, strategy_name="magic")
 
 
 def test_a_missing_strategy_costs_an_answer_only_its_context(memory, person, settings):

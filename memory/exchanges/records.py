@@ -120,10 +120,10 @@ def query_records(
     active = generations.active_generation()
     query = Query(
         text=asked,
-        embedded=_vector_of(asked, vector, active),
+        get_vector=_vector_of(asked, vector, active),
         generation=active,
         spaces=spaces,
-        wanted=top_k,
+        limit=top_k,
         now=timezone.now(),
     )
     if not spaces:
@@ -265,15 +265,15 @@ def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:
     ranking = get_strategy("hybrid" if query.text else "default")(_narrowed(query, filters))
     hits = _hits(ranking)
     if hits or not ranking.is_lexical_only or filters is None:
-        return hits[: query.wanted]
-    rows = _alive(query.spaces).filter(to_sql(filters)).order_by("-timestamp", "id")[: query.wanted]
+        return hits[: query.limit]
+    rows = _alive(query.spaces).filter(to_sql(filters)).order_by("-timestamp", "id")[: query.limit]
     return [_hit(row, None, 0.0) for row in rows]
 
 
 def _narrowed(query: Query, filters: Filter | None) -> Query:
     # Programs also store exchanges and notes, which have `manual_entry` set.
     records = parse_filter({"source": str(Exchange.Source.API), "manual_entry": False})
-    return replace(query, keep_repeats=True, filters=_both(records, filters))
+    return replace(query, keep_duplicates=True, filters=_both(records, filters))
 
 
 def _both(one: Filter | None, other: Filter | None) -> Filter | None:

@@ -16,15 +16,15 @@ from memory.models import Exchange, MetadataValue
 _INDEXED = ("thread", "session")
 
 
-def ids_if_selective(tree: Filter, most: int) -> set[uuid.UUID] | None:
-    """Return at most `most` exchange ids that include all matches of `tree`, or None if more may match.
+def ids_if_selective(tree: Filter, limit: int) -> set[uuid.UUID] | None:
+    """Return at most `limit` exchange ids that include all matches of `tree`, or None if more may match.
 
-    Reads at most `most` + 1 ids per condition, from all spaces. Callers must check the remaining conditions and the
+    Reads at most `limit` + 1 ids per condition, from all spaces. Callers must check the remaining conditions and the
     spaces.
     """
     if isinstance(tree, Condition):
-        return _few(tree, most)
-    parts = (ids_if_selective(part, most) for part in tree.parts)
+        return _few(tree, limit)
+    parts = (ids_if_selective(part, limit) for part in tree.parts)
     if isinstance(tree, And):
         return next((found for found in parts if found is not None), None)
     together: set[uuid.UUID] = set()
@@ -32,17 +32,17 @@ def ids_if_selective(tree: Filter, most: int) -> set[uuid.UUID] | None:
         if found is None:
             return None
         together |= found
-    return together if len(together) <= most else None
+    return together if len(together) <= limit else None
 
 
-def _few(condition: Condition, most: int) -> set[uuid.UUID] | None:
+def _few(condition: Condition, limit: int) -> set[uuid.UUID] | None:
     if condition.negated:
         return None
     ids = _own(condition) if condition.is_own else _free(condition)
     if ids is None:
         return None
-    found = list(ids[: most + 1])
-    return None if len(found) > most else set(found)
+    found = list(ids[: limit + 1])
+    return None if len(found) > limit else set(found)
 
 
 def _own(condition: Condition) -> QuerySet[Any, uuid.UUID] | None:

@@ -48,9 +48,9 @@ def _context(exchange: Exchange) -> str:
     return text if len(text) <= _CONTEXT else f"{text[: _CONTEXT // 2]} … {text[-_CONTEXT // 2 :]}"
 
 
-def _pieces(text: str, most: int) -> list[str]:
+def _pieces(text: str, limit: int) -> list[str]:
     """Return the first `most` pieces of the text; read only the first `most` + 1 piece lengths of it."""
-    text = text[: (most + 1) * _PIECE]
+    text = text[: (limit + 1) * _PIECE]
     if len(text) <= _PIECE:
         return [text]
     spans: list[Span] = split(
@@ -61,4 +61,4 @@ def _pieces(text: str, most: int) -> list[str]:
         max_chunk_size=_PIECE,
         preserve_sentence_boundaries=True,
     )
-    return [text[span.start : span.end] for span in spans[:most]]
+    return [text[span.start : span.end] for span in spans[:limit]]

@@ -25,8 +25,8 @@ from memory.retrieval.vector_search import SimilarityById, exact_similarities, n
 log = logging.getLogger(__name__)
 
 # Minimum length of each candidate list. The length is at least twice `wanted`, and doubles again with a filter.
-BY_MEANING = 80
-LEXICAL_ONLY = 40
+VECTOR_CANDIDATES = 80
+LEXICAL_CANDIDATES = 40
 # Number of nearest exchanges with a known similarity, although not all are read. Lexical candidates and neighbours use
 # these similarities.
 NEAREST = 150
@@ -97,26 +97,26 @@ def gather_candidates(query: Query) -> CandidatePool:
     """
     longer = 1 if query.filters is None else 2
     excluded = min(len(query.exclude), _MADE_UP_FOR)
-    by_meaning = longer * max(BY_MEANING, 2 * query.wanted) + excluded
-    by_words = longer * max(LEXICAL_ONLY, 2 * query.wanted)
-    nearest_known = max(NEAREST + excluded, by_meaning)
+    vector_count = longer * max(VECTOR_CANDIDATES, 2 * query.limit) + excluded
+    lexical_count = longer * max(LEXICAL_CANDIDATES, 2 * query.limit)
+    nearest_known = max(NEAREST + excluded, vector_count)
     by_index = search_async(query, nearest_known)
     # Run the lexical query while the query is being embedded and the index works.
     asked = build_lexical_query(query.text, query.spaces)
-    sharing = _drop_excluded(query, lexical_candidates(asked, list(query.spaces), by_words))
+    sharing = _drop_excluded(query, lexical_candidates(asked, list(query.spaces), lexical_count))
     reader = CandidateLoader(query.spaces)
     reader.read(sharing)
     similar, alone = _vector_hits(query, by_index.found)
-    candidates = _candidates(query, sharing, similar, by_meaning, reader)
+    candidates = _candidates(query, sharing, similar, vector_count, reader)
     # Too few candidates show that the filter is narrow. For a broad filter the unfiltered nearest are enough.
-    if query.filters is not None and not alone and len(candidates) < 3 * query.wanted:
+    if query.filters is not None and not alone and len(candidates) < 3 * query.limit:
         similar, alone = _vector_hits(
             query, partial(_filtered_vector_hits, query, query.filters, nearest_known, similar)
         )
-        candidates = _candidates(query, sharing, similar, by_meaning, reader)
-    if query.is_spread and len(similar) > by_meaning and (by_others := _by_others(query, candidates)):
+        candidates = _candidates(query, sharing, similar, vector_count, reader)
+    if query.is_spread and len(similar) > vector_count and (by_others := _by_others(query, candidates)):
         similar = similar | by_others
-        candidates = _candidates(query, sharing | _drop_excluded(query, by_others), similar, by_meaning, reader)
+        candidates = _candidates(query, sharing | _drop_excluded(query, by_others), similar, vector_count, reader)
     here = {c.id for c in candidates}
     return CandidatePool(
         query, asked, candidates, [row for id, row in reader.rows.items() if id not in here], similar, alone
@@ -148,7 +148,7 @@ def _by_others(query: Query, candidates: Sequence[Candidate]) -> SimilarityById:
     (author, count), *_ = authors.most_common(1) or [("", 0)]
     if not count or len(found) - count >= _ENOUGH_BY_OTHERS:
         return {}
-    last = sorted((c.similarity or 0.0 for c in found), reverse=True)[:BY_MEANING][-1]
+    last = sorted((c.similarity or 0.0 for c in found), reverse=True)[:VECTOR_CANDIDATES][-1]
     if last < level_of(query.generation.provider, query.generation.model).similarity:
         return {}
     spaces = spaces_with_other_authors(query.spaces, uuid.UUID(author))

@@ -12,13 +12,13 @@ _SAME = 0.9
 IN_A_ROW, MAX_PER_SOURCE = 5, 2
 
 
-def mmr(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candidate]:
+def mmr(ranked: list[Candidate], *, limit: int, balance: float) -> list[Candidate]:
     """Reorder the first three times `wanted` candidates by maximal marginal relevance (Carbonell and Goldstein, 1998).
 
     `balance` is their lambda: 1 uses relevance only, 0 diversity only. The similarity of two exchanges is their term
     overlap.
     """
-    left = ranked[: 3 * wanted]
+    left = ranked[: 3 * limit]
     rest = ranked[len(left) :]
     if not left:
         return ranked
@@ -35,26 +35,26 @@ def mmr(ranked: list[Candidate], *, wanted: int, balance: float) -> list[Candida
     return chosen + rest
 
 
-def deduplicate(ranked: Iterable[Candidate], most: int) -> list[Candidate]:
+def deduplicate(ranked: Iterable[Candidate], limit: int) -> list[Candidate]:
     """Return the first `most` candidates, keeping only the best of near-duplicates."""
     kept: list[Candidate] = []
     for candidate in ranked:
-        if len(kept) == most:
+        if len(kept) == limit:
             break
         if not any(_are_same(candidate.said, other.said) for other in kept):
             kept.append(candidate)
     return kept
 
 
-def spread(ranked: Sequence[Candidate], most: int, *, passes: Callable[[Candidate], bool]) -> list[Candidate]:
+def spread(ranked: Sequence[Candidate], limit: int, *, passes: Callable[[Candidate], bool]) -> list[Candidate]:
     """Deduplicate, and keep at most two of five consecutive candidates per author or document.
 
-    Returns at most `most` candidates. More of one source follow only if no other candidate passes the gate.
+    Returns at most `limit` candidates. More of one source follow only if no other candidate passes the gate.
     """
     left = list(ranked)
     kept: list[Candidate] = []
     taken: Counter[str] = Counter()
-    while left and len(kept) < most:
+    while left and len(kept) < limit:
         if len(kept) % IN_A_ROW == 0:
             taken.clear()
         pick = next((c for c in left if _has_room(c, taken) and passes(c)), left[0])

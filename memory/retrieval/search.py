@@ -156,7 +156,7 @@ def search(
         raise VectorStoreDisabledError(_("Nothing can be found: the vector store is disabled (vector_store.enabled)."))
     if not spaces:
         return SearchResults()
-    ranking = rank(text, spaces=spaces, wanted=count, filters=filters)
+    ranking = rank(text, spaces=spaces, limit=count, filters=filters)
     ranked = ranking.results
     if min_similarity is not None:
         ranked = [r for r in ranked if r.similarity is not None and r.similarity >= min_similarity]
@@ -167,14 +167,14 @@ def rank(
     text: str,
     *,
     spaces: SpaceIds,
-    wanted: int,
+    limit: int,
     now: datetime | None = None,
     strategy_name: str | None = None,
     filters: Filter | None = None,
 ) -> RankedHits:
     """Return the ungated ranking of a strategy for `text`, each hit marked; the default is the configured strategy."""
     asking = RecallOptions(spaces=spaces, filters=filters)
-    query = _query([text], asking, wanted=wanted, now=now)
+    query = _query([text], asking, limit=limit, now=now)
     return _ranked(query, strategy_name or settings.CATO.vector_store.retrieval_strategy)
 
 
@@ -203,7 +203,7 @@ def _passing(ranking: RankedHits) -> list[Hit]:
 
 def _ask_noting(messages: list[str], asking: RecallOptions, notes: set[str]) -> RankedHits:
     conf = settings.CATO.vector_store
-    query = _query(messages, asking, wanted=3 * conf.context_results, is_spread=True)
+    query = _query(messages, asking, limit=3 * conf.context_results, is_spread=True)
     ranking = _ranked(query, conf.retrieval_strategy)
     notes.add(_note_of(ranking))
     return ranking
@@ -224,16 +224,16 @@ def _ranked(query: Query, strategy_name: str) -> RankedHits:
 
 
 def _query(
-    messages: Sequence[str], asking: RecallOptions, *, wanted: int, now: datetime | None = None, is_spread: bool = False
+    messages: Sequence[str], asking: RecallOptions, *, limit: int, now: datetime | None = None, is_spread: bool = False
 ) -> Query:
     active = generations.active_generation()
     about = feedback.feedback_of(asking.person_id) if asking.person_id else feedback.NO_FEEDBACK
     return Query(
         text=join_messages(messages),
-        embedded=query_embedding.embed_async(messages, generations.embedder_for(active), keep=asking.keep_query),
+        get_vector=query_embedding.embed_async(messages, generations.embedder_for(active), keep=asking.keep_query),
         generation=active,
         spaces=asking.spaces,
-        wanted=wanted,
+        limit=limit,
         now=now or timezone.now(),
         exclude=asking.exclude | about.irrelevant,
         pinned=about.pinned,

@@ -56,7 +56,7 @@ def temporal(query: Query) -> RankedHits:
 def diverse(query: Query) -> RankedHits:
     """Rank like `hybrid`, then reorder by maximal marginal relevance to avoid repetition."""
     ranked = _fused(query, "diverse")
-    ranked.order = mmr(ranked.order, wanted=query.wanted, balance=settings.CATO.vector_store.mmr_lambda)
+    ranked.order = mmr(ranked.order, limit=query.limit, balance=settings.CATO.vector_store.mmr_lambda)
     return _results(ranked)
 
 
@@ -90,22 +90,22 @@ def _best_first(candidates: list[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda c: (-c.score, -c.timestamp.timestamp(), c.id))
 
 
-def _varied(ranked: _RankedPool, most: int) -> list[Candidate]:
+def _varied(ranked: _RankedPool, limit: int) -> list[Candidate]:
     """Return the first `most` candidates, without near-duplicates unless the query keeps repeats."""
     query = ranked.pool.query
-    if query.keep_repeats:
-        return ranked.order[:most]
+    if query.keep_duplicates:
+        return ranked.order[:limit]
     if not query.is_spread:
-        return deduplicate(ranked.order, most)
-    order = spread(ranked.order, most, passes=lambda candidate: not ranked.is_below(candidate))
+        return deduplicate(ranked.order, limit)
+    order = spread(ranked.order, limit, passes=lambda candidate: not ranked.is_below(candidate))
     return order if ranked.pool.is_lexical_only else without_near_duplicates(order, query)
 
 
 def _results(ranked: _RankedPool) -> RankedHits:
     """Load the texts of the best candidates and explain each hit."""
     query = ranked.pool.query
-    most = 3 * query.wanted if rerank.is_configured() else query.wanted
-    order = _varied(ranked, most)
+    limit = 3 * query.limit if rerank.is_configured() else query.limit
+    order = _varied(ranked, limit)
     alive = Exchange.objects.findable().select_related("owner").only(*ExchangeView.COLUMNS)
     rows = {row.id.hex: row for row in alive.filter(id__in=[uuid.UUID(c.id) for c in order])}
     places = locations_of(row.pk for row in rows.values() if row.source_file)
@@ -125,5 +125,5 @@ def _results(ranked: _RankedPool) -> RankedHits:
                 ranks=candidate.ranks,
             )
         )
-    best = rerank.rerank(query.text, results)[: query.wanted]
+    best = rerank.rerank(query.text, results)[: query.limit]
     return RankedHits(best, ranked.pool.is_lexical_only, is_stale=len(results) < len(order))

@@ -61,7 +61,7 @@ def related_threads(thread_id: uuid.UUID, *, spaces: SpaceIds, count: int = 5) -
     if not texts:
         return []
     elsewhere = parse_filter({"$not": {"thread": str(thread_id)}})
-    found = rank("\n".join(texts), spaces=spaces, wanted=_LOOKED_THROUGH, filters=elsewhere).results
+    found = rank("\n".join(texts), spaces=spaces, limit=_LOOKED_THROUGH, filters=elsewhere).results
     best: dict[uuid.UUID, float] = {}
     for result in found:
         thread = result.exchange.thread_id

@@ -92,22 +92,22 @@ class Query:
     """
 
     text: str
-    embedded: Callable[[], NDArray[np.float32] | None]
+    get_vector: Callable[[], NDArray[np.float32] | None]
     generation: IndexGeneration
     spaces: SpaceIds
-    wanted: int
+    limit: int
     now: datetime
     exclude: frozenset[uuid.UUID] = field(default=frozenset())
     pinned: frozenset[uuid.UUID] = field(default=frozenset())
     conversation_length: int = 0
     filters: Filter | None = None
-    keep_repeats: bool = False
+    keep_duplicates: bool = False
     is_spread: bool = False
 
     @property
     def vector(self) -> NDArray[np.float32] | None:
         """Return the vector of the text, waiting for it if necessary."""
-        return self.embedded()
+        return self.get_vector()
 
 
 @dataclass(frozen=True, slots=True)

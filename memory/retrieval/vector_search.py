@@ -122,6 +122,6 @@ def _nearest_first(pairs: list[ScoredId]) -> list[ScoredId]:
     return sorted(pairs, key=itemgetter(1), reverse=True)
 
 
-def _exchanges(nearest_first: list[ScoredId], most: int) -> SimilarityById:
+def _exchanges(nearest_first: list[ScoredId], limit: int) -> SimilarityById:
     best = best_by_exchange(nearest_first)
-    return {id: best[id] for id in sorted(best, key=lambda id: (-best[id].best, id))[:most]}
+    return {id: best[id] for id in sorted(best, key=lambda id: (-best[id].best, id))[:limit]}

@@ -79,10 +79,10 @@ def recall_counts(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[int]:
     return [found[name] for name in counts]
 
 
-def count_by_owner(spaces: SpaceIds | None, *, most: int = 10) -> list[tuple[str, int]]:
+def count_by_owner(spaces: SpaceIds | None, *, limit: int = 10) -> list[tuple[str, int]]:
     """Return the number of exchanges per owner's name, highest first."""
     rows = _remembered(spaces).values_list("owner__name").annotate(n=Count("pk")).order_by("-n", "owner__name")
-    return list(rows[:most])
+    return list(rows[:limit])
 
 
 def count_forgotten_since(spaces: SpaceIds | None, since: datetime) -> int:

@@ -30,7 +30,7 @@ def count_api_request(token_id: uuid.UUID) -> None:
         raise RateLimitedError(_("Rate limit exceeded for this token. Try again in a minute."))
 
 
-def is_within_limit(what: str, most: int, seconds: int) -> bool:
+def is_within_limit(what: str, limit: int, seconds: int) -> bool:
     """Count one event called `what`; return True if it is among the first `most` within `seconds`.
 
     Without a cache server nothing is limited.
@@ -41,7 +41,7 @@ def is_within_limit(what: str, most: int, seconds: int) -> bool:
     key = f"limit:{hashlib.sha256(what.encode('utf-8', 'replace')).hexdigest()}"
     try:
         cache.add(key, 0, timeout=seconds)
-        return cache.incr(key) <= most
+        return cache.incr(key) <= limit
     except ValueError:  # the key expired between the two calls
         cache.set(key, 1, timeout=seconds)
         return True

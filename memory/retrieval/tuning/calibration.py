@@ -191,10 +191,10 @@ def _evidence(text: str, spaces: SpaceIds, exclude: Iterable[uuid.UUID], level: 
     vector = cache.embed_query(generations.embedder_for(active), text, keep=False)
     query = Query(
         text=text,
-        embedded=lambda: vector,
+        get_vector=lambda: vector,
         generation=active,
         spaces=spaces,
-        wanted=_WANTED,
+        limit=_WANTED,
         now=timezone.now(),
         exclude=frozenset(exclude),
     )

@@ -113,7 +113,7 @@ def _measure(probes: Sequence[Probe], strategy: str, k: int) -> Evaluation:
 
 
 def _answers(probe: Probe, strategy: str, k: int) -> RankedHits:
-    ranking = rank(probe.text, spaces=probe.spaces, wanted=k, strategy_name=strategy)
+    ranking = rank(probe.text, spaces=probe.spaces, limit=k, strategy_name=strategy)
     if ranking.is_lexical_only:
         raise VectorStoreUnavailableError(
             "The index or the embedding model does not answer; measured now, words alone would be."
