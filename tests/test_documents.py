@@ -60,8 +60,8 @@ def test_an_uploaded_file_is_found_by_its_chunks_with_name_heading_and_location(
     (hit, *_) = memory.search("silent until midnight", spaces=access.readable_space_ids(person.id)).results
     assert "After forty attempts" in hit.exchange.user_message
     assert hit.exchange.source_file == "ADR-017 Uplink backoff.md"
-    assert hit.exchange.place.label == "Uplink backoff"
-    assert hit.exchange.place.document_id == uploaded.pk
+    assert hit.exchange.location.label == "Uplink backoff"
+    assert hit.exchange.location.document_id == uploaded.pk
     row = Exchange.objects.get(pk=hit.exchange.id)
     assert row.metadata == {"team": "Hardware", "document": str(uploaded.pk), "place": "Uplink backoff"}
     assert row.total_chunks == uploaded.live_version.chunks.count() == uploaded.live_version.total_chunks
@@ -234,7 +234,7 @@ def test_a_deleted_document_disappears_from_every_read_at_once_and_is_then_erase
     assert not file_path.exists()
     row = Document.objects.get(pk=uploaded.pk)
     assert (row.name, row.metadata, row.live_version) == ("", {}, None)
-    assert not Chunk.objects.exclude(place="").exists()
+    assert not Chunk.objects.exclude(location="").exists()
     assert not Exchange.objects.exclude(user_message="").exists()
 
 

@@ -102,7 +102,7 @@ def test_backfill_reports_what_could_not_be_embedded(memory, person, monkeypatch
     away = EmbeddingError("The provider answered HTTP 401.", permanent=True)
     monkeypatch.setattr(local.LocalEmbedder, "embed_documents", lambda *a: (_ for _ in ()).throw(away))
 
-    with pytest.raises(CommandError, match=r"1 failed and 0 wait.*HTTP 401"):
+    with pytest.raises(CommandError, match=r"1 failed and 0 will be retried.*HTTP 401"):
         run("backfill")
 
 
@@ -377,9 +377,9 @@ person = create_person(name="Ada", email=f"{uuid.uuid4()}@halden.example", passw
 space = access.personal_space(person.pk)
 generation = generations.active_generation()
 generations.check_dimension(generation, DIMENSION)
-index = generations.get_collection(space, generation)
+collection = generations.get_collection(space, generation)
 
-# Copies rows by SQL, the columns of `fixed` replaced by expressions.
+# Copy rows by SQL; `fixed` maps columns to expressions.
 def insert(table, fixed, source, limit):
     columns = [field.column for field in table._meta.concrete_fields if field.column in fixed or field.column != "id"]
     values = ", ".join(str(fixed.get(column, column)) for column in columns)
@@ -387,24 +387,24 @@ def insert(table, fixed, source, limit):
         cursor.execute(
             f"INSERT INTO {table._meta.db_table} ({', '.join(columns)}) SELECT {values} FROM {source} LIMIT {limit}")
 
-# As many exchanges again as there are, at most up to `most` in all and 1,000 at once, with random vectors.
-def fill(most):
-    index.refresh_from_db()
-    there = Exchange.objects.filter(forgotten_at=None).count()
-    count = min(there, most - there, 1000)
+# Double the exchanges with random vectors, up to `limit` in all and 1,000 at once.
+def fill(limit):
+    collection.refresh_from_db()
+    stored = Exchange.objects.filter(forgotten_at=None).count()
+    count = min(stored, limit - stored, 1000)
     insert(Exchange, {"id": "lower(hex(randomblob(16)))" if connection.vendor == "sqlite" else "gen_random_uuid()"},
         "memory_exchange WHERE forgotten_at IS NULL", count)
     fresh = "(SELECT e.id AS new FROM memory_exchange e LEFT JOIN memory_embeddingjob m ON m.exchange_id = e.id " \\
         "WHERE m.id IS NULL AND e.forgotten_at IS NULL) AS fresh, "
-    insert(Words, {"exchange_id": "new"}, fresh + "(SELECT * FROM memory_lexicalentry LIMIT 1) AS one", count)
-    insert(Embedding, {"exchange_id": "new", "index_id": index.pk, "version": 1},
+    insert(LexicalEntry, {"exchange_id": "new"}, fresh + "(SELECT * FROM memory_lexicalentry LIMIT 1) AS one", count)
+    insert(EmbeddingJob, {"exchange_id": "new", "collection_id": collection.pk, "version": 1},
         fresh + "(SELECT * FROM memory_embeddingjob LIMIT 1) AS one", count)
     ids = list(EmbeddingJob.objects.order_by("-pk").values_list("exchange_id", flat=True)[:count])
-    store.upsert(index.name, [f"{id}:whole:1" for id in ids], Model().embed_documents(["x"] * count),
+    store.upsert(collection.name, [f"{id}:whole:1" for id in ids], Model().embed_documents(["x"] * count),
         [{"said": 1.0}] * count)
-    return there + count
+    return stored + count
 
-def work():
+def run_all():
     api.search("gardening borrow", spaces=frozenset({space.pk}), count=100)
     api.recall(["what about gardening?"], spaces=frozenset({space.pk}))
     doomed = list(Exchange.objects.filter(space=space, forgotten_at=None).values_list("pk", flat=True)[:300])
@@ -421,18 +421,18 @@ api.remember(api.NewExchange(
 maintenance.backfill()
 while fill(1000) < 1000:
     pass
-work()
+run_all()
 process = psutil.Process()
 while fill(COUNT) < COUNT:
     pass
-limit = process.memory_info().vms + 150_000_000
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+max_bytes = process.memory_info().vms + 150_000_000
+resource.setrlimit(resource.RLIMIT_AS, (max_bytes, max_bytes))
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-drift = work()
-index.refresh_from_db()
+drift = run_all()
+collection.refresh_from_db()
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
 print(json.dumps({"grown_kb": grown, "rows": Exchange.objects.filter(forgotten_at=None).count(),
-    "drift": [drift.rows_without_vector, drift.vectors_without_row], "vectors": store.count(index.name)}))
+    "drift": [drift.rows_without_vector, drift.vectors_without_row], "vectors": store.count(collection.name)}))
 """
 
 

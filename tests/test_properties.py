@@ -523,7 +523,7 @@ class TeamLife(RuleBasedStateMachine):
         self.compare("spaces", readable, may)
         results = memory.search(COMMON, spaces=readable, count=ALL).results
         self.compare("search", {result.exchange.id for result in results}, found)
-        self.compare("what search shows", words_in(results), team.findable_words(may), must=self.said(found))
+        self.compare("what search shows", words_in(results), team.findable_words(may), must=self.texts_of(found))
         reader = CandidateLoader(readable)
         sharing = lexical_candidates(build_lexical_query(COMMON, readable), list(readable), ALL)
         reader.read(sharing)
@@ -645,7 +645,7 @@ class TeamLife(RuleBasedStateMachine):
         hits = {result.exchange.id for result in memory.search(word, spaces=readable).results}
         self.compare(f"search for {word}", hits, found, must=holding)
         box = quick_search.quick_search(word, person_id=person.id)
-        self.compare("box", words_in(box.memories), all_words, must=self.said(holding))
+        self.compare("box", words_in(box.memories), all_words, must=self.texts_of(holding))
         options = [resource for resource in self.team.resources_in(may) if word in resource.names]
         self.compare("box of threads", {t.id for t in box.threads}, {t.id for t in options if t.kind == "thread"})
         self.compare("box of documents", {d.pk for d in box.documents}, {t.id for t in options if t.kind == "document"})
@@ -708,7 +708,7 @@ class TeamLife(RuleBasedStateMachine):
     def names(self, resources: Iterable[Resource]) -> set[str]:
         return set().union(*(resource.names for resource in resources))
 
-    def text(self, exchanges: Iterable[uuid.UUID]) -> set[str]:
+    def texts_of(self, exchanges: Iterable[uuid.UUID]) -> set[str]:
         found = self.team.findable_entries(self.order)
         return set().union(*(found[id][1].words for id in exchanges))
 

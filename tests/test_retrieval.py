@@ -172,7 +172,7 @@ def test_excluded_exchanges_take_no_place_among_the_sixty_candidates_of_the_gate
 
 def test_similarity_of_lexical_candidates_is_known_beyond_the_vector_candidates(memory, person, monkeypatch):
     """Otherwise it would count as the similarity of the last vector candidate."""
-    monkeypatch.setattr(candidates, "BY_MEANING", 2)
+    monkeypatch.setattr(candidates, "VECTOR_CANDIDATES", 2)
     for number in range(8):
         exchange(person, f"Musicians gave a concert on day {number}.")
     far = exchange(person, "Ticket 48213: the radiator leaks, the caretaker drains it and orders a valve.")
@@ -296,7 +296,7 @@ def test_temporal_prefers_recent_exchanges_only_if_requested(memory, person):
     old = exchange(person, "The rota is kept by Gethin.", timestamp=datetime(2026, 1, 5, tzinfo=UTC))
     new = exchange(person, "The rota is kept by Maryam now.", timestamp=datetime(2026, 6, 5, tzinfo=UTC))
     memory.index_pending()
-    options = {"spaces": access.readable_space_ids(person.id), "wanted": 2, "now": datetime(2026, 6, 8, tzinfo=UTC)}
+    options = {"spaces": access.readable_space_ids(person.id), "limit": 2, "now": datetime(2026, 6, 8, tzinfo=UTC)}
 
     latest = rank("Who keeps the rota currently?", strategy_name="temporal", **options).results
     old_one = rank("When did Gethin keep the rota?", strategy_name="temporal", **options).results
@@ -311,7 +311,7 @@ def test_a_named_date_boosts_exchanges_of_that_time(memory, person):
             person, "We went through the budget.", f"Month {month}.", timestamp=datetime(2026, month, 14, tzinfo=UTC)
         )
     memory.index_pending()
-    options = {"spaces": access.readable_space_ids(person.id), "wanted": 3, "now": datetime(2026, 9, 1, tzinfo=UTC)}
+    options = {"spaces": access.readable_space_ids(person.id), "limit": 3, "now": datetime(2026, 9, 1, tzinfo=UTC)}
 
     for question in ("What about the budget in April?", "Was war mit dem Budget im April?"):
         first = rank(question, **options).results[0]
