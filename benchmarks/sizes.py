@@ -125,7 +125,7 @@ def searches(layout: Layout, questions: Iterator[str]) -> Times:
     from memory.index import generations
     from memory.lexical.candidates import build_lexical_query, lexical_candidates
     from memory.retrieval.candidate_rows import CandidateLoader
-    from memory.retrieval.candidates import VECTOR_CANDIDATES, LEXICAL_CANDIDATES, NEAREST
+    from memory.retrieval.candidates import LEXICAL_CANDIDATES, NEAREST, VECTOR_CANDIDATES
     from memory.retrieval.vector_search import nearest
     from memory.spaces import access
 
