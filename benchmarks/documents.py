@@ -29,7 +29,7 @@ from tests.fake_endpoint import start as start_endpoint
 from tests.server import Cato, Client, running, wait_for
 
 SENTENCE = "The crew of station {n} checks the mooring, the battery and the antenna before day {day} of the month. "
-_PATIENCE = 1800
+_TIMEOUT = 1800
 
 
 def text_of(megabytes: float) -> bytes:
@@ -100,7 +100,7 @@ def measure_cato(cato: Cato, person: Client, name: str, data: bytes) -> tuple[fl
         started = time.perf_counter()
         document = upload(cato, person, name, data)
         while not is_live(cato, document):
-            if time.perf_counter() - started > _PATIENCE:
+            if time.perf_counter() - started > _TIMEOUT:
                 raise TimeoutError(name)
             waits.append(_note_until_embedded(cato, person, len(waits)))
         took = time.perf_counter() - started

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
-from cato_web.accounts import deletion as departures
+from cato_web.accounts import deletion as account_deletion
 from cato_web.accounts import services
 from cato_web.accounts.models import AccountDeletion, AuditEntry, LoginSession, OneTimeLink, User
 from cato_web.celery import sweep
@@ -190,8 +190,8 @@ def test_the_last_administrator_cannot_leave_while_others_remain(alice, administ
     assert answer.status_code == 409
     assert "You are the only administrator, and 1 other person uses this Cato." in answer.content.decode()
     assert "Invite another administrator" in answer.content.decode()
-    with pytest.raises(departures.AccountDeletionError):
-        departures.delete_account(administrator)
+    with pytest.raises(account_deletion.AccountDeletionError):
+        account_deletion.delete_account(administrator)
     administrator.refresh_from_db()
     assert administrator.is_active
 
@@ -201,9 +201,9 @@ def test_the_last_administrator_cannot_leave_while_others_remain(alice, administ
 
 def test_submitting_twice_deletes_once(alice):
     same = User.objects.get(pk=alice.pk)
-    departures.delete_account(alice)
-    with pytest.raises(departures.AccountDeletionError):
-        departures.delete_account(same)
+    account_deletion.delete_account(alice)
+    with pytest.raises(account_deletion.AccountDeletionError):
+        account_deletion.delete_account(same)
     assert AccountDeletion.objects.count() == 1
 
 
@@ -254,7 +254,7 @@ def test_a_receipt_is_not_complete_while_it_reports_pending_work(memory, alice, 
         sweep()
         return receipt
 
-    monkeypatch.setattr(departures.memory, "space_receipt", finish_everything)
+    monkeypatch.setattr(account_deletion.memory, "space_receipt", finish_everything)
     page = Client().get(address).content.decode()
     assert "0, under way" in page
     assert "Complete" not in page
@@ -286,14 +286,14 @@ def test_a_running_answer_is_stopped_first(memory, alice):
     busy = turn(talk, "Tell me a long story", "Once", state="answering", heartbeat_at=timezone.now())
     delete_account(alice)
 
-    departures.run_account_deletions()
+    account_deletion.run_account_deletions()
     busy.refresh_from_db()
     assert busy.stop_requested
     assert AccountDeletion.objects.get().emptied_at is None
 
     Turn.objects.filter(id=busy.id).update(state="stopped")
     AccountDeletion.objects.update(due_at=timezone.now())
-    departures.run_account_deletions()
+    account_deletion.run_account_deletions()
     assert not Thread.objects.filter(id=talk.id).exists()
     assert AccountDeletion.objects.get().emptied_at is not None
 
@@ -318,7 +318,7 @@ class Crash(BaseException):
 def crash_at(step: int) -> Any:
     """Return a trace function that raises Crash before that line of the deletion."""
     reached: set[tuple[str, int]] = set()
-    watched = {deletion.__file__, departures.__file__, sys.modules["chat.threads.lifecycle"].__file__}
+    watched = {deletion.__file__, account_deletion.__file__, sys.modules["chat.threads.lifecycle"].__file__}
 
     def trace(frame: FrameType, event: str, arg: object) -> Any:
         if frame.f_code.co_filename not in watched:
@@ -343,7 +343,7 @@ def test_a_crash_at_any_line_of_the_deletion_is_recovered_by_the_sweep(memory, a
         before, crashed = sys.gettrace(), False
         sys.settrace(crash_at(step))
         try:
-            departures.run_account_deletions()
+            account_deletion.run_account_deletions()
         except Crash:
             crashed = True
             connection.close()
@@ -353,7 +353,7 @@ def test_a_crash_at_any_line_of_the_deletion_is_recovered_by_the_sweep(memory, a
 
         # The dead worker's lease expires.
         AccountDeletion.objects.filter(person=person).update(locked_until=None)
-        departures.run_account_deletions()
+        account_deletion.run_account_deletions()
         memory.erase_forgotten()
 
         own = Exchange.objects.filter(space=access.personal_space(person.pk))
@@ -366,18 +366,18 @@ def test_a_crash_at_any_line_of_the_deletion_is_recovered_by_the_sweep(memory, a
 
 
 def test_more_than_one_batch_is_deleted_by_several_sweeps(memory, alice, monkeypatch):
-    monkeypatch.setattr(deletion, "_TOGETHER", 2)
-    monkeypatch.setattr(departures, "_BATCHES_PER_RUN", 1)
+    monkeypatch.setattr(deletion, "_BATCH_SIZE", 2)
+    monkeypatch.setattr(account_deletion, "_BATCHES_PER_RUN", 1)
     for number in range(5):
         exchange(alice, f"Note {number}", manual_entry=True)
     delete_account(alice)
 
-    departures.run_account_deletions()
+    account_deletion.run_account_deletions()
     assert Exchange.objects.filter(forgotten_at=None).count() == 3
 
     for _ in range(3):
         AccountDeletion.objects.update(due_at=timezone.now())
-        departures.run_account_deletions()
+        account_deletion.run_account_deletions()
     assert Exchange.objects.filter(forgotten_at=None).count() == 0
     assert AccountDeletion.objects.get().emptied_at is not None
     assert User.objects.get(pk=alice.pk).left_at is not None

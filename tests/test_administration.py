@@ -316,7 +316,7 @@ def test_an_empty_selection_or_an_invalid_filter_forgets_nothing(memory, page, b
 def test_an_operation_resumes_where_a_dead_worker_stopped(memory, page, bob, monkeypatch):
     for n in range(5):
         exchange(bob, f"Note {n}")
-    monkeypatch.setattr(operations, "_TOGETHER", 2)
+    monkeypatch.setattr(operations, "_BATCH_SIZE", 2)
     page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""})
     (row,) = Operation.objects.all()
 
@@ -344,7 +344,7 @@ def test_an_operation_resumes_where_a_dead_worker_stopped(memory, page, bob, mon
 def test_a_cancelled_operation_stops(memory, page, bob, monkeypatch):
     for n in range(5):
         exchange(bob, f"Note {n}")
-    monkeypatch.setattr(operations, "_TOGETHER", 2)
+    monkeypatch.setattr(operations, "_BATCH_SIZE", 2)
     page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""})
     (row,) = Operation.objects.all()
     real = operations.forgetting.forget

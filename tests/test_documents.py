@@ -188,7 +188,7 @@ def _publishing_work(person: Any, count: int) -> int:
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="writers of PostgreSQL do not wait for each other")
 def test_other_writers_get_in_between_two_batches_of_a_file(memory, person, monkeypatch):
     free = []
-    monkeypatch.setattr(chunk_writing, "_TOGETHER", 2)
+    monkeypatch.setattr(chunk_writing, "_BATCH_SIZE", 2)
     monkeypatch.setattr(
         chunk_writing,
         "time",
@@ -329,7 +329,7 @@ def test_another_worker_takes_over_a_reading_job(memory, person):
 def test_chunks_of_a_dead_worker_are_reused(memory, person, monkeypatch):
     text = "\n\n".join(f"Paragraph {n} speaks of the {n}th lighthouse on the coast. " * 10 for n in range(12))
     version = upload(person, "coast.txt", text).version
-    monkeypatch.setattr(chunk_writing, "_TOGETHER", 4)
+    monkeypatch.setattr(chunk_writing, "_BATCH_SIZE", 4)
     write, batches = chunk_writing._write, []
 
     def die_after_two(*args: Any, **kwargs: Any) -> None:

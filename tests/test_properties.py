@@ -572,7 +572,7 @@ class TeamLife(RuleBasedStateMachine):
         hits = memory.query_records(spaces=readable, text=COMMON, top_k=ALL)
         self.compare("records", {hit.exchange_id for hit in hits}, records)
         self.check_counts(person)
-        by_meaning = rank(COMMON, spaces=readable, wanted=ALL, strategy_name="default").results
+        by_meaning = rank(COMMON, spaces=readable, limit=ALL, strategy_name="default").results
         exact = found if self.is_settled else ()
         self.compare("meaning", {result.exchange.id for result in by_meaning}, found, must=exact)
         threads = team.resources_in(may, "thread")

@@ -155,7 +155,7 @@ ROUTES: dict[str, RouteAccess] = {
     "v1_model": RouteAccess("client"),
     "v1_nothing": RouteAccess("anyone", ("get", "post")),
 }
-OBJECT_ROUTES = {name: access for name, access in ROUTES.items() if access.names}
+OBJECT_ROUTES = {name: route for name, route in ROUTES.items() if route.names}
 # These require the owner, not only a reader.
 OWNERS_ONLY = {
     "rename",
@@ -247,9 +247,7 @@ def test_every_route_is_in_the_table():
     assert {str(route.pattern) for route in routes} == SOCKETS
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, access in ROUTES.items() if access.entry in ("member", "administrator")]
-)
+@pytest.mark.parametrize("name", [name for name, route in ROUTES.items() if route.entry in ("member", "administrator")])
 def test_an_anonymous_request_is_redirected_to_sign_in(name):
     for method in ROUTES[name].methods:
         status, _ = request(
@@ -261,14 +259,14 @@ def test_an_anonymous_request_is_redirected_to_sign_in(name):
         assert status == 302, (name, method)
 
 
-@pytest.mark.parametrize("name", [name for name, access in ROUTES.items() if access.entry == "client"])
+@pytest.mark.parametrize("name", [name for name, route in ROUTES.items() if route.entry == "client"])
 def test_a_client_needs_a_token_even_if_signed_in(name, bob):
     for client in (Client(), signed_in(bob)):
         for method in ROUTES[name].methods:
             assert request(client, name, method, {})[0] == 401, (name, method)
 
 
-@pytest.mark.parametrize("name", [name for name, access in ROUTES.items() if access.entry == "administrator"])
+@pytest.mark.parametrize("name", [name for name, route in ROUTES.items() if route.entry == "administrator"])
 def test_a_member_cannot_open_administration_pages(name, bob, chroma):
     for method in ROUTES[name].methods:
         assert request(signed_in(bob), name, method, {})[0] == 403, (name, method)
