@@ -216,6 +216,16 @@ class Turn(models.Model):
         return self.state in self.RUNNING_STATES
 
     @property
+    def can_retry(self) -> bool:
+        """Whether the answer can be restarted from the beginning: it ended early."""
+        return self.state in (self.State.FAILED, self.State.INTERRUPTED, self.State.STOPPED)
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether the answer can be continued from its partial text."""
+        return self.has_room and (self.can_retry or self.is_cut_off)
+
+    @property
     def is_cut_off(self) -> bool:
         """Whether the answer ended at the length limit."""
         return self.state == self.State.COMPLETE and self.finish_reason == self.FinishReason.LENGTH

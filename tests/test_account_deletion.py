@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from datetime import timedelta
-from types import FrameType
 from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session
 from django.core.files.storage import default_storage
-from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -35,6 +33,7 @@ from memory.models import (
     Membership,
 )
 from memory.spaces import access, deletion
+from tests.crashes import crashes_at
 from tests.factories import AdministratorFactory, PersonFactory, document, exchange, group, signed_in, thread, turn
 from tests.server import PASSWORD
 from tests.topology import IS_LONG
@@ -311,45 +310,16 @@ def test_data_that_arrives_late_is_deleted_by_the_next_sweep(memory, alice):
     assert AccountDeletion.objects.get().state == Job.State.DONE
 
 
-class Crash(BaseException):
-    """Simulates the death of the process."""
-
-
-def crash_at(step: int) -> Any:
-    """Return a trace function that raises Crash before that line of the deletion."""
-    reached: set[tuple[str, int]] = set()
-    watched = {deletion.__file__, account_deletion.__file__, sys.modules["chat.threads.lifecycle"].__file__}
-
-    def trace(frame: FrameType, event: str, arg: object) -> Any:
-        if frame.f_code.co_filename not in watched:
-            return None
-        if event == "line":
-            reached.add((frame.f_code.co_filename, frame.f_lineno))
-            if len(reached) > step:
-                raise Crash
-        return trace
-
-    return trace
-
-
 def test_a_crash_at_any_line_of_the_deletion_is_recovered_by_the_sweep(memory, administrator):
     step, crashed, stride = -1, True, 1 if IS_LONG else 3
+    files = {deletion.__file__, account_deletion.__file__, sys.modules["chat.threads.lifecycle"].__file__}
     while crashed:
         step += stride
         person = PersonFactory()
         remember_message(person, thread(person), f"The safe combination is {step}.")
         exchange(person, f"The key of {step} hangs behind the clock.", manual_entry=True)
         address = delete_account(person)
-        before, crashed = sys.gettrace(), False
-        sys.settrace(crash_at(step))
-        try:
-            account_deletion.run_account_deletions()
-        except Crash:
-            crashed = True
-            connection.close()
-            connection.connect()
-        finally:
-            sys.settrace(before)
+        crashed = crashes_at(step, account_deletion.run_account_deletions, files)
 
         # The dead worker's lease expires.
         AccountDeletion.objects.filter(person=person).update(locked_until=None)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 import uuid
 from datetime import timedelta
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from memory import jobs
@@ -34,6 +31,7 @@ from memory.models import (
     Record,
 )
 from memory.spaces import access
+from tests.crashes import crashes_at
 from tests.factories import exchange
 from tests.topology import IS_LONG
 
@@ -300,26 +298,6 @@ def test_vectors_that_remain_after_deletion_are_a_failure(memory, person, forget
     assert ErasureJob.objects.get().failures == 1
 
 
-class Crash(BaseException):
-    """Simulates the death of the process."""
-
-
-def crash_at(step: int) -> Any:
-    """Return a trace function that raises Crash before that line of the erasure."""
-    reached: set[int] = set()
-
-    def trace(frame: FrameType, event: str, arg: object) -> Any:
-        if frame.f_code.co_filename != forgetting.__file__:
-            return None
-        if event == "line":
-            reached.add(frame.f_lineno)
-            if len(reached) > step:
-                raise Crash
-        return trace
-
-    return trace
-
-
 def embed_fast(embedder: object, texts: list[str]) -> np.ndarray:
     """Return a distinct vector for each text without a model."""
     seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") for text in texts]
@@ -341,16 +319,7 @@ def test_a_crash_at_any_line_of_the_erasure_ends_in_erasure(memory, person, monk
         rows = EmbeddingJob.objects.filter(exchange__in=[one, after]).select_related("collection")
         parts, collection = rows.get(exchange=one).parts, rows.get(exchange=one).collection.name
         memory.forget([one.id], by=person.id)
-        before, crashed = sys.gettrace(), False
-        sys.settrace(crash_at(step))
-        try:
-            memory.erase_forgotten()
-        except Crash:
-            crashed = True
-            connection.close()
-            connection.connect()
-        finally:
-            sys.settrace(before)
+        crashed = crashes_at(step, memory.erase_forgotten, {forgetting.__file__})
         assert one.id not in {hit.exchange.id for hit in memory.search("safe combination", spaces=readable).results}
 
         ErasureJob.objects.update(locked_until=None)

@@ -209,7 +209,6 @@ def _turn_row(
     state = states.get(turn.effective_exchange_id, "") if turn.effective_exchange_id and not turn.is_running else ""
     tombstone = forgotten.get(turn.effective_exchange_id) if turn.effective_exchange_id else None
     url_args = [turn.thread_id, turn.id]
-    restartable = turn.state in (Turn.State.STOPPED, Turn.State.INTERRUPTED, Turn.State.FAILED)
     return TurnRow(
         id=turn.id,
         author_id=turn.author_id,
@@ -227,12 +226,12 @@ def _turn_row(
         is_running=turn.is_running,
         phase_text=_phase(turn),
         note=_note(turn),
-        can_retry=restartable,
-        can_resume=turn.has_room and (restartable or turn.is_cut_off),
+        can_retry=turn.can_retry,
+        can_resume=turn.can_resume,
         retry_url=reverse("retry", args=url_args),
         resume_url=reverse("resume", args=url_args),
         edit_url=reverse("edit", args=url_args) if is_finished else "",
-        regenerate_url=reverse("regenerate", args=url_args) if is_finished and not restartable else "",
+        regenerate_url=reverse("regenerate", args=url_args) if is_finished and not turn.can_retry else "",
         fork_url=reverse("fork", args=url_args) if is_finished else "",
         withdraw_url=reverse("withdraw_turn", args=url_args) if turn.state == Turn.State.QUEUED else "",
         branch=branch,

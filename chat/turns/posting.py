@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
@@ -161,13 +161,12 @@ def create_turn(
 
 def retry_turn(turn: Turn) -> Turn:
     """Restart a failed, interrupted or stopped answer from the beginning. Raises ConflictError."""
-    return _restart(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED], answer="")
+    return _restart(turn, lambda turn: turn.can_retry, answer="")
 
 
 def resume_turn(turn: Turn) -> Turn:
     """Continue a failed, interrupted, stopped or cut off answer from its partial text. Raises ConflictError."""
-    cut_off = [Turn.State.COMPLETE] if turn.is_cut_off else []
-    return _restart(turn, [Turn.State.FAILED, Turn.State.INTERRUPTED, Turn.State.STOPPED, *cut_off], answer=None)
+    return _restart(turn, lambda turn: turn.can_resume, answer=None)
 
 
 @transaction.atomic
@@ -207,13 +206,16 @@ def start_all_queued() -> list[uuid.UUID]:
 
 
 @transaction.atomic
-def _restart(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
+def _restart(turn: Turn, is_allowed: Callable[[Turn], bool], *, answer: str | None) -> Turn:
     lock_person(turn.author_id)
     thread = lock_thread(turn.thread_id)
     ensure_not_answering(thread)
     ensure_free_answer(turn.author_id)
+    current = thread.turns.filter(id=turn.id).first()
+    if current is None or not is_allowed(current):
+        raise ConflictError(_("This answer is already complete or in progress."))
     changes = {"answer": answer, "reasoning": ""} if answer is not None else {}
-    restarted = thread.turns.filter(id=turn.id, state__in=states).update(
+    thread.turns.filter(id=turn.id).update(
         state=Turn.State.RECALLING,
         attempt=F("attempt") + 1,
         revision=F("revision") + 1,
@@ -224,8 +226,6 @@ def _restart(turn: Turn, states: list[str], *, answer: str | None) -> Turn:
         completed_at=None,
         **changes,
     )
-    if not restarted:
-        raise ConflictError(_("This answer is already complete or in progress."))
     turn.refresh_from_db()
     notify_thread_changed(turn.thread_id)
     return turn
