@@ -22,13 +22,13 @@ class LexicalQuery:
     """An analysed query.
 
     `asked` are the weighted terms and `counts` the numbers of rows that contain them. `mean_length` is the reference
-    length for BM25. `unheard` is the weight of a term that no row contains.
+    length for BM25. `unseen_idf` is the weight of a term that no row contains.
     """
 
     asked: tuple[QueryTerm, ...]
     counts: tuple[int, ...]
     mean_length: float
-    unheard: float
+    unseen_idf: float
 
 
 def build_lexical_query(text: str, spaces: Iterable[uuid.UUID]) -> LexicalQuery:
@@ -42,7 +42,7 @@ def build_lexical_query(text: str, spaces: Iterable[uuid.UUID]) -> LexicalQuery:
         asked=tuple(ask for ask, _ in weighted),
         counts=tuple(count for _, count in weighted),
         mean_length=postings.statistics.mean_length,
-        unheard=idf(postings.statistics.documents, 0),
+        unseen_idf=idf(postings.statistics.documents, 0),
     )
 
 

@@ -99,7 +99,7 @@ def _name_evidence(pool: CandidatePool) -> float:
         return 0.0
     held = pool.held[: len(pool.candidates)] > 0
     said = np.array([ask.idf for ask in asked])
-    weights = np.where(is_name & ~held.any(axis=0), pool.question.unheard, said)
+    weights = np.where(is_name & ~held.any(axis=0), pool.question.unseen_idf, said)
     names = weights * is_name
     weight = _NAMES_IN_GERMAN if detect_language(pool.query.text) == "german" else _NAMES
     return weight * float(2 * (held @ names).max() - names.sum()) / float(weights.sum())
