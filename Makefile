@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes
 
-.PHONY: run test test-long test-services check lock messages
+.PHONY: run test test-long test-services mutants check lock messages
 
 run: $(VENV)/.installed $(BIN)/cato
 	@exec $(BIN)/python -m cato_web.supervisor $(ARGS)
@@ -28,6 +28,10 @@ test-long: $(VENV)/.installed-dev
 test-services: $(VENV)/.installed-dev
 	@CATO_TEST_TOPOLOGY=services $(PYTEST) --ignore tests/e2e $(ARGS)
 	@CATO_TEST_TOPOLOGY=services $(PYTEST) tests/e2e $(ARGS)
+
+# Changes of the modules listed in tests/mutants.py that no test notices, e.g. ARGS="--module memory/jobs.py --limit 50".
+mutants: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 check: $(VENV)/.installed-dev
 	@$(BIN)/ruff check .
