@@ -696,14 +696,14 @@ class TeamLife(RuleBasedStateMachine):
             if space not in may:
                 self.assert_same_message(caller, f'/vadd something --space "Crew {name}"', f"Crew {name}")
 
-    def assert_same_message(self, caller: commands.CommandContext, command: str, options: str) -> None:
+    def assert_same_message(self, caller: commands.CommandContext, command: str, term: str) -> None:
         """Assert that the command is refused with the same message as for a missing object."""
-        text = []
-        for text, name in ((command, options), (command.replace(options, str(NOWHERE)), str(NOWHERE))):
+        messages = []
+        for text, name in ((command, term), (command.replace(term, str(NOWHERE)), str(NOWHERE))):
             with pytest.raises(CatoError) as refused:
                 commands.run(text, caller)
-            text.append(str(refused.value).replace(name, "it"))
-        assert text[0] == text[1]
+            messages.append(str(refused.value).replace(name, "it"))
+        assert messages[0] == messages[1]
 
     def names(self, resources: Iterable[Resource]) -> set[str]:
         return set().union(*(resource.names for resource in resources))
