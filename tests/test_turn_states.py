@@ -1,0 +1,130 @@
+"""What can be done with a turn in each of its states."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import pytest
+
+from chat import services
+from chat.errors import ConflictError, PermissionDeniedError, ThreadBusyError
+from chat.models import Thread, Turn
+from memory.spaces import access
+from tests.factories import PersonFactory, ago, thread, turn
+
+pytestmark = pytest.mark.django_db
+State = Turn.State
+ENDED_EARLY = {State.STOPPED, State.INTERRUPTED, State.FAILED}
+ENDED = {State.COMPLETE, *ENDED_EARLY}
+RUNNING = {State.RECALLING, State.ANSWERING}
+
+
+def key() -> uuid.UUID:
+    return uuid.uuid4()
+
+
+ACTIONS: dict[str, tuple[Callable[[Turn], object], set[State]]] = {
+    "stop": (services.request_stop, RUNNING),
+    "withdraw": (lambda one: services.withdraw_message(one, by=one.author_id) or True, {State.QUEUED}),
+    "retry": (services.retry_turn, ENDED_EARLY),
+    "resume": (services.resume_turn, ENDED_EARLY),
+    "edit": (
+        lambda one: services.edit_message(one, person_id=one.author_id, message="Another?", client_key=key()),
+        ENDED,
+    ),
+    "regenerate": (lambda one: services.regenerate(one, person_id=one.author_id, client_key=key()), ENDED),
+    "switch to": (lambda one: services.switch_branch(one, person_id=one.author_id), ENDED),
+    "move": (lambda one: services.move_thread(one.thread, to=access.team_space(), by=one.author_id) == 0, ENDED),
+    "delete": (lambda one: services.delete_last_turns(one.thread, 1, by=one.author_id), ENDED),
+}
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_state_of_a_turn_decides_what_can_be_done(person, action, state):
+    one = turn(thread(person), answer="" if state == State.QUEUED else "Half an ans", state=state)
+    Thread.objects.filter(id=one.thread_id).update(head=one)
+    act, allowed = ACTIONS[action]
+    try:
+        is_done = bool(act(one))
+    except ConflictError:
+        is_done = False
+        assert Turn.objects.get(id=one.id).state == state
+    assert is_done == (state in allowed)
+
+
+def test_the_whole_thread_waits_for_a_running_answer(person):
+    done = turn(thread(person), answer="Half", state=State.STOPPED)
+    running = turn(done.thread, answer="", state=State.RECALLING, parent=done)
+    Thread.objects.filter(id=done.thread_id).update(head=running)
+    for act in (
+        lambda: services.retry_turn(done),
+        lambda: services.resume_turn(done),
+        lambda: services.switch_branch(done, person_id=person.id),
+        lambda: services.regenerate(done, person_id=person.id, client_key=key()),
+        lambda: services.delete_thread(done.thread),
+    ):
+        with pytest.raises(ThreadBusyError):
+            act()
+    done.thread.refresh_from_db()
+    assert done.thread.deleted_at is None
+    Turn.objects.filter(id=running.id).update(state=State.COMPLETE)
+    assert services.retry_turn(done).state == State.RECALLING
+
+
+def test_a_retry_discards_the_partial_answer_and_a_resumed_answer_keeps_it(person):
+    fields = {
+        "answer": "Half", "reasoning": "Because", "error": "Timeout", "error_code": "timeout", "state": State.STOPPED,
+        "attempt": 2, "revision": 7, "stop_requested": True, "completed_at": ago(hours=1), "heartbeat_at": ago(hours=1),
+    }  # fmt: skip
+    retried = services.retry_turn(turn(thread(person), **fields))
+    resumed = services.resume_turn(turn(thread(person), **fields))
+    assert (retried.answer, retried.reasoning) == ("", "")
+    assert (resumed.answer, resumed.reasoning) == ("Half", "Because")
+    for one in (retried, resumed):
+        assert (one.attempt, one.revision, one.stop_requested) == (3, 8, False)
+        assert (one.error, one.error_code, one.completed_at) == ("", "", None)
+        assert one.heartbeat_at > ago(minutes=1)
+
+
+def test_a_message_above_a_withdrawn_one_becomes_the_head(person):
+    answered = turn(thread(person))
+    first = turn(answered.thread, answer="", state=State.QUEUED, parent=answered)
+    last = turn(answered.thread, answer="", state=State.QUEUED, parent=first)
+    Thread.objects.filter(id=answered.thread_id).update(head=last)
+
+    services.withdraw_message(first, by=person.id)
+    last.refresh_from_db()
+    answered.thread.refresh_from_db()
+    assert (last.parent_id, answered.thread.head_id) == (answered.id, last.id)
+
+    services.withdraw_message(last, by=person.id)
+    answered.thread.refresh_from_db()
+    assert answered.thread.head_id == answered.id
+
+
+def test_a_message_is_withdrawn_by_its_author_or_the_owner_of_the_thread(person):
+    author, reader = PersonFactory(), PersonFactory()
+    shared = thread(person, space=access.team_space())
+    for withdrawer in (author, person):
+        queued = turn(shared, answer="", state=State.QUEUED, author=author)
+        with pytest.raises(PermissionDeniedError):
+            services.withdraw_message(queued, by=reader.id)
+        services.withdraw_message(queued, by=withdrawer.id)
+        assert not shared.turns.exists()
+
+
+def test_an_interrupted_answer_voids_the_attempt_of_its_process(person):
+    fields = {"state": State.ANSWERING, "attempt": 2, "revision": 7}
+    stale = turn(thread(person), answer="Half", heartbeat_at=ago(seconds=16), **fields)
+    alive = turn(thread(person), answer="Half", heartbeat_at=ago(seconds=14), **fields)
+    done = turn(thread(person), answer="All", heartbeat_at=ago(seconds=16), state=State.COMPLETE)
+
+    assert services.interrupt_stale_answers() == [stale.id]
+
+    for one in (stale, alive, done):
+        one.refresh_from_db()
+    assert (stale.state, stale.attempt, stale.revision) == (State.INTERRUPTED, 3, 8)
+    assert stale.completed_at > ago(minutes=1)
+    assert (alive.state, done.state) == (State.ANSWERING, State.COMPLETE)
