@@ -2,7 +2,7 @@
 
 The libraries are not dependencies: install openpyxl, python-calamine and ijson in a folder, and run
 `DJANGO_SETTINGS_MODULE=cato_web.settings PYTHONPATH=/that/folder python -m benchmarks.libraries`.
-docs/decisions/0006-libraries-for-formats.md states the result.
+docs/decisions/0007-libraries-for-formats.md states the result.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from django.urls import reverse
 from memory import jobs
 from memory.documents import chunks as chunk_writing
 from memory.documents import deletion, publishing
-from memory.documents.deletion import document_receipt
 from memory.documents.queries import document_statuses, list_chunks, list_versions, readable_document
 from memory.embeddings import local
 from memory.errors import EmbeddingError, InvalidInputError
@@ -228,7 +227,7 @@ def test_a_deleted_document_disappears_from_every_read_at_once_and_is_then_erase
     assert found(memory, person, "buoy") == []
     assert memory.memory_counts(access.readable_space_ids(person.id)).exchanges == 0
     process_documents()
-    receipt = document_receipt(uploaded)
+    receipt = memory.receipt_for(Chunk.objects.values_list("exchange_id", flat=True))
     assert receipt.exchanges == receipt.vectors == uploaded.live_version.total_chunks
     assert receipt.under_way == 0
     assert not file_path.exists()

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from memory import jobs, signals
-from memory.exchanges.forgetting import ErasureReceipt, forget, receipt_for
+from memory.exchanges.forgetting import forget
 from memory.models import Chunk, Document, DocumentVersion, Exchange, HiddenPassage
 from memory.models.documents import FOLDER
 from memory.utils import stored_files
@@ -111,11 +111,6 @@ def cleanup_documents() -> int:
 def delete_orphaned_originals(*, dry_run: bool = False) -> int:
     """Delete stored files to which no version refers; return their number."""
     return stored_files.delete_orphaned_files(DocumentVersion, "original", folder=FOLDER, dry_run=dry_run)
-
-
-def document_receipt(document: Document) -> ErasureReceipt:
-    """Return the receipt of a forgotten document's chunks."""
-    return receipt_for(Chunk.objects.filter(version__document=document).values_list("exchange_id", flat=True))
 
 
 def _forget_some() -> bool:

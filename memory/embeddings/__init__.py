@@ -112,14 +112,6 @@ def get_embedder(vector_store: EmbeddingSettings, *, provider: str | None = None
         return _in_use[provider, model, options]
 
 
-def unload_models() -> None:
-    """Free the memory of this process's models, some 100 MB for the local one; the next use loads it again."""
-    with _lock:
-        embedders = list(_in_use.values())
-    for embedder in embedders:
-        embedder.close()
-
-
 def make_embedder(provider: str, model: str, options: EmbedderOptions | None = None) -> Embedder:
     """Return a new embedder. Raises EmbeddingError for an unknown provider."""
     if provider not in PROVIDERS:
