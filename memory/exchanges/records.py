@@ -20,7 +20,7 @@ from memory.errors import InvalidInputError, RecordConflictError, VectorStoreDis
 from memory.exchanges.forgetting import forget
 from memory.exchanges.lifecycle import NewExchange, remember_many, requeue_changed, update_exchange
 from memory.exchanges.metadata import Checked, validate_metadata
-from memory.filters import And, Filter, parse_filter, to_sql
+from memory.filters import Filter, all_of, parse_filter, to_sql
 from memory.index import generations
 from memory.models import Exchange, IndexGeneration, Record, Space
 from memory.retrieval import get_strategy, query_embedding
@@ -130,8 +130,8 @@ def query_records(
         return []
     if not prefer:
         return _ask(query, required)
-    first = _ask(query, _both(required, parse_filter(prefer)))
-    return (first + _ask(query, _both(required, parse_filter({"$not": prefer}))))[:top_k]
+    first = _ask(query, all_of(required, parse_filter(prefer)))
+    return (first + _ask(query, all_of(required, parse_filter({"$not": prefer}))))[:top_k]
 
 
 def delete_records(
@@ -273,13 +273,7 @@ def _ask(query: Query, filters: Filter | None) -> list[RecordHit]:
 def _narrowed(query: Query, filters: Filter | None) -> Query:
     # Programs also store exchanges and notes, which have `manual_entry` set.
     records = parse_filter({"source": str(Exchange.Source.API), "manual_entry": False})
-    return replace(query, keep_duplicates=True, filters=_both(records, filters))
-
-
-def _both(one: Filter | None, other: Filter | None) -> Filter | None:
-    if one is None or other is None:
-        return one or other
-    return And((one, other))
+    return replace(query, keep_duplicates=True, filters=all_of(records, filters))
 
 
 def _hits(ranking: RankedHits) -> list[RecordHit]:

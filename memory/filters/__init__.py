@@ -3,7 +3,7 @@
 A filter only narrows results. Callers combine its condition with those on spaces.
 """
 
-from memory.filters.ast import MAX_KEY_LENGTH, And, Condition, Filter, Or, Scalar
+from memory.filters.ast import MAX_KEY_LENGTH, And, Condition, Filter, Or, Scalar, all_of
 from memory.filters.parser import parse_filter
 from memory.filters.to_chroma import chroma_fields, to_chroma
 from memory.filters.to_sql import to_sql
@@ -15,6 +15,7 @@ __all__ = [
     "Filter",
     "Or",
     "Scalar",
+    "all_of",
     "chroma_fields",
     "parse_filter",
     "to_chroma",

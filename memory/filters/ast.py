@@ -46,6 +46,12 @@ class Or:
 Filter = Condition | And | Or
 
 
+def all_of(*filters: Filter | None) -> Filter | None:
+    """Return a filter that requires all of these; None stands for no filter."""
+    parts = tuple(part for part in filters if part is not None)
+    return And(parts) if len(parts) > 1 else next(iter(parts), None)
+
+
 def conditions(tree: Filter) -> list[Condition]:
     """Return all conditions of the tree, in order."""
     if isinstance(tree, Condition):

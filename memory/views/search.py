@@ -18,6 +18,7 @@ from memory.errors import (
     VectorStoreDisabledError,
     VectorStoreUnavailableError,
 )
+from memory.filters import all_of
 from memory.models import Space
 from memory.retrieval import search as retrieval
 from memory.retrieval.recall_filter import build_recall_filter, describe_recall_filter
@@ -28,6 +29,7 @@ from memory.utils.formatting import LEXICAL_ONLY_NOTE, SOURCES, format_similarit
 from memory.utils.rate_limits import count_search
 from memory.views.http import PageRequest
 from memory.views.links import exchange_url
+from memory.views.search_filters import SearchFilters
 
 _LIMIT = 20
 _EXCERPT = 320
@@ -56,18 +58,22 @@ def search(request: PageRequest) -> HttpResponse:
     """Show the page, for htmx requests only the list of hits."""
     query = clean_text(request.GET.get("q", "")).strip()
     readable = access.readable_space_ids(request.user.pk)
-    context: dict[str, object] = {"section": "search", "query": query, "searched": bool(query), "hits": []}
+    context: dict[str, object] = {"section": "search", "query": query, "hits": []}
     recall_filter = build_recall_filter(request.GET.getlist("only"), {}, spaces=readable)
     context |= {"only": recall_filter.documents, "only_names": describe_recall_filter(recall_filter, spaces=readable)}
+    form = SearchFilters(request.GET, person_id=request.user.pk)
+    context |= {"filters": form}
     status = 200
-    if query:
+    if query and form.is_valid():
         try:
             count_search(request.user.pk)
-            found = retrieval.search(query, spaces=readable, count=_LIMIT, filters=recall_filter.filter())
+            filters = all_of(recall_filter.filter(), form.condition())
+            found = retrieval.search(query, spaces=form.spaces, count=_LIMIT, filters=filters)
             hits = hit_rows(found.results)
             # The number of all matches is not counted, since that would take longer than the search.
             context |= {
                 "hits": hits,
+                "searched": True,
                 "note": LEXICAL_ONLY_NOTE if found.is_lexical_only else "",
                 "total_text": _("Results: %(count)s") % {"count": len(hits)},
             }
