@@ -248,7 +248,7 @@ def test_the_archive_for_an_administrator_omits_spaces_that_were_not_revealed(me
     assert "- Crew" not in archive
 
     own_client = signed_in(bob)
-    own_archive = archive_text(own_client, reverse("export_own"))
+    own_archive = archive_text(own_client, reverse("export_account"))
     assert own_archive.count("ZEBRA") > 8
     assert "- Gardeners" not in own_archive
     reveals.reveal(gardeners, by=ada.pk, reason="Bob asked for a copy of his data")

@@ -162,13 +162,13 @@ def test_a_citation_in_an_answer_opens_the_passage_of_its_prompt(memory, person,
 
     client = signed_in(person)
     page = client.get(reverse("thread", args=[one.thread_id])).content.decode()
-    assert reverse("cited", args=[one.id, 2]) in page
-    answer = client.get(reverse("cited", args=[one.id, 2]))
+    assert reverse("citation", args=[one.id, 2]) in page
+    answer = client.get(reverse("citation", args=[one.id, 2]))
     location = found[1].exchange.location
     assert answer.headers["location"] == f"/d/{handbook.pk}?at={location.start}#passage-{location.index + 1}"
     passage = client.get(answer.headers["location"]).content.decode()
     assert re.search(rf'class="passage passage--cited"\s+id="passage-{location.index + 1}"', passage)
 
     memory.forget([found[1].exchange.id], by=person.id)
-    back = client.get(reverse("cited", args=[one.id, 2]), follow=True)
+    back = client.get(reverse("citation", args=[one.id, 2]), follow=True)
     assert "Passage 2 is no longer in memory." in back.content.decode()

@@ -93,7 +93,7 @@ def test_vget_and_vdelete_reveal_nothing_of_other_people(memory, person, command
 def test_vdelete_leads_to_a_confirmation(memory, person, commands_thread):
     first = commands_thread.turns.first()
     card = commands.run(f"/vdelete {first.exchange_id}", context(person, commands_thread))
-    assert card.confirm[0].startswith(reverse("forget", args=[first.exchange_id]))
+    assert card.confirm[0].startswith(reverse("forget_exchange", args=[first.exchange_id]))
     assert memory.memory_states([first.exchange_id])[first.exchange_id] != "forgotten"
 
 
@@ -146,14 +146,14 @@ def test_history_copy_and_exports_use_the_current_thread(person, commands_thread
     caller = context(person, commands_thread)
     assert [line.label for line in commands.run("/history 1", caller).lines] == [f"{person.name}: And the spare?"]
     assert commands.run("/copy", caller).text == "With Ingrid."
-    assert commands.run("/writemd", caller).redirect_url == reverse("export", args=[commands_thread.id, "md"])
+    assert commands.run("/writemd", caller).redirect_url == reverse("export_thread", args=[commands_thread.id, "md"])
     assert commands.run("/writejson", caller).redirect_url.endswith("/export/json")
 
 
 def test_delete_asks_for_confirmation_and_requires_the_owner(person, commands_thread):
     card = commands.run("/delete 2", context(person, commands_thread))
     assert [line.label for line in card.lines] == ["Where is the key?", "And the spare?"]
-    assert card.confirm[0] == f"{reverse('take_out', args=[commands_thread.id])}?n=2"
+    assert card.confirm[0] == f"{reverse('delete_turns', args=[commands_thread.id])}?n=2"
     with pytest.raises(PermissionDeniedError, match="Only the owner"):
         commands.run("/delete", context(PersonFactory(), commands_thread))
 
@@ -182,7 +182,7 @@ def test_a_card_is_shown_only_to_its_author_and_not_stored(memory, person, comma
     client = signed_in(person)
     before = commands_thread.turns.count()
     page = client.post(
-        reverse("say", args=[commands_thread.id]),
+        reverse("post_message", args=[commands_thread.id]),
         {"message": "/vget thread", "client_key": "6a1f2f54-65f5-4d4c-9f66-0f3f3b3f6a10"},
         headers={"HX-Request": "true"},
     ).content.decode()

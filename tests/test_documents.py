@@ -497,7 +497,7 @@ def test_an_original_is_a_download_that_browsers_neither_run_nor_embed(memory, p
     uploaded = document(person, "page.html", "<p>The buoys are green.</p><script>alert(1)</script>")
     browser = signed_in(person)
 
-    answer = browser.get(reverse("original", args=[uploaded.pk, 1]))
+    answer = browser.get(reverse("document_original", args=[uploaded.pk, 1]))
 
     assert answer["Content-Disposition"].startswith("attachment")
     assert answer["Content-Security-Policy"] == "sandbox; default-src 'none'"

@@ -45,7 +45,9 @@ def recalled_turn(memory, alice, bob):
 
 def panel(person, one, **headers: str) -> str:
     """Return the recall panel of a turn, as this person sees it."""
-    answer = signed_in(person).get(reverse("recalled", args=[one.id]), headers=headers or {"HX-Request": "true"})
+    answer = signed_in(person).get(
+        reverse("recalled_exchanges", args=[one.id]), headers=headers or {"HX-Request": "true"}
+    )
     assert answer.status_code == 200
     return answer.content.decode()
 
@@ -120,7 +122,7 @@ def test_frames_are_the_same_whatever_feedback_readers_gave(alice, bob, recalled
     assert frames.turn(one.id).html == before
     assert not buttons(before)
     assert "Forget" not in before[: before.index('class="turn__footer"')]
-    assert reverse("recalled", args=[one.id]) in before
+    assert reverse("recalled_exchanges", args=[one.id]) in before
 
 
 def test_each_item_of_the_panel_has_a_target_on_the_page(alice, recalled_turn):
@@ -135,12 +137,12 @@ def test_each_item_of_the_panel_has_a_target_on_the_page(alice, recalled_turn):
 def test_without_scripts_the_panel_is_a_page_and_buttons_return_to_it(alice, recalled_turn):
     one, stored = recalled_turn
     page = signed_in(alice).get(reverse("thread", args=[one.thread_id])).content.decode()
-    assert f'href="{reverse("recalled", args=[one.id])}"' in page
+    assert f'href="{reverse("recalled_exchanges", args=[one.id])}"' in page
 
     answer = press(alice, one, "Pin", htmx=False)
 
     assert answer.status_code == 302
-    assert answer.headers["location"] == f"{reverse('recalled', args=[one.id])}#turn-{one.id}-r{stored.id}"
+    assert answer.headers["location"] == f"{reverse('recalled_exchanges', args=[one.id])}#turn-{one.id}-r{stored.id}"
     page_text = panel(alice, one, Accept="text/html")
     assert set(buttons(page_text)) == {"Unpin", "Not relevant"}
     assert stored.user_message in page_text
@@ -166,7 +168,7 @@ def test_an_unknown_kind_of_feedback_is_refused_with_a_message(alice, recalled_t
 
 def test_forget_is_offered_only_if_permitted_and_asks_for_confirmation(memory, alice, bob, recalled_turn):
     one, stored = recalled_turn
-    link = reverse("forget", args=[stored.id])
+    link = reverse("forget_exchange", args=[stored.id])
     assert link in panel(alice, one)
     assert link not in panel(bob, one)
 
@@ -184,7 +186,7 @@ def test_an_administrator_may_forget_exchanges_of_the_team_in_the_panel(memory, 
     one = turn(thread(alice, space=access.team_space()))
     RecallLogEntry.objects.create(turn_id=one.id, exchange=stored, rank=1, score=1, strategy="hybrid", reason="")
 
-    assert reverse("forget", args=[stored.id]) in panel(AdministratorFactory(), one)
+    assert reverse("forget_exchange", args=[stored.id]) in panel(AdministratorFactory(), one)
 
 
 def test_recall_counts_include_only_readable_threads(memory, alice, bob, recalled_turn):

@@ -191,7 +191,7 @@ def test_only_owner_and_managers_set_model_and_recall_filter_of_a_shared_thread(
 
     def set_model(user, name: str) -> int:
         message = {"message": f"/model {name}", "client_key": str(uuid.uuid4())}
-        return signed_in(user).post(reverse("say", args=[talk.id]), message).status_code
+        return signed_in(user).post(reverse("post_message", args=[talk.id]), message).status_code
 
     def set_filter(user, zone: str) -> int:
         return (
@@ -259,9 +259,9 @@ def test_moving_a_thread_warns_that_messages_of_others_move_with_it(person, bob)
     talk = thread(person, space=group("Crew", person, bob))
     turn(talk)
     page = signed_in(person)
-    assert "by somebody else" not in page.get(reverse("move", args=[talk.id])).content.decode()
+    assert "by somebody else" not in page.get(reverse("move_thread", args=[talk.id])).content.decode()
     turn(talk, author=bob)
-    assert "1 message in it is by somebody else" in page.get(reverse("move", args=[talk.id])).content.decode()
+    assert "1 message in it is by somebody else" in page.get(reverse("move_thread", args=[talk.id])).content.decode()
 
 
 def test_an_author_can_forget_messages_that_were_moved_out_of_sight(person, bob, memory):
@@ -271,9 +271,9 @@ def test_an_author_can_forget_messages_that_were_moved_out_of_sight(person, bob,
     services.move_thread(talk, to=spaces.personal_space(person.id), by=person.id)
     page = signed_in(bob)
     assert page.get(reverse("exchange", args=[stored.id])).status_code == 404
-    assert page.post(reverse("forget", args=[of_owner.id])).status_code == 404
-    assert page.get(reverse("forget", args=[stored.id])).status_code == 200
-    assert page.post(reverse("forget", args=[stored.id])).url == reverse("search")
+    assert page.post(reverse("forget_exchange", args=[of_owner.id])).status_code == 404
+    assert page.get(reverse("forget_exchange", args=[stored.id])).status_code == 200
+    assert page.post(reverse("forget_exchange", args=[stored.id])).url == reverse("search")
     stored.refresh_from_db()
     assert stored.forgotten_at
 
@@ -288,7 +288,7 @@ def test_a_thread_with_a_running_answer_cannot_be_moved(person):
 
 def test_a_thread_moves_only_to_a_space_that_its_owner_may_read(person, bob):
     foreign, own = group("Foreign", bob), thread(person)
-    page = signed_in(person).post(reverse("move", args=[own.id]), {"space": str(foreign.id)}, follow=True)
+    page = signed_in(person).post(reverse("move_thread", args=[own.id]), {"space": str(foreign.id)}, follow=True)
 
     assert "This space is not there any more, or not yours" in page.content.decode()
     own.refresh_from_db()

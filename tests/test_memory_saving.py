@@ -64,7 +64,7 @@ def browser(person):
 
 @pytest.mark.django_db
 def test_switching_memory_off_asks_what_to_do_with_stored_exchanges(remembered_thread, browser):
-    page = browser.get(reverse("remember", args=[remembered_thread.id])).content.decode()
+    page = browser.get(reverse("set_thread_memory", args=[remembered_thread.id])).content.decode()
 
     assert "2 exchanges are in memory" in page
     assert "Stop saving and forget 2" in page
@@ -75,7 +75,7 @@ def test_switching_memory_off_asks_what_to_do_with_stored_exchanges(remembered_t
 @pytest.mark.django_db
 @pytest.mark.parametrize(("forget", "left"), [("", 2), ("yes", 0)])
 def test_stored_exchanges_are_kept_or_forgotten_as_chosen(remembered_thread, person, browser, memory, forget, left):
-    browser.post(reverse("remember", args=[remembered_thread.id]), {"remembered": "no", "forget": forget})
+    browser.post(reverse("set_thread_memory", args=[remembered_thread.id]), {"remembered": "no", "forget": forget})
 
     remembered_thread.refresh_from_db()
     assert not remembered_thread.is_remembered

@@ -23,7 +23,7 @@ def ada(db):
 
 
 def link_for(ada, person) -> str:
-    page = signed_in(ada).post(reverse("reset_link", args=[person.pk])).content.decode()
+    page = signed_in(ada).post(reverse("create_reset_link", args=[person.pk])).content.decode()
     return re.search(r'id="reset" value="http://testserver(/reset/[^"]+)"', page)[1]
 
 
@@ -61,7 +61,7 @@ def test_a_closed_account_gets_no_new_password(ada, person):
     services.set_active(person.pk, False, by=ada)
 
     assert Client().post(link, {"password": NEW}).status_code == 404
-    assert signed_in(ada).post(reverse("reset_link", args=[person.pk])).status_code == 404
+    assert signed_in(ada).post(reverse("create_reset_link", args=[person.pk])).status_code == 404
 
 
 def test_the_log_records_who_created_the_link_and_its_use(ada, person):

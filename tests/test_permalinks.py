@@ -49,7 +49,7 @@ def test_the_link_of_an_old_turn_opens_the_page_that_contains_it(client, long_th
 
 def test_forgetting_an_old_turn_returns_to_that_turn(chroma, client, long_thread):
     first = long_thread.turns.get(position=0)
-    target = client.post(reverse("forget", args=[first.exchange_id])).headers["location"]
+    target = client.post(reverse("forget_exchange", args=[first.exchange_id])).headers["location"]
     assert f'id="turn-{first.id}"' in client.get(target.split("#")[0]).content.decode()
 
 
@@ -61,7 +61,7 @@ def test_the_confirmation_explains_that_the_turn_keeps_its_text(memory, client, 
     passage = Exchange.objects.get(source="upload")
     stored = Exchange.objects.get(source="chat")
     questions = {
-        source: client.get(reverse("forget", args=[row.id])).content.decode()
+        source: client.get(reverse("forget_exchange", args=[row.id])).content.decode()
         for source, row in (("chat", stored), ("note", note), ("passage", passage))
     }
     assert "The text stays in the thread." in questions["chat"]
@@ -75,7 +75,7 @@ def test_forgetting_by_command_returns_to_the_thread(memory, client, person, lon
         "The winch is greased.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command"
     )
     card = client.post(
-        reverse("say", args=[long_thread.id]),
+        reverse("post_message", args=[long_thread.id]),
         {"message": f"/vdelete {note.id}", "client_key": str(uuid.uuid4())},
         headers={"HX-Request": "true"},
     ).content.decode()
@@ -89,5 +89,5 @@ def test_no_redirect_leaves_the_site(memory, client, person, elsewhere):
     (note,) = add_note(
         "The winch is greased.", space=access.personal_space(person.id), owner_id=person.id, source="vadd_command"
     )
-    target = client.post(f"{reverse('forget', args=[note.id])}?next={elsewhere}").headers["location"]
+    target = client.post(f"{reverse('forget_exchange', args=[note.id])}?next={elsewhere}").headers["location"]
     assert target == reverse("search")

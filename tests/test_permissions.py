@@ -119,20 +119,20 @@ def read(case: Case) -> bool:
 
 @check("Post a message")
 def post(case: Case) -> bool:
-    case.on_thread("say", message="And the oar?", client_key=str(uuid.uuid4()))
+    case.on_thread("post_message", message="And the oar?", client_key=str(uuid.uuid4()))
     return case.turns() == 2
 
 
 @check("Stop the answer")
 def stop(case: Case) -> bool:
     case.set_turn(state=Turn.State.ANSWERING)
-    case.on_turn("stop")
+    case.on_turn("stop_turn")
     return case.reread().stop_requested
 
 
 @check("Edit the message")
 def edit(case: Case) -> bool:
-    case.on_turn("edit", message="Where is the oar?", client_key=str(uuid.uuid4()))
+    case.on_turn("edit_turn", message="Where is the oar?", client_key=str(uuid.uuid4()))
     return case.turns() == 2
 
 
@@ -145,14 +145,14 @@ def regenerate(case: Case) -> bool:
 @check("Retry the answer")
 def retry(case: Case) -> bool:
     case.set_turn(state=Turn.State.FAILED, answer="")
-    case.on_turn("retry")
+    case.on_turn("retry_turn")
     return case.reread().state != Turn.State.FAILED
 
 
 @check("Resume the answer")
 def resume(case: Case) -> bool:
     case.set_turn(state=Turn.State.STOPPED)
-    case.on_turn("resume")
+    case.on_turn("resume_turn")
     return case.reread().state != Turn.State.STOPPED
 
 
@@ -161,7 +161,7 @@ def switch(case: Case) -> bool:
     case.set_turn(is_on_active_branch=False)
     newer = turn(case.thread, "Where is the oar?", "In the cellar.", author=case.turn.author)
     Thread.objects.filter(id=case.thread.id).update(head=newer)
-    case.on_turn("choose")
+    case.on_turn("switch_branch")
     return case.reread().is_on_active_branch
 
 
@@ -174,13 +174,15 @@ def restore(case: Case) -> bool:
 
 @check("Fork the thread")
 def fork(case: Case) -> bool:
-    case.on_turn("fork")
+    case.on_turn("fork_thread")
     return Thread.objects.filter(owner=case.actor).exclude(id=case.thread.id).exists()
 
 
 @check("Export the thread")
 def export_thread(case: Case) -> bool:
-    answers = [case.client.get(reverse("export", args=[case.thread.id, kind])) for kind in ("md", "json", "html")]
+    answers = [
+        case.client.get(reverse("export_thread", args=[case.thread.id, kind])) for kind in ("md", "json", "html")
+    ]
     found = ["kayak" in answer.content.decode() for answer in answers]
     assert len(set(found)) == 1
     return found[0]
@@ -188,7 +190,7 @@ def export_thread(case: Case) -> bool:
 
 @check("Forget the exchange")
 def forget(case: Case) -> bool:
-    case.post("forget", case.exchange.id)
+    case.post("forget_exchange", case.exchange.id)
     case.post("admin_forget", exchange=str(case.exchange.id), filters="", confirmed="yes")
     operations.run_operations()
     case.exchange.refresh_from_db()
@@ -197,7 +199,7 @@ def forget(case: Case) -> bool:
 
 @check("Delete turns")
 def delete_turns(case: Case) -> bool:
-    case.on_thread("take_out", n="1")
+    case.on_thread("delete_turns", n="1")
     return case.turns() == 0
 
 
@@ -209,31 +211,31 @@ def delete_thread(case: Case) -> bool:
 
 @check("Rename the thread")
 def rename(case: Case) -> bool:
-    case.on_thread("rename", title="Another title")
+    case.on_thread("rename_thread", title="Another title")
     return case.thread.title == "Another title"
 
 
 @check("Move the thread")
 def move(case: Case) -> bool:
-    case.on_thread("move", space=str(access.team_space().id))
+    case.on_thread("move_thread", space=str(access.team_space().id))
     return case.thread.space_id == access.team_space().id
 
 
 @check("Archive the thread")
 def archive(case: Case) -> bool:
-    case.on_thread("mark", mark="archive")
+    case.on_thread("set_thread_flag", mark="archive")
     return case.thread.archived_at is not None
 
 
 @check("Switch saving to memory")
 def switch_saving(case: Case) -> bool:
-    case.on_thread("remember", remembered="no")
+    case.on_thread("set_thread_memory", remembered="no")
     return not case.thread.is_remembered
 
 
 @check("Change the model")
 def change_model(case: Case) -> bool:
-    case.on_thread("say", message="/model another", client_key=str(uuid.uuid4()))
+    case.on_thread("post_message", message="/model another", client_key=str(uuid.uuid4()))
     return case.thread.model == "another"
 
 
@@ -282,7 +284,7 @@ def invite(case: Case) -> bool:
 
 @check("Make a password link")
 def make_password_link(case: Case) -> bool:
-    case.post("reset_link", case.bystander.pk)
+    case.post("create_reset_link", case.bystander.pk)
     return OneTimeLink.objects.filter(kind=OneTimeLink.Kind.RESET).exists()
 
 
@@ -295,7 +297,7 @@ def change_role(case: Case) -> bool:
 
 @check("Deactivate an account")
 def deactivate(case: Case) -> bool:
-    case.post("set_active", case.bystander.pk, active="no")
+    case.post("set_user_active", case.bystander.pk, active="no")
     case.bystander.refresh_from_db()
     return not case.bystander.is_active
 

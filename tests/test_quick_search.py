@@ -38,7 +38,7 @@ def test_all_readable_kinds_are_found_in_groups(stored):
 def test_commands_are_found_by_prefix_and_fill_the_composer(stored):
     assert [c.name for c in quick_search("/vst", person_id=stored.id).commands] == ["vstats"]
     client = signed_in(stored)
-    box = client.get(reverse("find"), {"q": "vstats"}, headers={"HX-Request": "true"}).content.decode()
+    box = client.get(reverse("quick_search"), {"q": "vstats"}, headers={"HX-Request": "true"}).content.decode()
     assert "/?say=/vstats" in box
     assert "/vstats" in client.get("/?say=/vstats").content.decode()
 
@@ -69,11 +69,12 @@ def test_the_lexical_fallback_is_reported_only_without_the_index(memory, person,
     client = signed_in(person)
     file = document(person, "boats.txt", "The red boat is called Petrel.")
     exchange(person, "The red boat lies at the north quay.")  # not yet in the index: a lexical match
-    routes = [("search", []), ("find", []), ("document", [file.pk])]
+    routes = [("search", []), ("quick_search", []), ("document", [file.pk])]
 
     def pages(query: str) -> list[str]:
         requests = [
-            (reverse(name, args=args), {"HX-Request": "true"} if name == "find" else {}) for name, args in routes
+            (reverse(name, args=args), {"HX-Request": "true"} if name == "quick_search" else {})
+            for name, args in routes
         ]
         return [client.get(url, {"q": query}, headers=headers).content.decode() for url, headers in requests]
 
@@ -103,7 +104,7 @@ def test_search_tools_of_models_report_the_lexical_fallback(memory, person, monk
 
 
 def test_quick_search_opened_as_a_page_is_the_search_page(person):
-    answer = signed_in(person).get(reverse("find"), {"q": "red boat"})
+    answer = signed_in(person).get(reverse("quick_search"), {"q": "red boat"})
     assert answer.url == "/search?q=red+boat"
 
 
@@ -112,11 +113,11 @@ def test_searches_are_rate_limited_per_person_with_a_message(memory, stored, set
     settings.CATO = settings.CATO.model_copy(update={"vector_store": conf})
     client = signed_in(stored)
     assert client.get(reverse("search"), {"q": "boat"}).status_code == 200
-    client.get(reverse("find"), {"q": "boat"}, headers={"HX-Request": "true"})
+    client.get(reverse("quick_search"), {"q": "boat"}, headers={"HX-Request": "true"})
     refused = client.get(reverse("search"), {"q": "boat"})
     assert refused.status_code == 429
     assert "Too many searches. Try again in a minute." in refused.content.decode()
-    box = client.get(reverse("find"), {"q": "boat"}, headers={"HX-Request": "true"}).content.decode()
+    box = client.get(reverse("quick_search"), {"q": "boat"}, headers={"HX-Request": "true"}).content.decode()
     assert "Where the boats lie" in box, "threads are found by their titles all the same"
     assert "Too many searches. Try again in a minute." in box
     assert signed_in(PersonFactory()).get(reverse("search"), {"q": "boat"}).status_code == 200

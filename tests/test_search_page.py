@@ -64,3 +64,10 @@ def test_filters_stay_open_and_can_be_cleared(crew, person):
     html = signed_in(person).get(reverse("search"), {"q": "boat", "source": "chat"}).content.decode()
     assert '<details class="filter-bar__more search-page__filters" id="search-filters" open>' in html
     assert 'href="/search?q=boat"' in html
+
+
+def test_only_authors_of_readable_exchanges_can_be_chosen(crew, person):
+    PersonFactory(name="Somebody Else")
+    html = signed_in(person).get(reverse("search")).content.decode()
+    assert "Ines Dvorak" in html
+    assert "Somebody Else" not in html

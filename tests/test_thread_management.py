@@ -43,20 +43,20 @@ def test_pinned_threads_are_listed_first_and_archived_ones_are_hidden(memory, pe
     Thread.objects.filter(id=ladder.id).update(last_message_at=timezone.now() - timezone.timedelta(days=3))
     client = signed_in(person)
 
-    client.post(reverse("mark", args=[ladder.id]), {"mark": "pin"})
+    client.post(reverse("set_thread_flag", args=[ladder.id]), {"mark": "pin"})
     listed = sidebar(person)
     assert listed.index("Pinned") < listed.index("The ladder") < listed.index("The saw")
 
-    client.post(reverse("mark", args=[saw.id]), {"mark": "archive"})
+    client.post(reverse("set_thread_flag", args=[saw.id]), {"mark": "archive"})
     assert "The saw" not in sidebar(person)
     assert "The saw" in client.get(reverse("threads"), {"archived": "yes"}).content.decode()
-    client.post(reverse("mark", args=[saw.id]), {"mark": "unarchive"})
+    client.post(reverse("set_thread_flag", args=[saw.id]), {"mark": "unarchive"})
     assert "The saw" in sidebar(person)
 
 
 def test_a_title_is_saved_and_an_empty_one_refused(person):
     one = thread(person, title="Where is the key?")
-    signed_in(person).post(reverse("rename", args=[one.id]), {"title": "  Keys \n and locks "})
+    signed_in(person).post(reverse("rename_thread", args=[one.id]), {"title": "  Keys \n and locks "})
     one.refresh_from_db()
     assert one.title == "Keys and locks"
     with pytest.raises(InvalidMessageError, match="empty"):
@@ -71,12 +71,12 @@ def test_a_deleted_thread_disappears_from_every_read_at_once_and_can_be_restored
     client = signed_in(person)
 
     page = client.post(reverse("delete_thread", args=[one.id]), follow=True).content.decode()
-    assert reverse("take_back", args=[one.id]) in page
+    assert reverse("restore_thread", args=[one.id]) in page
     assert search("saw", spaces=readable).results == ()
     assert client.get(reverse("thread", args=[one.id])).status_code == 404
     assert "The saw" not in client.get(reverse("threads")).content.decode()
 
-    client.post(reverse("take_back", args=[one.id]))
+    client.post(reverse("restore_thread", args=[one.id]))
     assert search("saw", spaces=readable).results
     assert client.get(reverse("thread", args=[one.id])).status_code == 200
 
@@ -96,7 +96,7 @@ def test_a_deleted_thread_that_is_not_restored_is_erased_with_its_exchanges(memo
     assert not Turn.objects.exists()
     assert not RecallLogEntry.objects.exists()
     assert not Exchange.objects.exclude(user_message="").exists()
-    assert signed_in(person).post(reverse("take_back", args=[one.id])).status_code == 404
+    assert signed_in(person).post(reverse("restore_thread", args=[one.id])).status_code == 404
 
 
 def test_deleting_the_last_turns_includes_their_other_versions_and_forgets_them(memory, person):
@@ -127,17 +127,17 @@ def test_another_reader_may_export_and_continue_but_not_change(memory, person):
     one = thread(person, space=access.team_space(), title="For all")
     another = signed_in(PersonFactory())
 
-    assert another.get(reverse("export", args=[one.id, "md"])).status_code == 200
-    assert another.post(reverse("continue", args=[one.id])).status_code == 302
-    for name in ("rename", "delete_thread", "take_out"):
+    assert another.get(reverse("export_thread", args=[one.id, "md"])).status_code == 200
+    assert another.post(reverse("continue_thread", args=[one.id])).status_code == 302
+    for name in ("rename_thread", "delete_thread", "delete_turns"):
         assert another.get(reverse(name, args=[one.id])).status_code == 404
-    assert another.post(reverse("mark", args=[one.id]), {"mark": "pin"}).status_code == 404
+    assert another.post(reverse("set_thread_flag", args=[one.id]), {"mark": "pin"}).status_code == 404
 
 
 @pytest.mark.parametrize(("kind", "beginning"), [("md", "# Tools"), ("json", "{"), ("html", "<!doctype html>")])
 def test_a_thread_is_exported_as_a_file(memory, person, kind, beginning):
     one = remembered_thread(person, "Tools", "saw")
-    answer = signed_in(person).get(reverse("export", args=[one.id, kind]))
+    answer = signed_in(person).get(reverse("export_thread", args=[one.id, kind]))
 
     assert answer.headers["content-disposition"] == f'attachment; filename="tools.{kind}"'
     assert answer.content.decode().strip().lower().startswith(beginning.lower())

@@ -282,5 +282,5 @@ def _provider_errors() -> Iterator[None]:
 
 def _callback_url(request: HttpRequest) -> str:
     public = settings.CATO.server.public_url
-    path = reverse("openid_back")
+    path = reverse("openid_callback")
     return f"{public.rstrip('/')}{path}" if public else request.build_absolute_uri(path)

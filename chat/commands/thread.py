@@ -67,7 +67,7 @@ def _delete(context: CommandContext, arguments: list[str]) -> CommandResult:
         raise PermissionDeniedError(_("Only the owner of this thread can delete turns."))
     turns = list(thread.turns.active_branch().order_by("-position")[:count])[::-1]
     lines = [LabelledValue(excerpt(t.message, 100), excerpt(t.answer, 120)) for t in turns]
-    confirm = (f"{reverse('take_out', args=[thread.id])}?n={len(turns)}", _("Delete…"))
+    confirm = (f"{reverse('delete_turns', args=[thread.id])}?n={len(turns)}", _("Delete…"))
     title = ngettext("Delete and forget the last turn?", "Delete and forget the last %(count)s turns?", len(turns))
     return CommandResult("/delete", title % {"count": len(turns)}, kind="list", lines=lines, confirm=confirm)
 
@@ -89,11 +89,11 @@ def _model(context: CommandContext, arguments: list[str]) -> CommandResult:
 
 
 def _writemd(context: CommandContext, arguments: list[str]) -> CommandResult:
-    return CommandResult("/writemd", "", redirect_url=reverse("export", args=[context.in_thread().id, "md"]))
+    return CommandResult("/writemd", "", redirect_url=reverse("export_thread", args=[context.in_thread().id, "md"]))
 
 
 def _writejson(context: CommandContext, arguments: list[str]) -> CommandResult:
-    return CommandResult("/writejson", "", redirect_url=reverse("export", args=[context.in_thread().id, "json"]))
+    return CommandResult("/writejson", "", redirect_url=reverse("export_thread", args=[context.in_thread().id, "json"]))
 
 
 def _copy(context: CommandContext, arguments: list[str]) -> CommandResult:

@@ -30,7 +30,7 @@ class Citations:
         if not 1 <= number <= self.count:
             title = _("No passage has this number")
             return f'<span class="citation citation--unknown" title="{title}">[{number}]</span>'
-        url, title = reverse("cited", args=[self.turn_id, number]), _("Passage %(number)s") % {"number": number}
+        url, title = reverse("citation", args=[self.turn_id, number]), _("Passage %(number)s") % {"number": number}
         return f'<a class="citation" href="{url}" title="{title}">{number}</a>'
 
 

@@ -142,14 +142,14 @@ def personal_rows(turn: Turn, person_id: uuid.UUID, *, is_administrator: bool) -
         if exchange is None:
             return row
         dom_id = f"turn-{turn.id}-r{row.exchange_id}"
-        query = urlencode({"at": dom_id, "next": f"{reverse('recalled', args=[turn.id])}#{dom_id}"})
+        query = urlencode({"at": dom_id, "next": f"{reverse('recalled_exchanges', args=[turn.id])}#{dom_id}"})
         can_forget = access.can_forget(person_id, exchange, is_administrator=is_administrator)
         return replace(
             row,
             feedback=feedback[exchange.id],
             dom_id=dom_id,
             feedback_url=f"{reverse('feedback', args=[exchange.id])}?{query}",
-            forget_url=reverse("forget", args=[exchange.id]) if can_forget else "",
+            forget_url=reverse("forget_exchange", args=[exchange.id]) if can_forget else "",
         )
 
     return [add_actions(row) for row in rows]

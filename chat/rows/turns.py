@@ -170,10 +170,10 @@ def thread_row(thread: Thread | None, *, person_id: uuid.UUID, model_name: str, 
         space_kind=kind,
         space_url=reverse("space", args=[space.id]) if space else "",
         url=reverse("thread", args=[thread_id]) if thread_id else reverse("new_thread"),
-        post_url=reverse("say", args=[thread_id]) if thread_id else reverse("new_thread"),
+        post_url=reverse("post_message", args=[thread_id]) if thread_id else reverse("new_thread"),
         is_new=thread is None,
         is_remembered=remembered,
-        remember_url=reverse("remember", args=[thread_id]) if thread and thread.owner_id == person_id else "",
+        remember_url=reverse("set_thread_memory", args=[thread_id]) if thread and thread.owner_id == person_id else "",
         remember_label=_saved_text(space) if remembered else _("Not remembered"),
         audience_text=audience % {"count": count} if remembered else _("Not saved to memory"),
         model_name=model_name,
@@ -228,18 +228,18 @@ def _turn_row(
         note=_note(turn),
         can_retry=turn.can_retry,
         can_resume=turn.can_resume,
-        retry_url=reverse("retry", args=url_args),
-        resume_url=reverse("resume", args=url_args),
-        edit_url=reverse("edit", args=url_args) if is_finished else "",
+        retry_url=reverse("retry_turn", args=url_args),
+        resume_url=reverse("resume_turn", args=url_args),
+        edit_url=reverse("edit_turn", args=url_args) if is_finished else "",
         regenerate_url=reverse("regenerate", args=url_args) if is_finished and not turn.can_retry else "",
-        fork_url=reverse("fork", args=url_args) if is_finished else "",
+        fork_url=reverse("fork_thread", args=url_args) if is_finished else "",
         withdraw_url=reverse("withdraw_turn", args=url_args) if turn.state == Turn.State.QUEUED else "",
         branch=branch,
-        stop_url=reverse("stop", args=url_args),
+        stop_url=reverse("stop_turn", args=url_args),
         memory_state=state,
         memory_text=_(_MEMORY_TEXTS[state]) if state in _MEMORY_TEXTS else "",
-        memory_retry_url=reverse("remember_again", args=url_args) if state == "failed" else "",
-        forget_url=reverse("forget", args=[turn.effective_exchange_id])
+        memory_retry_url=reverse("retry_indexing", args=url_args) if state == "failed" else "",
+        forget_url=reverse("forget_exchange", args=[turn.effective_exchange_id])
         if state and state != "forgotten" and is_finished
         else "",
         forgotten_note=_("by %(name)s") % {"name": tombstone.forgotten_by}
@@ -264,7 +264,7 @@ def _branches(thread: Thread, turns: Iterable[Turn]) -> dict[uuid.UUID, BranchRo
         others = by_parent[t.parent_id]
         if len(others) > 1:
             index = others.index(t.id)
-            urls = ["", *(reverse("choose", args=[thread.id, id]) for id in others), ""]
+            urls = ["", *(reverse("switch_branch", args=[thread.id, id]) for id in others), ""]
             rows[t.id] = BranchRow(index + 1, len(others), previous_url=urls[index], next_url=urls[index + 2])
     return rows
 

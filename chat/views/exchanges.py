@@ -53,7 +53,7 @@ def exchange(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
             "exchange": exchange,
             "source": SOURCES[exchange.source],
             "space_name": exchange.space.display_name,
-            "forget_url": reverse("forget", args=[exchange.id]) if can_forget else "",
+            "forget_url": reverse("forget_exchange", args=[exchange.id]) if can_forget else "",
             "standing": feedback,
             "feedback_url": reverse("feedback", args=[exchange.id]),
         },
@@ -82,7 +82,7 @@ def forget(request: PageRequest, exchange_id: uuid.UUID) -> HttpResponse:
                 "question": _("Forget this exchange?"),
                 "act": _("Forget it"),
                 "consequence": f"{_(_FORGOTTEN)} {_(_remaining_text_note(exchange))}",
-                "action": f"{reverse('forget', args=[exchange_id])}?{urlencode({'next': back_url})}",
+                "action": f"{reverse('forget_exchange', args=[exchange_id])}?{urlencode({'next': back_url})}",
                 "back_url": back_url,
             },
         )

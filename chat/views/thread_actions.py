@@ -147,7 +147,7 @@ def delete(request: PageRequest, thread_id: uuid.UUID) -> HttpResponse:
         return redirect("thread", thread_id)
     undo = '<button type="submit" class="link" form="action-form" formaction="{}">{}</button>'
     messages.success(
-        request, format_html("{} " + undo, _("Deleted."), reverse("take_back", args=[thread_id]), _("Undo"))
+        request, format_html("{} " + undo, _("Deleted."), reverse("restore_thread", args=[thread_id]), _("Undo"))
     )
     return redirect("new_thread")
 

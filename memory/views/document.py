@@ -179,7 +179,7 @@ def _version(found: Document, version: VersionStatus, may_change: bool) -> Versi
         state_text=state_text(version),
         uploaded_by=version.uploaded_by,
         at=version.created_at,
-        original_url=reverse("original", args=[found.pk, version.number]) if version.has_original else "",
+        original_url=reverse("document_original", args=[found.pk, version.number]) if version.has_original else "",
         forget_url=forget_url if may_change else "",
     )
 

@@ -9,10 +9,12 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth import get_user_model
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from memory.filters import Filter, parse_filter
+from memory.models import Exchange
 from memory.spaces import access
 from memory.utils.formatting import SOURCES
 
@@ -35,7 +37,10 @@ class SearchFilters(forms.Form):
         for field in self.fields.values():
             field.widget.attrs["form"] = "search-form"
         self._readable = access.readable_space_ids(person_id)
-        self.fields["who"].queryset = get_user_model().objects.filter(is_active=True).order_by("name", "pk")  # type: ignore[attr-defined]
+        # Only authors of something readable: other names are not shown to everybody.
+        written = access.in_spaces(Exchange.objects.findable().filter(owner=OuterRef("pk")), self._readable)
+        authors = get_user_model().objects.filter(Exists(written)).order_by("name", "pk")
+        self.fields["who"].queryset = authors  # type: ignore[attr-defined]
         spaces = [(str(space.pk), space.display_name) for space in access.list_readable_spaces(person_id)]
         self.fields["space"].choices = [("", _("All spaces")), *spaces]  # type: ignore[attr-defined]
 

@@ -59,7 +59,7 @@ def reset_link(request: AuthenticatedRequest, person_id: uuid.UUID) -> HttpRespo
     """Create a link with which the user sets a new password."""
     person = get_object_or_404(User, pk=person_id, is_active=True)
     token = services.reset_link(person, by=request.user)
-    link = request.build_absolute_uri(reverse("reset", args=[token]))
+    link = request.build_absolute_uri(reverse("password_reset", args=[token]))
     return _page(request, form=InvitationForm(), reset=(person.name, link))
 
 
@@ -133,8 +133,8 @@ def _page(
             joined_at=p.joined_at,
             is_active=p.is_active,
             is_administrator=p.is_administrator,
-            active_url=reverse("set_active", args=[p.id]),
-            reset_url=reverse("reset_link", args=[p.id]) if p.is_active else "",
+            active_url=reverse("set_user_active", args=[p.id]),
+            reset_url=reverse("create_reset_link", args=[p.id]) if p.is_active else "",
             role_url=reverse("set_role", args=[p.id]),
             exchanges_url=f"{reverse('admin_exchanges')}?person={p.pk}",
             documents_url=f"{reverse('admin_documents')}?person={p.pk}",

@@ -35,7 +35,7 @@ def delete_account(request: AuthenticatedRequest) -> HttpResponse:
         if request.method == "POST" and form.is_valid():
             token = deletion.delete_account(request.user)
             logout(request)
-            return redirect("farewell", token)
+            return redirect("account_deleted", token)
     except deletion.AccountDeletionError as error:
         return render(request, "people/delete_account.html", {"section": "settings", "refusal": str(error)}, status=409)
     return render(

@@ -38,4 +38,4 @@ class Command(BaseCommand):
         server = settings.CATO.server
         address = (server.public_url or f"http://{server.host}:{server.port}").rstrip("/")
         self.stderr.write(f"{person.name} ({person.email}) is an administrator. This link sets a password, once:")
-        self.stdout.write(f"{address}{reverse('reset', args=[token])}")
+        self.stdout.write(f"{address}{reverse('password_reset', args=[token])}")
