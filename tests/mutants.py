@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = {
     "memory/spaces/access.py": "groups commands administration permalinks",
     "memory/spaces/groups.py": "groups administration account_deletion",
-    "chat/access.py": "access images permalinks groups",
+    "chat/access.py": "access branches images permalinks groups",
     "cato_web/accounts/tokens.py": "tokens",
     "cato_web/api_auth.py": "tokens api_access",
     "memory/administration/reveals.py": "administration",
@@ -242,6 +242,8 @@ class Runner:
 def passes(item: Any) -> bool:
     from _pytest.runner import runtestprotocol
 
+    item.session._setupstate.teardown_exact(item)
+    item._initrequest()
     # With a next test, fixtures of the session stay.
     return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=item.session.items[-1]))
 

@@ -98,6 +98,7 @@ def test_an_answer_to_a_client_needs_its_token(person, talk, end):
 def test_an_exchange_is_forgotten_by_its_owner_the_owner_of_its_thread_or_an_administrator(person, bob, talk):
     carla = PersonFactory()
     Membership.objects.create(space=talk.space, person=carla)
+    thread(carla, space=talk.space)
     stored = exchange(person, "Where is the kayak?", space=talk.space, thread_id=talk.id)
 
     for forgetter in (person, bob):
