@@ -225,7 +225,8 @@ def _judge(cato: Cato, people: list[Client], report: Report) -> None:
 
 
 def _resume(cato: Cato, person: Client, row: TurnRow) -> None:
-    path = f"/t/{uuid.UUID(row.thread)}/turns/{uuid.UUID(row.id)}/resume"
+    action = "resume" if row.answer.strip() else "retry"
+    path = f"/t/{uuid.UUID(row.thread)}/turns/{uuid.UUID(row.id)}/{action}"
     wait_for(lambda: person.post(path, htmx=True).status_code == 204, f"{row.message!r} to be resumed")
 
 

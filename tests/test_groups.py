@@ -18,6 +18,7 @@ from chat.rows import sidebar
 from memory.errors import InvalidInputError, NotFoundError
 from memory.models import Membership, Space
 from memory.spaces import access as spaces
+from memory.spaces.groups import get_group, rename_group
 from tests.factories import (
     AdministratorFactory,
     PersonFactory,
@@ -343,3 +344,21 @@ def test_a_document_is_added_to_the_chosen_space(person, bob):
     page.post(reverse("documents"), {"files": file, "space": str(crew.id)})
 
     assert "plan.txt" in signed_in(bob).get(reverse("documents")).content.decode()
+
+
+def test_a_group_is_found_by_its_id_only(db):
+    person = PersonFactory()
+    one, other = group("Rowers", person), group("Sailors", person)
+    assert [get_group(space.id).name for space in (one, other)] == ["Rowers", "Sailors"]
+    for unknown in (spaces.personal_space(person.pk).id, uuid.uuid4()):
+        with pytest.raises(NotFoundError):
+            get_group(unknown)
+
+
+def test_a_group_can_be_renamed_in_case_but_not_to_another_groups_name(db):
+    person = AdministratorFactory()
+    rowers = group("Rowers", person)
+    group("Sailors", person)
+    rename_group(rowers, "ROWERS")
+    with pytest.raises(InvalidInputError):
+        rename_group(rowers, "sailors")

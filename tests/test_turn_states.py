@@ -128,3 +128,33 @@ def test_an_interrupted_answer_voids_the_attempt_of_its_process(person):
     assert (stale.state, stale.attempt, stale.revision) == (State.INTERRUPTED, 3, 8)
     assert stale.completed_at > ago(minutes=1)
     assert (alive.state, done.state) == (State.ANSWERING, State.COMPLETE)
+
+
+def test_only_the_requested_turn_is_restarted(person):
+    failed = turn(thread(person), answer="Half", state=State.FAILED)
+    complete = turn(failed.thread, answer="Whole", state=State.COMPLETE, parent=failed)
+    with pytest.raises(ConflictError):
+        services.retry_turn(complete)
+    assert services.retry_turn(failed).state == State.RECALLING
+
+
+def test_an_answer_is_resumed_only_if_it_has_text_and_room_for_more(person, settings):
+    empty = turn(thread(person), answer=" ", state=State.INTERRUPTED)
+    full = turn(thread(person), answer="x" * settings.CATO.chat.max_answer_chars, state=State.INTERRUPTED)
+    for one in (empty, full):
+        with pytest.raises(ConflictError):
+            services.resume_turn(one)
+        assert services.retry_turn(one).answer == ""
+
+
+def test_a_client_key_creates_one_thread_in_the_given_space(person):
+    client_key = key()
+    posted, again = (
+        services.create_thread_with_message(
+            person.id, message="Where is the oar?", client_key=client_key, space=access.team_space()
+        )
+        for _ in range(2)
+    )
+    assert (posted.is_new, again.is_new) == (True, False)
+    assert again.turn.id == posted.turn.id
+    assert posted.turn.thread.space_id == access.team_space().id
