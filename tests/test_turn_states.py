@@ -8,10 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from chat import services
-from chat.errors import ConflictError, PermissionDeniedError, ThreadBusyError
-from chat.models import Thread, Turn
+from chat.errors import ConflictError, InvalidMessageError, PermissionDeniedError, ThreadBusyError
+from chat.models import Image, Thread, Turn
+from chat.turns import stopping
 from memory.spaces import access
-from tests.factories import PersonFactory, ago, thread, turn
+from tests.factories import PersonFactory, ago, image_of, thread, turn
 
 pytestmark = pytest.mark.django_db
 State = Turn.State
@@ -158,3 +159,66 @@ def test_a_client_key_creates_one_thread_in_the_given_space(person):
     assert (posted.is_new, again.is_new) == (True, False)
     assert again.turn.id == posted.turn.id
     assert posted.turn.thread.space_id == access.team_space().id
+
+
+def test_an_answer_that_ended_or_wrote_a_heartbeat_meanwhile_is_not_interrupted(person):
+    stale = turn(thread(person), answer="Half", heartbeat_at=ago(seconds=16), state=State.ANSWERING)
+    alive = turn(thread(person), answer="Half", heartbeat_at=ago(seconds=1), state=State.ANSWERING)
+    done = turn(thread(person), answer="All", heartbeat_at=ago(seconds=16), state=State.COMPLETE)
+    assert not stopping._interrupt(alive.id)
+    assert not stopping._interrupt(done.id)
+    assert list(Turn.objects.filter(state=State.INTERRUPTED)) == []
+    assert stopping._interrupt(stale.id)
+
+
+def test_only_the_chosen_answer_is_stopped(person):
+    chosen, other = (turn(thread(person), answer="Half", state=State.ANSWERING) for _ in range(2))
+    assert services.request_stop(chosen)
+    assert list(Turn.objects.filter(stop_requested=True)) == [chosen]
+    assert other.thread_id != chosen.thread_id
+
+
+def test_only_the_chosen_message_is_withdrawn_with_its_images(person):
+    other = turn(thread(person))
+    Thread.objects.filter(id=other.thread_id).update(head=other)
+    first = turn(thread(person), answer="", state=State.QUEUED)
+    last = turn(first.thread, answer="", state=State.QUEUED, parent=first)
+    last.images.add(image_of(person))
+    Thread.objects.filter(id=first.thread_id).update(head=last)
+
+    services.withdraw_message(last, by=person.id)
+
+    assert list(first.thread.turns.all()) == [first]
+    assert not Image.objects.exists()
+    other.thread.refresh_from_db()
+    assert other.thread.head_id == other.id
+
+
+def test_an_empty_or_too_long_message_is_refused(person, settings):
+    for message in ("", " \n\t ", "x" * (settings.CATO.chat.max_message_chars + 1)):
+        with pytest.raises(InvalidMessageError):
+            services.create_thread_with_message(person.id, message=message, client_key=key())
+    assert not Thread.objects.exists()
+    longest = "x" * settings.CATO.chat.max_message_chars
+    assert services.create_thread_with_message(person.id, message=longest, client_key=key()).turn.message == longest
+
+
+def test_a_first_message_sent_twice_creates_one_thread_per_author(person):
+    def send(author) -> services.PostedTurn:
+        return services.create_thread_with_message(author.id, message="Where is the key?", client_key=client_key)
+
+    client_key = key()
+    first, again, other = send(person), send(person), send(PersonFactory())
+    assert (first.is_new, again.is_new, other.is_new) == (True, False, True)
+    assert again.turn == first.turn
+    assert other.turn.thread_id != first.turn.thread_id
+
+
+def test_a_key_that_was_used_within_a_thread_does_not_prevent_a_new_thread(person):
+    client_key = key()
+    within = services.post_message(
+        turn(thread(person)).thread, author_id=person.id, message="And the oar?", client_key=client_key
+    )
+    new = services.create_thread_with_message(person.id, message="Where is the key?", client_key=client_key)
+    assert new.is_new
+    assert new.turn.thread_id != within.turn.thread_id
