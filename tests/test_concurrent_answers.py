@@ -66,6 +66,12 @@ def test_a_finished_answer_starts_the_next_turn_of_its_thread_by_any_author(pers
     assert finish(first) == [second.id, waiting.id]
 
 
+def test_a_finished_answer_starts_no_messages_of_others_in_other_threads(person):
+    first = post(person)
+    turn(thread(PersonFactory()), answer="", state=QUEUED)
+    assert finish(first) == []
+
+
 def test_a_queue_whose_process_died_starts_within_the_limit(person):
     turns = [post(person) for _ in range(4)]
     assert services.start_all_queued() == []

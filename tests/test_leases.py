@@ -76,6 +76,8 @@ def test_a_cancelled_job_loses_its_lease_at_once(job):
     assert not lease.is_held()
     with pytest.raises(LeaseLostError):
         lease.finish()
+    job.refresh_from_db()
+    assert (job.state, job.locked_until) == (Job.State.DONE, None)
 
 
 def test_a_renewed_lease_cannot_be_taken_over(job, monkeypatch):
@@ -101,6 +103,75 @@ def test_a_released_job_can_be_claimed_when_it_is_due(job):
     assert claim() is None
     Operation.objects.update(due_at=ago(seconds=1))
     assert claim() is not None
+
+
+def test_an_overtaken_worker_cannot_give_its_job_back(job):
+    late = claimed().job
+    expire()
+    claimed()
+    jobs.release_for_retry(late, "too late", counts=True)
+    job.refresh_from_db()
+    assert (job.failures, job.error) == (0, "")
+    assert claim() is None
+
+
+def test_a_failed_job_is_retried_after_growing_pauses_until_it_fails_permanently(job):
+    pauses = []
+    for number in range(1, jobs.MAX_FAILURES + 1):
+        Operation.objects.update(due_at=ago(seconds=1))
+        has_failed = jobs.release_for_retry(claimed().job, "refused", counts=True)
+        job.refresh_from_db()
+        assert (job.failures, job.error, job.locked_until) == (number, "refused", None)
+        assert has_failed == (number == jobs.MAX_FAILURES)
+        pauses.append(round((job.due_at - timezone.now()).total_seconds()))
+    assert pauses == [2, 4, 8, 16, 32]
+    assert job.state == Job.State.FAILED
+    Operation.objects.update(due_at=ago(seconds=1))
+    assert claim() is None
+
+
+def test_retries_are_not_limited_while_a_dependency_is_down(job):
+    for _ in range(jobs.MAX_FAILURES + 1):
+        Operation.objects.update(due_at=ago(seconds=1))
+        assert not jobs.release_for_retry(claimed().job, "unavailable", counts=False)
+    job.refresh_from_db()
+    assert (job.failures, job.state) == (0, Job.State.PENDING)
+    assert 10 < (job.due_at - timezone.now()).total_seconds() <= 15
+
+
+def test_a_final_failure_is_not_retried_and_a_requested_pause_is_kept(job):
+    assert not jobs.release_for_retry(claimed().job, "slow down", counts=True, after=60.0)
+    job.refresh_from_db()
+    assert 55 < (job.due_at - timezone.now()).total_seconds() <= 60
+
+    Operation.objects.update(due_at=ago(seconds=1))
+    assert jobs.release_for_retry(claimed().job, "impossible", counts=True, final=True)
+    job.refresh_from_db()
+    assert job.state == Job.State.FAILED
+
+
+def test_a_requeued_job_is_due_at_once_and_voids_the_present_lease(job):
+    lease = claimed()
+    Operation.objects.update(failures=3, error="refused", due_at=timezone.now() + timedelta(hours=1))
+    jobs.requeue(Operation.objects.all())
+    assert not lease.is_held()
+    again = claimed().job
+    assert (again.failures, again.error, again.state) == (0, "", Job.State.PENDING)
+
+
+def test_queue_statistics_count_pending_and_failed_jobs_and_the_oldest_due_one(job):
+    def stats() -> tuple[int, int, bool]:
+        (found,) = (stats for stats in jobs.queue_stats() if stats.kind == "operation")
+        return found.pending, found.failed, found.oldest_due_at is not None
+
+    assert stats() == (1, 0, True)
+    lease = claimed()
+    assert stats() == (1, 0, False)
+    lease.fail("impossible")
+    assert stats() == (0, 1, False)
+    jobs.requeue(Operation.objects.all())
+    jobs.cancel(Operation.objects.all())
+    assert stats() == (0, 0, False)
 
 
 def test_an_overtaken_extraction_leaves_the_document_to_the_other_worker(memory, monkeypatch):

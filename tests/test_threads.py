@@ -70,7 +70,10 @@ def test_a_message_after_a_break_starts_a_new_session(alice):
         first.thread, author_id=alice.id, message="Good evening", client_key=uuid.uuid4()
     ).turn
 
-    assert [t.session.seq for t in (first, soon, later)] == [0, 0, 1]
+    Turn.objects.update(state=Turn.State.COMPLETE)
+    last = services.post_message(first.thread, author_id=alice.id, message="And?", client_key=uuid.uuid4()).turn
+
+    assert [t.session.seq for t in (first, soon, later, last)] == [0, 0, 1, 1]
 
 
 def test_an_abandoned_answer_is_interrupted_and_its_text_remembered(alice):
