@@ -10,7 +10,7 @@ import pytest
 from chat import services
 from chat.answers.persistence import recall_for_turn, store_exchange
 from chat.errors import ConflictError, ThreadBusyError
-from chat.models import Turn
+from chat.models import Thread, Turn
 from chat.realtime import frames, sync
 from memory.models import Exchange
 from memory.spaces import access
@@ -97,6 +97,29 @@ def test_switching_back_restores_the_branch_including_its_later_turns(turns, per
     assert active_texts(new) == [t.message for t in turns]
     assert switched.removed_ids == (new.id,)
     assert switched.added_ids == (turns[1].id, turns[2].id)
+
+
+def test_switching_continues_with_the_latest_versions_and_reports_only_what_changed(turns, person):
+    first, second, third = turns
+    elsewhere = turn(thread(person))
+    Thread.objects.filter(id=elsewhere.thread_id).update(head=elsewhere)
+
+    def edit(one: Turn) -> Turn:
+        switched = services.edit_message(one, person_id=person.id, message="Another?", client_key=uuid.uuid4())
+        assert switched.posted.is_new
+        return complete(switched.posted.turn, "Sold.")
+
+    later_third, other_second, active_second = edit(third), edit(second), edit(second)
+    switched = services.switch_branch(second, person_id=person.id)
+
+    assert not switched.posted.is_new
+    assert switched.removed_ids == (active_second.id,)
+    assert switched.added_ids == (second.id, later_third.id)
+    assert set(first.thread.turns.active_branch()) == {first, second, later_third}
+    heads = dict(Thread.objects.values_list("id", "head_id"))
+    assert heads == {first.thread_id: later_third.id, elsewhere.thread_id: elsewhere.id}
+    other_second.refresh_from_db()
+    assert not other_second.is_on_active_branch
 
 
 def test_a_regenerated_answer_keeps_the_message_and_its_author(turns, person):
