@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
-from memory import jobs
+from memory import jobs, signals
 from memory.embeddings import cache, local
 from memory.errors import VectorStoreRequestError, VectorStoreUnavailableError
 from memory.exchanges import forgetting, lifecycle
@@ -27,12 +27,13 @@ from memory.models import (
     Job,
     LexicalEntry,
     MetadataValue,
+    Operation,
     RecallLogEntry,
     Record,
 )
 from memory.spaces import access
 from tests.crashes import crashes_at
-from tests.factories import exchange
+from tests.factories import PersonFactory, exchange
 from tests.topology import IS_LONG
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -221,6 +222,70 @@ def test_the_receipt_counts_what_was_removed_and_what_is_pending(memory, person,
 
     Collection.objects.update(purge_needed_since=None)
     assert forgetting.receipt_for([forgettable.id, twin.id]).in_files == 0
+
+
+def test_a_forgotten_exchange_is_not_forgotten_again(memory, person, forgettable):
+    other = PersonFactory()
+    twin = exchange(person, "The shed is open.")
+    assert memory.forget([forgettable.id], by=person.id) == [forgettable.id]
+    assert memory.forget([forgettable.id, twin.id], by=other.id) == [twin.id]
+    forgettable.refresh_from_db()
+    twin.refresh_from_db()
+    assert (forgettable.forgotten_by_id, twin.forgotten_by_id) == (person.id, other.id)
+    assert forgetting.receipt_for([forgettable.id]).words == 1
+
+
+def test_forgetting_clears_the_query_cache_and_wakes_a_worker_if_anything_is_forgotten(
+    memory, person, forgettable, monkeypatch
+):
+    woken: list[str] = []
+    monkeypatch.setattr(jobs, "_send_task", woken.append)
+    memory.search("safe combination", spaces=access.readable_space_ids(person.id))
+    assert cache._queries
+
+    assert memory.forget([forgettable.id], by=person.id)
+    assert woken == ["memory.tasks.erase_forgotten"]
+    assert not cache._queries
+    assert memory.forget([forgettable.id], by=person.id) == []
+    assert woken == ["memory.tasks.erase_forgotten"]
+
+
+def test_the_signal_distinguishes_a_document_and_a_bulk_operation_from_single_exchanges(memory, person):
+    received: list[bool] = []
+
+    def receive(*, by_itself: bool, **_: Any) -> None:
+        received.append(by_itself)
+
+    signals.exchanges_forgotten.connect(receive)
+    now = timezone.now()
+    bulk = Operation.objects.create(kind=Operation.Kind.FORGET, created_by=person, created_at=now, due_at=now)
+    single, part, listed = (exchange(person, f"Buoy {number} is red.") for number in range(3))
+    try:
+        memory.forget([single.id], by=person.id)
+        forgetting.forget([part.id], by=person.id, as_part_of_a_document=True)
+        forgetting.forget([listed.id], by=person.id, operation=bulk)
+    finally:
+        signals.exchanges_forgotten.disconnect(receive)
+    assert received == [True, False, False]
+
+
+def test_a_receipt_counts_failed_erasures_of_its_own_exchanges_only(memory, person, forgettable):
+    twin = exchange(person, "The shed is open.")
+    memory.forget([forgettable.id, twin.id], by=person.id)
+    ErasureJob.objects.filter(exchange=twin).update(state=Job.State.FAILED)
+    assert forgetting.receipt_for([forgettable.id]).failed == 0
+    assert forgetting.receipt_for([forgettable.id, twin.id]).failed == 1
+
+
+def test_forgetting_marks_only_its_own_space_for_purging_even_without_vectors(memory, person):
+    other = PersonFactory()
+    exchange(other, "The shed is open.")
+    memory.index_pending()
+    one = exchange(person, "The safe combination is 12-34-56.")
+    memory.forget([one.id], by=person.id)
+    marked = Collection.objects.exclude(purge_needed_since=None)
+    assert {collection.space_id for collection in marked} == {access.personal_space(person.id).id}
+    assert Collection.objects.filter(space=access.personal_space(other.id)).exists()
 
 
 def updated_followers(memory: Any, person: Any) -> tuple[Exchange, Exchange]:
