@@ -17,6 +17,32 @@ from cato_web.accounts.models import ApiToken, User
 from memory.api import clean_name, clean_text
 
 
+def _new_password_field(label: Any) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        max_length=200,
+        strip=False,
+        help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+    )
+
+
+def _check_name(name: str) -> str:
+    """Return the cleaned name, or raise ValidationError."""
+    name = clean_name(name)
+    if not name:
+        raise ValidationError(_("Type the name the others know you by."))
+    return name
+
+
+class _PersonForm(forms.Form):
+    """A form about one account."""
+
+    def __init__(self, person: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.person = person
+
+
 class RegistrationForm(forms.Form):
     """Name, e-mail and password of a new account."""
 
@@ -27,19 +53,10 @@ class RegistrationForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "name"}),
     )
     email = forms.EmailField(label=gettext_lazy("E-mail"), widget=forms.EmailInput(attrs={"autocomplete": "email"}))
-    password = forms.CharField(
-        label=gettext_lazy("Password"),
-        max_length=200,
-        strip=False,
-        help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
+    password = _new_password_field(gettext_lazy("Password"))
 
     def clean_name(self) -> str:
-        name = clean_name(self.cleaned_data["name"])
-        if not name:
-            raise ValidationError(_("Type the name the others know you by."))
-        return name
+        return _check_name(self.cleaned_data["name"])
 
     def clean_email(self) -> str:
         email = clean_text(self.cleaned_data["email"]).lower()
@@ -126,10 +143,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's cl
         ]
 
     def clean_name(self) -> str:
-        name = clean_name(self.cleaned_data["name"])
-        if not name:
-            raise ValidationError(_("Type the name the others know you by."))
-        return name
+        return _check_name(self.cleaned_data["name"])
 
     def clean_default_model(self) -> str:
         model = clean_text(self.cleaned_data["default_model"]).strip()
@@ -157,7 +171,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # Django's cl
         field.widget = forms.Select(choices=[("", configured), *names])
 
 
-class DeleteAccountForm(forms.Form):
+class DeleteAccountForm(_PersonForm):
     """E-mail and password, entered again to confirm that an account is to be deleted."""
 
     email = forms.CharField(
@@ -173,8 +187,7 @@ class DeleteAccountForm(forms.Form):
     )
 
     def __init__(self, person: User, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.person = person
+        super().__init__(person, *args, **kwargs)
         if not person.has_usable_password():
             del self.fields["password"]
 
@@ -241,7 +254,7 @@ class TokenForm(forms.Form):
         return None if chosen == self.NEVER else int(chosen)
 
 
-class PasswordForm(forms.Form):
+class PasswordForm(_PersonForm):
     """The old password and a new one."""
 
     old = forms.CharField(
@@ -249,17 +262,7 @@ class PasswordForm(forms.Form):
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
-    new = forms.CharField(
-        label=gettext_lazy("New password"),
-        strip=False,
-        max_length=200,
-        help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
-
-    def __init__(self, person: User, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.person = person
+    new = _new_password_field(gettext_lazy("New password"))
 
     def clean_old(self) -> str:
         if not self.person.check_password(self.cleaned_data["old"]):
@@ -270,20 +273,10 @@ class PasswordForm(forms.Form):
         return check_new_password(self.cleaned_data["new"], self.person)
 
 
-class PasswordResetForm(forms.Form):
+class PasswordResetForm(_PersonForm):
     """A new password, without the old one."""
 
-    password = forms.CharField(
-        label=gettext_lazy("Your new password"),
-        max_length=200,
-        strip=False,
-        help_text=gettext_lazy("At least 10 characters. Four plain words are fine."),
-        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
-    )
-
-    def __init__(self, person: User, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.person = person
+    password = _new_password_field(gettext_lazy("Your new password"))
 
     def clean_password(self) -> str:
         return check_new_password(self.cleaned_data["password"], self.person)
