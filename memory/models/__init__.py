@@ -8,30 +8,3 @@ from memory.models.operations import Operation, RetentionRule, Reveal
 from memory.models.records import Record
 from memory.models.spaces import Membership, MembershipChange, Space
 from memory.models.tuning import Calibration, Evaluation
-
-__all__ = [
-    "CachedEmbedding",
-    "Calibration",
-    "Chunk",
-    "Collection",
-    "Document",
-    "DocumentVersion",
-    "EmbeddingJob",
-    "ErasureJob",
-    "Evaluation",
-    "Exchange",
-    "Feedback",
-    "HiddenPassage",
-    "IndexGeneration",
-    "Job",
-    "LexicalEntry",
-    "Membership",
-    "MembershipChange",
-    "MetadataValue",
-    "Operation",
-    "RecallLogEntry",
-    "Record",
-    "RetentionRule",
-    "Reveal",
-    "Space",
-]
