@@ -14,8 +14,7 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402  (needs the app regi
 
 from cato_web import lifespan  # noqa: E402
 from cato_web.mcp import asgi  # noqa: E402
-from cato_web.middleware.caching import NoStore  # noqa: E402
-from cato_web.middleware.origin import OriginValidator  # noqa: E402
+from cato_web.middleware import NoStore, OriginValidator  # noqa: E402
 from chat.realtime.routing import router  # noqa: E402
 
 _django_app, _mcp_app = NoStore(_django), NoStore(asgi.tools.application)

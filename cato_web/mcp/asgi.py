@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from cato_web.api_auth import Principal, authenticate_header
 from cato_web.errors import RETRY_AFTER, status_of
 from cato_web.mcp.tools import Caller
-from cato_web.middleware.origin import is_same_origin
+from cato_web.middleware import is_same_origin
 from chat.executors import run_in_db_thread
 from memory.api import CatoError
 

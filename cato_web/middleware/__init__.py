@@ -1,1 +1,0 @@
-"""Middleware for caching, compression and the origin of requests."""
