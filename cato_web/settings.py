@@ -207,7 +207,7 @@ SERVESTATIC_AUTOREFRESH = False
 IS_GATHERED = (STATIC_ROOT / "staticfiles.json").exists()
 SERVESTATIC_USE_FINDERS = not IS_GATHERED
 if IS_GATHERED:
-    STORAGES["staticfiles"] = {"BACKEND": "cato_web.assets.bundles.BundledStaticFilesStorage"}
+    STORAGES["staticfiles"] = {"BACKEND": "cato_web.assets.BundledStaticFilesStorage"}
 
 LOGGING = {
     "version": 1,

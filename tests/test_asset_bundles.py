@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 
-from cato_web.assets.bundles import BUNDLES
+from cato_web.assets import BUNDLES
 
 STATIC = Path(__file__).parents[1] / "static"
 # Files outside the bundles: loaded first on every page, on a few pages only, or with their own settings.

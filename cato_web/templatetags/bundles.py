@@ -10,7 +10,7 @@ from django.templatetags.static import static
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
-from cato_web.assets.bundles import BUNDLES
+from cato_web.assets import BUNDLES
 
 register = template.Library()
 

@@ -1,1 +1,0 @@
-"""Static files: bundles, and collecting them."""
