@@ -31,7 +31,7 @@ from chat.llm.client import Message
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk
 from chat.models import Turn
-from chat.realtime import frames, lost_access
+from chat.realtime import frames, watchdog
 from chat.realtime.hub import Frame, hub, publish, publish_to_redis
 from chat.threads import titles
 from chat.turns import posting
@@ -262,7 +262,7 @@ def _watch_access() -> None:
     global _access_task
     if _access_task is None or _access_task.done():
         _access_task = asyncio.get_running_loop().create_task(
-            lost_access.watch(_streams), context=contextvars.Context()
+            watchdog.watch_answers(_streams), context=contextvars.Context()
         )
 
 

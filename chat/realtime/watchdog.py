@@ -1,4 +1,4 @@
-"""Checks the access of open sockets every three seconds, and publishes presence."""
+"""Checks the access of running answers and open sockets, and publishes presence."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import asyncio
 import contextvars
 import logging
 import uuid
+from collections.abc import Mapping
 
 from django.db import DatabaseError
 
 from chat import access
+from chat.answers.stream import AnswerStream
 from chat.executors import run_in_db_thread
 from chat.realtime import frames, presence
 from chat.realtime.hub import Subscriber, hub
@@ -17,6 +19,7 @@ from chat.realtime.hub import Subscriber, hub
 log = logging.getLogger(__name__)
 
 _INTERVAL = 3.0  # seconds
+_ANSWER_INTERVAL = 2.0  # seconds; an answer ends within three seconds after its author loses access
 _watched: dict[Subscriber, access.SocketIdentity] = {}
 _published: dict[uuid.UUID, tuple[presence.PresentUser, ...]] = {}
 _task: asyncio.Task[None] | None = None
@@ -69,3 +72,20 @@ async def _publish_presence(identities: set[access.SocketIdentity]) -> None:
             _published[thread_id] = people
         else:
             _published.pop(thread_id, None)
+
+
+async def watch_answers(running: Mapping[uuid.UUID, AnswerStream]) -> None:
+    """Check the running answers, by turn, until there are none.
+
+    Stop an answer once its author may no longer read the thread, or its API token is no longer valid.
+    """
+    while running:
+        await asyncio.sleep(_ANSWER_INTERVAL)
+        try:
+            lost = await run_in_db_thread(access.turns_without_access, list(running))
+        except DatabaseError as error:
+            log.warning("the access of running answers could not be checked: %s", type(error).__name__)
+            continue
+        for turn_id in lost & running.keys():
+            running[turn_id].has_lost_access = True
+            running[turn_id].stopped.set()
