@@ -1,10 +1,9 @@
 """The models of memory."""
 
 from memory.models.documents import Chunk, Document, DocumentVersion, HiddenPassage
-from memory.models.exchanges import Exchange, Feedback, LexicalEntry, MetadataValue, RecallLogEntry
+from memory.models.exchanges import Exchange, Feedback, LexicalEntry, MetadataValue, RecallLogEntry, Record
 from memory.models.index import CachedEmbedding, Collection, EmbeddingJob, ErasureJob, IndexGeneration
 from memory.models.jobs import Job
 from memory.models.operations import Operation, RetentionRule, Reveal
-from memory.models.records import Record
 from memory.models.spaces import Membership, MembershipChange, Space
 from memory.models.tuning import Calibration, Evaluation
