@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from chat.answers.reasoning import ReasoningSplitter
+from chat.llm.reasoning import ReasoningSplitter
 
 
 def split(text: str, cuts: random.Random) -> tuple[str, str]:

@@ -14,10 +14,10 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from chat.answers import failures
-from chat.answers.reasoning import ReasoningSplitter
 from chat.errors import ModelError
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import EventError, EventReader, StreamChunk, parse_chunk
+from chat.llm.reasoning import ReasoningSplitter
 
 if TYPE_CHECKING:
     from httpx2 import Response
