@@ -21,12 +21,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from chat import metrics
-from chat.answers import failures, persistence
+from chat.answers import persistence
 from chat.answers.persistence import ACCESS_LOST, ACCESS_LOST_TEXT, AnswerCheckpoint, AnswerJob, AnswerOutcome
 from chat.answers.stream import AnswerStream
 from chat.errors import ModelError
 from chat.executors import run_in_db_thread, run_in_recall_thread, run_in_render_thread
-from chat.llm import client
+from chat.llm import client, failures
 from chat.llm.client import Message
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import StreamChunk

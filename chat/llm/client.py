@@ -13,8 +13,8 @@ from weakref import WeakKeyDictionary
 from django.conf import settings
 from django.utils.translation import gettext as _
 
-from chat.answers import failures
 from chat.errors import ModelError
+from chat.llm import failures
 from chat.llm.endpoint import ModelEndpoint
 from chat.llm.events import EventError, EventReader, StreamChunk, parse_chunk
 from chat.llm.reasoning import ReasoningSplitter

@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from chat.answers.failures import cut_off_note
+from chat.llm.failures import cut_off_note
 from chat.models import Thread, Turn
 from chat.rendering.blocks import GrowingAnswer, render_blocks
 from chat.rendering.citations import Citations
