@@ -16,9 +16,8 @@ from chat.models import IMAGES, Image, Turn
 from memory import api as memory
 from memory.api import clean_text, format_number
 
-# Detected by their first bytes. Models accept these four types, and browsers show them without running code.
+# Detected by their first bytes, as is WebP. Models accept these four types, and browsers show them without running code.
 _SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
-MEDIA_TYPES = (*_SIGNATURES.values(), "image/webp")
 _MAX_NAME_LENGTH = 200
 _UNSENT_MAX_AGE = timedelta(days=2)
 _BATCH_SIZE = 200

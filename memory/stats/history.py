@@ -18,9 +18,8 @@ WEEK, DAY = timedelta(days=7), timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """The number of answers after `begin` up to `end`, and how many of them had recalled exchanges."""
+    """The number of answers of a period that ends at `end`, and how many of them had recalled exchanges."""
 
-    begin: datetime
     end: datetime
     answers: int
     with_context: int
@@ -57,7 +56,6 @@ def recall_rates(spaces: SpaceIds | None, at: Sequence[datetime]) -> list[TimeRa
     said = list(rows.annotate(recalled=recalled).values_list("timestamp", "recalled"))
     return [
         TimeRange(
-            begin,
             end,
             answers=sum(begin < moment <= end for moment, _ in said),
             with_context=sum(had and begin < moment <= end for moment, had in said),
