@@ -341,6 +341,15 @@ def test_an_operation_resumes_where_a_dead_worker_stopped(memory, page, bob, mon
     assert (row.state, row.processed, row.counts) == (Job.State.DONE, 5, {"exchanges": 5})
 
 
+def test_an_operation_names_who_started_it(memory, page, bob):
+    exchange(bob, "A note")
+    started = page.post(reverse("admin_forget"), {"all": "yes", "confirmed": "yes", "filters": ""}).url
+    (row,) = Operation.objects.all()
+
+    for url in (started, reverse("admin_operations")):
+        assert str(row.created_by) in page.get(url).content.decode().partition("<main")[2]
+
+
 def test_a_cancelled_operation_stops(memory, page, bob, monkeypatch):
     for n in range(5):
         exchange(bob, f"Note {n}")
