@@ -1,4 +1,4 @@
-"""Area and bar charts as coordinates, rendered as SVG by `memory/_area.html` and `_bars.html`.
+"""Area and bar charts as coordinates, rendered as SVG by `charts/_area.html` and `charts/_bars.html`.
 
 The shapes are stretched to the available space; labels are HTML beside them, so they are not.
 """

@@ -1,4 +1,4 @@
-"""Line plots as coordinates, rendered as SVG by `memory/_plot.html`.
+"""Line plots as coordinates, rendered as SVG by `charts/_lines.html`.
 
 Lines differ by dashes, marks and a name at their end, so that colour is not needed to distinguish them.
 """

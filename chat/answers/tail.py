@@ -19,7 +19,7 @@ _CHECK_INTERVAL = 2.0  # seconds between access checks
 async def tail_answer(turn_id: uuid.UUID, can_receive: Callable[[], bool]) -> AsyncIterator[str]:
     """Yield the text of the answer to this turn in parts, from its beginning until the answer ends.
 
-    The answer continues when the client stops reading. `may_receive` is called every two seconds in a database thread.
+    The answer continues when the client stops reading. `can_receive` is called every two seconds in a database thread.
     Raises NotFoundError once it returns False.
     """
     sent = 0

@@ -20,7 +20,7 @@ _CITED = re.compile(r"\[(\d{1,2}(?:, ?\d{1,2})*)\](?![(\[:])")
 
 @dataclass(frozen=True, slots=True)
 class Citations:
-    """The passages that a turn's answer can cite: those numbered from 1 to `most`."""
+    """The passages that a turn's answer can cite: those numbered from 1 to `count`."""
 
     turn_id: uuid.UUID
     count: int
@@ -35,7 +35,7 @@ class Citations:
 
 
 def cited_numbers(answer: str, count: int) -> list[int]:
-    """Return the distinct numbers from 1 to `most` that the answer cites, in order."""
+    """Return the distinct numbers from 1 to `count` that the answer cites, in order."""
     numbers = (int(number) for match in _CITED.finditer(answer) for number in match[1].split(","))
     return list(dict.fromkeys(number for number in numbers if 1 <= number <= count))
 

@@ -15,7 +15,7 @@ from memory.models import Chunk
 class ChunkLocation:
     """Location of a chunk in a live version; `start` and `end` are character offsets in the extracted text.
 
-    `joint` is the white space before the chunk. `label` names the page, slide, sheet or heading, "" if none exists.
+    `separator` is the white space before the chunk. `label` names the page, slide, sheet or heading, "" if none exists.
     """
 
     document_id: uuid.UUID

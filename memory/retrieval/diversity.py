@@ -13,7 +13,7 @@ IN_A_ROW, MAX_PER_SOURCE = 5, 2
 
 
 def mmr(ranked: list[Candidate], *, limit: int, balance: float) -> list[Candidate]:
-    """Reorder the first three times `wanted` candidates by maximal marginal relevance (Carbonell and Goldstein, 1998).
+    """Reorder the first 3 × `limit` candidates by maximal marginal relevance (Carbonell and Goldstein, 1998).
 
     `balance` is their lambda: 1 uses relevance only, 0 diversity only. The similarity of two exchanges is their term
     overlap.
@@ -36,7 +36,7 @@ def mmr(ranked: list[Candidate], *, limit: int, balance: float) -> list[Candidat
 
 
 def deduplicate(ranked: Iterable[Candidate], limit: int) -> list[Candidate]:
-    """Return the first `most` candidates, keeping only the best of near-duplicates."""
+    """Return the first `limit` candidates, keeping only the best of near-duplicates."""
     kept: list[Candidate] = []
     for candidate in ranked:
         if len(kept) == limit:

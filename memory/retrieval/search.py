@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 MAX_RESULTS = 100
 
-# Reasons for a degraded result. BY_WORDS: the index or the embedding model did not answer, so only terms were searched.
+# Reasons for a degraded result. LEXICAL_ONLY: the index or the embedding model did not answer, so only terms were searched.
 # FAILED: the configured strategy or reranker cannot be used.
 LEXICAL_ONLY = "words"
 FAILED = "failed"
@@ -36,7 +36,7 @@ FAILED = "failed"
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """Hits, best first, and the reason for a degraded result in `note`: "", BY_WORDS or FAILED."""
+    """Hits, best first, and the reason for a degraded result in `note`: "", LEXICAL_ONLY or FAILED."""
 
     results: tuple[Hit, ...] = ()
     note: str = ""
@@ -80,7 +80,7 @@ def recall(
 
     The other arguments are those of `RecallOptions`. Hits pass the gate, number at most `context_results` and fit into
     `context_max_tokens`. If the index or the embedding model does not answer, only terms are searched and `note` is
-    BY_WORDS. An unusable strategy or reranker gives no hits and FAILED.
+    LEXICAL_ONLY. An unusable strategy or reranker gives no hits and FAILED.
     """
     asking = RecallOptions(
         spaces=spaces,

@@ -91,7 +91,7 @@ def _best_first(candidates: list[Candidate]) -> list[Candidate]:
 
 
 def _varied(ranked: _RankedPool, limit: int) -> list[Candidate]:
-    """Return the first `most` candidates, without near-duplicates unless the query keeps repeats."""
+    """Return the first `limit` candidates, without near-duplicates unless the query keeps them."""
     query = ranked.pool.query
     if query.keep_duplicates:
         return ranked.order[:limit]

@@ -83,11 +83,11 @@ class Hit:
 class Query:
     """The input of a strategy.
 
-    `embedded` waits for the vector and returns None if the embedding model does not answer; then only terms are
+    `get_vector` waits for the vector and returns None if the embedding model does not answer; then only terms are
     searched. The vector is compared with the index of `generation`, even if another generation becomes active
     meanwhile. `conversation_length` is a number of messages, 0 outside a conversation.
 
-    `exclude` is never returned and `pinned` is always a candidate. Near-duplicates are dropped unless `keep_repeats`.
+    `exclude` is never returned and `pinned` is always a candidate. Near-duplicates are dropped unless `keep_duplicates`.
     `is_spread` limits the share of one author or document while other hits pass the gate.
     """
 
@@ -114,7 +114,7 @@ class Query:
 class RankedHits:
     """The hits of a strategy, best first.
 
-    `by_words_alone`: the index could not be queried. `is_stale`: hits are missing because they were forgotten or
+    `is_lexical_only`: the index could not be queried. `is_stale`: hits are missing because they were forgotten or
     replaced by another version before their text was read.
     """
 

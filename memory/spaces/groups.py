@@ -64,7 +64,7 @@ def set_group_role(group: Space, person_id: uuid.UUID, role: str, *, by: uuid.UU
 
 
 def remove_group(group: Space) -> None:
-    """Delete the row of an empty group; callers check `is_empty` first."""
+    """Delete the row of an empty group; callers check `is_group_empty` first."""
     Space.objects.filter(id=group.id, kind=Space.Kind.GROUP).delete()
 
 

@@ -31,7 +31,7 @@ def count_api_request(token_id: uuid.UUID) -> None:
 
 
 def is_within_limit(what: str, limit: int, seconds: int) -> bool:
-    """Count one event called `what`; return True if it is among the first `most` within `seconds`.
+    """Count one event called `what`; return True if it is among the first `limit` within `seconds`.
 
     Without a cache server nothing is limited.
     """
